@@ -1,0 +1,66 @@
+/** What the one HTTP client of the service can be asked. */
+export interface HttpRequest {
+  readonly url: string;
+  readonly method: string;
+  readonly headers?: readonly (readonly [string, string])[];
+  readonly body?: Uint8Array;
+  /** Whole exchange, from the look-up of the name to the last byte. */
+  readonly timeoutMs: number;
+  /** Time for a connection to stand; default `timeoutMs`. */
+  readonly connectTimeoutMs?: number;
+  /** Time from the last byte of the request to the first of the answer; default `timeoutMs`. */
+  readonly headersTimeoutMs?: number;
+  /** A longer body (as it arrives, and after decoding) ends the exchange with `body_too_large`. */
+  readonly maxBodyBytes: number;
+  /** Decode gzip, deflate, br and zstd; default true. */
+  readonly decode?: boolean;
+  /** Stop reading and drop the connection after the headers; `body` is then empty. Default false. */
+  readonly headersOnly?: boolean;
+  /** URL of a proxy. */
+  readonly proxy?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** An answer. Redirects are answers like any other: following them is the caller's. */
+export interface HttpResponse {
+  readonly status: number;
+  /** In the order received, names in lower case. */
+  readonly headers: readonly (readonly [string, string])[];
+  readonly body: Uint8Array;
+}
+
+/** Why an exchange gave no answer. */
+export type HttpFailure =
+  | 'address_not_allowed'
+  | 'invalid_url'
+  | 'name_not_found'
+  | 'connection_failed'
+  | 'connect_timeout'
+  | 'timeout'
+  | 'tls_failed'
+  | 'protocol_error'
+  | 'body_too_large'
+  | 'decoding_failed'
+  | 'proxy_failed'
+  | 'aborted';
+
+/** An exchange that gave no answer; `code` is stable, `message` names no secret. */
+export class HttpError extends Error {
+  override readonly name = 'HttpError';
+  readonly code: HttpFailure;
+
+  constructor(code: HttpFailure, message: string, options?: { readonly cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/**
+ * The only way out: every request made for a client goes through it. A connection to an address that is not public is
+ * refused at connect time (`address_not_allowed`), whatever name led there, unless the operator allowed it.
+ */
+export interface HttpClient {
+  /** Throws {@link HttpError}. */
+  request(request: HttpRequest): Promise<HttpResponse>;
+  close(): Promise<void>;
+}

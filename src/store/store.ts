@@ -1,0 +1,306 @@
+import type { Account, TokenOwner, TokenType } from '../domain/account.ts';
+import type {
+  Crawler,
+  CrawlerCounters,
+  CrawlerSettings,
+  WebhookSecret,
+} from '../domain/crawler.ts';
+import type { Delivery, DeliveryAttempt, DeliverySummary } from '../domain/delivery.ts';
+import type { CrawlRecord, Job, QueuedJob, StoredResult } from '../domain/job.ts';
+import type { HistoryDay } from '../domain/stats.ts';
+
+/**
+ * Everything the service keeps. Two implementations hold to the same contract (`test/contract`): SQLite for one process,
+ * MongoDB for many. Compare-and-set happens inside; callers learn what was won. Each write is durable when its promise
+ * resolves. Every failure is a `DomainError`; a database that cannot answer is kind `unavailable`. Moments are passed in
+ * (`now`), so tests bring their own clock.
+ */
+export interface Store {
+  readonly accounts: AccountStore;
+  readonly crawlers: CrawlerStore;
+  readonly queue: QueueStore;
+  readonly deliveries: DeliveryStore;
+  readonly results: ResultStore;
+  readonly stats: StatsStore;
+  readonly rates: RateStore;
+  readonly media: MediaStore;
+  /** Resolves when the database answers; throws `unavailable` otherwise. */
+  ping(): Promise<void>;
+  /** Removes what is past its retention and repairs counters that a crash left behind. Cheap when there is nothing to do. */
+  maintain(now: Date): Promise<MaintenanceReport>;
+  close(): Promise<void>;
+}
+
+/** What one `maintain` did. */
+export interface MaintenanceReport {
+  /** Records, deliveries, media and push requests past their retention. */
+  readonly expired: number;
+  /** Crawlers whose counters were wrong. */
+  readonly repaired: number;
+}
+
+/** A page of a listing: rows after `after` in name order, at most `limit`. */
+export interface Paging {
+  readonly limit: number;
+  readonly after?: string;
+}
+
+export interface AccountStore {
+  /** Throws `conflict` when the name or a token is taken. */
+  create(account: Account): Promise<void>;
+  /** Whose token has this SHA-256 (hexadecimal). */
+  findByTokenHash(hash: string): Promise<TokenOwner | undefined>;
+  findByName(name: string): Promise<Account | undefined>;
+  get(accountId: string): Promise<Account | undefined>;
+  list(paging: Paging): Promise<Account[]>;
+  /** The account as it is now; undefined when there is none. */
+  update(
+    accountId: string,
+    patch: { readonly email?: string; readonly tokenHashes?: Partial<Record<TokenType, string>> },
+  ): Promise<Account | undefined>;
+  /** False when there is none. Throws `failed_precondition` while it has crawlers. */
+  remove(accountId: string): Promise<boolean>;
+  /** Waiting and retrying URLs of all its crawlers. */
+  queued(accountId: string): Promise<number>;
+}
+
+export interface CrawlerStore {
+  /** The crawler that has this name in this account now, and whether this call made it. */
+  insert(crawler: Crawler): Promise<{ readonly crawler: Crawler; readonly inserted: boolean }>;
+  findByName(accountId: string, name: string): Promise<Crawler | undefined>;
+  get(crawlerId: string): Promise<Crawler | undefined>;
+  /** By name; only those of one token type when given. */
+  list(accountId: string, paging: Paging, tokenType?: TokenType): Promise<Crawler[]>;
+  /** The crawler as it is now; undefined when there is none. Fields absent from `patch` stay. */
+  update(
+    crawlerId: string,
+    patch: Partial<CrawlerSettings> & { readonly webhookSecrets?: readonly WebhookSecret[] },
+    now: Date,
+  ): Promise<Crawler | undefined>;
+  /**
+   * Sets one of the two pauses; `unpause` by the user lifts both. `changed` is false when it was so already, which makes
+   * one caller of many the one that acts on it.
+   */
+  setPaused(
+    crawlerId: string,
+    change: 'user_pause' | 'user_unpause' | 'monitor_pause' | 'monitor_resume',
+    now: Date,
+  ): Promise<{ readonly crawler: Crawler; readonly changed: boolean } | undefined>;
+  /** Removes the crawler with its jobs, deliveries and statistics; the URLs that were queued, undefined when there is none. */
+  remove(crawlerId: string): Promise<{ readonly purged: number } | undefined>;
+  counters(crawlerIds: readonly string[]): Promise<Map<string, CrawlerCounters>>;
+  /**
+   * Takes up to `limit` webhook crawlers whose probe is due and sets their next probe `intervalMs` later; a new crawler's
+   * first probe is due at a random moment within its first interval, so that probes spread by themselves. Each due probe is
+   * given to one caller.
+   */
+  claimProbes(now: Date, intervalMs: number, limit: number): Promise<Crawler[]>;
+}
+
+/** The limits a push is held to. */
+export interface PushLimits {
+  /** Most waiting and retrying URLs of one crawler. */
+  readonly crawlerQueue: number;
+  /** Pushes are refused while the account holds more than this. */
+  readonly accountQueue: number;
+}
+
+/** One push call: its jobs go to one crawler. */
+export interface PushRequest {
+  readonly crawlerId: string;
+  readonly accountId: string;
+  readonly jobs: readonly Job[];
+  /** Makes a repeated call answer with the outcomes of the first, for 24 hours. */
+  readonly requestId?: string;
+}
+
+/** What became of each job of a push, in order. */
+export interface PushReceipt {
+  readonly outcomes: readonly PushOutcome[];
+  /** True for the one push that took the account over its limit (an episode ends at 90 % of the limit). */
+  readonly accountWentOver: boolean;
+  /** Whether a live lease dispatches the crawler; if not, somebody must wake it. */
+  readonly leased: boolean;
+}
+
+export type PushOutcome =
+  | { readonly rid: string }
+  | { readonly refused: 'crawler_queue_full' | 'account_queue_full' | 'crawler_not_found' };
+
+/** The right to dispatch one crawler. `epoch` grows with every new holder; claims of an older epoch are refused. */
+export interface Lease {
+  readonly crawlerId: string;
+  readonly owner: string;
+  readonly epoch: number;
+}
+
+/** The end of a crawl, or of a wait. `attempt` is the one the job was claimed with. */
+export type JobOutcome = {
+  readonly rid: string;
+  readonly crawlerId: string;
+  readonly attempt: number;
+} & (
+  | {
+      /** Failed for a passing reason; due again later. `afterMs` was chosen by the retry schedule. */
+      readonly kind: 'retry';
+      readonly dueAt: Date;
+    }
+  | {
+      /** Given back untried, as at shutdown: due at once, not counted as a retry. */
+      readonly kind: 'release';
+    }
+  | {
+      /** Crawled: into storage. */
+      readonly kind: 'stored';
+      readonly record: CrawlRecord;
+      readonly tokenType: TokenType;
+      readonly billed: boolean;
+      readonly expiresAt: Date;
+    }
+  | {
+      /**
+       * Crawled: to the callback URL. With `held` true the caller delivers at once: the delivery starts as claimed
+       * with attempt 1 under the caller's lease; else it is due at once for whoever claims it.
+       */
+      readonly kind: 'delivery';
+      readonly record: CrawlRecord;
+      readonly callbackHeaders: Delivery['callbackHeaders'];
+      readonly billed: boolean;
+      readonly expiresAt: Date;
+      readonly held: boolean;
+    }
+) & {
+    /** True for a job that waited too long and was never claimed: it must still be queued, with `attempt` unchanged. */
+    readonly timedOut?: boolean;
+  };
+
+export interface QueueStore {
+  /**
+   * Admits and inserts, all or nothing durable before it resolves. Pushes that arrive together share one write.
+   * A job is admitted while its crawler holds fewer than `limits.crawlerQueue` waiting and retrying URLs and its account
+   * at most `limits.accountQueue`; the others are refused one by one.
+   */
+  push(requests: readonly PushRequest[], limits: PushLimits, now: Date): Promise<PushReceipt[]>;
+  /**
+   * Takes the crawler's lease until `now + ttlMs`, unless another owner holds a live one. Jobs and deliveries that an older
+   * epoch was working on become due again at once (a job keeps its retry count).
+   */
+  acquire(crawlerId: string, owner: string, ttlMs: number, now: Date): Promise<Lease | undefined>;
+  /** False when the lease was lost. */
+  renew(lease: Lease, ttlMs: number, now: Date): Promise<boolean>;
+  /** Ends the lease, and says when the crawler has work next (`wakeAt`), so that no push falls between. */
+  release(lease: Lease, now: Date): Promise<{ readonly wakeAt: Date | undefined }>;
+  /**
+   * Takes up to `limit` due jobs, oldest due first; jobs past their queue deadline are left to {@link overdue} unless they
+   * were tried before. Empty when the lease is not current or the crawler is paused; `leaseLost` tells which.
+   */
+  claim(
+    lease: Lease,
+    limit: number,
+    now: Date,
+  ): Promise<{ readonly jobs: QueuedJob[]; readonly leaseLost: boolean }>;
+  /**
+   * Ends jobs. Each is won when the job still is in the state and attempt named; a lost one changes nothing. Counters and
+   * the day's history move in the same write.
+   */
+  finish(outcomes: readonly JobOutcome[], now: Date, lease?: Lease): Promise<('won' | 'lost')[]>;
+  /** Jobs of any crawler, never tried, whose queue deadline has passed; oldest deadline first. */
+  overdue(now: Date, limit: number): Promise<QueuedJob[]>;
+  /** When the crawler has something to do next: the earliest due job (now or later) or due delivery. */
+  nextWake(crawlerId: string): Promise<Date | undefined>;
+  /** Crawlers, not paused, that have work due and no live lease. Costs nothing for idle crawlers. */
+  wakeable(now: Date, limit: number): Promise<string[]>;
+  find(crawlerId: string, rid: string): Promise<QueuedJob | undefined>;
+  /** Removes a queued or running job; false when there is none. */
+  deleteJob(crawlerId: string, rid: string, now: Date): Promise<boolean>;
+  /** Removes all waiting and retrying jobs; how many. */
+  purge(crawlerId: string, now: Date): Promise<number>;
+}
+
+/** The end of one delivery attempt. */
+export interface DeliveryOutcome {
+  readonly rid: string;
+  readonly crawlerId: string;
+  /** The attempt that the delivery was claimed with. */
+  readonly attempt: number;
+  /** For the log of attempts; absent when the attempt never started (then it does not count, and is due again). */
+  readonly log?: DeliveryAttempt;
+  /**
+   * delivered: acknowledged. retry: due again at `dueAt`. failed: given up. release: given back untried, attempt not
+   * counted.
+   */
+  readonly kind: 'delivered' | 'retry' | 'failed' | 'release';
+  readonly dueAt?: Date;
+  /** Whether the attempt is billed: every retry is. */
+  readonly billed: boolean;
+}
+
+export interface DeliveryStore {
+  /**
+   * Takes up to `limit` due deliveries, oldest due first, together at most about `maxBytes` of pages (but at least one).
+   * Empty when the lease is not current or the monitor has paused the crawler. Deliveries go on while a user has paused it.
+   */
+  claim(lease: Lease, limit: number, maxBytes: number, now: Date): Promise<Delivery[]>;
+  settle(outcomes: readonly DeliveryOutcome[], now: Date): Promise<('won' | 'lost')[]>;
+  get(crawlerId: string, rid: string): Promise<DeliverySummary | undefined>;
+  /**
+   * Makes deliveries due at once that are delivered, failed or pending and whose page is kept: one by `rid`, or those
+   * created in `[from, to)`. Their attempts count on. How many.
+   */
+  replay(
+    crawlerId: string,
+    which: { readonly rid: string } | { readonly from: Date; readonly to: Date },
+    now: Date,
+  ): Promise<number>;
+}
+
+/** Whose storage: results of the two tokens are separate. */
+export interface ResultScope {
+  readonly accountId: string;
+  readonly tokenType: TokenType;
+}
+
+export interface ResultStore {
+  /** Stores a record that belongs to no crawler (an inline crawl kept with `store` or `async`). */
+  put(scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): Promise<void>;
+  get(scope: ResultScope, rid: string): Promise<StoredResult | undefined>;
+  /** The newest record of a pushed URL. */
+  newestByUrl(scope: ResultScope, pushedUrl: string): Promise<StoredResult | undefined>;
+  /** Those that exist, in the order of `rids`; removed in the same write when `remove` is set. */
+  getMany(scope: ResultScope, rids: readonly string[], remove: boolean): Promise<StoredResult[]>;
+  /** Which of them existed and are gone now. */
+  remove(scope: ResultScope, rids: readonly string[]): Promise<Set<string>>;
+  /** `rid`s by time of storing; `cursor` is the last page's. */
+  rids(
+    scope: ResultScope,
+    page: { readonly limit: number; readonly order: 'asc' | 'desc'; readonly cursor?: string },
+  ): Promise<{ readonly rids: string[]; readonly cursor: string | undefined }>;
+  count(scope: ResultScope): Promise<number>;
+}
+
+export interface StatsStore {
+  /** Days of each crawler between two days inclusive (`YYYY-MM-DD`), oldest first; all days when absent. */
+  history(
+    crawlerIds: readonly string[],
+    range: { readonly from?: string; readonly to?: string },
+  ): Promise<Map<string, HistoryDay[]>>;
+}
+
+export interface RateStore {
+  /**
+   * Takes `count` units from the token's allowance of `perSecond` (a bucket that holds one second's worth), shared by all
+   * processes. Grants fewer when fewer are left; `retryAfterMs` says when one more will be.
+   */
+  take(
+    key: string,
+    count: number,
+    perSecond: number,
+    now: Date,
+  ): Promise<{ readonly granted: number; readonly retryAfterMs: number }>;
+}
+
+/** Pictures that live for an hour. */
+export interface MediaStore {
+  put(id: string, contentType: string, bytes: Uint8Array, expiresAt: Date): Promise<void>;
+  get(id: string, now: Date): Promise<{ contentType: string; bytes: Uint8Array } | undefined>;
+}
