@@ -146,8 +146,9 @@ export type JobOutcome = {
       readonly dueAt: Date;
     }
   | {
-      /** Given back untried, as at shutdown: due at once, not counted as a retry. */
+      /** Given back untried, as at shutdown or when its host is busy: not counted as a retry, due at once unless told. */
       readonly kind: 'release';
+      readonly dueAt?: Date;
     }
   | {
       /** Crawled: into storage. */
@@ -206,9 +207,12 @@ export interface QueueStore {
   finish(outcomes: readonly JobOutcome[], now: Date, lease?: Lease): Promise<('won' | 'lost')[]>;
   /** Jobs of any crawler, never tried, whose queue deadline has passed; oldest deadline first. */
   overdue(now: Date, limit: number): Promise<QueuedJob[]>;
-  /** When the crawler has something to do next: the earliest due job (now or later) or due delivery. */
+  /**
+   * When the crawler has something to do next: the earliest due job (now or later) or due delivery. While a user has paused
+   * it only deliveries count, while the monitor has nothing does; the same holds for `release` and `wakeable`.
+   */
   nextWake(crawlerId: string): Promise<Date | undefined>;
-  /** Crawlers, not paused, that have work due and no live lease. Costs nothing for idle crawlers. */
+  /** Crawlers that have work due (see `nextWake` on pauses) and no live lease. Costs nothing for idle crawlers. */
   wakeable(now: Date, limit: number): Promise<string[]>;
   find(crawlerId: string, rid: string): Promise<QueuedJob | undefined>;
   /** Removes a queued or running job; false when there is none. */
@@ -231,6 +235,8 @@ export interface DeliveryOutcome {
    */
   readonly kind: 'delivered' | 'retry' | 'failed' | 'release';
   readonly dueAt?: Date;
+  /** Replaces the delivery's own expiry: what was delivered need not be kept as long as what was not. */
+  readonly expiresAt?: Date;
   /** Whether the attempt is billed: every retry is. */
   readonly billed: boolean;
 }
