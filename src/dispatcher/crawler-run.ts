@@ -1,0 +1,224 @@
+import type { Crawler } from '../domain/crawler.ts';
+import type { Delivery } from '../domain/delivery.ts';
+import type { QueuedJob } from '../domain/job.ts';
+import type { Task } from '../scheduler/scheduler.ts';
+import type { DeliveryOutcome, JobOutcome, Lease } from '../store/store.ts';
+import { createBell } from './bell.ts';
+import type { DispatcherDeps } from './dispatcher.ts';
+import { createFlights, FlightAbort } from './flights.ts';
+
+/** What one run needs beside the dispatcher's own. */
+export interface CrawlerRunDeps extends DispatcherDeps {
+  readonly crawlerId: string;
+  readonly task: Task;
+  /** Bytes of pages that wait in this process's memory for their delivery, over all runs. */
+  readonly pages: { heldBytes: number };
+}
+
+/** The dispatching of one crawler by one process, for as long as it has work. */
+export interface CrawlerRun {
+  /** Resolves when the crawler was let go, with the moment it has work again. */
+  run(): Promise<Date | undefined>;
+  /** There is new work. */
+  notify(): void;
+  /** The crawler's configuration has changed. */
+  refresh(): void;
+  abortJob(rid: string): void;
+  /** Ends the run at once; its outcomes are dropped. */
+  abort(): void;
+  activity(): { readonly crawls: number; readonly deliveries: number };
+}
+
+// Pages beyond this wait for their delivery in the store instead of in memory. Eight of the largest pages fit.
+const MAX_HELD_BYTES = 96 * 1024 * 1024;
+// A claim of deliveries brings their pages into memory; this bounds one claim.
+const MAX_CLAIM_BYTES = 8 * 1024 * 1024;
+// Deliveries under way for one crawler: an endpoint takes at most 200 ms to answer, so few of them keep up with many crawls.
+const DELIVERIES_PER_SLOT = 2;
+
+/**
+ * Makes a run. It is one loop of turns: a turn writes all that has ended since the last one and claims as much as there are
+ * free slots, in one batch; while the batch is written, further work ends and waits for the next turn.
+ */
+export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
+  const { store, clock, logger, crawlerId, task, timing, pages } = deps;
+  const bell = createBell();
+  const crawls = createFlights(bell.ring);
+  const posts = createFlights(bell.ring);
+  const ended: JobOutcome[] = [];
+  const settled: DeliveryOutcome[] = [];
+  let lease: Lease | undefined;
+  let leaseUntil = 0;
+  let crawler: Crawler | undefined;
+  let aborted = false;
+  let told = true;
+  let stale = false;
+
+  const hasLease = (): boolean => lease !== undefined && clock.now().getTime() < leaseUntil;
+  const canHold = (bytes: number): boolean => pages.heldBytes + bytes <= MAX_HELD_BYTES;
+
+  function startCrawl(job: QueuedJob, by: Crawler): void {
+    crawls.start(job.rid, async (signal) => {
+      try {
+        ended.push(await deps.crawlJob(job, by, signal));
+      } catch (error) {
+        if (!signal.aborted) logger.error({ err: error, rid: job.rid }, 'a crawl broke off');
+        if (error instanceof FlightAbort && error.end === 'dropped') return;
+        ended.push({ kind: 'release', rid: job.rid, crawlerId, attempt: job.attempt });
+      }
+    });
+  }
+
+  function startPost(delivery: Delivery, by: Crawler): void {
+    pages.heldBytes += delivery.body.byteLength;
+    posts.start(delivery.rid, async (signal) => {
+      try {
+        // A process that slept through its lease (SIGSTOP, a suspended machine) must not post what others took over.
+        if (!hasLease()) throw new FlightAbort('released');
+        settled.push(await deps.postDelivery(by, delivery, signal));
+      } catch (error) {
+        if (!signal.aborted && !(error instanceof FlightAbort)) {
+          logger.error({ err: error, rid: delivery.rid }, 'a delivery broke off');
+        }
+        if (error instanceof FlightAbort && error.end === 'dropped') return;
+        const { rid, attempt } = delivery;
+        settled.push({ kind: 'release', rid, crawlerId, attempt, billed: false });
+      } finally {
+        pages.heldBytes -= delivery.body.byteLength;
+      }
+    });
+  }
+
+  /** Ends of this turn, with the pages that are delivered from memory marked as held. */
+  function takeEnded(): JobOutcome[] {
+    let slots = deliverySlots() - posts.size;
+    let bytes = 0;
+    return ended.splice(0).map((outcome) => {
+      if (outcome.kind !== 'delivery') return outcome;
+      const size = outcome.record.body.byteLength;
+      if (slots <= 0 || !canHold(bytes + size) || crawler?.pausedByMonitor === true) return outcome;
+      slots -= 1;
+      bytes += size;
+      return { ...outcome, held: true };
+    });
+  }
+
+  function deliverySlots(): number {
+    return crawler?.delivery === 'webhook' ? crawler.concurrency * DELIVERIES_PER_SLOT : 0;
+  }
+
+  async function turn(by: Crawler, claims: boolean): Promise<void> {
+    const held = lease as Lease;
+    const now = clock.now();
+    const outcomes = takeEnded();
+    const settlements = settled.splice(0);
+    const freeCrawls = claims ? by.concurrency - crawls.size : 0;
+    const heldNow = outcomes.filter((each) => each.kind === 'delivery' && each.held).length;
+    const freePosts =
+      claims && canHold(MAX_CLAIM_BYTES) ? deliverySlots() - posts.size - heldNow : 0;
+    const [verdicts, , jobs, deliveries] = await Promise.all([
+      outcomes.length > 0 ? store.queue.finish(outcomes, now, held) : [],
+      settlements.length > 0 ? store.deliveries.settle(settlements, now) : [],
+      freeCrawls > 0 ? store.queue.claim(held, freeCrawls, now) : undefined,
+      freePosts > 0 ? store.deliveries.claim(held, freePosts, MAX_CLAIM_BYTES, now) : [],
+    ]);
+    outcomes.forEach((outcome, index) => {
+      if (outcome.kind !== 'delivery' || !outcome.held || verdicts[index] !== 'won') return;
+      const { record, callbackHeaders } = outcome;
+      startPost({ ...record, crawlerId, callbackHeaders, attempt: 1, createdAt: now }, by);
+    });
+    for (const delivery of deliveries) startPost(delivery, by);
+    for (const job of jobs?.jobs ?? []) startCrawl(job, by);
+    if (jobs?.leaseLost === true) leaseUntil = 0;
+  }
+
+  async function keepLease(now: Date): Promise<void> {
+    const [renewed] = await Promise.all([
+      store.queue.renew(lease as Lease, timing.leaseMs, now),
+      task.touch(),
+    ]);
+    leaseUntil = renewed ? now.getTime() + timing.leaseMs : 0;
+  }
+
+  /** Renews the lease and reads the configuration anew when their time has come. */
+  async function keepUp(times: { renewed: number; read: number }): Promise<void> {
+    const now = clock.now();
+    const renews = now.getTime() - times.renewed >= timing.leaseMs / 3;
+    const reads = stale || now.getTime() - times.read >= timing.refreshMs;
+    if (renews) times.renewed = now.getTime();
+    if (reads) times.read = now.getTime();
+    if (reads) stale = false;
+    const [current] = await Promise.all([
+      reads ? store.crawlers.get(crawlerId) : crawler,
+      renews ? keepLease(now) : undefined,
+    ]);
+    crawler = current;
+  }
+
+  async function dispatch(): Promise<void> {
+    let idleSince = clock.now().getTime();
+    let polledAt = 0;
+    let drainUntil: number | undefined;
+    const times = { renewed: idleSince, read: idleSince };
+    while (!aborted && hasLease() && crawler !== undefined) {
+      await keepUp(times);
+      if (aborted || !hasLease() || crawler === undefined) return;
+      const now = clock.now().getTime();
+      if (task.signal.aborted) drainUntil ??= now + timing.drainMs;
+      const draining = drainUntil !== undefined;
+      if (drainUntil !== undefined && now >= drainUntil) {
+        crawls.abortAll(new FlightAbort('released'));
+        posts.abortAll(new FlightAbort('released'));
+      }
+      const polls = told || now - polledAt >= timing.pollMs;
+      if (polls) polledAt = now;
+      told = false;
+      // What ended has freed its slot, so claiming belongs to the batch that writes it.
+      if (polls || ended.length > 0 || settled.length > 0) await turn(crawler, !draining);
+      if (crawls.size > 0 || posts.size > 0 || ended.length > 0 || settled.length > 0) {
+        idleSince = clock.now().getTime();
+      } else if (draining || clock.now().getTime() - idleSince >= timing.lingerMs) {
+        return;
+      }
+      await bell.wait(timing.pollMs);
+    }
+  }
+
+  async function run(): Promise<Date | undefined> {
+    const acquiredAt = clock.now();
+    lease = await store.queue.acquire(crawlerId, deps.owner, timing.leaseMs, acquiredAt);
+    if (lease === undefined) return undefined;
+    leaseUntil = acquiredAt.getTime() + timing.leaseMs;
+    try {
+      crawler = await store.crawlers.get(crawlerId);
+      await dispatch();
+    } finally {
+      crawls.abortAll(new FlightAbort('dropped'));
+      posts.abortAll(new FlightAbort('dropped'));
+    }
+    if (aborted || !hasLease()) return undefined;
+    const { wakeAt } = await store.queue.release(lease, clock.now());
+    return wakeAt;
+  }
+
+  return {
+    run,
+    notify() {
+      told = true;
+      bell.ring();
+    },
+    refresh() {
+      stale = true;
+      told = true;
+      bell.ring();
+    },
+    abortJob(rid) {
+      crawls.abort(rid, new FlightAbort('dropped'));
+    },
+    abort() {
+      aborted = true;
+      bell.ring();
+    },
+    activity: () => ({ crawls: crawls.size, deliveries: posts.size }),
+  };
+}

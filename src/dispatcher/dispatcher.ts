@@ -1,0 +1,103 @@
+import type { Clock } from '../domain/clock.ts';
+import type { Crawler } from '../domain/crawler.ts';
+import type { Delivery } from '../domain/delivery.ts';
+import type { QueuedJob } from '../domain/job.ts';
+import type { Logger } from '../domain/logger.ts';
+import type { Scheduler, Task } from '../scheduler/scheduler.ts';
+import type { DeliveryOutcome, JobOutcome, Store } from '../store/store.ts';
+import { type CrawlerRun, createCrawlerRun } from './crawler-run.ts';
+
+/** What the dispatcher works with. */
+export interface DispatcherDeps {
+  readonly store: Pick<Store, 'queue' | 'deliveries' | 'crawlers'>;
+  readonly scheduler: Pick<Scheduler, 'wake'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Names this process in leases. */
+  readonly owner: string;
+  /** Crawls one URL; the outcome is the store's to accept. Rejects only when aborted. */
+  readonly crawlJob: (job: QueuedJob, crawler: Crawler, signal: AbortSignal) => Promise<JobOutcome>;
+  /** Makes one delivery attempt. Rejects only when aborted. */
+  readonly postDelivery: (
+    crawler: Crawler,
+    delivery: Delivery,
+    signal: AbortSignal,
+  ) => Promise<DeliveryOutcome>;
+  readonly timing: DispatchTiming;
+}
+
+/** The dispatcher's own times. */
+export interface DispatchTiming {
+  /** How long a lease lives without renewal; a crashed process's crawlers are free after it. */
+  readonly leaseMs: number;
+  /** How often a run with free slots looks for work it was not told of (another process's pushes, retries that are due). */
+  readonly pollMs: number;
+  /** How often a run reads its crawler's configuration, which another process may have changed. */
+  readonly refreshMs: number;
+  /** How long a run without work keeps its crawler before it lets go. */
+  readonly lingerMs: number;
+  /** How long running crawls may go on after the scheduler began to close. */
+  readonly drainMs: number;
+}
+
+/** Runs crawlers: claims their jobs up to their concurrency, crawls them, delivers their results. */
+export interface Dispatcher {
+  /** Handles the `crawl` task: dispatches that crawler until it has nothing due, or another process has it. */
+  run(task: Task): Promise<void>;
+  /** Tells a run of this process that its crawler has new work; false when there is none. */
+  notify(crawlerId: string): boolean;
+  /** Tells a run of this process that its crawler's configuration has changed. */
+  refresh(crawlerId: string): void;
+  /** Aborts one crawl of this process; nothing is delivered. */
+  abortJob(crawlerId: string, rid: string): void;
+  /** Aborts all the work of this process for a crawler that was deleted. */
+  abortCrawler(crawlerId: string): void;
+  /** Crawls and deliveries under way in this process. */
+  activity(): { readonly crawlers: number; readonly crawls: number; readonly deliveries: number };
+}
+
+/** Makes the dispatcher; it works when the scheduler calls `run`. */
+export function createDispatcher(deps: DispatcherDeps): Dispatcher {
+  const runs = new Map<string, CrawlerRun>();
+  const pages = { heldBytes: 0 };
+
+  async function run(task: Task): Promise<void> {
+    const crawlerId = task.key;
+    const current = runs.get(crawlerId);
+    if (current !== undefined) {
+      current.notify();
+      return;
+    }
+    const crawlerRun = createCrawlerRun({ ...deps, crawlerId, task, pages });
+    runs.set(crawlerId, crawlerRun);
+    let wakeAt: Date | undefined;
+    try {
+      wakeAt = await crawlerRun.run();
+    } finally {
+      runs.delete(crawlerId);
+    }
+    if (wakeAt === undefined) return;
+    const due = wakeAt <= deps.clock.now();
+    await deps.scheduler.wake(due ? 'crawl' : 'retry', crawlerId, wakeAt);
+  }
+
+  return {
+    run,
+    notify(crawlerId) {
+      const current = runs.get(crawlerId);
+      current?.notify();
+      return current !== undefined;
+    },
+    refresh: (crawlerId) => runs.get(crawlerId)?.refresh(),
+    abortJob: (crawlerId, rid) => runs.get(crawlerId)?.abortJob(rid),
+    abortCrawler: (crawlerId) => runs.get(crawlerId)?.abort(),
+    activity() {
+      const all = [...runs.values()].map((each) => each.activity());
+      return {
+        crawlers: all.length,
+        crawls: all.reduce((sum, each) => sum + each.crawls, 0),
+        deliveries: all.reduce((sum, each) => sum + each.deliveries, 0),
+      };
+    },
+  };
+}
