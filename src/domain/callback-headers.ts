@@ -1,0 +1,131 @@
+import { type DomainError, invalidField } from './errors.ts';
+import type { HeaderPair } from './job.ts';
+
+/** Most headers of one push. */
+const MAX_HEADERS = 32;
+/**
+ * Most characters of all names and values together: with the URL and the delivery's own headers they stay within the 16 KiB
+ * that node's HTTP server takes.
+ */
+const MAX_CHARACTERS = 4_096;
+
+const NAME = /^[!#$%&'*+.^_`~0-9A-Za-z-]+$/;
+const NAME_COLON = /^[!#$%&'*+.^_`~0-9A-Za-z-]+[ \t]*:/;
+/** A field value of RFC 9110 without control characters: tab, visible ASCII, space, and the printable upper half of latin-1. */
+const VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
+
+/** Belong to one connection (RFC 9110, 7.6.1), to its framing, or change how the exchange goes. */
+const HOP_BY_HOP = new Set([
+  'connection',
+  'expect',
+  'host',
+  'http2-settings',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+/** Set by every delivery itself. */
+const OWN = new Set([
+  'cb-status',
+  'pc-status',
+  'rid',
+  'screenshot-url',
+  'stored-at',
+  'url',
+  'user-agent',
+]);
+const OWN_PREFIXES = ['content-', 'original-', 'webhook-'];
+
+/**
+ * Whether a delivery sets the header itself, or must not carry it. `-` and `_` count as the same, as they do for receivers
+ * behind CGI-like gateways: otherwise `Cb_Status` could pose as the delivery's own.
+ */
+export function isReservedHeader(name: string): boolean {
+  const folded = name.toLowerCase().replaceAll('_', '-');
+  return (
+    HOP_BY_HOP.has(folded) ||
+    OWN.has(folded) ||
+    OWN_PREFIXES.some((prefix) => folded.startsWith(prefix))
+  );
+}
+
+/**
+ * Reads `callback_headers` in either of its two formats, told apart so: split at `|`; when every part is `header-name:rest` each is a
+ * header (`name:value|name2:value2`); else an even number of parts alternates (`name|value|name2|value2`). One empty part at the
+ * end is overlooked; empty text is no headers. Names keep their spelling, white space around names and values is dropped.
+ *
+ * Throws an invalid `callback_headers` for a text that is neither, an illegal name or value, a header that a delivery sets itself or
+ * that would break HTTP ({@link isReservedHeader}), more than 32 headers or more than 4,096 characters of names and values.
+ */
+export function parseCallbackHeaders(text: string): HeaderPair[] {
+  if (text.trim() === '') return [];
+  const pairs = pairsOf(text);
+  if (pairs.length > MAX_HEADERS) throw refuse(`at most ${MAX_HEADERS} headers are allowed`);
+  let characters = 0;
+  for (const [name, value] of pairs) {
+    assertHeader(name, value);
+    characters += name.length + value.length;
+  }
+  if (characters > MAX_CHARACTERS) {
+    throw refuse(`names and values together may have at most ${MAX_CHARACTERS} characters`);
+  }
+  return pairs;
+}
+
+function pairsOf(text: string): HeaderPair[] {
+  const parts = text.split('|').map(trimOptionalSpace);
+  const withoutLast = parts.at(-1) === '' ? parts.slice(0, -1) : parts;
+  if (withoutLast.every((part) => NAME_COLON.test(part))) {
+    return withoutLast.map((part) => {
+      const colon = part.indexOf(':');
+      return [trimOptionalSpace(part.slice(0, colon)), trimOptionalSpace(part.slice(colon + 1))];
+    });
+  }
+  const alternating = parts.length % 2 === 0 ? parts : withoutLast;
+  if (alternating.length % 2 !== 0) {
+    throw refuse('write name|value|name|value or name:value|name:value');
+  }
+  const pairs: HeaderPair[] = [];
+  for (let at = 0; at < alternating.length; at += 2) {
+    pairs.push([alternating[at] ?? '', alternating[at + 1] ?? '']);
+  }
+  return pairs;
+}
+
+// Not String.trim, which also drops line breaks that are to be refused; not a regular expression, which is quadratic in a long
+// run of spaces.
+function trimOptionalSpace(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && isOptionalSpace(text[start])) start += 1;
+  while (end > start && isOptionalSpace(text[end - 1])) end -= 1;
+  return text.slice(start, end);
+}
+
+function isOptionalSpace(character: string | undefined): boolean {
+  return character === ' ' || character === '\t';
+}
+
+function assertHeader(name: string, value: string): void {
+  if (!NAME.test(name)) throw refuse(`${shown(name)} is not a header name`);
+  if (!VALUE.test(value)) {
+    throw refuse(`the value of ${shown(name)} holds characters that a header cannot carry`);
+  }
+  if (isReservedHeader(name)) {
+    throw refuse(`${shown(name)} is set by the delivery or by HTTP itself`);
+  }
+}
+
+function shown(name: string): string {
+  return JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}...` : name);
+}
+
+function refuse(problem: string): DomainError {
+  return invalidField('callback_headers', `callback_headers: ${problem}`);
+}

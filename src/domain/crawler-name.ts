@@ -1,0 +1,16 @@
+import { invalidField } from './errors.ts';
+
+/**
+ * A crawler's name: 1 to 64 of `A-Z a-z 0-9 _ . -`, starting with a letter or digit, and not `stats`, whose REST path is taken.
+ * Throws an invalid `name` otherwise.
+ */
+export function parseCrawlerName(text: string): string {
+  if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(text)) {
+    throw invalidField(
+      'name',
+      'name must be 1 to 64 of A-Z a-z 0-9 _ . - and start with a letter or digit',
+    );
+  }
+  if (text === 'stats') throw invalidField('name', 'a crawler cannot be named stats');
+  return text;
+}
