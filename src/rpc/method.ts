@@ -1,0 +1,98 @@
+import type {
+  DescMethod,
+  DescService,
+  Message,
+  MessageInitShape,
+  MessageShape,
+} from '@bufbuild/protobuf';
+
+/** What a handler may know of the call it answers, whatever protocol carries it. */
+export interface Call {
+  /** The token of `authorization: Bearer`. Never logged. */
+  readonly bearer: string | undefined;
+  /** Aborted when the client goes away, its deadline passes, or the server closes. */
+  readonly signal: AbortSignal;
+  /** Sent with a successful reply: as headers of the response. */
+  readonly responseHeaders: Headers;
+  readonly protocol: 'rest' | 'connect' | 'grpc' | 'grpc-web';
+  /** The client's `x-request-id`, for the log. */
+  readonly requestId?: string;
+  /** What was left of the client's deadline when the call arrived, in milliseconds; absent without a deadline. */
+  readonly timeoutMs?: number;
+}
+
+/** A method with one request and one response. */
+export interface UnaryMethod {
+  readonly kind: 'unary';
+  readonly desc: DescMethod;
+  handle(request: Message, call: Call): Promise<MessageInitShape<DescMethod['output']>>;
+}
+
+/** A method with one request and a stream of responses. */
+export interface ServerStreamMethod {
+  readonly kind: 'server';
+  readonly desc: DescMethod;
+  handle(request: Message, call: Call): AsyncIterable<MessageInitShape<DescMethod['output']>>;
+}
+
+/** A method with a stream of requests and a stream of responses. */
+export interface StreamMethod {
+  readonly kind: 'bidi';
+  readonly desc: DescMethod;
+  handle(
+    requests: AsyncIterable<Message>,
+    call: Call,
+  ): AsyncIterable<MessageInitShape<DescMethod['output']>>;
+}
+
+/** One row of the table that Connect and the REST gateway both mount. */
+export type Method = UnaryMethod | ServerStreamMethod | StreamMethod;
+
+/** The plain function that answers a method, typed by the method's descriptor. */
+export type Handler<M extends DescMethod> = M['methodKind'] extends 'unary'
+  ? (
+      request: MessageShape<M['input']>,
+      call: Call,
+    ) => Promise<MessageInitShape<M['output']>> | MessageInitShape<M['output']>
+  : M['methodKind'] extends 'server_streaming'
+    ? (
+        request: MessageShape<M['input']>,
+        call: Call,
+      ) => AsyncIterable<MessageInitShape<M['output']>>
+    : (
+        requests: AsyncIterable<MessageShape<M['input']>>,
+        call: Call,
+      ) => AsyncIterable<MessageInitShape<M['output']>>;
+
+/** One {@link Handler} for each method of a service, by the method's local name. */
+export type Implementation<S extends DescService> = {
+  readonly [Name in keyof S['method']]: Handler<S['method'][Name]>;
+};
+
+/**
+ * The table rows of a service. `implementation` is checked against the generated types; throws when it lacks a method or the
+ * service has a client-streaming one, which the table has no kind for.
+ */
+export function methodsOf<S extends DescService>(
+  service: S,
+  implementation: Implementation<S>,
+): Method[] {
+  const handlers = implementation as Readonly<Record<string, unknown>>;
+  return service.methods.map((desc): Method => {
+    const handler = handlers[desc.localName];
+    const name = `${service.typeName}/${desc.name}`;
+    if (typeof handler !== 'function') throw new Error(`${name} has no handler`);
+    switch (desc.methodKind) {
+      case 'unary': {
+        const unary = handler as UnaryMethod['handle'];
+        return { kind: 'unary', desc, handle: async (request, call) => unary(request, call) };
+      }
+      case 'server_streaming':
+        return { kind: 'server', desc, handle: handler as ServerStreamMethod['handle'] };
+      case 'bidi_streaming':
+        return { kind: 'bidi', desc, handle: handler as StreamMethod['handle'] };
+      case 'client_streaming':
+        throw new Error(`${name} is client-streaming`);
+    }
+  });
+}
