@@ -78,21 +78,25 @@ export function methodsOf<S extends DescService>(
   implementation: Implementation<S>,
 ): Method[] {
   const handlers = implementation as Readonly<Record<string, unknown>>;
-  return service.methods.map((desc): Method => {
-    const handler = handlers[desc.localName];
-    const name = `${service.typeName}/${desc.name}`;
-    if (typeof handler !== 'function') throw new Error(`${name} has no handler`);
-    switch (desc.methodKind) {
-      case 'unary': {
-        const unary = handler as UnaryMethod['handle'];
-        return { kind: 'unary', desc, handle: async (request, call) => unary(request, call) };
-      }
-      case 'server_streaming':
-        return { kind: 'server', desc, handle: handler as ServerStreamMethod['handle'] };
-      case 'bidi_streaming':
-        return { kind: 'bidi', desc, handle: handler as StreamMethod['handle'] };
-      case 'client_streaming':
-        throw new Error(`${name} is client-streaming`);
-    }
-  });
+  return service.methods.map((desc) => methodFrom(desc, handlers[desc.localName]));
+}
+
+/** How a method is called in logs and tables: `package.Service/Method`. */
+export function methodName(desc: DescMethod): string {
+  return `${desc.parent.typeName}/${desc.name}`;
+}
+
+function methodFrom(desc: DescMethod, handler: unknown): Method {
+  if (typeof handler !== 'function') throw new Error(`${methodName(desc)} has no handler`);
+  if (desc.methodKind === 'unary') {
+    const unary = handler as UnaryMethod['handle'];
+    return { kind: 'unary', desc, handle: async (request, call) => unary(request, call) };
+  }
+  if (desc.methodKind === 'server_streaming') {
+    return { kind: 'server', desc, handle: handler as ServerStreamMethod['handle'] };
+  }
+  if (desc.methodKind === 'bidi_streaming') {
+    return { kind: 'bidi', desc, handle: handler as StreamMethod['handle'] };
+  }
+  throw new Error(`${methodName(desc)} is client-streaming`);
 }

@@ -11,7 +11,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file queuedcrawler/v1/options.proto.
  */
 export const file_queuedcrawler_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("Ch5xdWV1ZWRjcmF3bGVyL3YxL29wdGlvbnMucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjE6QwoJcmVzdF9uYW1lEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMY0YYDIAEoCVIIcmVzdE5hbWWIAQE6RQoMcXVlcnlfaW5saW5lEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjRhgMgASgIUgtxdWVyeUlubGluZYgBAWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5xdWV1ZWRjcmF3bGVyL3YxL29wdGlvbnMucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjE6QwoJcmVzdF9uYW1lEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMY0YYDIAEoCVIIcmVzdE5hbWWIAQE6RQoMcXVlcnlfaW5saW5lEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjRhgMgASgIUgtxdWVyeUlubGluZYgBATpBCgpyZXN0X2ZpZWxkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjShgMgASgJUglyZXN0RmllbGSIAQFiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
  * The word that stands for this value in REST requests and replies.
@@ -29,4 +29,12 @@ export const rest_name: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
  */
 export const query_inline: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
   extDesc(file_queuedcrawler_v1_options, 1);
+
+/**
+ * The name of this field in REST requests and replies, where it is not the field's own.
+ *
+ * @generated from extension: optional string rest_field = 50002;
+ */
+export const rest_field: GenExtension<FieldOptions, string> = /*@__PURE__*/
+  extDesc(file_queuedcrawler_v1_options, 2);
 
