@@ -19,8 +19,8 @@ export interface CrawlerRunDeps extends DispatcherDeps {
 export interface CrawlerRun {
   /** Resolves when the crawler was let go, with the moment it has work again. */
   run(): Promise<Date | undefined>;
-  /** There is new work. */
-  notify(): void;
+  /** There is new work; false when the run is letting its crawler go and will not see it. */
+  notify(): boolean;
   /** The crawler's configuration has changed. */
   refresh(): void;
   abortJob(rid: string): void;
@@ -53,6 +53,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   let aborted = false;
   let told = true;
   let stale = false;
+  let ending = false;
 
   const hasLease = (): boolean => lease !== undefined && clock.now().getTime() < leaseUntil;
   const canHold = (bytes: number): boolean => pages.heldBytes + bytes <= MAX_HELD_BYTES;
@@ -160,27 +161,32 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     let polledAt = 0;
     let drainUntil: number | undefined;
     const times = { renewed: idleSince, read: idleSince };
-    while (!aborted && hasLease() && crawler !== undefined) {
-      await keepUp(times);
-      if (aborted || !hasLease() || crawler === undefined) return;
-      const now = clock.now().getTime();
-      if (task.signal.aborted) drainUntil ??= now + timing.drainMs;
-      const draining = drainUntil !== undefined;
-      if (drainUntil !== undefined && now >= drainUntil) {
-        crawls.abortAll(new FlightAbort('released'));
-        posts.abortAll(new FlightAbort('released'));
+    try {
+      while (!aborted && hasLease() && crawler !== undefined) {
+        await keepUp(times);
+        if (aborted || !hasLease() || crawler === undefined) return;
+        const now = clock.now().getTime();
+        if (task.signal.aborted) drainUntil ??= now + timing.drainMs;
+        const draining = drainUntil !== undefined;
+        if (drainUntil !== undefined && now >= drainUntil) {
+          crawls.abortAll(new FlightAbort('released'));
+          posts.abortAll(new FlightAbort('released'));
+        }
+        const polls = told || now - polledAt >= timing.pollMs;
+        if (polls) polledAt = now;
+        told = false;
+        // What ended has freed its slot, so claiming belongs to the batch that writes it.
+        if (polls || ended.length > 0 || settled.length > 0) await turn(crawler, !draining);
+        if (crawls.size > 0 || posts.size > 0 || ended.length > 0 || settled.length > 0) {
+          idleSince = clock.now().getTime();
+        } else if (draining || (!told && clock.now().getTime() - idleSince >= timing.lingerMs)) {
+          return;
+        }
+        await bell.wait(timing.pollMs);
       }
-      const polls = told || now - polledAt >= timing.pollMs;
-      if (polls) polledAt = now;
-      told = false;
-      // What ended has freed its slot, so claiming belongs to the batch that writes it.
-      if (polls || ended.length > 0 || settled.length > 0) await turn(crawler, !draining);
-      if (crawls.size > 0 || posts.size > 0 || ended.length > 0 || settled.length > 0) {
-        idleSince = clock.now().getTime();
-      } else if (draining || clock.now().getTime() - idleSince >= timing.lingerMs) {
-        return;
-      }
-      await bell.wait(timing.pollMs);
+    } finally {
+      // In the same step as the last look at `told`: a notify after this is told that nobody listens.
+      ending = true;
     }
   }
 
@@ -206,6 +212,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     notify() {
       told = true;
       bell.ring();
+      return !ending;
     },
     refresh() {
       stale = true;

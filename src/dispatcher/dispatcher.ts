@@ -44,8 +44,8 @@ export interface DispatchTiming {
 export interface Dispatcher {
   /** Handles the `crawl` task: dispatches that crawler until it has nothing due, or another process has it. */
   run(task: Task): Promise<void>;
-  /** Tells a run of this process that its crawler has new work; false when there is none. */
-  notify(crawlerId: string): boolean;
+  /** Tells a run of this process that its crawler has new work, if there is one. */
+  notify(crawlerId: string): void;
   /** Tells a run of this process that its crawler's configuration has changed. */
   refresh(crawlerId: string): void;
   /** Aborts one crawl of this process; nothing is delivered. */
@@ -58,23 +58,24 @@ export interface Dispatcher {
 
 /** Makes the dispatcher; it works when the scheduler calls `run`. */
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
-  const runs = new Map<string, CrawlerRun>();
+  const runs = new Map<string, { readonly run: CrawlerRun; readonly done: Promise<void> }>();
   const pages = { heldBytes: 0 };
 
   async function run(task: Task): Promise<void> {
     const crawlerId = task.key;
-    const current = runs.get(crawlerId);
-    if (current !== undefined) {
-      current.notify();
-      return;
+    for (let current = runs.get(crawlerId); current !== undefined; current = runs.get(crawlerId)) {
+      if (current.run.notify()) return;
+      await current.done;
     }
+    const done = Promise.withResolvers<void>();
     const crawlerRun = createCrawlerRun({ ...deps, crawlerId, task, pages });
-    runs.set(crawlerId, crawlerRun);
+    runs.set(crawlerId, { run: crawlerRun, done: done.promise });
     let wakeAt: Date | undefined;
     try {
       wakeAt = await crawlerRun.run();
     } finally {
       runs.delete(crawlerId);
+      done.resolve();
     }
     if (wakeAt === undefined) return;
     const due = wakeAt <= deps.clock.now();
@@ -83,16 +84,12 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
   return {
     run,
-    notify(crawlerId) {
-      const current = runs.get(crawlerId);
-      current?.notify();
-      return current !== undefined;
-    },
-    refresh: (crawlerId) => runs.get(crawlerId)?.refresh(),
-    abortJob: (crawlerId, rid) => runs.get(crawlerId)?.abortJob(rid),
-    abortCrawler: (crawlerId) => runs.get(crawlerId)?.abort(),
+    notify: (crawlerId) => void runs.get(crawlerId)?.run.notify(),
+    refresh: (crawlerId) => runs.get(crawlerId)?.run.refresh(),
+    abortJob: (crawlerId, rid) => runs.get(crawlerId)?.run.abortJob(rid),
+    abortCrawler: (crawlerId) => runs.get(crawlerId)?.run.abort(),
     activity() {
-      const all = [...runs.values()].map((each) => each.activity());
+      const all = [...runs.values()].map((each) => each.run.activity());
       return {
         crawlers: all.length,
         crawls: all.reduce((sum, each) => sum + each.crawls, 0),

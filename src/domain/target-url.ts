@@ -1,0 +1,25 @@
+import { invalidField } from './errors.ts';
+
+const MAX_URL_BYTES = 8_192;
+
+/**
+ * The URL of a push or an inline crawl, as it was given (surrounding space removed). Throws `invalid` naming `url` unless it is an
+ * absolute http or https URL of at most 8,192 bytes.
+ */
+export function parseTargetUrl(text: string): string {
+  const url = text.trim();
+  if (url === '') {
+    throw invalidField('url', 'The url parameter is missing.', 'missing_url');
+  }
+  if (Buffer.byteLength(url) > MAX_URL_BYTES) {
+    throw invalidField('url', `The url is longer than ${MAX_URL_BYTES} bytes.`);
+  }
+  const parsed = URL.parse(url);
+  if (parsed === null || !['http:', 'https:'].includes(parsed.protocol)) {
+    throw invalidField(
+      'url',
+      'The url must be an absolute http or https URL, percent-encoded when it is a query parameter.',
+    );
+  }
+  return url;
+}

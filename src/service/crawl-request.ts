@@ -1,0 +1,44 @@
+import type { TokenType } from '../domain/account.ts';
+import { invalidField } from '../domain/errors.ts';
+import type { CrawlRequest } from '../domain/job.ts';
+import { parseCrawlParameters } from '../domain/parameter-table.ts';
+import { parseTargetUrl } from '../domain/target-url.ts';
+
+/** A crawl as the client asked for it. */
+export interface CrawlWishes {
+  readonly url: string;
+  /** GET when absent. */
+  readonly method?: string;
+  readonly body?: Uint8Array;
+  readonly postContentType?: string;
+  /** By wire name. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
+const DEFAULT_CONTENT_TYPE = 'application/x-www-form-urlencoded';
+const MAX_POST_BYTES = 1024 * 1024;
+
+/** The crawl, checked. Throws `invalid` naming the parameter. */
+export function parseCrawlRequest(wishes: CrawlWishes, tokenType: TokenType): CrawlRequest {
+  const url = parseTargetUrl(wishes.url);
+  const parameters = parseCrawlParameters(wishes.parameters, tokenType);
+  const method = (wishes.method ?? 'GET').toUpperCase();
+  if (method === 'GET') {
+    return { url, method, body: undefined, contentType: undefined, parameters };
+  }
+  if (method !== 'POST' && method !== 'PUT') {
+    throw invalidField('method', 'method must be GET, POST or PUT.');
+  }
+  if (tokenType === 'javascript') {
+    throw invalidField('method', 'POST and PUT need the Normal token; a browser only loads pages.');
+  }
+  const body = wishes.body ?? new Uint8Array(0);
+  if (body.byteLength > MAX_POST_BYTES) {
+    throw invalidField('body', `The body is longer than ${MAX_POST_BYTES} bytes.`);
+  }
+  const contentType = wishes.postContentType ?? DEFAULT_CONTENT_TYPE;
+  if (!/^[\w.+-]+\/[\w.+-]+(\s*;[ -~]*)?$/.test(contentType)) {
+    throw invalidField('post_content_type', 'post_content_type must be a media type.');
+  }
+  return { url, method, body, contentType, parameters };
+}

@@ -1,0 +1,63 @@
+import type { TokenOwner } from '../domain/account.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Crawler } from '../domain/crawler.ts';
+import { DomainError } from '../domain/errors.ts';
+import type { CrawlerStore } from '../store/store.ts';
+import { createExpiringCache } from './expiring-cache.ts';
+
+/** Finds the crawler a call names, for a caller who may address it. */
+export interface CrawlerAccess {
+  /** As the store has it now. Throws `not_found`, or `forbidden` when its token type is not the caller's. */
+  find(owner: TokenOwner, name: string): Promise<Crawler>;
+  /** The same, up to a second old: for pushes, which the store checks once more. */
+  findRecent(owner: TokenOwner, name: string): Promise<Crawler>;
+  /** Forgets a crawler that was changed or removed. */
+  forget(crawler: Pick<Crawler, 'accountId' | 'name'>): void;
+}
+
+const CACHE_MS = 1_000;
+
+/** Makes the look-up. */
+export function createCrawlerAccess(deps: {
+  readonly crawlers: Pick<CrawlerStore, 'findByName'>;
+  readonly clock: Clock;
+}): CrawlerAccess {
+  const recent = createExpiringCache<Crawler>({
+    clock: deps.clock,
+    ttlMs: CACHE_MS,
+    maxEntries: 10_000,
+  });
+  const keyOf = (accountId: string, name: string): string => `${accountId} ${name}`;
+
+  function checked(owner: TokenOwner, name: string, crawler: Crawler | undefined): Crawler {
+    if (crawler === undefined) {
+      throw new DomainError('not_found', 'crawler_not_found', `There is no crawler "${name}".`, {
+        field: 'crawler',
+      });
+    }
+    if (crawler.tokenType !== owner.tokenType) {
+      const kind = crawler.tokenType === 'javascript' ? 'JavaScript' : 'Normal';
+      throw new DomainError(
+        'forbidden',
+        'wrong_token_type',
+        `The crawler "${name}" is addressed with the ${kind} token.`,
+      );
+    }
+    return crawler;
+  }
+
+  return {
+    async find(owner, name) {
+      const { accountId } = owner.account;
+      return checked(owner, name, await deps.crawlers.findByName(accountId, name));
+    },
+    async findRecent(owner, name) {
+      const { accountId } = owner.account;
+      const crawler = await recent.get(keyOf(accountId, name), () =>
+        deps.crawlers.findByName(accountId, name),
+      );
+      return checked(owner, name, crawler);
+    },
+    forget: (crawler) => recent.forget(keyOf(crawler.accountId, crawler.name)),
+  };
+}

@@ -1,0 +1,180 @@
+import type { Dispatcher } from '../dispatcher/dispatcher.ts';
+import type { TokenOwner } from '../domain/account.ts';
+import { parseCallbackHeaders } from '../domain/callback-headers.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Crawler } from '../domain/crawler.ts';
+import { DomainError, invalidField } from '../domain/errors.ts';
+import type { Job } from '../domain/job.ts';
+import { integerInRange, MAX_BATCH_ITEMS, MAX_QUEUE_TIMEOUT_MINUTES } from '../domain/limits.ts';
+import { createRid } from '../domain/rid.ts';
+import type { Scheduler } from '../scheduler/scheduler.ts';
+import type { PushLimits, PushOutcome, Store } from '../store/store.ts';
+import { type CrawlWishes, parseCrawlRequest } from './crawl-request.ts';
+import type { CrawlerAccess } from './crawler-access.ts';
+
+/** One URL to queue, as the client gave it. */
+export interface PushWishes extends CrawlWishes {
+  readonly callbackHeaders?: string;
+  /** Minutes. */
+  readonly queueTimeout?: number;
+}
+
+/** What became of one item. */
+export type PushedItem = { readonly rid: string } | { readonly error: DomainError };
+
+/** Putting URLs into queues. */
+export interface Pushing {
+  /** The `rid`, once it is durable. Throws what a refused item would carry. */
+  push(owner: TokenOwner, crawlerName: string, wishes: PushWishes): Promise<string>;
+  /**
+   * One result for each of 1 to 1,000 items; throws only for what concerns the call as a whole. With a `requestId`, a
+   * repeated call answers as the first did and queues nothing.
+   */
+  pushBatch(
+    owner: TokenOwner,
+    crawlerName: string,
+    items: readonly PushWishes[],
+    requestId: string,
+  ): Promise<PushedItem[]>;
+}
+
+/** What pushing works with. */
+export interface PushingDeps {
+  readonly store: Pick<Store, 'queue' | 'rates'>;
+  readonly access: CrawlerAccess;
+  readonly scheduler: Pick<Scheduler, 'wake'>;
+  readonly dispatcher: Pick<Dispatcher, 'notify'>;
+  readonly clock: Clock;
+  readonly limits: PushLimits;
+  /** URLs per second and token; 0 for no limit. */
+  readonly ratePerSecond: number;
+  /** Called once when the account's queue goes over its limit. */
+  readonly onAccountOver: (owner: TokenOwner) => void;
+}
+
+/** Makes the pushing use cases. */
+export function createPushing(deps: PushingDeps): Pushing {
+  const { store, access, clock, limits } = deps;
+
+  async function takeRate(owner: TokenOwner, count: number) {
+    if (deps.ratePerSecond === 0) return { granted: count, retryAfterMs: 0 };
+    const key = `${owner.account.accountId}:${owner.tokenType}`;
+    return store.rates.take(key, count, deps.ratePerSecond, clock.now());
+  }
+
+  async function queue(
+    crawler: Crawler,
+    jobs: readonly Job[],
+    owner: TokenOwner,
+    requestId: string,
+  ): Promise<readonly PushOutcome[]> {
+    const { crawlerId, accountId } = crawler;
+    const request = { crawlerId, accountId, jobs, ...(requestId === '' ? {} : { requestId }) };
+    const [receipt] = await store.queue.push([request], limits, clock.now());
+    if (receipt === undefined) throw new Error('the store answered no receipt');
+    if (receipt.accountWentOver) deps.onAccountOver(owner);
+    deps.dispatcher.notify(crawlerId);
+    if (!receipt.leased) await deps.scheduler.wake('crawl', crawlerId, clock.now());
+    return receipt.outcomes;
+  }
+
+  function refusal(outcome: Extract<PushOutcome, { refused: string }>, crawler: Crawler) {
+    switch (outcome.refused) {
+      case 'crawler_queue_full':
+        return new DomainError(
+          'exhausted',
+          'crawler_queue_full',
+          `The queue of crawler "${crawler.name}" holds its ${limits.crawlerQueue} URLs.`,
+          { retryAfterMs: 1_000, metadata: { limit: limits.crawlerQueue } },
+        );
+      case 'account_queue_full':
+        return new DomainError(
+          'exhausted',
+          'account_queue_full',
+          `The account's queues hold more than ${limits.accountQueue} URLs; pushes are paused until they are drained or purged.`,
+          { retryAfterMs: 1_000, metadata: { limit: limits.accountQueue } },
+        );
+      case 'crawler_not_found':
+        return new DomainError(
+          'not_found',
+          'crawler_not_found',
+          `There is no crawler "${crawler.name}".`,
+          { field: 'crawler' },
+        );
+    }
+  }
+
+  function overRate(retryAfterMs: number): DomainError {
+    return new DomainError(
+      'exhausted',
+      'rate_limited',
+      `The push rate is ${deps.ratePerSecond} URLs per second per token.`,
+      { retryAfterMs: Math.max(retryAfterMs, 1), metadata: { limit: deps.ratePerSecond } },
+    );
+  }
+
+  async function pushBatch(
+    owner: TokenOwner,
+    crawlerName: string,
+    items: readonly PushWishes[],
+    requestId: string,
+  ): Promise<PushedItem[]> {
+    if (items.length < 1 || items.length > MAX_BATCH_ITEMS) {
+      throw invalidField('items', `items must hold 1 to ${MAX_BATCH_ITEMS} URLs.`);
+    }
+    if (requestId.length > 64) {
+      throw invalidField('request_id', 'request_id must be at most 64 characters.');
+    }
+    const crawler = await access.findRecent(owner, crawlerName);
+    const now = clock.now();
+    const parsed = items.map((item) => attempt(() => jobFrom(item, crawler, now)));
+    const jobs = parsed.filter((each): each is Job => !(each instanceof DomainError));
+    const { granted, retryAfterMs } = await takeRate(owner, jobs.length);
+    const admitted = jobs.slice(0, granted);
+    const outcomes =
+      admitted.length === 0 && requestId === ''
+        ? []
+        : (await queue(crawler, admitted, owner, requestId)).values();
+    const results = outcomes[Symbol.iterator]();
+    return parsed.map((each) => {
+      if (each instanceof DomainError) return { error: each };
+      const next = results.next();
+      if (next.done === true) return { error: overRate(retryAfterMs) };
+      return 'rid' in next.value ? next.value : { error: refusal(next.value, crawler) };
+    });
+  }
+
+  return {
+    pushBatch,
+    async push(owner, crawlerName, wishes) {
+      const [item] = await pushBatch(owner, crawlerName, [wishes], '');
+      if (item === undefined) throw new Error('a push of one item had no result');
+      if ('error' in item) throw item.error;
+      return item.rid;
+    },
+  };
+}
+
+function attempt<Value>(make: () => Value): Value | DomainError {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof DomainError) return error;
+    throw error;
+  }
+}
+
+function jobFrom(wishes: PushWishes, crawler: Crawler, now: Date): Job {
+  const minutes = wishes.queueTimeout ?? 0;
+  if (minutes !== 0) integerInRange('queue_timeout', minutes, 1, MAX_QUEUE_TIMEOUT_MINUTES);
+  const headers = crawler.delivery === 'webhook' ? (wishes.callbackHeaders ?? '') : '';
+  return {
+    ...parseCrawlRequest(wishes, crawler.tokenType),
+    rid: createRid(now),
+    crawlerId: crawler.crawlerId,
+    accountId: crawler.accountId,
+    callbackHeaders: headers === '' ? [] : parseCallbackHeaders(headers),
+    queueDeadline: minutes === 0 ? undefined : new Date(now.getTime() + minutes * 60_000),
+    createdAt: now,
+  };
+}
