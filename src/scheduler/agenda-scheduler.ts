@@ -155,8 +155,9 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
         run.abandon();
       }
       await agenda?.stop(false);
-      if (agenda)
-        await wait(Math.max(0, claims.activeAt() + processEveryMs / 2 - performance.now()));
+      // A process that is done must not be held open by Agenda's check on a run, the last of which fires by then.
+      const checkedAt = claims.activeAt() + processEveryMs / 2 + 5;
+      await wait(Math.max(0, checkedAt - performance.now()));
     },
   };
 }

@@ -4,9 +4,12 @@ export type TaskName = 'crawl' | 'retry' | 'timeout' | 'probe' | 'reconcile';
 /** One run of a task. */
 export interface Task {
   readonly key: string;
-  /** Aborted when the task's lock was lost or the scheduler closes. */
+  /** Aborted when the task's lock was lost or the scheduler closes; a task that was woken then runs again. */
   readonly signal: AbortSignal;
-  /** Keeps the task's lock for another `lockMs`; a run longer than that must call it. */
+  /**
+   * Keeps the task's lock for another `lockMs`; a run longer than that must call it. Never rejects: when the lock is lost
+   * the signal is aborted, and while the database is away the lock grows older.
+   */
   touch(): Promise<void>;
 }
 

@@ -63,11 +63,9 @@ export function createTaskRepository(deps: TaskRepositoryDeps): TaskRepository {
   async function persist<T>(held: HeldTask, write: () => Promise<T>): Promise<T | undefined> {
     for (;;) {
       try {
-        const value = await write();
-        outage.succeeded();
-        return value;
-      } catch (error) {
-        outage.failed(error);
+        return await outage.watch(write);
+      } catch {
+        // The outage log has it.
         const lapsesAt = held.lockedAt.getTime() + deps.lockMsOf(held.name);
         if (held.abandoned || closing.aborted || Date.now() >= lapsesAt) return undefined;
         await new Promise((resolve) => setTimeout(resolve, retryMs));
@@ -84,7 +82,6 @@ export function createTaskRepository(deps: TaskRepositoryDeps): TaskRepository {
       job = await tasks.claimLapsed(name, token, lockedBefore, now);
       if (!job) lapsedCheckAt.set(name, now.getTime() + lapsedEveryMs);
     }
-    outage.succeeded();
     if (!job) return undefined;
     const id = String(job._id);
     const ended = Promise.withResolvers<void>();
@@ -113,11 +110,11 @@ export function createTaskRepository(deps: TaskRepositoryDeps): TaskRepository {
       let job: JobParameters | undefined;
       while (!job && current.again && !closing.aborted) {
         current.again = false;
-        job = await claim(name);
+        job = await outage.watch(() => claim(name));
       }
       return job;
-    } catch (error) {
-      outage.failed(error);
+    } catch {
+      // The outage log has it; the next poll tries again.
       return undefined;
     } finally {
       claiming.delete(name);
@@ -143,9 +140,9 @@ export function createTaskRepository(deps: TaskRepositoryDeps): TaskRepository {
   /** Undefined when the database did not say: not repeated, because a begun task looks like a cancelled one. */
   async function tryBegin(held: HeldTask, nextRunAt: Date | null): Promise<boolean | undefined> {
     try {
-      return await tasks.begin(held, nextRunAt, new Date());
-    } catch (error) {
-      outage.failed(error);
+      return await outage.watch(() => tasks.begin(held, nextRunAt, new Date()));
+    } catch {
+      // The outage log has it.
       return undefined;
     }
   }
@@ -184,7 +181,10 @@ export function createTaskRepository(deps: TaskRepositoryDeps): TaskRepository {
     saveJobState(attrs) {
       activeAt = performance.now();
       const held = begun.get(attrs);
-      return held ? end(held) : begin(attrs);
+      if (!held) return begin(attrs);
+      // Agenda has just cleared this, and gives up on a run without it, however long its end takes to write.
+      attrs.lockedAt = neverLapses;
+      return end(held);
     },
     unlockJob: (attrs) => release([String(attrs._id)]),
     unlockJobs: (ids) => release(ids.map(String)),

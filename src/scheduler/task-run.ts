@@ -64,12 +64,11 @@ export function createTaskRun(deps: TaskRunDeps): TaskRun {
     if (msLeft() <= 0) return lose();
     const now = new Date();
     try {
-      const kept = await deps.tasks.extend(held, now);
-      deps.outage.succeeded();
+      const kept = await deps.outage.watch(() => deps.tasks.extend(held, now));
       if (!kept) return lose();
       held.lockedAt = now;
-    } catch (error) {
-      deps.outage.failed(error);
+    } catch {
+      // The outage log has it. The lock still is as old as it was.
     }
     watch();
   }
