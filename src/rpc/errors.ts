@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type Message } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
 import {
@@ -68,7 +68,7 @@ export function withNormalisedErrors(methods: readonly Method[], logger: Logger)
     if (method.kind === 'unary') {
       return {
         ...method,
-        async handle(request, call) {
+        async handle(request: Message, call: Call) {
           try {
             return await method.handle(request, call);
           } catch (error) {
@@ -77,19 +77,25 @@ export function withNormalisedErrors(methods: readonly Method[], logger: Logger)
         },
       };
     }
-    // Both streaming kinds differ in the request only, which is passed on as it is.
-    const handle = method.handle as (request: never, call: Call) => AsyncIterable<object>;
-    return {
-      ...method,
-      async *handle(request: never, call: Call) {
-        try {
-          yield* handle(request, call);
-        } catch (error) {
-          throw convert(error, call);
-        }
-      },
-    } as Method;
+    // The two streaming kinds differ in the request only, which is passed on as it is.
+    const handle = method.handle as StreamHandle;
+    return { ...method, handle: guardedStream(handle, convert) } as Method;
   });
+}
+
+type StreamHandle = (request: never, call: Call) => AsyncIterable<object>;
+
+function guardedStream(
+  handle: StreamHandle,
+  convert: (error: unknown, call: Call) => ConnectError,
+): StreamHandle {
+  return async function* guarded(request, call) {
+    try {
+      yield* handle(request, call);
+    } catch (error) {
+      throw convert(error, call);
+    }
+  };
 }
 
 function fromDomain(error: DomainError): ConnectError {

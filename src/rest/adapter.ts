@@ -1,0 +1,62 @@
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type DescMethodUnary,
+  type MessageShape,
+} from '@bufbuild/protobuf';
+import { type Method, methodName, type UnaryMethod } from '../rpc/method.ts';
+import type { Exchange } from './exchange.ts';
+import type { Reply } from './reply.ts';
+import { requestBinderOf } from './request-binder.ts';
+import { messageWriterOf } from './write-json.ts';
+
+/** A hand-written answer to exact paths, for shapes that a rule cannot say. It goes before the rules. */
+export interface Adapter {
+  /** Upper case; HEAD follows GET. */
+  readonly methods: readonly string[];
+  /** The whole path, without variables. */
+  readonly path: string;
+  handle(exchange: Exchange): Promise<Reply>;
+}
+
+/** What adapters are made of; everything is compiled, and checked, when the process starts. */
+export interface AdapterParts {
+  /** Makes the request of a method; `body` as in a rule. */
+  binder<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    body?: string,
+  ): (exchange: Exchange) => Promise<MessageShape<I>>;
+  /** Calls a method; the response has all its fields. Throws what the method throws. */
+  caller<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+  ): (request: MessageShape<I>, exchange: Exchange) => Promise<MessageShape<O>>;
+  /** Writes a message as the gateway does. */
+  writer<M extends DescMessage>(desc: M): (message: MessageShape<M>) => string;
+}
+
+/** Makes adapters out of the gateway's parts. */
+export type AdapterFactory = (parts: AdapterParts) => readonly Adapter[];
+
+/** The parts over a table of methods. Asking for a method that the table lacks throws. */
+export function adapterPartsOf(methods: readonly Method[]): AdapterParts {
+  return {
+    binder<I extends DescMessage, O extends DescMessage>(method: DescMethodUnary<I, O>, body = '') {
+      const bind = requestBinderOf(method.input, body, `adapter of ${methodName(method)}`);
+      return async (exchange: Exchange) => (await bind(exchange)) as MessageShape<I>;
+    },
+    caller<I extends DescMessage, O extends DescMessage>(method: DescMethodUnary<I, O>) {
+      const found = unaryIn(methods, method);
+      return async (request: MessageShape<I>, exchange: Exchange) =>
+        create(method.output, (await found.handle(request, exchange.call)) as never);
+    },
+    writer: (desc) => messageWriterOf(desc),
+  };
+}
+
+function unaryIn(methods: readonly Method[], desc: DescMethod): UnaryMethod {
+  const name = methodName(desc);
+  const found = methods.find((method) => methodName(method.desc) === name);
+  if (found?.kind !== 'unary') throw new Error(`the table has no unary method ${name}`);
+  return found;
+}

@@ -1,0 +1,98 @@
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  getOption,
+  hasOption,
+  ScalarType,
+} from '@bufbuild/protobuf';
+import { query_inline } from '../../gen/queuedcrawler/v1/options_pb.ts';
+import { type Fields, fieldNamed, restFieldsOf, restNameOf, TIMESTAMP } from './rest-fields.ts';
+import { textParserOf } from './scalar-text.ts';
+
+/** Puts one parameter's text into the request. Throws a 422 Refusal that names the parameter. */
+export type ParameterSetter = (request: Fields, text: string) => void;
+
+/** How deep `a.b.c` names reach; recursive messages end here. */
+const MAX_DEPTH = 4;
+
+type Opener = (request: Fields) => Fields;
+
+/**
+ * The query parameters of a request message: its fields by name, those of nested messages joined by dots, those of
+ * `query_inline` messages as if they were its own. Maps and lists of messages have none. Throws when two have the same name.
+ */
+export function queryParametersOf(
+  desc: DescMessage,
+  exclude: ReadonlySet<string> = new Set(),
+): ReadonlyMap<string, ParameterSetter> {
+  const setters = new Map<string, ParameterSetter>();
+
+  function collect(message: DescMessage, prefix: string, open: Opener, depth: number): void {
+    for (const field of restFieldsOf(message)) {
+      const name = prefix + restNameOf(field);
+      if (exclude.has(name) || field.fieldKind === 'map') continue;
+      const nested = field.fieldKind === 'message' ? field.message : undefined;
+      if (nested !== undefined && nested.typeName !== TIMESTAMP) {
+        const inline = hasOption(field, query_inline) && getOption(field, query_inline);
+        const inner = inline ? prefix : `${name}.`;
+        if (depth < MAX_DEPTH) collect(nested, inner, opener(open, field, nested), depth + 1);
+        continue;
+      }
+      const setter = setterOf(field, name, open);
+      if (setter === undefined) continue;
+      if (setters.has(name)) throw new Error(`${desc.typeName}: parameter "${name}" is ambiguous`);
+      setters.set(name, setter);
+    }
+  }
+
+  collect(desc, '', (request) => request, 0);
+  return setters;
+}
+
+/** The setter of a path variable, `path` being proto names joined by dots. Throws when it names no plain field. */
+export function pathParameterOf(desc: DescMessage, path: string, where: string): ParameterSetter {
+  let message = desc;
+  let open: Opener = (request) => request;
+  const names = path.split('.');
+  const last = names.pop() ?? '';
+  for (const name of names) {
+    const field = fieldNamed(message, name, where);
+    if (field.fieldKind !== 'message') throw new Error(`${where}: "${name}" is no message`);
+    open = opener(open, field, field.message);
+    message = field.message;
+  }
+  const field = fieldNamed(message, last, where);
+  const setter = field.fieldKind === 'list' ? undefined : setterOf(field, path, open);
+  if (setter === undefined) throw new Error(`${where}: "${path}" cannot stand in a path`);
+  return setter;
+}
+
+function opener(open: Opener, field: DescField, nested: DescMessage): Opener {
+  const key = field.localName;
+  return (request) => {
+    const parent = open(request);
+    const found = parent[key] as Fields | undefined;
+    if (found !== undefined) return found;
+    const made = create(nested) as Fields;
+    parent[key] = made;
+    return made;
+  };
+}
+
+function setterOf(field: DescField, name: string, open: Opener): ParameterSetter | undefined {
+  const parse = textParserOf(field);
+  if (parse === undefined || field.fieldKind === 'map') return undefined;
+  const key = field.localName;
+  if (field.fieldKind === 'list') {
+    return (request, text) => {
+      (open(request)[key] as unknown[]).push(parse(text, name));
+    };
+  }
+  const isText = field.scalar === ScalarType.STRING;
+  return (request, text) => {
+    // `?width=` is how clients send a parameter they have no value for.
+    if (text === '' && !isText) return;
+    open(request)[key] = parse(text, name);
+  };
+}

@@ -1,0 +1,58 @@
+import type { DescMessage } from '@bufbuild/protobuf';
+import { methodName, type UnaryMethod } from '../rpc/method.ts';
+import { type ParameterSetter, pathParameterOf } from './bind-parameters.ts';
+import type { Exchange } from './exchange.ts';
+import type { HttpRule } from './http-rule.ts';
+import { percentDecoded } from './query-string.ts';
+import { jsonReply, type Reply } from './reply.ts';
+import { requestBinderOf } from './request-binder.ts';
+import { type Fields, fieldNamed } from './rest-fields.ts';
+import type { TemplateVariable } from './template.ts';
+import { messageWriterOf, valueWriterOf } from './write-json.ts';
+
+/** Answers one request of a rule; `segments` are those of the path. Throws a Refusal, or what the method throws. */
+export type Endpoint = (exchange: Exchange, segments: readonly string[]) => Promise<Reply>;
+
+/** Compiles a rule over the method it belongs to. Throws when the rule names a field that does not exist. */
+export function endpointOf(rule: HttpRule, method: UnaryMethod): Endpoint {
+  const { input, output } = rule.desc;
+  const where = `${methodName(rule.desc)} (${rule.verb} ${rule.template.source})`;
+  const bind = requestBinderOf(input, rule.body, where);
+  const variables = rule.template.variables.map((variable) => ({
+    variable,
+    set: pathParameterOf(input, variable.field, where),
+  }));
+  const write = responseWriterOf(output, rule.responseBody, where);
+
+  return async (exchange, segments) => {
+    const request = await bind(exchange);
+    // Last, so that the path wins: it decided which rule applies.
+    for (const { variable, set } of variables) bindVariable(request, segments, variable, set);
+    const response = await method.handle(request, exchange.call);
+    return jsonReply(write(response), 200, exchange.handlerHeaders());
+  };
+}
+
+function bindVariable(
+  request: Fields,
+  segments: readonly string[],
+  { from, to }: TemplateVariable,
+  set: ParameterSetter,
+): void {
+  const [only = ''] = segments.slice(from, from + 1);
+  const text = to === from + 1 ? only : segments.slice(from, to).join('/');
+  set(request, percentDecoded(text));
+}
+
+function responseWriterOf(output: DescMessage, responseBody: string, where: string) {
+  if (responseBody === '') return messageWriterOf(output);
+  const field = fieldNamed(output, responseBody, where);
+  const write = valueWriterOf(field);
+  const whole = messageWriterOf(output);
+  return (response: unknown): string => {
+    const value = (response as Record<string, unknown>)[field.localName];
+    if (value !== undefined) return write(value);
+    // A list that an initializer left out is empty; a message that is absent leaves nothing to say.
+    return field.fieldKind === 'list' ? '[]' : whole({});
+  };
+}

@@ -1,0 +1,41 @@
+import { type DescEnum, getOption, hasOption } from '@bufbuild/protobuf';
+import { rest_name } from '../../gen/queuedcrawler/v1/options_pb.ts';
+
+/** The words that stand for an enum's values over REST. */
+export interface EnumWords {
+  /** The word of a value, or the number itself of one that is not known. */
+  wordOf(value: number): string | number;
+  /** By word or full name, in any case; undefined when there is none. */
+  valueOf(text: string): number | undefined;
+  /** All words but the empty one, in the order of the proto. */
+  readonly words: readonly string[];
+}
+
+const cache = new WeakMap<DescEnum, EnumWords>();
+
+/** The {@link EnumWords} of an enum. Throws when a value has no `rest_name` or two share one. */
+export function enumWordsOf(desc: DescEnum): EnumWords {
+  const known = cache.get(desc);
+  if (known !== undefined) return known;
+  const words = new Map<number, string>();
+  const values = new Map<string, number>();
+  for (const value of desc.values) {
+    if (!hasOption(value, rest_name)) {
+      throw new Error(`${desc.typeName}: ${value.name} has no rest_name`);
+    }
+    const word = getOption(value, rest_name);
+    if (values.has(word.toLowerCase())) {
+      throw new Error(`${desc.typeName}: rest_name "${word}" is given twice`);
+    }
+    values.set(word.toLowerCase(), value.number);
+    words.set(value.number, word);
+  }
+  for (const value of desc.values) values.set(value.name.toLowerCase(), value.number);
+  const made: EnumWords = {
+    wordOf: (value) => words.get(value) ?? value,
+    valueOf: (text) => values.get(text.toLowerCase()),
+    words: [...words.values()].filter((word) => word !== ''),
+  };
+  cache.set(desc, made);
+  return made;
+}

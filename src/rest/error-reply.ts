@@ -1,0 +1,50 @@
+import { Code, type ConnectError } from '@connectrpc/connect';
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from '../../gen/google/rpc/error_details_pb.ts';
+import type { Refusal } from './refusal.ts';
+import { jsonReply, type Reply } from './reply.ts';
+import { httpStatusOf } from './status.ts';
+
+/** The reply to a request the gateway refused. */
+export function replyFromRefusal(refusal: Refusal): Reply {
+  const { message: error, reason: code, field } = refusal;
+  const body = { error, code, ...(field === undefined ? {} : { field }), ...refusal.facts };
+  return jsonReply(JSON.stringify(body), refusal.status, refusal.headers);
+}
+
+/**
+ * The reply to a call that failed: `{"error", "code", "field"?, ...metadata}` from the error's google.rpc details, and
+ * `retry-after` in whole seconds where there is a retry delay.
+ */
+export function replyFromError(error: ConnectError): Reply {
+  const [info] = error.findDetails(ErrorInfoSchema);
+  const [badRequest] = error.findDetails(BadRequestSchema);
+  const field = badRequest?.fieldViolations[0]?.field;
+  const body: Record<string, unknown> = {
+    error: error.rawMessage,
+    code: info?.reason ?? reasonOf(error.code),
+  };
+  if (field !== undefined) body['field'] = field;
+  for (const [name, value] of Object.entries(info?.metadata ?? {})) {
+    // Metadata is text on the wire of gRPC; JSON clients read limits as numbers.
+    if (!(name in body)) body[name] = /^\d{1,15}$/.test(value) ? Number(value) : value;
+  }
+  return jsonReply(JSON.stringify(body), httpStatusOf(error.code), headersOf(error));
+}
+
+function headersOf(error: ConnectError): Record<string, string> {
+  if (error.code === Code.Unauthenticated) return { 'www-authenticate': 'Bearer' };
+  const isPassing = error.code === Code.ResourceExhausted || error.code === Code.Unavailable;
+  if (!isPassing) return {};
+  const [retry] = error.findDetails(RetryInfoSchema);
+  const { seconds = 0n, nanos = 0 } = retry?.retryDelay ?? {};
+  const delay = Math.ceil(Number(seconds) + nanos / 1e9);
+  return { 'retry-after': String(Math.max(delay, 1)) };
+}
+
+function reasonOf(code: Code): string {
+  return Code[code].replace(/(?<=[a-z])[A-Z]/g, '_$&').toLowerCase();
+}

@@ -1,0 +1,34 @@
+import { unescape as lenientUnescape } from 'node:querystring';
+
+/** Decodes percent escapes; broken ones stay or become U+FFFD, as URLSearchParams has it. Never throws. */
+export function percentDecoded(text: string): string {
+  if (!text.includes('%')) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // Only the lenient reading is left for text that is not percent-encoded UTF-8.
+    return lenientUnescape(text);
+  }
+}
+
+/** Calls `visit` for each `name=value` of a query string, in order, decoded; empty parts are passed over. */
+export function forEachParameter(
+  query: string,
+  visit: (name: string, value: string) => void,
+): void {
+  for (let at = 0; at < query.length; ) {
+    let end = query.indexOf('&', at);
+    if (end < 0) end = query.length;
+    if (end > at) {
+      const equals = query.indexOf('=', at);
+      const split = equals >= 0 && equals < end;
+      const name = query.slice(at, split ? equals : end);
+      visit(decoded(name), split ? decoded(query.slice(equals + 1, end)) : '');
+    }
+    at = end + 1;
+  }
+}
+
+function decoded(text: string): string {
+  return percentDecoded(text.includes('+') ? text.replaceAll('+', ' ') : text);
+}

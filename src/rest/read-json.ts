@@ -1,0 +1,110 @@
+import { create, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
+import { badValue } from './refusal.ts';
+import { type Fields, restFieldsOf, restNameOf, TIMESTAMP } from './rest-fields.ts';
+import { scalarTextParser, textParserOf } from './scalar-text.ts';
+
+/** Turns one parsed JSON value into a field's value. Throws a 422 Refusal that names `path`. */
+export type ValueReader = (value: unknown, path: string) => unknown;
+
+/** Puts the members of a JSON object into a message; what is there already and not named stays. */
+export type MessageReader = (target: Fields, json: object, path: string) => void;
+
+const readers = new WeakMap<DescMessage, MessageReader>();
+
+/**
+ * The reader of a message: fields by REST name or lowerCamelCase, unknown ones ignored, null the same as absent. Compiled once
+ * for each message type.
+ */
+export function messageReaderOf(desc: DescMessage): MessageReader {
+  const known = readers.get(desc);
+  if (known !== undefined) return known;
+  const members = new Map<string, { key: string; read: ValueReader }>();
+  const reader: MessageReader = (target, json, path) => {
+    for (const [name, value] of Object.entries(json)) {
+      const member = members.get(name);
+      if (member === undefined || value === null) continue;
+      target[member.key] = member.read(value, path === '' ? name : `${path}.${name}`);
+    }
+  };
+  // Before the fields, so that a recursive message finds itself.
+  readers.set(desc, reader);
+  for (const field of restFieldsOf(desc)) {
+    const member = { key: field.localName, read: valueReaderOf(field) };
+    members.set(field.jsonName, member);
+    members.set(restNameOf(field), member);
+  }
+  return reader;
+}
+
+/** The reader of a field's whole value. */
+export function valueReaderOf(field: DescField): ValueReader {
+  if (field.fieldKind === 'list') return listReader(singleReader(field));
+  if (field.fieldKind === 'map') return mapReader(field, singleReader(field));
+  return singleReader(field);
+}
+
+function listReader(read: ValueReader): ValueReader {
+  return (value, path) => {
+    if (!Array.isArray(value)) throw badValue(path, 'an array');
+    return value.map((each, index) => read(each, `${path}[${index}]`));
+  };
+}
+
+function mapReader(field: DescField & { fieldKind: 'map' }, read: ValueReader): ValueReader {
+  const parseKey = scalarTextParser(field.mapKey);
+  return (value, path) => {
+    if (!isObject(value)) throw badValue(path, 'an object');
+    const entries = Object.entries(value).map(([key, each]) => [
+      String(parseKey(key, path)),
+      read(each, `${path}.${key}`),
+    ]);
+    return Object.fromEntries(entries);
+  };
+}
+
+function singleReader(field: DescField): ValueReader {
+  if (field.message !== undefined && field.message.typeName !== TIMESTAMP) {
+    const { message } = field;
+    const read = messageReaderOf(message);
+    return (value, path) => {
+      if (!isObject(value)) throw badValue(path, 'an object');
+      const made = create(message) as Fields;
+      read(made, value, path);
+      return made;
+    };
+  }
+  const parse = textParserOf(field);
+  if (parse === undefined) throw new Error(`${String(field)} has no REST form`);
+  if (field.scalar === undefined) return textReader(parse, 'a string');
+  switch (field.scalar) {
+    case ScalarType.STRING:
+    case ScalarType.BYTES:
+      return textReader(parse, 'a string');
+    case ScalarType.BOOL:
+      return (value, path) => {
+        if (typeof value !== 'boolean') throw badValue(path, 'true or false');
+        return value;
+      };
+    default:
+      return numberReader(parse);
+  }
+}
+
+function textReader(parse: (text: string, path: string) => unknown, expected: string): ValueReader {
+  return (value, path) => {
+    if (typeof value !== 'string') throw badValue(path, expected);
+    return parse(value, path);
+  };
+}
+
+function numberReader(parse: (text: string, path: string) => unknown): ValueReader {
+  return (value, path) => {
+    // The JSON mapping of protobuf takes numbers as text as well; 64-bit ones need it.
+    if (typeof value !== 'number' && typeof value !== 'string') throw badValue(path, 'a number');
+    return parse(String(value), path);
+  };
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,63 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+
+/** A request of either HTTP version, as node hands it over. */
+export type AnyRequest = IncomingMessage | Http2ServerRequest;
+
+/** Its response. */
+export type AnyResponse = ServerResponse | Http2ServerResponse;
+
+/** A whole answer. Header names in lower case. */
+export interface Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array;
+}
+
+/** The one Content-Type of JSON replies: clients compare the whole value. */
+export const JSON_TYPE = 'application/json; charset=utf-8';
+
+const jsonHeaders = { 'content-type': JSON_TYPE };
+
+/** A reply of JSON text. */
+export function jsonReply(
+  text: string,
+  status = 200,
+  headers?: Readonly<Record<string, string>>,
+): Reply {
+  return {
+    status,
+    headers: headers === undefined ? jsonHeaders : { ...jsonHeaders, ...headers },
+    body: text,
+  };
+}
+
+/** Whether the client has gone, so that nothing can be sent any more. */
+export function isGone(response: AnyResponse): boolean {
+  // Over HTTP/2 the response outlives its stream, and writing to it would throw.
+  return 'stream' in response ? (response.stream?.destroyed ?? true) : response.destroyed;
+}
+
+/** Sends a reply, without its body to HEAD. Does nothing when the client has gone. */
+export function sendReply(request: AnyRequest, response: AnyResponse, reply: Reply): void {
+  if (isGone(response) || response.headersSent) return;
+  const { body } = reply;
+  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+  // Both versions take these arguments; only the union of their overloads does not.
+  const http1 = response as ServerResponse;
+  http1.writeHead(reply.status, { ...reply.headers, 'content-length': length });
+  if (request.method === 'HEAD') http1.end();
+  else http1.end(body);
+}
+
+const unsafeInHeader = /[^\x20-\x7e]+/g;
+
+/** `text` with everything but printable ASCII percent-encoded as UTF-8, so that it can stand in a header. */
+export function headerSafe(text: string): string {
+  if (!/[^\x20-\x7e]/.test(text)) return text;
+  return text.replace(unsafeInHeader, (part) =>
+    [...Buffer.from(part)]
+      .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`)
+      .join(''),
+  );
+}

@@ -1,0 +1,75 @@
+import { create, type DescMessage, ScalarType } from '@bufbuild/protobuf';
+import { queryParametersOf } from './bind-parameters.ts';
+import type { Exchange } from './exchange.ts';
+import { forEachParameter } from './query-string.ts';
+import { messageReaderOf, valueReaderOf } from './read-json.ts';
+import { Refusal } from './refusal.ts';
+import { type Fields, fieldNamed } from './rest-fields.ts';
+
+/** Makes the request message of an exchange from its query and body. Throws a Refusal. */
+export type RequestBinder = (exchange: Exchange) => Promise<Fields> | Fields;
+
+type BodyBinder = (request: Fields, body: Uint8Array) => void;
+
+/**
+ * Compiles the binder of a request message. `body` is a rule's: empty, `*`, or a field's name; a bytes field gets the body as it
+ * is. A value in the body wins over the query. Throws when `body` names no field.
+ */
+export function requestBinderOf(desc: DescMessage, body: string, where: string): RequestBinder {
+  const exclude = new Set(body === '' || body === '*' ? [] : [body]);
+  const parameters = queryParametersOf(desc, exclude);
+  const bindBody = bodyBinderOf(desc, body, where);
+
+  const fromQuery = (exchange: Exchange): Fields => {
+    const request = create(desc) as Fields;
+    forEachParameter(exchange.query, (name, value) => parameters.get(name)?.(request, value));
+    return request;
+  };
+  if (bindBody === undefined) return fromQuery;
+  return async (exchange) => {
+    // A wrong parameter is found after the body was read: answering earlier would leave the body in the connection.
+    const bytes = await exchange.body();
+    const request = fromQuery(exchange);
+    if (bytes.byteLength > 0) bindBody(request, bytes);
+    return request;
+  };
+}
+
+function bodyBinderOf(desc: DescMessage, body: string, where: string): BodyBinder | undefined {
+  if (body === '') return undefined;
+  if (body === '*') {
+    const read = messageReaderOf(desc);
+    return (request, bytes) => {
+      const json = parsedJson(bytes);
+      if (typeof json !== 'object' || json === null || Array.isArray(json)) {
+        throw invalidJson('The body must be a JSON object.');
+      }
+      read(request, json, '');
+    };
+  }
+  const field = fieldNamed(desc, body, where);
+  const key = field.localName;
+  if (field.fieldKind === 'scalar' && field.scalar === ScalarType.BYTES) {
+    return (request, bytes) => {
+      request[key] = bytes;
+    };
+  }
+  const read = valueReaderOf(field);
+  return (request, bytes) => {
+    request[key] = read(parsedJson(bytes), field.name);
+  };
+}
+
+function parsedJson(bytes: Uint8Array): unknown {
+  try {
+    // Unlike Buffer's toString it takes a byte order mark away.
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    // The parser's words quote the body, which may hold a token.
+    throw invalidJson('The body is not JSON.');
+  }
+}
+
+function invalidJson(message: string): Refusal {
+  return new Refusal(400, 'invalid_json', message);
+}

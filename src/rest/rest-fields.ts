@@ -1,0 +1,41 @@
+import {
+  type DescField,
+  type DescMessage,
+  getOption,
+  hasOption,
+  type Message,
+} from '@bufbuild/protobuf';
+import { rest_field } from '../../gen/queuedcrawler/v1/options_pb.ts';
+
+/** A message as a bag of its fields by local name. */
+export type Fields = Message & Record<string, unknown>;
+
+/** The full name of the one well-known type that has a form of its own here. */
+export const TIMESTAMP = 'google.protobuf.Timestamp';
+
+/** The name of a field in REST requests and replies: its `rest_field`, else its proto name. */
+export function restNameOf(field: DescField): string {
+  return hasOption(field, rest_field) ? getOption(field, rest_field) : field.name;
+}
+
+/**
+ * The fields of a message that REST can carry: all of them. Throws at start for what the gateway has no JSON form for: members
+ * of a oneof, and well-known types other than Timestamp.
+ */
+export function restFieldsOf(desc: DescMessage): readonly DescField[] {
+  if (desc.typeName.startsWith('google.protobuf.')) {
+    throw new Error(`${desc.typeName} has no REST form`);
+  }
+  const grouped = desc.fields.find((field) => field.oneof !== undefined);
+  if (grouped !== undefined) {
+    throw new Error(`${desc.typeName}.${grouped.name}: a oneof has no REST form`);
+  }
+  return desc.fields;
+}
+
+/** The field of a proto name, for rules. Throws at start when there is none. */
+export function fieldNamed(desc: DescMessage, name: string, where: string): DescField {
+  const field = desc.fields.find((each) => each.name === name);
+  if (field === undefined) throw new Error(`${where}: ${desc.typeName} has no field "${name}"`);
+  return field;
+}
