@@ -1,0 +1,45 @@
+import type { Store } from './store.ts';
+
+/** A method of a store by aggregate and name, as `queue.push`; those of the store itself by name alone, as `ping`. */
+export type StoreOperation = string;
+
+/** What happens around each call of a store; must do `call` to have it done. */
+export type AroundCall = <T>(operation: StoreOperation, call: () => Promise<T>) => Promise<T>;
+
+/** The same store with `around` put around every call of every aggregate. */
+export function decorateStore(store: Store, around: AroundCall): Store {
+  return {
+    accounts: decorated(store.accounts, 'accounts', around),
+    crawlers: decorated(store.crawlers, 'crawlers', around),
+    queue: decorated(store.queue, 'queue', around),
+    deliveries: decorated(store.deliveries, 'deliveries', around),
+    results: decorated(store.results, 'results', around),
+    stats: decorated(store.stats, 'stats', around),
+    rates: decorated(store.rates, 'rates', around),
+    media: decorated(store.media, 'media', around),
+    ping: () => around('ping', () => store.ping()),
+    maintain: (now) => around('maintain', () => store.maintain(now)),
+    close: () => around('close', () => store.close()),
+  };
+}
+
+function decorated<Aggregate extends object>(
+  aggregate: Aggregate,
+  name: string,
+  around: AroundCall,
+): Aggregate {
+  const methods = new Map<PropertyKey, unknown>();
+  return new Proxy(aggregate, {
+    get(target, property) {
+      const known = methods.get(property);
+      if (known) return known;
+      const method: unknown = Reflect.get(target, property);
+      if (typeof method !== 'function') return method;
+      const operation = `${name}.${String(property)}`;
+      const wrapped = (...args: unknown[]) =>
+        around(operation, async () => (await Reflect.apply(method, target, args)) as unknown);
+      methods.set(property, wrapped);
+      return wrapped;
+    },
+  });
+}
