@@ -1,0 +1,141 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  type CrawlerActivitySchema,
+  type CrawlerSchema,
+  CrawlerStatus,
+  DeliveryMode,
+  type DeliverySchema,
+  DeliveryState,
+  PausedBy,
+  type Politeness,
+  TokenType,
+} from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import type { TokenType as DomainTokenType } from '../domain/account.ts';
+import {
+  type Crawler,
+  type CrawlerCounters,
+  type DeliveryMode as DomainDeliveryMode,
+  type Politeness as DomainPoliteness,
+  isPaused,
+} from '../domain/crawler.ts';
+import type { DeliverySummary } from '../domain/delivery.ts';
+import type { CrawlerWishes } from '../service/crawler-wishes.ts';
+
+/** A crawler on the wire. */
+export function crawlerMessage(
+  crawler: Crawler,
+  counters?: CrawlerCounters,
+): MessageInitShape<typeof CrawlerSchema> {
+  const pausedBy = pausedByOf(crawler);
+  return {
+    name: crawler.name,
+    delivery: crawler.delivery === 'webhook' ? DeliveryMode.WEBHOOK : DeliveryMode.STORAGE,
+    ...(crawler.callbackUrl === undefined ? {} : { callbackUrl: crawler.callbackUrl }),
+    tokenType: tokenTypeValue(crawler.tokenType),
+    concurrency: crawler.concurrency,
+    status: statusOf(crawler),
+    ...(pausedBy === undefined ? {} : { pausedBy }),
+    maxRetries: crawler.maxRetries,
+    retryWindowHours: crawler.retryWindowHours,
+    ...(crawler.politeness === undefined ? {} : { politeness: crawler.politeness }),
+    createdAt: timestampFromDate(crawler.createdAt),
+    updatedAt: timestampFromDate(crawler.updatedAt),
+    ...(counters === undefined ? {} : { activity: activityMessage(counters) }),
+  };
+}
+
+/** Counters on the wire. */
+export function activityMessage(
+  counters: CrawlerCounters,
+): MessageInitShape<typeof CrawlerActivitySchema> {
+  return {
+    waiting: BigInt(counters.waiting),
+    running: BigInt(counters.running),
+    retrying: BigInt(counters.retrying),
+    pushed: BigInt(counters.pushed),
+    completed: BigInt(counters.completed),
+    failed: BigInt(counters.failed),
+    deleted: BigInt(counters.deleted),
+    purged: BigInt(counters.purged),
+    deliveriesPending: BigInt(counters.deliveriesPending),
+  };
+}
+
+/** Whether the crawler runs, on the wire. */
+export function statusOf(crawler: Crawler): CrawlerStatus {
+  return isPaused(crawler) ? CrawlerStatus.PAUSED : CrawlerStatus.RUNNING;
+}
+
+/** A token type on the wire. */
+export function tokenTypeValue(tokenType: DomainTokenType): TokenType {
+  return tokenType === 'javascript' ? TokenType.JAVASCRIPT : TokenType.NORMAL;
+}
+
+/** A token type from the wire; undefined when it was not said. */
+export function tokenTypeFrom(value: TokenType | undefined): DomainTokenType | undefined {
+  if (value === TokenType.JAVASCRIPT) return 'javascript';
+  return value === TokenType.NORMAL ? 'normal' : undefined;
+}
+
+/** The settings of a create or update request; fields that are absent stay absent. */
+export function wishesFrom(request: {
+  readonly callbackUrl?: string | undefined;
+  readonly concurrency?: number | undefined;
+  readonly maxRetries?: number | undefined;
+  readonly retryWindowHours?: number | undefined;
+  readonly politeness?: Politeness | undefined;
+  readonly delivery?: DeliveryMode | undefined;
+  readonly tokenType?: TokenType | undefined;
+}): CrawlerWishes {
+  const { callbackUrl, concurrency, maxRetries, retryWindowHours } = request;
+  const delivery = deliveryFrom(request.delivery);
+  const tokenType = tokenTypeFrom(request.tokenType);
+  return {
+    ...(callbackUrl === undefined ? {} : { callbackUrl }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(maxRetries === undefined ? {} : { maxRetries }),
+    ...(retryWindowHours === undefined ? {} : { retryWindowHours }),
+    ...(request.politeness === undefined ? {} : { politeness: politenessFrom(request.politeness) }),
+    ...(delivery === undefined ? {} : { delivery }),
+    ...(tokenType === undefined ? {} : { tokenType }),
+  };
+}
+
+/** A delivery and its attempts on the wire. */
+export function deliveryMessage(summary: DeliverySummary): MessageInitShape<typeof DeliverySchema> {
+  const states = {
+    pending: DeliveryState.PENDING,
+    delivered: DeliveryState.DELIVERED,
+    failed: DeliveryState.FAILED,
+  };
+  const { rid, url, cbStatus, originalStatus, nextAttemptAt } = summary;
+  return {
+    rid,
+    url,
+    cbStatus,
+    originalStatus,
+    state: states[summary.state],
+    createdAt: timestampFromDate(summary.createdAt),
+    ...(nextAttemptAt === undefined ? {} : { nextAttemptAt: timestampFromDate(nextAttemptAt) }),
+    attempts: summary.attempts.map(({ startedAt, ...attempt }) => ({
+      ...attempt,
+      startedAt: timestampFromDate(startedAt),
+    })),
+  };
+}
+
+function pausedByOf(crawler: Crawler): PausedBy | undefined {
+  if (crawler.pausedByUser) return PausedBy.USER;
+  return crawler.pausedByMonitor ? PausedBy.MONITOR : undefined;
+}
+
+function deliveryFrom(value: DeliveryMode | undefined): DomainDeliveryMode | undefined {
+  if (value === DeliveryMode.WEBHOOK) return 'webhook';
+  return value === DeliveryMode.STORAGE ? 'storage' : undefined;
+}
+
+function politenessFrom(politeness: Politeness): DomainPoliteness {
+  const { maxPerHost, delayMs, robotsTxt } = politeness;
+  return { maxPerHost, delayMs, robotsTxt };
+}

@@ -1,0 +1,128 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { CrawlParameters } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
+import {
+  type PushResultSchema,
+  PushService,
+  type PushStreamRequest,
+} from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+import type { Authenticator } from '../service/authenticate.ts';
+import type { CrawlWishes } from '../service/crawl-request.ts';
+import type { InlineCrawls, InlineResult } from '../service/inline-crawl.ts';
+import type { PushedItem, Pushing, PushWishes } from '../service/push.ts';
+import { ownerOf } from './authorized.ts';
+import { parametersFrom } from './crawl-parameters.ts';
+import { type Call, type Method, methodsOf } from './method.ts';
+
+/** What the push service works with. */
+export interface PushHandlerDeps {
+  readonly authenticator: Authenticator;
+  readonly pushing: Pushing;
+  readonly inlineCrawls: InlineCrawls;
+  /** Base of the URLs in replies, without a slash at its end. */
+  readonly publicUrl: () => string;
+}
+
+/** The methods of the push service. */
+export function pushHandlers(deps: PushHandlerDeps): Method[] {
+  const { authenticator, pushing, inlineCrawls } = deps;
+
+  async function* pushStream(requests: AsyncIterable<PushStreamRequest>, call: Call) {
+    let token = '';
+    let crawler = '';
+    for await (const request of requests) {
+      token = request.token === '' ? token : request.token;
+      crawler = request.crawler === '' ? crawler : request.crawler;
+      const owner = await ownerOf(authenticator, { token }, call);
+      const items = request.items.map(wishesOf);
+      const results = await pushing.pushBatch(owner, crawler, items, '');
+      yield { results: results.map(resultMessage), sequence: request.sequence };
+    }
+  }
+
+  return methodsOf(PushService, {
+    async push(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      return { rid: await pushing.push(owner, request.crawler, wishesOf(request)) };
+    },
+    async pushBatch(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      const items = request.items.map(wishesOf);
+      const results = await pushing.pushBatch(owner, request.crawler, items, request.requestId);
+      return { results: results.map(resultMessage) };
+    },
+    pushStream,
+    async crawl(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      const wishes = crawlWishesOf(request);
+      if (request.async === true) {
+        const rid = await inlineCrawls.crawlLater(owner, wishes);
+        return { cbStatus: 201, pcStatus: 201, url: request.url, rid };
+      }
+      const result = await inlineCrawls.crawl(owner, wishes, request.store === true, call.signal);
+      return crawlResponse(result, request.token, deps.publicUrl());
+    },
+  });
+}
+
+function crawlResponse(result: InlineResult, token: string, base: string) {
+  const { screenshot_url: screenshotUrl, ...originalHeaders } = result.extras;
+  const { rid } = result;
+  return {
+    cbStatus: result.cbStatus,
+    pcStatus: result.cbStatus,
+    originalStatus: result.originalStatus,
+    url: result.url,
+    body: result.body,
+    contentType: result.contentType,
+    ...(screenshotUrl === undefined ? {} : { screenshotUrl }),
+    ...(rid === undefined ? {} : { rid, storageUrl: storageUrl(base, token, rid) }),
+    originalHeaders,
+  };
+}
+
+/** As the client called, so as it can read: with its token when the call carried one. */
+function storageUrl(base: string, token: string, rid: string): string {
+  const query = new URLSearchParams(token === '' ? { rid } : { token, rid });
+  return `${base}/storage?${query.toString()}`;
+}
+
+interface Crawlable {
+  readonly url: string;
+  readonly method?: string | undefined;
+  readonly body?: Uint8Array | undefined;
+  readonly postContentType?: string | undefined;
+  readonly parameters?: CrawlParameters | undefined;
+}
+
+function crawlWishesOf(request: Crawlable): CrawlWishes {
+  const { url, method, body, postContentType } = request;
+  return {
+    url,
+    ...(method === undefined ? {} : { method }),
+    ...(body === undefined ? {} : { body }),
+    ...(postContentType === undefined ? {} : { postContentType }),
+    parameters: parametersFrom(request.parameters),
+  };
+}
+
+function wishesOf(
+  item: Crawlable & {
+    readonly callbackHeaders?: string | undefined;
+    readonly queueTimeout?: number | undefined;
+  },
+): PushWishes {
+  const { callbackHeaders, queueTimeout } = item;
+  return {
+    ...crawlWishesOf(item),
+    ...(callbackHeaders === undefined ? {} : { callbackHeaders }),
+    ...(queueTimeout === undefined ? {} : { queueTimeout }),
+  };
+}
+
+function resultMessage(item: PushedItem): MessageInitShape<typeof PushResultSchema> {
+  if ('rid' in item) return item;
+  const { reason, message, field, retryAfterMs } = item.error;
+  return {
+    error: { code: reason, message, field: field ?? '', retryAfterMs: retryAfterMs ?? 0 },
+  };
+}

@@ -1,0 +1,78 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  ScrollOrder,
+  StorageService,
+  type StoredResultSchema,
+} from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { DomainError } from '../domain/errors.ts';
+import type { StoredResult } from '../domain/job.ts';
+import type { Authenticator } from '../service/authenticate.ts';
+import type { Storage } from '../service/storage.ts';
+import { ownerOf } from './authorized.ts';
+import { type Method, methodsOf } from './method.ts';
+
+/** The methods of the storage service. */
+export function storageHandlers(deps: {
+  readonly authenticator: Authenticator;
+  readonly storage: Storage;
+}): Method[] {
+  const { authenticator, storage } = deps;
+  return methodsOf(StorageService, {
+    async getResult(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      return { result: resultMessage(await storage.get(owner, request.rid, request.url)) };
+    },
+    async bulkGetResults(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      const results = await storage.getMany(owner, request.rids, request.autoDelete);
+      return { results: results.map(resultMessage) };
+    },
+    async deleteResult(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      const removed = await storage.remove(owner, [request.rid]);
+      if (removed.size === 0) {
+        throw new DomainError('not_found', 'rid_not_found', 'RID not found', { field: 'rid' });
+      }
+      return { success: 'The Storage item has been deleted successfully' };
+    },
+    async bulkDeleteResults(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      const removed = await storage.remove(owner, request.rids);
+      return {
+        results: request.rids.map((rid) => ({
+          rid,
+          result: removed.has(rid) ? 'Deleted' : 'Not Found',
+          status: removed.has(rid),
+        })),
+      };
+    },
+    async listRids(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      const { limit, scrollId } = request;
+      const order = request.scrollOrder === ScrollOrder.ASC ? 'asc' : 'desc';
+      const page = await storage.rids(owner, { limit, order, cursor: scrollId });
+      return { rids: page.rids, scrollId: page.cursor ?? '' };
+    },
+    async countResults(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      return { totalCount: BigInt(await storage.count(owner)) };
+    },
+  });
+}
+
+function resultMessage(result: StoredResult): MessageInitShape<typeof StoredResultSchema> {
+  const { screenshot_url: screenshotUrl, ...originalHeaders } = result.extras;
+  return {
+    rid: result.rid,
+    url: result.url,
+    cbStatus: result.cbStatus,
+    pcStatus: result.cbStatus,
+    originalStatus: result.originalStatus,
+    storedAt: timestampFromDate(result.storedAt),
+    body: Uint8Array.from(result.body),
+    contentType: result.contentType,
+    ...(screenshotUrl === undefined ? {} : { screenshotUrl }),
+    originalHeaders,
+  };
+}
