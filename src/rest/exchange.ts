@@ -1,6 +1,6 @@
 import type { Call } from '../rpc/method.ts';
+import { type AnyRequest, type AnyResponse, isGone } from '../rpc/node-http.ts';
 import { forEachParameter } from './query-string.ts';
-import { type AnyRequest, type AnyResponse, isGone } from './reply.ts';
 import { readRequestBody } from './request-body.ts';
 
 /** One request on its way through the gateway. */

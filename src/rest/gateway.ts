@@ -1,12 +1,13 @@
 import type { ConnectError } from '@connectrpc/connect';
 import { type Method, methodName } from '../rpc/method.ts';
+import type { AnyRequest, AnyResponse } from '../rpc/node-http.ts';
 import { type AdapterFactory, adapterPartsOf } from './adapter.ts';
 import { type Endpoint, endpointOf } from './endpoint.ts';
 import { replyFromError, replyFromRefusal } from './error-reply.ts';
 import { createExchange, type Exchange } from './exchange.ts';
 import { httpRulesOf } from './http-rule.ts';
 import { Refusal } from './refusal.ts';
-import { type AnyRequest, type AnyResponse, type Reply, sendReply } from './reply.ts';
+import { type Reply, sendReply } from './reply.ts';
 import { parseTemplate } from './template.ts';
 import { createTrie } from './trie.ts';
 

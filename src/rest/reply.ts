@@ -1,11 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-
-/** A request of either HTTP version, as node hands it over. */
-export type AnyRequest = IncomingMessage | Http2ServerRequest;
-
-/** Its response. */
-export type AnyResponse = ServerResponse | Http2ServerResponse;
+import type { ServerResponse } from 'node:http';
+import { type AnyRequest, type AnyResponse, isGone } from '../rpc/node-http.ts';
 
 /** A whole answer. Header names in lower case. */
 export interface Reply {
@@ -30,12 +24,6 @@ export function jsonReply(
     headers: headers === undefined ? jsonHeaders : { ...jsonHeaders, ...headers },
     body: text,
   };
-}
-
-/** Whether the client has gone, so that nothing can be sent any more. */
-export function isGone(response: AnyResponse): boolean {
-  // Over HTTP/2 the response outlives its stream, and writing to it would throw.
-  return 'stream' in response ? (response.stream?.destroyed ?? true) : response.destroyed;
 }
 
 /** Sends a reply, without its body to HEAD. Does nothing when the client has gone. */

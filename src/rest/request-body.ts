@@ -1,6 +1,6 @@
 import { gunzip } from 'node:zlib';
+import type { AnyRequest } from '../rpc/node-http.ts';
 import { Refusal } from './refusal.ts';
-import type { AnyRequest } from './reply.ts';
 
 const EMPTY = new Uint8Array(0);
 

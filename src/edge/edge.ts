@@ -1,0 +1,189 @@
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer as createHttp2Server, type ServerHttp2Session } from 'node:http2';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Logger } from '../domain/logger.ts';
+import type { AnyRequest, AnyResponse } from '../rpc/node-http.ts';
+import { createProtocolMux } from './protocol-mux.ts';
+import { createRoutes, type RequestHandler, type RoutesDeps } from './routes.ts';
+
+/** PEM texts of the certificate chain and its key. */
+export interface EdgeTls {
+  readonly cert: string | Buffer;
+  readonly key: string | Buffer;
+}
+
+/** How much time and room a client gets. Times in milliseconds. */
+export interface EdgeLimits {
+  /** For the first bytes and for a request's headers. Default 15,000. */
+  readonly headersTimeoutMs?: number;
+  /** For a whole HTTP/1 request, body included. Default 120,000. */
+  readonly requestTimeoutMs?: number;
+  /** How long an unused HTTP/1 connection is kept. Default 65,000, longer than common load balancers keep theirs. */
+  readonly keepAliveTimeoutMs?: number;
+  /** How long an HTTP/2 connection without streams is kept. Default 300,000. */
+  readonly idleSessionTimeoutMs?: number;
+  /** Default 64 KiB: three times the longest URL, percent-encoded. */
+  readonly maxHeaderBytes?: number;
+  /** Streams at once on one HTTP/2 connection. Default 1,000. */
+  readonly maxStreams?: number;
+}
+
+/** What the edge works with. */
+export interface EdgeDeps extends Omit<RoutesDeps, 'rpc' | 'onFailure'> {
+  readonly rpc: RoutesDeps['rpc'] & { drain(): void };
+  /** With it the port speaks TLS, and ALPN chooses the protocol. */
+  readonly tls?: EdgeTls;
+  readonly limits?: EdgeLimits;
+  readonly logger: Logger;
+}
+
+/** The one port of the service. */
+export interface Edge {
+  /** Starts to listen, and resolves with the port: a free one for 0. Rejects when the address cannot be had. */
+  listen(host: string, port: number): Promise<number>;
+  /**
+   * Stops: no new connections, idle ones closed, HTTP/2 clients told to go away, streams ended; requests under way get
+   * `drainMs` to finish, then what is left is cut off. Resolves when every connection is closed.
+   */
+  close(drainMs: number): Promise<void>;
+}
+
+/** Makes the edge; nothing is opened yet. */
+export function createEdge(deps: EdgeDeps): Edge {
+  const limits = deps.limits ?? {};
+  const headersTimeoutMs = limits.headersTimeoutMs ?? 15_000;
+  const sockets = new Set<Socket>();
+  const sessions = new Set<ServerHttp2Session>();
+  const responses = new Set<ServerResponse>();
+  let closing = false;
+
+  const routes = createRoutes({
+    ...deps,
+    isReady: () => !closing && deps.isReady(),
+    onFailure: (error, route) => deps.logger.error({ route, err: error }, 'a probe failed'),
+  });
+  const onRequest: RequestHandler = (request, response) => {
+    ignoreErrors(request, response);
+    if ('assignSocket' in response) trackHttp1(response);
+    routes(request, response);
+  };
+
+  const http1Options = {
+    headersTimeout: headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs ?? 120_000,
+    keepAliveTimeout: limits.keepAliveTimeoutMs ?? 65_000,
+    connectionsCheckingInterval: Math.min(headersTimeoutMs, 5_000),
+    maxHeaderSize: limits.maxHeaderBytes ?? 65_536,
+  };
+  const server: Server =
+    deps.tls === undefined
+      ? createServer(http1Options, onRequest)
+      : createTlsServer(
+          {
+            ...http1Options,
+            ...deps.tls,
+            ALPNProtocols: ['h2', 'http/1.1'],
+            handshakeTimeout: headersTimeoutMs,
+          },
+          onRequest,
+        );
+  const http2 = createHttp2Server(
+    {
+      settings: {
+        maxConcurrentStreams: limits.maxStreams ?? 1_000,
+        maxHeaderListSize: limits.maxHeaderBytes ?? 65_536,
+        // The default of 64 KiB makes large batches wait for a round trip each.
+        initialWindowSize: 1024 * 1024,
+      },
+    },
+    onRequest,
+  );
+  http2.on('session', trackSession);
+
+  // HTTP/1 connections are taken over from the server that listens, so that its time limits and close() hold for them.
+  const accepted = deps.tls === undefined ? 'connection' : 'secureConnection';
+  const [takeHttp1] = server.listeners(accepted) as ((socket: Socket) => void)[];
+  const toHttp2 = (socket: Socket): void => {
+    // The listening server leaves half-closed connections open, which HTTP/2 has no use for.
+    socket.allowHalfOpen = false;
+    http2.emit('connection', socket);
+  };
+  const mux = createProtocolMux({
+    http1: (socket) => takeHttp1?.call(server, socket),
+    http2: toHttp2,
+    timeoutMs: headersTimeoutMs,
+  });
+  server.removeAllListeners(accepted);
+  // Under TLS this is the connection beneath, which is there before the handshake.
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  server.on(accepted, (socket: Socket & { alpnProtocol?: string | false }) => {
+    socket.on('error', () => socket.destroy());
+    if (socket.alpnProtocol === 'h2') toHttp2(socket);
+    else mux.accept(socket);
+  });
+
+  function trackSession(session: ServerHttp2Session): void {
+    let streams = 0;
+    sessions.add(session);
+    session.once('close', () => sessions.delete(session));
+    session.on('stream', (stream) => {
+      streams += 1;
+      stream.once('close', () => {
+        streams -= 1;
+      });
+    });
+    session.setTimeout(limits.idleSessionTimeoutMs ?? 300_000, () => {
+      if (streams === 0) session.close();
+    });
+    if (closing) session.close();
+  }
+
+  function trackHttp1(response: ServerResponse): void {
+    if (closing) response.shouldKeepAlive = false;
+    responses.add(response);
+    response.once('close', () => {
+      responses.delete(response);
+      // One whose headers were sent before the closing began promised to stay.
+      if (closing) setImmediate(() => server.closeIdleConnections());
+    });
+  }
+
+  return {
+    listen(host, port) {
+      return new Promise((resolve, reject) => {
+        server.once('error', reject);
+        server.listen(port, host, () => {
+          server.off('error', reject);
+          resolve((server.address() as AddressInfo).port);
+        });
+      });
+    },
+    async close(drainMs) {
+      if (!server.listening) return;
+      closing = true;
+      const closed = new Promise<void>((resolve) => {
+        server.close(() => resolve());
+      });
+      deps.rpc.drain();
+      mux.destroyUndecided();
+      for (const session of sessions) session.close();
+      for (const response of responses) response.shouldKeepAlive = false;
+      const timer = setTimeout(() => {
+        for (const session of sessions) session.destroy();
+        for (const socket of sockets) socket.destroy();
+      }, drainMs);
+      await closed;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** A client that goes away is no fault; without a listener node would end the process for it. */
+function ignoreErrors(request: AnyRequest, response: AnyResponse): void {
+  request.on('error', () => undefined);
+  response.on('error', () => undefined);
+}

@@ -1,0 +1,69 @@
+import type { Socket } from 'node:net';
+
+/** What an HTTP/2 client sends first (RFC 9113, 3.4); no HTTP/1 request begins so. */
+const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+/** How much of the preface decides: its request line. */
+const DECISIVE_BYTES = 14;
+
+/** What is done with a new connection. */
+export interface ProtocolMuxDeps {
+  readonly http1: (socket: Socket) => void;
+  readonly http2: (socket: Socket) => void;
+  /** How long a client may take to show its protocol, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/** Tells HTTP/2 by prior knowledge from HTTP/1 by a connection's first bytes. */
+export interface ProtocolMux {
+  /** Takes a connection and hands it on, all its bytes unread, once enough of them have come. */
+  accept(socket: Socket): void;
+  /** Destroys the connections that have not shown their protocol. */
+  destroyUndecided(): void;
+}
+
+/** Makes a {@link ProtocolMux}. */
+export function createProtocolMux(deps: ProtocolMuxDeps): ProtocolMux {
+  const undecided = new Set<Socket>();
+
+  function accept(socket: Socket): void {
+    let seen: Buffer = Buffer.alloc(0);
+    const timer = setTimeout(() => socket.destroy(), deps.timeoutMs).unref();
+    undecided.add(socket);
+
+    function leave(): void {
+      clearTimeout(timer);
+      undecided.delete(socket);
+      socket.off('data', look);
+      socket.off('end', end);
+      socket.off('close', leave);
+    }
+    function end(): void {
+      socket.destroy();
+    }
+    function look(chunk: Buffer): void {
+      seen = seen.byteLength === 0 ? chunk : Buffer.concat([seen, chunk]);
+      const length = Math.min(seen.byteLength, DECISIVE_BYTES);
+      const isPreface = seen.compare(PREFACE, 0, length, 0, length) === 0;
+      if (isPreface && length < DECISIVE_BYTES) return;
+      leave();
+      // Paused, the bytes stay in the socket until its new owner listens.
+      socket.pause();
+      socket.unshift(seen);
+      if (isPreface) deps.http2(socket);
+      else {
+        deps.http1(socket);
+        socket.resume();
+      }
+    }
+    socket.on('data', look);
+    socket.on('end', end);
+    socket.on('close', leave);
+  }
+
+  return {
+    accept,
+    destroyUndecided() {
+      for (const socket of undecided) socket.destroy();
+    },
+  };
+}

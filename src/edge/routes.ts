@@ -1,0 +1,64 @@
+import { type Reply, sendReply } from '../rest/reply.ts';
+import type { AnyRequest, AnyResponse } from '../rpc/node-http.ts';
+import { answerCors } from './cors.ts';
+
+/** Answers requests of its part of the paths. Never throws. */
+export type RequestHandler = (request: AnyRequest, response: AnyResponse) => void;
+
+/** Who answers what. */
+export interface RoutesDeps {
+  /** Connect, gRPC and gRPC-Web. */
+  readonly rpc: { handles(path: string): boolean; readonly handle: RequestHandler };
+  /** Everything that nobody else takes. */
+  readonly rest: { readonly handle: RequestHandler };
+  /** `/readyz`: whether calls would be answered now. */
+  readonly isReady: () => boolean | Promise<boolean>;
+  /** `/metrics`; without it that path is REST's. */
+  readonly metrics?: (request: AnyRequest) => Promise<Reply>;
+  /** `/console` and what is under it; without it those paths are REST's. */
+  readonly console?: RequestHandler;
+  /** Told when `isReady` or `metrics` throws; the client gets 503. */
+  readonly onFailure: (error: unknown, route: string) => void;
+}
+
+/** Sends each request to the part that answers it. `/healthz` says that the process lives. */
+export function createRoutes(deps: RoutesDeps): RequestHandler {
+  const answerWith = async (
+    request: AnyRequest,
+    response: AnyResponse,
+    make: () => Promise<Reply> | Reply,
+    route: string,
+  ): Promise<void> => {
+    let reply: Reply;
+    try {
+      reply = await make();
+    } catch (error) {
+      deps.onFailure(error, route);
+      reply = textReply(503, 'unavailable\n');
+    }
+    sendReply(request, response, reply);
+  };
+  const readiness = async () =>
+    (await deps.isReady()) ? textReply(200, 'ready\n') : textReply(503, 'not ready\n');
+
+  return (request, response) => {
+    if (answerCors(request, response)) return;
+    const url = request.url ?? '/';
+    const mark = url.indexOf('?');
+    const path = mark < 0 ? url : url.slice(0, mark);
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    const { metrics } = deps;
+    if (deps.rpc.handles(path)) deps.rpc.handle(request, response);
+    else if (isRead && path === '/healthz') sendReply(request, response, textReply(200, 'ok\n'));
+    else if (isRead && path === '/readyz') void answerWith(request, response, readiness, path);
+    else if (isRead && path === '/metrics' && metrics !== undefined) {
+      void answerWith(request, response, () => metrics(request), path);
+    } else if (deps.console !== undefined && /^\/console(?:\/|$)/.test(path)) {
+      deps.console(request, response);
+    } else deps.rest.handle(request, response);
+  };
+}
+
+function textReply(status: number, body: string): Reply {
+  return { status, headers: { 'content-type': 'text/plain; charset=utf-8' }, body };
+}

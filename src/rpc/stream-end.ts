@@ -1,0 +1,38 @@
+/**
+ * The values of `source` until it ends or `signal` is aborted, whichever comes first. One that has been taken from `source` is
+ * always passed on.
+ */
+export async function* untilAborted<Value>(
+  source: AsyncIterable<Value>,
+  signal: AbortSignal,
+): AsyncGenerator<Value, void, undefined> {
+  const iterator = source[Symbol.asyncIterator]();
+  // One listener for the whole stream: racing each value against one promise would keep a reaction for each.
+  let stop = (): void => undefined;
+  const onAbort = () => stop();
+  signal.addEventListener('abort', onAbort);
+  try {
+    while (!signal.aborted) {
+      const next = await new Promise<IteratorResult<Value> | undefined>((resolve, reject) => {
+        stop = () => resolve(undefined);
+        iterator.next().then(resolve, reject);
+      });
+      if (next === undefined || next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    // Not awaited: a source that waits for its next value returns only after it.
+    iterator.return?.().catch(() => undefined);
+  }
+}
+
+/** What `work` resolves to, or a rejection with the signal's reason as soon as it is aborted. */
+export function orAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason as Error);
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}
