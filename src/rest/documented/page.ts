@@ -1,0 +1,55 @@
+import { isUtf8 } from 'node:buffer';
+import { headerSafe } from '../reply.ts';
+
+/** What is said of a crawled page beside its body, by wire name; what is undefined is left out. */
+export type PageFacts = Readonly<Record<string, string | number | undefined>>;
+
+/** A result whose facts are told: an inline crawl's or a stored one. */
+export interface PageSource {
+  readonly url: string;
+  readonly originalStatus: number;
+  readonly cbStatus: number;
+  readonly rid?: string | undefined;
+  readonly screenshotUrl?: string | undefined;
+  readonly originalHeaders: Readonly<Record<string, string>>;
+}
+
+/**
+ * The facts of a page in the order they are sent. The status goes under its older name too, the target's headers as
+ * `original_<name>` with underscores; names that HTTP cannot carry are left out.
+ */
+export function pageFactsOf(page: PageSource, more: PageFacts = {}): PageFacts {
+  const facts: Record<string, string | number | undefined> = {
+    original_status: page.originalStatus,
+    pc_status: page.cbStatus,
+    cb_status: page.cbStatus,
+    url: page.url,
+    rid: page.rid,
+    screenshot_url: page.screenshotUrl,
+    ...more,
+  };
+  for (const [name, value] of Object.entries(page.originalHeaders)) {
+    const key = `original_${name.toLowerCase().replaceAll('-', '_')}`;
+    // The target must not overwrite what the service says, as with a header named "status".
+    if (/^[\w.]+$/.test(key) && !(key in facts)) facts[key] = value;
+  }
+  return facts;
+}
+
+/** The facts as response headers, safe to send. */
+export function headersFromFacts(facts: PageFacts): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(facts)) {
+    if (value !== undefined) headers[name] = headerSafe(String(value));
+  }
+  return headers;
+}
+
+/** The facts and the page as JSON text with scalar values only: text as it is, other bytes as base64 and said so. */
+export function envelopeFrom(facts: PageFacts, page: Uint8Array, pretty: boolean): string {
+  const bytes = Buffer.from(page.buffer, page.byteOffset, page.byteLength);
+  const body = isUtf8(bytes)
+    ? { body: bytes.toString('utf8') }
+    : { body: bytes.toString('base64'), body_encoding: 'base64' };
+  return JSON.stringify({ ...facts, ...body }, undefined, pretty ? 2 : undefined);
+}

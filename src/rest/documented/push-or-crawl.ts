@@ -1,0 +1,99 @@
+import { Format } from '../../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
+import {
+  type CrawlRequest,
+  type CrawlResponse,
+  type PushRequest,
+  PushService,
+} from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
+import type { AdapterFactory } from '../adapter.ts';
+import type { Exchange } from '../exchange.ts';
+import { headerSafe, jsonReply, type Reply } from '../reply.ts';
+import { envelopeFrom, headersFromFacts, pageFactsOf } from './page.ts';
+
+/**
+ * `/` for GET, POST and PUT: with `callback=true` or a `crawler` the URL is pushed, otherwise crawled in the same call. A body
+ * is what the target is sent.
+ */
+export const pushOrCrawl: AdapterFactory = (parts) => {
+  const { push, crawl } = PushService.method;
+  const binders = {
+    push: { query: parts.binder(push), body: parts.binder(push, 'body') },
+    crawl: { query: parts.binder(crawl), body: parts.binder(crawl, 'body') },
+  };
+  const callPush = parts.caller(push);
+  const callCrawl = parts.caller(crawl);
+
+  return [
+    {
+      path: '/',
+      methods: ['GET', 'POST', 'PUT'],
+      async handle(exchange) {
+        const source = exchange.method === 'POST' || exchange.method === 'PUT' ? 'body' : 'query';
+        if (isPush(exchange)) {
+          const request = await binders.push[source](exchange);
+          completeTarget(request, exchange);
+          const { rid } = await callPush(request, exchange);
+          return ridReply(rid);
+        }
+        const request = await binders.crawl[source](exchange);
+        completeTarget(request, exchange);
+        const response = await callCrawl(request, exchange);
+        return request.async === true ? ridReply(response.rid ?? '') : pageReply(request, response);
+      },
+    },
+  ];
+};
+
+const no: ReadonlySet<string | undefined> = new Set([
+  undefined,
+  '',
+  'false',
+  'False',
+  'FALSE',
+  '0',
+]);
+
+function isPush(exchange: Exchange): boolean {
+  return !no.has(exchange.parameter('callback')) || (exchange.parameter('crawler') ?? '') !== '';
+}
+
+/** What the target is sent follows the call itself, not parameters of those names. */
+function completeTarget(request: PushRequest | CrawlRequest, exchange: Exchange): void {
+  request.method = exchange.method === 'HEAD' ? 'GET' : exchange.method;
+  if (request.method === 'GET') {
+    delete request.body;
+    delete request.postContentType;
+    return;
+  }
+  const own = exchange.header('content-type');
+  // Clients put text/plain on any string by themselves; the documented default is better than that.
+  if (request.postContentType === undefined && own !== undefined && !/^text\/plain/i.test(own)) {
+    request.postContentType = own;
+  }
+}
+
+/** One key only: a client of old tests for that. */
+function ridReply(rid: string): Reply {
+  return jsonReply(JSON.stringify({ rid }), 200, { rid });
+}
+
+function pageReply(request: CrawlRequest, response: CrawlResponse): Reply {
+  const facts = pageFactsOf(response, { storage_url: response.storageUrl });
+  const { format, pretty = false } = request.parameters ?? {};
+  if (format === Format.JSON) {
+    const headers = response.rid === undefined ? {} : { rid: headerSafe(response.rid) };
+    return jsonReply(envelopeFrom(facts, response.body, pretty), 200, headers);
+  }
+  const type = response.contentType === '' ? 'application/octet-stream' : response.contentType;
+  return {
+    status: 200,
+    headers: {
+      ...headersFromFacts(facts),
+      'content-type': headerSafe(/^text\/[^;]+$/.test(type) ? `${type}; charset=utf-8` : type),
+      // The page comes from anywhere and must not run as this origin, where the console lives.
+      'content-security-policy': 'sandbox',
+      'x-content-type-options': 'nosniff',
+    },
+    body: response.body,
+  };
+}
