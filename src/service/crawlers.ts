@@ -8,6 +8,7 @@ import { createRid } from '../domain/rid.ts';
 import { createWebhookSecret, rotateSecrets } from '../domain/webhook-signature.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { Store } from '../store/store.ts';
+import { isInternal } from './async-crawler.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
 import {
   assertFixed,
@@ -129,9 +130,10 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
 
     details: async (owner, name) => withCounters(await access.find(owner, name)),
 
-    list(owner, limit, after) {
+    async list(owner, limit, after) {
       const paging = after === '' ? { limit } : { limit, after };
-      return store.crawlers.list(owner.account.accountId, paging, owner.tokenType);
+      const found = await store.crawlers.list(owner.account.accountId, paging, owner.tokenType);
+      return found.filter((crawler) => !isInternal(crawler));
     },
 
     async update(owner, name, wishes) {

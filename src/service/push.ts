@@ -48,6 +48,8 @@ export interface PushingDeps {
   readonly limits: PushLimits;
   /** URLs per second and token; 0 for no limit. */
   readonly ratePerSecond: number;
+  /** Told of each call, for metrics. */
+  readonly onPushed: (accepted: number, refused: number) => void;
   /** Called once when the account's queue goes over its limit. */
   readonly onAccountOver: (owner: TokenOwner) => void;
 }
@@ -131,17 +133,18 @@ export function createPushing(deps: PushingDeps): Pushing {
     const jobs = parsed.filter((each): each is Job => !(each instanceof DomainError));
     const { granted, retryAfterMs } = await takeRate(owner, jobs.length);
     const admitted = jobs.slice(0, granted);
-    const outcomes =
-      admitted.length === 0 && requestId === ''
-        ? []
-        : (await queue(crawler, admitted, owner, requestId)).values();
-    const results = outcomes[Symbol.iterator]();
-    return parsed.map((each) => {
+    const untold = admitted.length === 0 && requestId === '';
+    const outcomes = untold ? [] : await queue(crawler, admitted, owner, requestId);
+    const results = outcomes.values();
+    const pushed = parsed.map((each): PushedItem => {
       if (each instanceof DomainError) return { error: each };
       const next = results.next();
       if (next.done === true) return { error: overRate(retryAfterMs) };
       return 'rid' in next.value ? next.value : { error: refusal(next.value, crawler) };
     });
+    const accepted = pushed.filter((item) => 'rid' in item).length;
+    deps.onPushed(accepted, pushed.length - accepted);
+    return pushed;
   }
 
   return {

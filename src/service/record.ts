@@ -48,7 +48,7 @@ export function createRecorder(deps: {
     // The picture has no token of its own, so its address has to be one nobody guesses.
     const id = createRid(now) + crypto.randomUUID().replaceAll('-', '');
     await deps.media.put(id, 'image/jpeg', jpeg, new Date(now.getTime() + SCREENSHOT_MS));
-    return `${deps.publicUrl()}/screenshots/${id}.jpg`;
+    return `${deps.publicUrl()}/screenshots?id=${id}`;
   }
 
   async function shape(page: Page, request: CrawlRequest): Promise<ShapedPage> {

@@ -1,0 +1,191 @@
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import type { Config } from './config.ts';
+import { createEngine } from './crawler/engine.ts';
+import { type Clock, systemClock } from './domain/clock.ts';
+import type { Logger } from './domain/logger.ts';
+import { createEdge } from './edge/edge.ts';
+import { createMailer } from './mail/mailer.ts';
+import { createMetrics } from './metrics.ts';
+import { createHttpClient } from './net/create-http-client.ts';
+import { openBackend } from './open-backend.ts';
+import { documentedAdapters } from './rest/documented/documented-adapters.ts';
+import { createGateway } from './rest/gateway.ts';
+import { createConnectMount } from './rpc/connect-mount.ts';
+import { connectErrorFrom } from './rpc/errors.ts';
+import { createMethods } from './rpc/methods.ts';
+import { createAgendaScheduler } from './scheduler/agenda-scheduler.ts';
+import type { Scheduler } from './scheduler/scheduler.ts';
+import { screenshotAdapter } from './screenshot-adapter.ts';
+import type { TokenPair } from './service/accounts.ts';
+import { ensureDefaultAccount } from './service/default-account.ts';
+import { createService } from './service/service.ts';
+import { withMetrics } from './store/with-metrics.ts';
+import { type AppTiming, appTiming } from './timing.ts';
+import { createWebhook } from './webhook/create-webhook.ts';
+
+/** What an app is made of beside its configuration. */
+export interface AppDeps {
+  readonly config: Config;
+  readonly logger: Logger;
+  /** Default: the machine's. */
+  readonly clock?: Clock;
+  /** Changes some of the service's own times, for tests. */
+  readonly timing?: Partial<AppTiming>;
+  /** Told when the app cannot go on, because its database is lost for good. */
+  readonly onFatal?: (error: Error) => void;
+}
+
+/** A running service. */
+export interface App {
+  readonly port: number;
+  /** `http://host:port`, or https. */
+  readonly url: string;
+  /** The tokens of account `default`, when this start has made it. */
+  readonly newTokens: TokenPair | undefined;
+  /** Stops: finishes what it can within the configured time and gives the rest back. */
+  close(): Promise<void>;
+}
+
+/** A request may carry a batch of 1,000 URLs of 8 KiB, or bodies to post. */
+const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
+
+/** Opens everything and listens. What was opened before a failure is closed again. */
+export async function startApp(deps: AppDeps): Promise<App> {
+  const { config, logger, clock = systemClock } = deps;
+  const timing = { ...appTiming(config), ...deps.timing };
+  await using stack = new AsyncDisposableStack();
+
+  const backend = await openBackend(config, logger, deps.onFatal ?? (() => undefined));
+  stack.defer(() => backend.close());
+  const agenda = createAgendaScheduler({
+    backend: backend.clock,
+    processName: hostname(),
+    logger,
+  });
+  const scheduler = onMachineTime(agenda, clock);
+  const client = createHttpClient({ allow: config.networkAllow });
+  stack.defer(() => client.close());
+  const engine = createEngine({ config, client, clock, logger });
+  stack.defer(() => engine.close());
+  stack.defer(() => agenda.close(config.shutdownSeconds * 1_000));
+
+  let publicUrl = config.publicUrl.replace(/\/$/, '');
+  const metrics = createMetrics(() => service.dispatcher.activity());
+  const store = withMetrics(backend.store, metrics.observeStoreCall);
+  const service = createService({
+    store,
+    scheduler,
+    engine,
+    webhook: createWebhook({
+      client,
+      clock,
+      ackTimeoutMs: config.webhookAckTimeoutMs,
+      uncompressedHosts: config.webhookPlainHosts,
+      logger,
+    }),
+    mailer: createMailer({ smtpUrl: config.smtpUrl, from: config.mailFrom, logger }),
+    clock,
+    logger,
+    observe: {
+      crawl: metrics.observeCrawl,
+      delivery: metrics.observeDelivery,
+      push: metrics.observePush,
+    },
+    settings: {
+      owner: `${hostname()}:${process.pid}:${crypto.randomUUID()}`,
+      adminToken: config.adminToken,
+      limits: { crawlerQueue: config.crawlerQueueLimit, accountQueue: config.accountQueueLimit },
+      pushRatePerSecond: config.pushRatePerSecond,
+      inlineConcurrency: config.inlineConcurrency,
+      defaults: {
+        concurrency: config.defaultConcurrency,
+        maxRetries: config.maxRetries,
+        retryWindowHours: config.retryWindowHours,
+      },
+      retentionDays: config.resultRetentionDays,
+      webhookRetrySchedule: config.webhookRetrySchedule,
+      probeIntervalMs: config.probeIntervalSeconds * 1_000,
+      publicUrl: () => publicUrl,
+      dispatch: timing.dispatch,
+      tasks: timing.tasks,
+    },
+  });
+  const newTokens = await ensureDefaultAccount(
+    { accounts: store.accounts, management: service.accounts },
+    {
+      ...(config.normalToken === '' ? {} : { normal: config.normalToken }),
+      ...(config.javascriptToken === '' ? {} : { javascript: config.javascriptToken }),
+    },
+    config.accountEmail,
+  );
+  service.authenticator.reset();
+
+  const isReady = (): Promise<boolean> =>
+    store.ping().then(
+      () => true,
+      () => false,
+    );
+  const { methods, health } = createMethods({
+    service,
+    limits: { crawlerQueue: config.crawlerQueueLimit, accountQueue: config.accountQueueLimit },
+    publicUrl: () => publicUrl,
+    isReady,
+    logger,
+  });
+  // A worker answers health and metrics only.
+  const answered = config.role === 'worker' ? health : methods;
+  const edge = createEdge({
+    rpc: createConnectMount({
+      methods: answered,
+      readMaxBytes: MAX_REQUEST_BYTES,
+      writeMaxBytes: 256 * 1024 * 1024,
+      logger,
+    }),
+    rest: createGateway({
+      methods: answered,
+      adapters:
+        config.role === 'worker'
+          ? []
+          : [documentedAdapters, () => [screenshotAdapter(store.media, clock)]],
+      maxBodyBytes: MAX_REQUEST_BYTES,
+      errorFrom: (error, place) => connectErrorFrom(error, logger, place),
+    }),
+    isReady,
+    async metrics() {
+      const { text, contentType } = await metrics.read();
+      return { status: 200, headers: { 'content-type': contentType }, body: text };
+    },
+    ...(config.tlsCertFile === ''
+      ? {}
+      : { tls: { cert: readFileSync(config.tlsCertFile), key: readFileSync(config.tlsKeyFile) } }),
+    logger,
+  });
+  if (config.role !== 'api') {
+    service.defineTasks();
+    await scheduler.start();
+    await service.repeatTasks();
+  }
+  stack.defer(() => edge.close(config.shutdownSeconds * 1_000));
+  const port = await edge.listen(config.host, config.port);
+  const url = `${config.tlsCertFile === '' ? 'http' : 'https'}://${hostInUrl(config.host)}:${port}`;
+  if (publicUrl === '') publicUrl = url;
+
+  const open = stack.move();
+  return { port, url, newTokens, close: () => open.disposeAsync() };
+}
+
+/** The scheduler runs on the machine's time; a test's clock may be ahead of it. */
+function onMachineTime(scheduler: Scheduler, clock: Clock): Scheduler {
+  if (clock === systemClock) return scheduler;
+  return {
+    ...scheduler,
+    wake: (name, key, at) =>
+      scheduler.wake(name, key, new Date(Date.now() + at.getTime() - clock.now().getTime())),
+  };
+}
+
+function hostInUrl(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost';
+  return host.includes(':') ? `[${host}]` : host;
+}

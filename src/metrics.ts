@@ -1,0 +1,71 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Dispatcher } from './dispatcher/dispatcher.ts';
+import type { DeliveryOutcome, JobOutcome } from './store/store.ts';
+import type { StoreCall } from './store/with-metrics.ts';
+
+/** The process's measurements, for Prometheus. */
+export interface Metrics {
+  observeStoreCall(call: StoreCall): void;
+  observeCrawl(outcome: JobOutcome): void;
+  observeDelivery(outcome: DeliveryOutcome): void;
+  observePush(accepted: number, refused: number): void;
+  /** The exposition text and its media type. */
+  read(): Promise<{ readonly text: string; readonly contentType: string }>;
+}
+
+/** Makes the measurements of one process. */
+export function createMetrics(activity: () => ReturnType<Dispatcher['activity']>): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const storeSeconds = new Histogram({
+    name: 'queued_crawler_store_call_seconds',
+    help: 'Duration of calls to the database.',
+    labelNames: ['operation', 'outcome'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+    registers,
+  });
+  const crawls = new Counter({
+    name: 'queued_crawler_crawls_total',
+    help: 'Crawls that ended: with a result of this cb_status, to be tried again, or given back.',
+    labelNames: ['end', 'cb_status'],
+    registers,
+  });
+  const deliveries = new Counter({
+    name: 'queued_crawler_delivery_attempts_total',
+    help: 'Webhook delivery attempts by their end.',
+    labelNames: ['end'],
+    registers,
+  });
+  const pushes = new Counter({
+    name: 'queued_crawler_pushed_urls_total',
+    help: 'URLs pushed.',
+    labelNames: ['end'],
+    registers,
+  });
+  new Gauge({
+    name: 'queued_crawler_active',
+    help: 'What this process is working on: crawlers dispatched, crawls and deliveries under way.',
+    labelNames: ['kind'],
+    registers,
+    collect() {
+      for (const [kind, count] of Object.entries(activity())) this.set({ kind }, count);
+    },
+  });
+
+  return {
+    observeStoreCall({ operation, outcome, seconds }) {
+      storeSeconds.observe({ operation, outcome }, seconds);
+    },
+    observeCrawl(outcome) {
+      const status = 'record' in outcome ? String(outcome.record.cbStatus) : '';
+      crawls.inc({ end: outcome.kind, cb_status: status });
+    },
+    observeDelivery: ({ kind }) => deliveries.inc({ end: kind }),
+    observePush(accepted, refused) {
+      if (accepted > 0) pushes.inc({ end: 'accepted' }, accepted);
+      if (refused > 0) pushes.inc({ end: 'refused' }, refused);
+    },
+    read: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
+  };
+}

@@ -1,0 +1,66 @@
+import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
+import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
+import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import type { Logger } from '../domain/logger.ts';
+import type { Service } from '../service/service.ts';
+import { accountHandlers } from './account-handlers.ts';
+import { crawlerHandlers } from './crawler-handlers.ts';
+import { withNormalisedErrors } from './errors.ts';
+import { createHealthMethods } from './health.ts';
+import type { Method } from './method.ts';
+import { pushHandlers } from './push-handlers.ts';
+import { createReflectionMethods } from './reflection.ts';
+import { statsHandlers } from './stats-handlers.ts';
+import { storageHandlers } from './storage-handlers.ts';
+
+/** The services of the API. */
+export const apiServices = [
+  CrawlerService,
+  PushService,
+  StorageService,
+  StatsService,
+  AccountService,
+] as const;
+
+/** What the table works with. */
+export interface MethodsDeps {
+  readonly service: Service;
+  readonly limits: { readonly crawlerQueue: number; readonly accountQueue: number };
+  readonly publicUrl: () => string;
+  readonly isReady: () => Promise<boolean>;
+  readonly logger: Logger;
+}
+
+/** The one table of methods that every protocol mounts; `health` is the part a process without the API answers. */
+export function createMethods(deps: MethodsDeps): { methods: Method[]; health: Method[] } {
+  const { service, limits, publicUrl, isReady, logger } = deps;
+  const { authenticator } = service;
+  const health = createHealthMethods({
+    services: apiServices.map((each) => each.typeName),
+    isReady,
+  });
+  const methods = [
+    ...crawlerHandlers({ authenticator, crawlers: service.crawlers, jobs: service.jobs }),
+    ...pushHandlers({
+      authenticator,
+      pushing: service.pushing,
+      inlineCrawls: service.inlineCrawls,
+      publicUrl,
+    }),
+    ...storageHandlers({ authenticator, storage: service.storage }),
+    ...statsHandlers({ authenticator, statistics: service.statistics, limits }),
+    ...accountHandlers({
+      authenticator,
+      accounts: service.accounts,
+      accountQueueLimit: limits.accountQueue,
+    }),
+    ...health,
+    ...createReflectionMethods(apiServices),
+  ];
+  return {
+    methods: withNormalisedErrors(methods, logger),
+    health: withNormalisedErrors(health, logger),
+  };
+}

@@ -1,0 +1,163 @@
+import type { CrawlEngine } from '../crawler/crawler.ts';
+import {
+  createDispatcher,
+  type Dispatcher,
+  type DispatchTiming,
+} from '../dispatcher/dispatcher.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { CrawlerSettings } from '../domain/crawler.ts';
+import type { Logger } from '../domain/logger.ts';
+import type { Mailer } from '../mail/mailer.ts';
+import type { Scheduler } from '../scheduler/scheduler.ts';
+import type { DeliveryOutcome, JobOutcome, PushLimits, Store } from '../store/store.ts';
+import type { Webhook } from '../webhook/webhook.ts';
+import { type AccountManagement, createAccountManagement } from './accounts.ts';
+import { type Authenticator, createAuthenticator } from './authenticate.ts';
+import { createCrawlJobs } from './crawl-job.ts';
+import { createCrawlerAccess } from './crawler-access.ts';
+import { type CrawlerManagement, createCrawlerManagement } from './crawlers.ts';
+import { createInlineCrawls, type InlineCrawls } from './inline-crawl.ts';
+import { createJobManagement, type JobManagement } from './jobs.ts';
+import { createMonitor } from './monitor.ts';
+import { createPostDelivery } from './post-delivery.ts';
+import { createPushing, type Pushing } from './push.ts';
+import { createRecorder } from './record.ts';
+import { createStatistics, type Statistics } from './stats.ts';
+import { createStorage, type Storage } from './storage.ts';
+import { defineTasks, repeatTasks, type TaskTiming } from './tasks.ts';
+import { createTimeouts } from './timeouts.ts';
+
+/** What the use cases work with. */
+export interface ServiceDeps {
+  readonly store: Store;
+  readonly scheduler: Scheduler;
+  readonly engine: CrawlEngine;
+  readonly webhook: Webhook;
+  readonly mailer: Mailer;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly settings: ServiceSettings;
+  /** Told of what ended, for metrics. */
+  readonly observe: {
+    crawl(outcome: JobOutcome): void;
+    delivery(outcome: DeliveryOutcome): void;
+    push(accepted: number, refused: number): void;
+  };
+}
+
+/** The part of the configuration that the use cases follow. */
+export interface ServiceSettings {
+  /** Names this process in leases. */
+  readonly owner: string;
+  readonly adminToken: string;
+  readonly limits: PushLimits;
+  readonly pushRatePerSecond: number;
+  readonly inlineConcurrency: number;
+  readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
+  readonly retentionDays: number;
+  readonly webhookRetrySchedule: readonly number[];
+  readonly probeIntervalMs: number;
+  /** Base of the URLs in replies; known once the port is. */
+  readonly publicUrl: () => string;
+  readonly dispatch: DispatchTiming;
+  readonly tasks: TaskTiming;
+}
+
+/** All use cases, wired. */
+export interface Service {
+  readonly authenticator: Authenticator;
+  readonly accounts: AccountManagement;
+  readonly crawlers: CrawlerManagement;
+  readonly jobs: JobManagement;
+  readonly pushing: Pushing;
+  readonly inlineCrawls: InlineCrawls;
+  readonly storage: Storage;
+  readonly statistics: Statistics;
+  readonly dispatcher: Dispatcher;
+  /** Gives the scheduler its tasks; for a process that works, not only answers. */
+  defineTasks(): void;
+  /** Lets the repeating tasks run; after the scheduler has started. */
+  repeatTasks(): Promise<void>;
+}
+
+/** Wires the use cases; nothing runs yet. */
+export function createService(deps: ServiceDeps): Service {
+  const { store, scheduler, engine, webhook, clock, logger, settings, observe } = deps;
+  const { limits, defaults, retentionDays } = settings;
+  const { adminToken } = settings;
+  const authenticator = createAuthenticator({ accounts: store.accounts, adminToken, clock });
+  const access = createCrawlerAccess({ crawlers: store.crawlers, clock });
+  const recorder = createRecorder({ media: store.media, clock, publicUrl: settings.publicUrl });
+  const crawlJobs = createCrawlJobs({ engine, recorder, clock, retentionDays });
+  const schedule = settings.webhookRetrySchedule;
+  const postDelivery = createPostDelivery({ webhook, clock, schedule });
+  const dispatcher = createDispatcher({
+    store,
+    scheduler,
+    clock,
+    logger,
+    owner: settings.owner,
+    timing: settings.dispatch,
+    async crawlJob(job, crawler, signal) {
+      const outcome = await crawlJobs.crawl(job, crawler, signal);
+      observe.crawl(outcome);
+      return outcome;
+    },
+    async postDelivery(crawler, delivery, signal) {
+      const outcome = await postDelivery(crawler, delivery, signal);
+      observe.delivery(outcome);
+      return outcome;
+    },
+  });
+  const pushing = createPushing({
+    store,
+    access,
+    scheduler,
+    dispatcher,
+    clock,
+    limits,
+    ratePerSecond: settings.pushRatePerSecond,
+    onPushed: observe.push,
+    onAccountOver: ({ account }) => {
+      logger.warn({ account: account.name }, 'the account is over its queue limit, pushes paused');
+      void deps.mailer.accountQueueFull(account, limits.accountQueue);
+    },
+  });
+  return {
+    authenticator,
+    dispatcher,
+    pushing,
+    accounts: createAccountManagement({ accounts: store.accounts, authenticator, clock }),
+    crawlers: createCrawlerManagement({ store, access, dispatcher, scheduler, clock, defaults }),
+    jobs: createJobManagement({ store, access, dispatcher, scheduler, clock }),
+    inlineCrawls: createInlineCrawls({
+      store,
+      engine,
+      recorder,
+      pushing,
+      clock,
+      defaults,
+      retentionDays,
+      concurrency: settings.inlineConcurrency,
+    }),
+    storage: createStorage({ results: store.results }),
+    statistics: createStatistics({ store }),
+    repeatTasks: () => repeatTasks(scheduler, settings.tasks),
+    defineTasks() {
+      defineTasks({
+        scheduler,
+        store,
+        dispatcher,
+        clock,
+        timing: settings.tasks,
+        expireOverdue: createTimeouts({ store, crawlJobs, scheduler, clock }),
+        probeDue: createMonitor({
+          ...deps,
+          access,
+          dispatcher,
+          intervalMs: settings.probeIntervalMs,
+        }),
+      });
+    },
+  };
+}

@@ -1,0 +1,54 @@
+import type { Dispatcher } from '../dispatcher/dispatcher.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Scheduler } from '../scheduler/scheduler.ts';
+import type { Store } from '../store/store.ts';
+
+/** The repeating tasks' intervals, and how long a dispatcher's task is locked. Milliseconds. */
+export interface TaskTiming {
+  readonly timeoutMs: number;
+  readonly probeMs: number;
+  readonly reconcileMs: number;
+  readonly lockMs: number;
+}
+
+/** What the tasks do. */
+export interface TaskDeps {
+  readonly scheduler: Scheduler;
+  readonly store: Pick<Store, 'queue' | 'maintain'>;
+  readonly dispatcher: Pick<Dispatcher, 'run'>;
+  readonly expireOverdue: (signal: AbortSignal) => Promise<number>;
+  readonly probeDue: (signal: AbortSignal) => Promise<number>;
+  readonly clock: Clock;
+  readonly timing: TaskTiming;
+}
+
+// Far more crawlers than this are better served by more processes.
+const CRAWLERS_PER_PROCESS = 500;
+const WAKES_PER_RUN = 1_000;
+
+/** Defines every task on the clock; `start` it afterwards. */
+export function defineTasks(deps: TaskDeps): void {
+  const { scheduler, store, clock } = deps;
+  const { lockMs } = deps.timing;
+  const alone = { lockMs, concurrency: 1 };
+  scheduler.define('crawl', { lockMs, concurrency: CRAWLERS_PER_PROCESS }, deps.dispatcher.run);
+  scheduler.define('retry', { lockMs, concurrency: 100 }, (task) =>
+    scheduler.wake('crawl', task.key, clock.now()),
+  );
+  scheduler.define('timeout', alone, async (task) => void (await deps.expireOverdue(task.signal)));
+  scheduler.define('probe', alone, async (task) => void (await deps.probeDue(task.signal)));
+  scheduler.define('reconcile', alone, async () => {
+    const now = clock.now();
+    await store.maintain(now);
+    // Work whose wake was lost with the process that should have made it.
+    const crawlerIds = await store.queue.wakeable(now, WAKES_PER_RUN);
+    await Promise.all(crawlerIds.map((id) => scheduler.wake('crawl', id, now)));
+  });
+}
+
+/** Lets the repeating tasks run, in whichever process is free; monitoring only when it has an interval. */
+export async function repeatTasks(scheduler: Scheduler, timing: TaskTiming): Promise<void> {
+  await scheduler.every('timeout', timing.timeoutMs);
+  await scheduler.every('reconcile', timing.reconcileMs);
+  if (timing.probeMs > 0) await scheduler.every('probe', timing.probeMs);
+}

@@ -1,0 +1,125 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { type App, startApp as start } from '../../src/app.ts';
+import { readConfig } from '../../src/config.ts';
+import type { Clock } from '../../src/domain/clock.ts';
+import type { AppTiming } from '../../src/timing.ts';
+
+/** Tokens that every test app has. */
+export const NORMAL = 'normal-token-for-tests';
+export const JAVASCRIPT = 'javascript-token-for-tests';
+export const ADMIN = 'admin-token-for-tests';
+
+/** A reply of the REST API. */
+export interface RestReply {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The parsed body; undefined when it is not JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests read replies of many shapes
+  readonly json: any;
+  readonly text: string;
+}
+
+/** The whole service on a free port. */
+export interface TestApp extends AsyncDisposable {
+  readonly url: string;
+  readonly port: number;
+  readonly dataDir: string;
+  /** Lines the service logged. */
+  readonly log: readonly string[];
+  /** Calls a path of the REST API; an object body is sent as JSON. */
+  rest(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<RestReply>;
+  /** Stops the service, keeping its data. */
+  stop(): Promise<void>;
+}
+
+/** What a test changes. */
+export interface TestAppOptions {
+  /** Environment variables; `PUSH_RATE_PER_SECOND` is 0 and `NETWORK_ALLOW` 127.0.0.1 unless given. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly clock?: Clock;
+  readonly timing?: Partial<AppTiming>;
+  /** Data of an app before; it is left where it is. */
+  readonly dataDir?: string;
+}
+
+/** Short times, so that tests need not wait for the service's own. */
+export const QUICK: AppTiming = {
+  dispatch: { leaseMs: 3_000, pollMs: 30, refreshMs: 100, lingerMs: 100, drainMs: 3_000 },
+  tasks: { timeoutMs: 100, reconcileMs: 200, probeMs: 100, lockMs: 4_000 },
+};
+
+/** Starts the service; disposing stops it and removes its data. */
+export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
+  const own = options.dataDir === undefined;
+  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'queued-crawler-')));
+  const log: string[] = [];
+  const logger = pino({ level: 'info' }, { write: (line) => void log.push(line) });
+  const config = readConfig({
+    PORT: '0',
+    DATA_DIR: dataDir,
+    NORMAL_TOKEN: NORMAL,
+    JAVASCRIPT_TOKEN: JAVASCRIPT,
+    ADMIN_TOKEN: ADMIN,
+    NETWORK_ALLOW: '127.0.0.1',
+    PUSH_RATE_PER_SECOND: '0',
+    PROBE_INTERVAL_SECONDS: '0',
+    WEBHOOK_ACK_TIMEOUT_MS: '2000',
+    SHUTDOWN_SECONDS: '5',
+    ...options.env,
+  });
+  const app: App = await start({
+    config,
+    logger,
+    timing: { ...QUICK, ...options.timing },
+    ...(options.clock === undefined ? {} : { clock: options.clock }),
+  });
+  let stopped: Promise<void> | undefined;
+  const stop = (): Promise<void> => (stopped ??= app.close());
+  return {
+    url: app.url,
+    port: app.port,
+    dataDir,
+    log,
+    stop,
+    rest: (method, path, body, headers) => callRest(app.url + path, method, body, headers),
+    async [Symbol.asyncDispose]() {
+      await stop();
+      if (own) await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Calls a REST path. */
+export async function callRest(
+  url: string,
+  method: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<RestReply> {
+  const json = body !== undefined && typeof body !== 'string';
+  const response = await fetch(url, {
+    method,
+    headers: { ...(json ? { 'content-type': 'application/json' } : {}), ...headers },
+    redirect: 'manual',
+    ...(body === undefined ? {} : { body: json ? JSON.stringify(body) : (body as string) }),
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text, json: parsed(text) };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Not JSON: the test reads `text`.
+    return undefined;
+  }
+}
