@@ -29,7 +29,7 @@ export function endpointOf(rule: HttpRule, method: UnaryMethod): Endpoint {
     // Last, so that the path wins: it decided which rule applies.
     for (const { variable, set } of variables) bindVariable(request, segments, variable, set);
     const response = await method.handle(request, exchange.call);
-    return jsonReply(write(response), 200, exchange.handlerHeaders());
+    return jsonReply(write(response));
   };
 }
 

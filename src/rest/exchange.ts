@@ -17,8 +17,8 @@ export interface Exchange {
   parameter(name: string): string | undefined;
   /** The request's body, read once; throws as {@link readRequestBody} does. */
   body(): Promise<Uint8Array>;
-  /** The headers that handlers set on {@link Call.responseHeaders}. */
-  handlerHeaders(): Record<string, string>;
+  /** The headers that handlers set on {@link Call.responseHeaders}; undefined when they set none. */
+  handlerHeaders(): Readonly<Record<string, string>> | undefined;
 }
 
 /** Makes the {@link Exchange} of a request. */
@@ -63,8 +63,7 @@ export function createExchange(
       return found;
     },
     body: () => (bytes ??= readRequestBody(request, maxBodyBytes)),
-    handlerHeaders: () =>
-      responseHeaders === undefined ? {} : Object.fromEntries(responseHeaders),
+    handlerHeaders: () => responseHeaders && Object.fromEntries(responseHeaders),
   };
 }
 

@@ -80,7 +80,11 @@ export function createGateway(deps: GatewayDeps): Gateway {
       const segments = segmentsOf(path);
       const route = routeOf(exchange.method, segments);
       name = route.name;
-      return await route.answer(exchange, segments);
+      const reply = await route.answer(exchange, segments);
+      const headers = exchange.handlerHeaders();
+      return headers === undefined
+        ? reply
+        : { ...reply, headers: { ...headers, ...reply.headers } };
     } catch (error) {
       if (error instanceof Refusal) return replyFromRefusal(error);
       return replyFromError(deps.errorFrom(error, { route: name, signal: exchange.call.signal }));
