@@ -14,7 +14,10 @@ export interface HttpRequest {
   readonly maxBodyBytes: number;
   /** Decode gzip, deflate, br and zstd; default true. */
   readonly decode?: boolean;
-  /** Stop reading and drop the connection after the headers; `body` is then empty. Default false. */
+  /**
+   * Resolve at the headers with an empty `body`; the connection is kept for the next request only if a short rest of the answer
+   * arrives soon. Default false.
+   */
   readonly headersOnly?: boolean;
   /** URL of a proxy. */
   readonly proxy?: string;

@@ -1,0 +1,211 @@
+import type { Dispatcher } from 'undici';
+import { createByteCollector } from './byte-collector.ts';
+import {
+  type ContentDecoder,
+  createContentDecoder,
+  parseContentEncoding,
+} from './content-decoder.ts';
+import { HttpError, type HttpFailure, type HttpRequest, type HttpResponse } from './http-client.ts';
+import { httpError, httpErrorFrom } from './http-failures.ts';
+import { headerPairsFrom } from './raw-headers.ts';
+
+/** One request to one dispatcher. */
+export interface Exchange {
+  readonly dispatcher: Dispatcher;
+  readonly options: Dispatcher.DispatchOptions;
+  readonly request: HttpRequest;
+  /** What is left of `request.timeoutMs`. */
+  readonly timeoutMs: number;
+  /** The request is about to be written to a connection. */
+  readonly onStart: () => void;
+  /** The dispatcher is done with it, whatever the end; maybe after the promise has settled. */
+  readonly onDone: () => void;
+}
+
+/** A failure, and whether anything of an answer had arrived. */
+export class ExchangeError extends Error {
+  override readonly name = 'ExchangeError';
+  readonly failure: HttpError;
+  readonly answered: boolean;
+
+  constructor(failure: HttpError, answered: boolean) {
+    super(failure.message, { cause: failure });
+    this.failure = failure;
+    this.answered = answered;
+  }
+}
+
+/** After `headersOnly`, a rest this short is read to its end, because the next request can then use the connection. */
+const DRAIN = { maxBytes: 16_384, timeoutMs: 1_000 } as const;
+
+/**
+ * Sends a request and gathers its answer within the limits. Rejects with {@link ExchangeError}. Timers that end it let the sockets be
+ * read once more first: an answer that had arrived in time counts, even when the process was too busy to look at it.
+ */
+export function runExchange(exchange: Exchange): Promise<HttpResponse> {
+  const { request, timeoutMs } = exchange;
+  const { maxBodyBytes, signal } = request;
+  const settled = Promise.withResolvers<HttpResponse>();
+  const timers = new Set<NodeJS.Timeout>();
+  const body = createByteCollector(maxBodyBytes);
+  let controller: Dispatcher.DispatchController | undefined;
+  let decoder: ContentDecoder | undefined;
+  let head: Omit<HttpResponse, 'body'> | undefined;
+  let receivedBytes = 0;
+  let responseEnded = false;
+  let decoderEnded = false;
+  let state: 'running' | 'draining' | 'over' = 'running';
+
+  function limit(ms: number, failure: () => HttpFailure): NodeJS.Timeout {
+    const timer = setTimeout(() => {
+      setImmediate(() => {
+        if (timers.has(timer)) fail(httpError(failure()));
+      });
+    }, ms);
+    timers.add(timer);
+    return timer;
+  }
+
+  function lift(timer: NodeJS.Timeout | undefined): void {
+    clearTimeout(timer);
+    if (timer !== undefined) timers.delete(timer);
+  }
+
+  function stop(): void {
+    for (const timer of timers) lift(timer);
+    signal?.removeEventListener('abort', onAbort);
+  }
+
+  function fail(error: HttpError): void {
+    if (state === 'over') return;
+    const draining = state === 'draining';
+    state = 'over';
+    stop();
+    decoder?.destroy();
+    if (!draining) settled.reject(new ExchangeError(error, head !== undefined));
+    controller?.abort(error);
+  }
+
+  function succeed(): void {
+    if (state !== 'running' || head === undefined) return;
+    state = 'over';
+    stop();
+    settled.resolve({ ...head, body: body.take() });
+  }
+
+  function onAbort(): void {
+    fail(new HttpError('aborted', 'aborted', { cause: signal?.reason }));
+  }
+
+  function keep(chunk: Uint8Array): void {
+    if (state === 'running' && !body.push(chunk)) fail(httpError('body_too_large'));
+  }
+
+  function startDecoding(encodings: readonly string[]): void {
+    decoder = createContentDecoder(encodings, {
+      onData: keep,
+      onDrain: () => controller?.resume(),
+      // Bytes may follow the end of the encoded data; they count, and the exchange lasts until theirs.
+      onEnd() {
+        decoderEnded = true;
+        if (responseEnded) succeed();
+        else controller?.resume();
+      },
+      onError: (error) => fail(httpError('decoding_failed', error)),
+    });
+  }
+
+  limit(timeoutMs, () => (controller === undefined ? 'connect_timeout' : 'timeout'));
+  const connectTimer =
+    request.connectTimeoutMs === undefined
+      ? undefined
+      : limit(request.connectTimeoutMs, () => 'connect_timeout');
+  let headersTimer: NodeJS.Timeout | undefined;
+
+  const handler: Dispatcher.DispatchHandler = {
+    onRequestStart(given) {
+      controller = given;
+      exchange.onStart();
+      if (state === 'over') {
+        // Its time was up while it waited for a connection.
+        given.abort(httpError('timeout'));
+        return;
+      }
+      lift(connectTimer);
+    },
+    onRequestSent() {
+      if (request.headersTimeoutMs === undefined || state === 'over' || head !== undefined) return;
+      lift(headersTimer);
+      headersTimer = limit(request.headersTimeoutMs, () => 'timeout');
+    },
+    onRequestUpgrade(_controller, _status, _headers, socket) {
+      socket.destroy();
+      fail(httpError('protocol_error'));
+      exchange.onDone();
+    },
+    onResponseStart(given, status, headers) {
+      if (status < 200) return;
+      lift(headersTimer);
+      head = { status, headers: headerPairsFrom(given.rawHeaders ?? headers) };
+      if (request.headersOnly === true) {
+        state = 'draining';
+        settled.resolve({ ...head, body: body.take() });
+        stop();
+        limit(DRAIN.timeoutMs, () => 'timeout');
+        return;
+      }
+      if (request.decode === false) return;
+      try {
+        const encodings = parseContentEncoding(
+          head.headers
+            .filter(([name]) => name === 'content-encoding')
+            .map(([, value]) => value)
+            .join(','),
+        );
+        if (encodings.length > 0) startDecoding(encodings);
+      } catch (error) {
+        fail(httpError('decoding_failed', error));
+      }
+    },
+    onResponseData(given, chunk) {
+      if (state === 'over') return;
+      receivedBytes += chunk.length;
+      if (receivedBytes > (state === 'draining' ? DRAIN.maxBytes : maxBodyBytes)) {
+        fail(httpError('body_too_large'));
+      } else if (state === 'draining') {
+        return;
+      } else if (decoder === undefined) {
+        keep(chunk);
+      } else if (!decoderEnded && !decoder.write(chunk)) {
+        given.pause();
+      }
+    },
+    onResponseEnd() {
+      if (state === 'draining') {
+        state = 'over';
+        stop();
+      } else if (state === 'running') {
+        responseEnded = true;
+        if (decoder === undefined || decoderEnded) succeed();
+        else decoder.end();
+      }
+      exchange.onDone();
+    },
+    onResponseError(_controller, error) {
+      fail(httpErrorFrom(error, request.proxy !== undefined));
+      exchange.onDone();
+    },
+  };
+
+  if (signal?.aborted === true) onAbort();
+  signal?.addEventListener('abort', onAbort, { once: true });
+  if (state === 'running') {
+    try {
+      exchange.dispatcher.dispatch(exchange.options, handler);
+    } catch (error) {
+      fail(httpErrorFrom(error, false));
+      exchange.onDone();
+    }
+  } else exchange.onDone();
+  return settled.promise;
+}

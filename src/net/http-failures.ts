@@ -1,0 +1,95 @@
+import { errors } from 'undici';
+import { HttpError, type HttpFailure } from './http-client.ts';
+
+const BY_CODE: Readonly<Record<string, HttpFailure>> = {
+  EAI_AGAIN: 'name_not_found',
+  EAI_FAIL: 'name_not_found',
+  EAI_NODATA: 'name_not_found',
+  EAI_NONAME: 'name_not_found',
+  ENODATA: 'name_not_found',
+  ENOTFOUND: 'name_not_found',
+  ESERVFAIL: 'name_not_found',
+  ETIMEDOUT: 'connect_timeout',
+  ETIMEOUT: 'name_not_found',
+  UND_ERR_CONNECT_TIMEOUT: 'connect_timeout',
+  EPROTO: 'tls_failed',
+  CERT_HAS_EXPIRED: 'tls_failed',
+  CERT_NOT_YET_VALID: 'tls_failed',
+  CERT_REVOKED: 'tls_failed',
+  CERT_UNTRUSTED: 'tls_failed',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'tls_failed',
+  HOSTNAME_MISMATCH: 'tls_failed',
+  INVALID_CA: 'tls_failed',
+  INVALID_PURPOSE: 'tls_failed',
+  PATH_LENGTH_EXCEEDED: 'tls_failed',
+  SELF_SIGNED_CERT_IN_CHAIN: 'tls_failed',
+  UND_ERR_BODY_TIMEOUT: 'timeout',
+  UND_ERR_CLOSED: 'aborted',
+  UND_ERR_DESTROYED: 'aborted',
+  UND_ERR_HEADERS_TIMEOUT: 'timeout',
+  UND_ERR_HEADERS_OVERFLOW: 'protocol_error',
+  UND_ERR_INVALID_ARG: 'protocol_error',
+  UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: 'protocol_error',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'protocol_error',
+  UND_ERR_PRX_TLS: 'proxy_failed',
+  UND_ERR_PRX_CONN: 'proxy_failed',
+};
+
+const BY_PREFIX: readonly (readonly [prefix: string, failure: HttpFailure])[] = [
+  ['ERR_TLS_', 'tls_failed'],
+  ['ERR_SSL_', 'tls_failed'],
+  ['ERR_OSSL_', 'tls_failed'],
+  ['UNABLE_TO_', 'tls_failed'],
+  ['CERT_', 'tls_failed'],
+  ['CRL_', 'tls_failed'],
+  ['ERROR_IN_', 'tls_failed'],
+  ['HPE_', 'protocol_error'],
+  ['ERR_HTTP2_', 'protocol_error'],
+  ['ERR_INVALID_', 'protocol_error'],
+];
+
+const MESSAGES: Readonly<Record<HttpFailure, string>> = {
+  address_not_allowed: 'the address is not public',
+  invalid_url: 'not an absolute http or https URL',
+  name_not_found: 'the name was not found',
+  connection_failed: 'the connection failed',
+  connect_timeout: 'no connection in time',
+  timeout: 'no complete answer in time',
+  tls_failed: 'TLS failed',
+  protocol_error: 'the answer is not valid HTTP',
+  body_too_large: 'the body is too large',
+  decoding_failed: 'the body does not decode',
+  proxy_failed: 'the proxy failed',
+  aborted: 'aborted',
+};
+
+/** The failure with its standard text; `cause`'s code is named in it, its message, which may hold anything, is not. */
+export function httpError(failure: HttpFailure, cause?: unknown): HttpError {
+  const code = codeOf(cause);
+  return new HttpError(failure, MESSAGES[failure] + (code === '' ? '' : ` (${code})`), { cause });
+}
+
+/** Puts any failure of an exchange into the client's terms; through a proxy, what has no name of its own is the proxy's. */
+export function httpErrorFrom(error: unknown, viaProxy: boolean): HttpError {
+  if (error instanceof HttpError) return error;
+  // With several addresses each attempt has its own failure; the last is of the address with the least preference.
+  if (error instanceof AggregateError && codeOf(error) === '') {
+    return httpErrorFrom(error.errors[0], viaProxy);
+  }
+  const code = codeOf(error);
+  const named =
+    BY_CODE[code] ?? BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1] ?? undefined;
+  const failure = named ?? (isParserError(error) ? 'protocol_error' : 'connection_failed');
+  const isOfConnection = failure === 'connection_failed' || failure === 'name_not_found';
+  return httpError(viaProxy && isOfConnection ? 'proxy_failed' : failure, error);
+}
+
+// Some of llhttp's errors come without a code.
+function isParserError(error: unknown): boolean {
+  return error instanceof errors.HTTPParserError;
+}
+
+function codeOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return '';
+  return typeof error.code === 'string' ? error.code : '';
+}

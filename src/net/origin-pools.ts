@@ -1,0 +1,115 @@
+import type { Socket } from 'node:net';
+import { type Dispatcher, Pool } from 'undici';
+import type { AddressGuard } from './address-guard.ts';
+import { createGuardedConnector } from './guarded-connector.ts';
+import type { Lookup } from './lookup.ts';
+
+/** What the pools make their connections with. */
+export interface OriginPoolsDeps {
+  readonly guard: AddressGuard;
+  readonly lookup: Lookup;
+  readonly ca: string | undefined;
+  readonly http2: boolean;
+  /** Origins whose connections are kept; beyond it the least recently used idle ones are closed. */
+  readonly maxOrigins: number;
+}
+
+/** A pool lent for one request. */
+export interface LentPool {
+  readonly dispatcher: Dispatcher;
+  /** Connections made so far: unchanged while a request waited for one means that it got a used one. */
+  connections(): number;
+  /** Gives the pool back; further calls do nothing. */
+  release(): void;
+}
+
+/** Connections kept for each origin (scheme, host and port). */
+export interface OriginPools {
+  lend(url: URL): LentPool;
+  /** Ends all connections, those in use and those being made included. */
+  destroy(): Promise<void>;
+}
+
+/** Larger than what honest sites send, well below what would fill memory. */
+export const MAX_HEADER_BYTES = 65_536;
+/** An attempt to connect that no request waits for any more ends after this. */
+export const ABANDONED_CONNECT_MS = 30_000;
+
+interface Entry {
+  readonly pool: Pool;
+  lent: number;
+  connections: number;
+}
+
+/** Makes an empty set; connections are made on demand and end after four idle seconds, or as the server's `Keep-Alive` asks. */
+export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
+  const entries = new Map<string, Entry>();
+  const connecting = new Set<Socket>();
+
+  function open(url: URL): Entry {
+    const entry: Entry = {
+      lent: 0,
+      connections: 0,
+      pool: new Pool(url.origin, {
+        maxHeaderSize: MAX_HEADER_BYTES,
+        // The requests' own timers are exact and count from other moments.
+        bodyTimeout: 0,
+        connect: createGuardedConnector({
+          ...deps,
+          hostname: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+          port: portOf(url),
+          timeoutMs: ABANDONED_CONNECT_MS,
+          onSocket(socket) {
+            connecting.add(socket);
+            socket.once('close', () => connecting.delete(socket));
+          },
+          onConnected(socket) {
+            connecting.delete(socket);
+            entry.connections += 1;
+          },
+        }),
+      }),
+    };
+    return entry;
+  }
+
+  function evict(): void {
+    for (const [origin, entry] of entries) {
+      if (entries.size <= deps.maxOrigins) return;
+      if (entry.lent > 0) continue;
+      entries.delete(origin);
+      void entry.pool.destroy();
+    }
+  }
+
+  return {
+    lend(url) {
+      const entry = entries.get(url.origin) ?? open(url);
+      entries.delete(url.origin);
+      entries.set(url.origin, entry);
+      entry.lent += 1;
+      evict();
+      let released = false;
+      return {
+        dispatcher: entry.pool,
+        connections: () => entry.connections,
+        release() {
+          if (!released) entry.lent -= 1;
+          released = true;
+        },
+      };
+    },
+    async destroy() {
+      const pools = [...entries.values()].map(({ pool }) => pool.destroy());
+      entries.clear();
+      for (const socket of connecting) socket.destroy();
+      await Promise.all(pools);
+    },
+  };
+}
+
+/** The port a URL leads to. */
+export function portOf(url: URL): number {
+  if (url.port !== '') return Number(url.port);
+  return url.protocol === 'https:' ? 443 : 80;
+}
