@@ -1,0 +1,19 @@
+import type { Reporter, TestModule } from 'vitest/node';
+
+/** Closes a run with one plain line, `tests: N passed, N failed, N skipped`, for programs that read the output. */
+export default class SummaryReporter implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
+    const counts = { passed: 0, failed: errors.length, skipped: 0 };
+    for (const module of modules) {
+      if (module.state() === 'failed' && [...module.children.allTests()].length === 0) {
+        counts.failed += 1;
+      }
+      for (const test of module.children.allTests()) {
+        const { state } = test.result();
+        if (state !== 'pending') counts[state] += 1;
+      }
+    }
+    const { passed, failed, skipped } = counts;
+    process.stdout.write(`tests: ${passed} passed, ${failed} failed, ${skipped} skipped\n`);
+  }
+}
