@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import type { DescMethod, Message } from '@bufbuild/protobuf';
 import {
   Code,
@@ -58,6 +59,9 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     const [path = ''] = (request.url ?? '').split('?', 1);
     const handler = handlers.get(path);
     if (handler === undefined) throw new Error('not a path of the table');
+    if (/^application\/grpc(?!-web)/.test(request.headers['content-type'] ?? '')) {
+      writePlainMessages(response);
+    }
     const reply = await handler(
       universalRequestFromNodeRequest(request, response, undefined, undefined),
     );
@@ -119,4 +123,22 @@ function callFrom(context: HandlerContext): Call {
     ...(requestId === null ? {} : { requestId }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   };
+}
+
+/**
+ * Keeps the grpc-message trailer to the encoding that gRPC asks for. Connect percent-encodes commas, colons and slashes as well,
+ * which clients that decode with decodeURI (grpc-js) show to people as `%2C`.
+ */
+function writePlainMessages(response: AnyResponse): void {
+  const http1 = response as ServerResponse;
+  const addTrailers = http1.addTrailers.bind(http1);
+  http1.addTrailers = (trailers) => {
+    const { 'grpc-message': message, ...rest } = trailers as Record<string, string>;
+    if (message === undefined) addTrailers(trailers);
+    else addTrailers({ ...rest, 'grpc-message': plainlyEncoded(decodeURIComponent(message)) });
+  };
+}
+
+function plainlyEncoded(text: string): string {
+  return text.replace(/[^\x20-\x24\x26-\x7e]+/gu, encodeURIComponent);
 }

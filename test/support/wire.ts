@@ -40,12 +40,12 @@ export function partialMethodsOf<S extends DescService>(
       },
     ]),
   );
-  return methodsOf(service, { ...missing, ...implementation } as Implementation<S>);
+  return methodsOf(service, { ...missing, ...implementation });
 }
 
 /** Errors that the stub's GetCrawler throws, by the name asked for. */
-export const stubErrors: Readonly<Record<string, () => unknown>> = {
-  invalid: () => invalidField('name', 'name is wrong.'),
+export const stubErrors: Readonly<Record<string, () => Error>> = {
+  invalid: () => invalidField('name', 'name: 100% "ü", not a/b.'),
   unauthenticated: () => new DomainError('unauthenticated', 'invalid_token', 'No such token.'),
   forbidden: () => new DomainError('forbidden', 'wrong_token_type', 'Token of the other type.'),
   not_found: () => new DomainError('not_found', 'crawler_not_found', 'No such crawler.'),

@@ -32,7 +32,7 @@ const gzip = { sendCompression: compressionGzip, compressMinBytes: 1 };
 const protocols: Readonly<Record<string, MakeTransport>> = {
   connect: createConnectTransport,
   'connect gzip': (options) => createConnectTransport({ ...options, ...gzip }),
-  grpc: createGrpcTransport as MakeTransport,
+  grpc: createGrpcTransport,
   'grpc-web': createGrpcWebTransport,
 };
 
@@ -78,7 +78,9 @@ test.each(matrix)('%s over HTTP/%s, %s', async (name, httpVersion, format) => {
   expect((await crawlers.purgeCrawler({ name: 'a' })).purged).toBe(2n ** 60n);
 
   for (const kind of Object.keys(stubErrors)) {
-    const error = await crawlers.getCrawler({ name: kind }).catch(ConnectError.from);
+    const error = await crawlers
+      .getCrawler({ name: kind })
+      .catch((reason: unknown) => ConnectError.from(reason));
     expect(error, kind).toMatchObject({ code: codes[kind] });
   }
   const pushes = createClient(PushService, transport);
@@ -91,7 +93,7 @@ test('error details survive the wire', async () => {
   const client = createClient(CrawlerService, transport);
   const invalid = ConnectError.from(await client.getCrawler({ name: 'invalid' }).catch((e) => e));
   expect(invalid.findDetails(BadRequestSchema)[0]?.fieldViolations).toMatchObject([
-    { field: 'name', description: 'name is wrong.' },
+    { field: 'name', description: 'name: 100% "ü", not a/b.' },
   ]);
   expect(invalid.findDetails(ErrorInfoSchema)[0]).toMatchObject({
     reason: 'invalid_name',

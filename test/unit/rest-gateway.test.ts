@@ -88,7 +88,7 @@ test('a bare array', async () => {
 
 describe('errors', () => {
   test.each([
-    ['invalid', 422, { error: 'name is wrong.', code: 'invalid_name', field: 'name' }],
+    ['invalid', 422, { error: 'name: 100% "ü", not a/b.', code: 'invalid_name', field: 'name' }],
     ['unauthenticated', 401, { code: 'invalid_token' }],
     ['forbidden', 403, { code: 'wrong_token_type' }],
     ['not_found', 404, { error: 'No such crawler.', code: 'crawler_not_found' }],
