@@ -22,7 +22,7 @@ export function parametersFrom(message: CrawlParameters | undefined): Record<str
   for (const { localName, name, words } of fields) {
     const value = message[localName];
     if (value === undefined) continue;
-    parameters[name] = words === undefined ? value : (words.get(value as number) ?? String(value));
+    parameters[name] = words === undefined ? value : (words.get(value as number) ?? 'unknown');
   }
   return parameters;
 }

@@ -1,0 +1,189 @@
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { gunzipSync } from 'node:zlib';
+
+/** URLs pushed into each of the two crawlers. */
+const URLS = 300;
+const TOKEN = 'demo-normal-token';
+const LONGEST_MS = 60_000;
+
+interface Activity {
+  readonly waiting: number;
+  readonly running: number;
+  readonly retrying: number;
+  readonly completed: number;
+  readonly failed: number;
+}
+
+async function listen(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+/** A small shop: every page takes a moment, and every tenth answers 503 the first time it is asked for. */
+function createSite(): Server {
+  const seen = new Set<string>();
+  return createServer((request, response) => {
+    const path = request.url ?? '/';
+    const moody = path.endsWith('0') && !seen.has(path);
+    seen.add(path);
+    setTimeout(() => {
+      response.writeHead(moody ? 503 : 200, {
+        'content-type': 'text/html; charset=utf-8',
+        ...(moody ? { 'retry-after': '1' } : {}),
+      });
+      response.end(`<!doctype html><title>Product ${path}</title><h1>Product ${path}</h1>`);
+    }, 30);
+  });
+}
+
+/** A client's webhook: acknowledges at once and counts. */
+function createReceiver(received: Set<string>): Server {
+  return createServer((request, response) => {
+    void bodyOf(request).then((body) => {
+      const { rid } = request.headers;
+      const text =
+        request.headers['content-encoding'] === 'gzip' ? gunzipSync(body).toString() : '';
+      if (typeof rid === 'string' && text.includes('<h1>Product')) received.add(rid);
+      response.writeHead(204).end();
+    });
+  });
+}
+
+async function call<Reply>(url: string, method: string, body?: unknown): Promise<Reply> {
+  const response = await fetch(url, {
+    method,
+    ...(body === undefined
+      ? {}
+      : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+  });
+  if (!response.ok)
+    throw new Error(`${method} answered ${response.status}: ${await response.text()}`);
+  return (await response.json()) as Reply;
+}
+
+async function startService(dataDir: string): Promise<{ url: string; stop: () => Promise<void> }> {
+  const child = spawn(process.execPath, ['src/main.ts'], {
+    cwd: join(import.meta.dirname, '..'),
+    env: {
+      ...process.env,
+      PORT: '0',
+      DATA_DIR: dataDir,
+      MONGODB_URI: '',
+      NORMAL_TOKEN: TOKEN,
+      NETWORK_ALLOW: '127.0.0.1',
+      PUSH_RATE_PER_SECOND: '0',
+      LOG_LEVEL: 'warn',
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let output = '';
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`the service ended with code ${code}`)));
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      const found = /Queued crawler: (\S+)/.exec(output);
+      if (found?.[1] !== undefined) resolve(found[1]);
+    });
+  });
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  return {
+    url,
+    async stop() {
+      child.kill('SIGTERM');
+      await exited;
+    },
+  };
+}
+
+async function pushAll(url: string, crawler: string, site: string): Promise<string[]> {
+  const items = Array.from({ length: URLS }, (_, n) => ({ url: `${site}/${crawler}/${n}` }));
+  const reply = await call<{ results: { rid: string }[] }>(
+    `${url}/crawler/${TOKEN}/${crawler}/push_batch`,
+    'POST',
+    { items },
+  );
+  return reply.results.map((result) => result.rid);
+}
+
+async function activityOf(url: string, crawler: string): Promise<Activity> {
+  const reply = await call<{ activity: Activity }>(`${url}/crawler/${TOKEN}/${crawler}`, 'GET');
+  return reply.activity;
+}
+
+async function storedOf(url: string, rids: readonly string[]): Promise<number> {
+  let found = 0;
+  for (let from = 0; from < rids.length; from += 100) {
+    const page = { rids: rids.slice(from, from + 100), auto_delete: false };
+    found += (await call<unknown[]>(`${url}/storage/bulk?token=${TOKEN}`, 'POST', page)).length;
+  }
+  return found;
+}
+
+function showProgress(webhook: Activity, storage: Activity, delivered: number): void {
+  const row = (name: string, { waiting, running, retrying, completed }: Activity): string =>
+    `${name}: ${completed}/${URLS} crawled, ${running} running, ${waiting} waiting, ${retrying} to be retried`;
+  const line = `${row('webhook', webhook)}, ${delivered} delivered | ${row('storage', storage)}`;
+  process.stdout.write(process.stdout.isTTY ? `\r\u001b[2K  ${line}` : `  ${line}\n`);
+}
+
+async function demo(): Promise<void> {
+  const received = new Set<string>();
+  const site = createSite();
+  const receiver = createReceiver(received);
+  const dataDir = await mkdtemp(join(tmpdir(), 'queued-crawler-demo-'));
+  const [siteUrl, receiverUrl] = await Promise.all([listen(site), listen(receiver)]);
+  const service = await startService(dataDir);
+  try {
+    console.log(`Service ${service.url}, a site to crawl ${siteUrl}, a webhook ${receiverUrl}\n`);
+    const path = `${service.url}/crawler/${TOKEN}`;
+    await call(path, 'POST', { name: 'to-webhook', callback_url: `${receiverUrl}/hook` });
+    await call(path, 'POST', { name: 'to-storage' });
+    console.log(`Made two crawlers, one for each delivery mode; pushing ${URLS} URLs into each.`);
+    const [hooked, stored] = await Promise.all([
+      pushAll(service.url, 'to-webhook', siteUrl),
+      pushAll(service.url, 'to-storage', siteUrl),
+    ]);
+    const deadline = Date.now() + LONGEST_MS;
+    for (;;) {
+      const [webhook, storage] = await Promise.all([
+        activityOf(service.url, 'to-webhook'),
+        activityOf(service.url, 'to-storage'),
+      ]);
+      showProgress(webhook, storage, received.size);
+      if (received.size === URLS && storage.completed === URLS) break;
+      if (Date.now() > deadline) throw new Error('the demo took too long');
+      await wait(500);
+    }
+    const kept = await storedOf(service.url, stored);
+    const arrived = hooked.filter((rid) => received.has(rid)).length;
+    console.log('\n');
+    console.log(`Webhook crawler: ${URLS} pushed, ${arrived} arrived at the webhook.`);
+    console.log(`Storage crawler: ${URLS} pushed, ${kept} in storage.`);
+    console.log('One page in ten had answered 503 first and was tried again by the service.');
+    if (arrived !== URLS || kept !== URLS) throw new Error('something is missing');
+  } finally {
+    await service.stop();
+    site.close();
+    receiver.close();
+    site.closeAllConnections();
+    receiver.closeAllConnections();
+    await rm(dataDir, { recursive: true, force: true });
+  }
+}
+
+demo().catch((error: unknown) => {
+  console.error(`\nThe demo failed: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+});
