@@ -1,5 +1,10 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import { createServer as createHttp2Server, type ServerHttp2Session } from 'node:http2';
+import {
+  constants,
+  createServer as createHttp2Server,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Logger } from '../domain/logger.ts';
@@ -65,7 +70,8 @@ export function createEdge(deps: EdgeDeps): Edge {
   });
   const onRequest: RequestHandler = (request, response) => {
     ignoreErrors(request, response);
-    if ('assignSocket' in response) trackHttp1(response);
+    if ('stream' in response) endWithTrailers(response.stream);
+    else trackHttp1(response);
     routes(request, response);
   };
 
@@ -186,4 +192,16 @@ export function createEdge(deps: EdgeDeps): Edge {
 function ignoreErrors(request: AnyRequest, response: AnyResponse): void {
   request.on('error', () => undefined);
   response.on('error', () => undefined);
+}
+
+/**
+ * Closes a stream after its trailers even if the client has not ended its side; node would wait for that. The code says that the
+ * answer is whole (RFC 9113, 8.1).
+ */
+function endWithTrailers(stream: ServerHttp2Stream): void {
+  stream.once('wantTrailers', () => {
+    setImmediate(() => {
+      if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
+    });
+  });
 }

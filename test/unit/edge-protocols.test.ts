@@ -168,3 +168,21 @@ test('REST over HTTP/2', async () => {
     session.close();
   }
 });
+
+test('a body over the limit is 413 over HTTP/2 too, and does not hold the stream', async () => {
+  const session = connectHttp2(wire.url);
+  try {
+    const stream = session.request({ ':method': 'POST', ':path': '/crawler/t' });
+    const status = new Promise((resolve) => {
+      stream.on('response', (headers) => resolve(headers[':status']));
+    });
+    // Never ended by the client.
+    stream.on('error', () => undefined).write(Buffer.alloc(100_000));
+    stream.resume();
+    expect(await status).toBe(413);
+    await new Promise((resolve) => stream.once('close', resolve));
+    expect(stream.rstCode).toBe(0);
+  } finally {
+    session.close();
+  }
+});
