@@ -16,6 +16,7 @@ export type ParameterSetter = (request: Fields, text: string) => void;
 /** How deep `a.b.c` names reach; recursive messages end here. */
 const MAX_DEPTH = 4;
 
+/** The message of a request that holds a field, made when it is not there yet. */
 type Opener = (request: Fields) => Fields;
 
 /**
@@ -27,8 +28,22 @@ export function queryParametersOf(
   exclude: ReadonlySet<string> = new Set(),
 ): ReadonlyMap<string, ParameterSetter> {
   const setters = new Map<string, ParameterSetter>();
+  forEachQueryField(desc, exclude, (name, field, open) => {
+    const setter = setterOf(field, name, open);
+    if (setter === undefined) return;
+    if (setters.has(name)) throw new Error(`${desc.typeName}: parameter "${name}" is ambiguous`);
+    setters.set(name, setter);
+  });
+  return setters;
+}
 
-  function collect(message: DescMessage, prefix: string, open: Opener, depth: number): void {
+/** Visits the fields that {@link queryParametersOf} binds, with the way to the message that holds each. */
+export function forEachQueryField(
+  desc: DescMessage,
+  exclude: ReadonlySet<string>,
+  visit: (name: string, field: DescField, open: Opener) => void,
+): void {
+  function walk(message: DescMessage, prefix: string, open: Opener, depth: number): void {
     for (const field of restFieldsOf(message)) {
       const name = prefix + restNameOf(field);
       if (exclude.has(name) || field.fieldKind === 'map') continue;
@@ -36,18 +51,11 @@ export function queryParametersOf(
       if (nested !== undefined && nested.typeName !== TIMESTAMP) {
         const inline = hasOption(field, query_inline) && getOption(field, query_inline);
         const inner = inline ? prefix : `${name}.`;
-        if (depth < MAX_DEPTH) collect(nested, inner, opener(open, field, nested), depth + 1);
-        continue;
-      }
-      const setter = setterOf(field, name, open);
-      if (setter === undefined) continue;
-      if (setters.has(name)) throw new Error(`${desc.typeName}: parameter "${name}" is ambiguous`);
-      setters.set(name, setter);
+        if (depth < MAX_DEPTH) walk(nested, inner, opener(open, field, nested), depth + 1);
+      } else if (textParserOf(field) !== undefined) visit(name, field, open);
     }
   }
-
-  collect(desc, '', (request) => request, 0);
-  return setters;
+  walk(desc, '', (request) => request, 0);
 }
 
 /** The setter of a path variable, `path` being proto names joined by dots. Throws when it names no plain field. */
