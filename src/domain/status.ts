@@ -51,6 +51,7 @@ export const FAILURES = {
   protocol_error: { cbStatus: CB_STATUS.tryAgain, passing: true },
   decoding_failed: { cbStatus: CB_STATUS.tryAgain, passing: true },
   robots_unreachable: { cbStatus: CB_STATUS.tryAgain, passing: true },
+  engine_failed: { cbStatus: CB_STATUS.tryAgain, passing: true },
   host_busy: { cbStatus: CB_STATUS.tryAgain, passing: true },
   // What follows depends on the URL or on this service's configuration alone.
   address_not_allowed: { cbStatus: CB_STATUS.noPage, passing: false },

@@ -1,0 +1,69 @@
+import { isUtf8 } from 'node:buffer';
+import iconv from 'iconv-lite';
+import { charsetInDocument } from './charset-prescan.ts';
+
+/** Text of a page, in UTF-8. */
+export interface DecodedText {
+  /** Without a byte order mark; broken sequences are U+FFFD. */
+  readonly utf8: Uint8Array;
+  /** What the bytes were taken for, a name of the WHATWG Encoding Standard. */
+  readonly charset: string;
+}
+
+/** For these node's own decoder differs from the standard's tables, or lacks extensions that pages use; iconv-lite has them. */
+const BY_ICONV: Readonly<Record<string, string>> = {
+  big5: 'big5',
+  'euc-jp': 'euc-jp',
+  'euc-kr': 'cp949',
+  gb18030: 'gb18030',
+  gbk: 'gb18030',
+  shift_jis: 'shift_jis',
+};
+
+/**
+ * Turns the bytes of a text into UTF-8. The character set is, in the order of the WHATWG standards: a byte order mark's, the HTTP
+ * header's, the one named in the document (`meta` in HTML, the declaration of XML), else UTF-8 when the bytes are valid UTF-8,
+ * else windows-1252. Names that are unknown count as absent.
+ */
+export function decodeText(
+  bytes: Uint8Array,
+  hints: { readonly headerCharset: string | undefined; readonly mediaType: string },
+): DecodedText {
+  const charset =
+    charsetOfMark(bytes) ??
+    resolveCharset(hints.headerCharset) ??
+    resolveCharset(charsetInDocument(bytes, hints.mediaType)) ??
+    (isUtf8(bytes) ? 'utf-8' : 'windows-1252');
+  return { utf8: toUtf8(bytes, charset), charset };
+}
+
+/** The standard's name for a label such as `latin1` or `sjis`; undefined for one it does not know or that browsers refuse. */
+export function resolveCharset(label: string | undefined): string | undefined {
+  if (label === undefined || label === '') return undefined;
+  try {
+    const { encoding } = new TextDecoder(label.trim());
+    return encoding === 'x-user-defined' ? 'windows-1252' : encoding;
+  } catch {
+    // A RangeError: the label is unknown.
+    return undefined;
+  }
+}
+
+function charsetOfMark(bytes: Uint8Array): string | undefined {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return 'utf-8';
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le';
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf-16be';
+  return undefined;
+}
+
+function toUtf8(bytes: Uint8Array, charset: string): Uint8Array {
+  if (charset === 'utf-8' && isUtf8(bytes)) {
+    return charsetOfMark(bytes) === 'utf-8' ? bytes.subarray(3) : bytes;
+  }
+  const byIconv = BY_ICONV[charset];
+  const text =
+    byIconv === undefined
+      ? new TextDecoder(charset).decode(bytes)
+      : iconv.decode(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), byIconv);
+  return Buffer.from(text, 'utf8');
+}

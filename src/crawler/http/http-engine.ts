@@ -1,0 +1,149 @@
+import type { Clock } from '../../domain/clock.ts';
+import type { Logger } from '../../domain/logger.ts';
+import {
+  type FailureReason,
+  parseSuccessCodes,
+  type StatusVerdict,
+  verdictOnAnswer,
+  verdictOnFailure,
+} from '../../domain/status.ts';
+import type { HttpClient } from '../../net/http-client.ts';
+import { type Cookies, createCookieSessions, createCookies } from '../cookies.ts';
+import type { CrawlEngine, CrawlTask, Page } from '../crawler.ts';
+import { createHostGate } from '../host-gate.ts';
+import { type Arrival, follow, valuesOf } from './follow.ts';
+import { recogniseObstacle } from './obstacles.ts';
+import { pageBody } from './page-body.ts';
+import { createPoliteEntry } from './polite-entry.ts';
+import { parseRetryAfter } from './retry-after.ts';
+
+/** What the engine works with. */
+export interface HttpEngineDeps {
+  readonly client: Pick<HttpClient, 'request'>;
+  readonly clock: Clock;
+  readonly limits: {
+    /** Of a whole crawl, redirects included. */
+    readonly timeoutMs: number;
+    /** Of each body, as it arrives and decoded. */
+    readonly maxBodyBytes: number;
+  };
+  /** Proxy URLs by ISO country, and `tor`. */
+  readonly proxies: Readonly<Record<string, string>>;
+  readonly logger: Logger;
+}
+
+/**
+ * Makes the engine that crawls by plain HTTP requests. It holds cookie sessions, host queues and robots.txt in memory. The client is its
+ * maker's to close.
+ */
+export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
+  const { client, clock, limits, proxies, logger } = deps;
+  const sessions = createCookieSessions({ clock });
+  const entry = createPoliteEntry({ client, clock, gate: createHostGate({ clock }) });
+
+  async function crawl(task: CrawlTask, signal: AbortSignal): Promise<Page> {
+    const { request, politeness } = task;
+    const { parameters } = request;
+    const deadline = performance.now() + limits.timeoutMs;
+    const start = URL.parse(request.url);
+    if (start === null || !/^https?:$/.test(start.protocol)) return failed(task, 'invalid_url');
+    const proxyName = parameters.tor_network === true ? 'tor' : parameters.country;
+    const proxy = proxyName === undefined ? undefined : proxies[proxyName];
+    if (proxyName !== undefined && proxy === undefined) return failed(task, 'proxy_not_configured');
+
+    const admission = await entry.enter(task, start, proxy, signal);
+    if ('refused' in admission) return failed(task, admission.refused, admission.retryAfterMs);
+    let page: Page | undefined;
+    try {
+      const cookies = cookiesOf(task, start);
+      const { maxBodyBytes } = limits;
+      page = pageFrom(
+        task,
+        await follow({ client, request, start, cookies, proxy, deadline, maxBodyBytes, signal }),
+      );
+      return page;
+    } finally {
+      const slowDownMs = politeness === undefined ? 0 : page?.failure?.retryAfterMs;
+      admission.leave(slowDownMs);
+    }
+  }
+
+  function cookiesOf({ accountId, request }: CrawlTask, start: URL): Cookies {
+    const { cookies_session: session, set_cookies: given } = request.parameters;
+    const cookies =
+      session === undefined || session === '' ? createCookies() : sessions.open(accountId, session);
+    if (given !== undefined) cookies.give(start.href, given);
+    return cookies;
+  }
+
+  function pageFrom(task: CrawlTask, arrival: Arrival): Page {
+    const { answer, failure } = arrival;
+    const url = arrival.redirected ? arrival.hop.url.href : task.request.url;
+    if (answer === undefined) return failed(task, failure ?? 'connection_failed');
+    const { status, headers } = answer;
+    const { body, contentType, isText } = pageBody(
+      answer.body,
+      valuesOf(answer, 'content-type').at(-1),
+    );
+    const verdict =
+      failure === undefined
+        ? verdictOnAnswer({
+            status,
+            method: arrival.hop.method,
+            isEmpty: answer.body.length === 0,
+            obstacle: recogniseObstacle({ status, headers: new Map(headers), body: answer.body }),
+            successCodes: parseSuccessCodes(task.request.parameters.custom_success_codes),
+          })
+        : verdictOnFailure(failure);
+    const wish =
+      status === 429 || status === 503
+        ? parseRetryAfter(valuesOf(answer, 'retry-after')[0], clock.now())
+        : undefined;
+    return {
+      cbStatus: verdict.cbStatus,
+      originalStatus: status,
+      url,
+      body,
+      contentType,
+      isText,
+      headers,
+      ...failureOf(verdict, wish),
+    };
+  }
+
+  return {
+    async crawl(task, signal) {
+      signal.throwIfAborted();
+      try {
+        return await crawl(task, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        // Its message may quote what a site sent, or the URL; where it was thrown is enough to find it.
+        const { name, stack = '' } = error instanceof Error ? error : new Error('not an Error');
+        logger.error({ error: name, at: stack.split('\n').slice(1, 6) }, 'a crawl failed inside');
+        return failed(task, 'engine_failed');
+      }
+    },
+    close: async () => undefined,
+  };
+}
+
+function failed(task: CrawlTask, reason: FailureReason, retryAfterMs?: number): Page {
+  const verdict = verdictOnFailure(reason);
+  return {
+    cbStatus: verdict.cbStatus,
+    originalStatus: 0,
+    url: task.request.url,
+    body: new Uint8Array(0),
+    contentType: 'text/plain; charset=utf-8',
+    isText: true,
+    headers: [],
+    ...failureOf(verdict, retryAfterMs),
+  };
+}
+
+function failureOf(verdict: StatusVerdict, retryAfterMs?: number): Pick<Page, 'failure'> {
+  const { reason, passing } = verdict;
+  if (reason === '') return {};
+  return { failure: { reason, passing, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) } };
+}

@@ -1,0 +1,42 @@
+/** A request of a chain of redirects. */
+export interface Hop {
+  readonly url: URL;
+  readonly method: string;
+  /** Whether the body, and the headers that describe it, go along. */
+  readonly withBody: boolean;
+  /** Whether still at the origin of the first: credentials the client gave are for that one only. */
+  readonly sameOrigin: boolean;
+}
+
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+
+/**
+ * Where an answer sends its reader on, by the rules of the Fetch Standard: after 303, and after a POST with 301 or 302, the next
+ * request is a GET without body; the fragment is inherited. Undefined when the answer is not a redirect to an http or https
+ * URL, and so is itself the end.
+ */
+export function nextHop(hop: Hop, status: number, location: string | undefined): Hop | undefined {
+  if (!REDIRECTS.has(status) || location === undefined) return undefined;
+  const url = URL.parse(utf8FromLatin1(location), hop.url.href);
+  if (url === null || !/^https?:$/.test(url.protocol)) return undefined;
+  if (url.hash === '') url.hash = hop.url.hash;
+  const toGet =
+    (status === 303 && hop.method !== 'GET' && hop.method !== 'HEAD') ||
+    ((status === 301 || status === 302) && hop.method === 'POST');
+  return {
+    url,
+    method: toGet ? 'GET' : hop.method,
+    withBody: hop.withBody && !toGet,
+    sameOrigin: hop.sameOrigin && url.origin === hop.url.origin,
+  };
+}
+
+// Header values are read as latin1; servers that put unescaped letters into Location mean UTF-8, as browsers take it.
+function utf8FromLatin1(text: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(text, 'latin1'));
+  } catch {
+    // Not UTF-8, so latin1 it is.
+    return text;
+  }
+}

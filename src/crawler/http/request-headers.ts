@@ -1,0 +1,66 @@
+import type { CrawlRequest, HeaderPair } from '../../domain/job.ts';
+import type { Hop } from './redirect.ts';
+import { USER_AGENTS } from './user-agents.ts';
+
+/** Belong to a connection or to the client itself; whoever pushes a URL cannot set them. */
+const OWN = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'http2-settings',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+/** For the origin the client named, not for those it redirects to. */
+const FOR_FIRST_ORIGIN = new Set(['authorization', 'cookie']);
+
+/** `request_headers` (`name:value|name2:value2`); what cannot be a header, or must not be set, is left out: refusing is the push's. */
+export function parseRequestHeaders(text: string | undefined): HeaderPair[] {
+  const pairs: HeaderPair[] = [];
+  for (const part of (text ?? '').split('|')) {
+    const colon = part.indexOf(':');
+    const name = part.slice(0, Math.max(colon, 0)).trim();
+    const value = part.slice(colon + 1).trim();
+    const isHeader =
+      /^[!#$%&'*+.^_`~0-9A-Za-z-]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
+    if (isHeader && !OWN.has(name.toLowerCase())) pairs.push([name.toLowerCase(), value]);
+  }
+  return pairs;
+}
+
+/**
+ * The headers of one request of a crawl: a browser's usual ones, over them what the URL was pushed with, and `cookies` (a `Cookie`
+ * value, empty for none) added to a `Cookie` among those.
+ */
+export function requestHeaders(request: CrawlRequest, hop: Hop, cookies: string): HeaderPair[] {
+  const { parameters } = request;
+  const headers = new Map<string, string>([
+    ['user-agent', parameters.user_agent ?? USER_AGENTS[parameters.device ?? 'desktop']],
+    ['accept', 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'],
+    ['accept-language', 'en-US,en;q=0.9'],
+  ]);
+  for (const [name, value] of parseRequestHeaders(parameters.request_headers)) {
+    if (hop.sameOrigin || !FOR_FIRST_ORIGIN.has(name)) headers.set(name, value);
+  }
+  if (hop.withBody) {
+    headers.set('content-type', request.contentType ?? 'application/x-www-form-urlencoded');
+  } else {
+    headers.delete('content-type');
+  }
+  const given = headers.get('cookie');
+  const all = [given, cookies].filter((each) => each !== undefined && each !== '').join('; ');
+  if (all !== '') headers.set('cookie', all);
+  return [...headers].filter(([, value]) => isSendable(value));
+}
+
+// `user_agent` may hold anything; a header cannot.
+function isSendable(value: string): boolean {
+  return /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
+}
