@@ -1,0 +1,154 @@
+import type { DescMethod } from '@bufbuild/protobuf';
+import type { DescribedApi } from './descriptors.ts';
+import { type PlacedOperation, queryParameters, textsOf } from './operations.ts';
+import { errorsOf } from './replies.ts';
+import type { Schema, Schemas } from './schemas.ts';
+
+const integer = { type: 'integer' };
+const text = { type: 'string' };
+const json = (schema: Schema) => ({ 'application/json': { schema } });
+
+const facts: Readonly<Record<string, Schema>> = {
+  original_status: { ...integer, description: 'Status returned by the crawled site.' },
+  pc_status: { ...integer, description: 'The same as `cb_status`, under its older name.' },
+  cb_status: { ...integer, description: 'Status given by the service.' },
+  url: { ...text, description: 'Address of the page after redirects.' },
+  rid: { ...text, description: 'The job, where there is one.' },
+  screenshot_url: { ...text, description: 'Where the picture is read for one hour.' },
+};
+const stored = {
+  ...facts,
+  stored_at: { ...text, format: 'date-time', description: 'When it was stored.' },
+};
+const crawled = {
+  ...facts,
+  storage_url: { ...text, description: 'Where the stored copy is read; with `store`.' },
+};
+
+/** A page in either shape: its bytes with the facts in headers, or all in one JSON object of scalar values. */
+function pageReply(
+  description: string,
+  properties: Readonly<Record<string, Schema>>,
+  types: readonly string[],
+  ...otherJson: readonly Schema[]
+): Schema {
+  const envelope = {
+    type: 'object',
+    properties: {
+      ...properties,
+      body: { ...text, description: 'The page; base64 of it when `body_encoding` says so.' },
+      body_encoding: { ...text, enum: ['base64'], description: 'Set when the page is not text.' },
+    },
+    additionalProperties: { ...text, description: '`original_<name>`: a header of the target.' },
+    required: ['original_status', 'pc_status', 'cb_status', 'url', 'body'],
+  };
+  return {
+    description,
+    headers: Object.fromEntries(
+      Object.entries(properties).map(([name, { description: of, ...schema }]) => [
+        name,
+        { description: of, schema },
+      ]),
+    ),
+    content: {
+      ...Object.fromEntries(types.map((type) => [type, { schema: { type: 'string' } }])),
+      ...json(otherJson.length === 0 ? envelope : { anyOf: [...otherJson, envelope] }),
+    },
+  };
+}
+
+/** The operations whose replies are more than a rule can say; they replace the rules' own of the same path and verb. */
+export function documentedOperations(
+  methods: ReadonlyMap<string, DescMethod>,
+  api: DescribedApi,
+  schemas: Schemas,
+): PlacedOperation[] {
+  const method = (name: string): DescMethod => {
+    const found = methods.get(name);
+    if (found === undefined) throw new Error(`no method ${name}`);
+    return found;
+  };
+  const security = [{ token: [] }, { bearer: [] }];
+
+  function pushOrCrawl(verb: 'GET' | 'POST' | 'PUT'): PlacedOperation {
+    const push = method('Push');
+    const crawl = method('Crawl');
+    const own = new Set(['method', 'body', ...(verb === 'GET' ? ['post_content_type'] : [])]);
+    const parameters = [...queryParameters(push.input, own, schemas)];
+    const known = new Set([...own, ...parameters.map(({ name }) => String(name))]);
+    parameters.push(...queryParameters(crawl.input, known, schemas));
+    const rid = schemas.refTo(push.output, 'reply');
+    return {
+      path: '/',
+      verb,
+      operation: {
+        operationId:
+          verb === 'GET' ? 'PushOrCrawl' : `PushOrCrawlBy${verb === 'PUT' ? 'Put' : 'Post'}`,
+        tags: [push.parent.name],
+        summary: 'Queues a URL, or crawls it in the same call',
+        description: [
+          'With `callback=true` or a `crawler`:',
+          api.commentOf(push),
+          'Otherwise:',
+          api.commentOf(crawl),
+        ].join('\n\n'),
+        security,
+        parameters: parameters.map((each) =>
+          each['name'] === 'url' ? { ...each, required: true } : each,
+        ),
+        ...(verb === 'GET'
+          ? {}
+          : { requestBody: { description: 'What the target is sent.', content: { '*/*': {} } } }),
+        responses: {
+          200: pageReply(
+            'The `rid`, or the page.',
+            crawled,
+            ['text/html', 'text/markdown', '*/*'],
+            rid,
+          ),
+          ...errorsOf(verb, false),
+        },
+      },
+    };
+  }
+
+  function onStorage(
+    name: string,
+    path: string,
+    verb: 'GET' | 'DELETE',
+    reply: Schema,
+  ): PlacedOperation {
+    const desc = method(name);
+    return {
+      path,
+      verb,
+      operation: {
+        operationId: name,
+        tags: [desc.parent.name],
+        ...textsOf(api.commentOf(desc)),
+        security,
+        parameters: queryParameters(desc.input, new Set(), schemas),
+        responses: { 200: reply, ...errorsOf(verb, false) },
+      },
+    };
+  }
+
+  const rids = { type: 'array', items: text };
+  const scrolled = { type: 'object', properties: { rids, scroll_id: text } };
+  const deleted = {
+    type: 'object',
+    properties: { success: text, error: { ...text, description: '`Not Found`' } },
+  };
+  return [
+    ...(['GET', 'POST', 'PUT'] as const).map(pushOrCrawl),
+    onStorage('GetResult', '/storage', 'GET', pageReply('The result.', stored, ['text/plain'])),
+    onStorage('DeleteResult', '/storage', 'DELETE', {
+      description: 'Removed, or not there.',
+      content: json(deleted),
+    }),
+    onStorage('ListRids', '/storage/rids', 'GET', {
+      description: 'The page of `rid`s; an object with `scroll` or `scroll_id`.',
+      content: json({ anyOf: [rids, scrolled] }),
+    }),
+  ];
+}

@@ -1,0 +1,118 @@
+import { type DescEnum, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
+import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
+import { enumWordsOf } from '../../src/rest/enum-words.ts';
+import { restNameOf, TIMESTAMP } from '../../src/rest/rest-fields.ts';
+import type { DescribedApi } from './descriptors.ts';
+
+/** A JSON Schema. */
+export type Schema = Readonly<Record<string, unknown>>;
+
+/** Which side writes a message: replies have every field that cannot be absent, requests may leave it out. */
+export type Direction = 'request' | 'reply';
+
+/** Makes schemas, and collects those that others refer to. */
+export interface Schemas {
+  /** The schema of a field's value, described by the field's comment. */
+  ofField(field: DescField, direction: Direction): Schema;
+  /** The schema of a message, in place, without the named fields. */
+  ofMessage(desc: DescMessage, direction: Direction, without?: ReadonlySet<string>): Schema;
+  /** A reference to the schema of a message. */
+  refTo(desc: DescMessage, direction: Direction): Schema;
+  /** `components.schemas`, by name. */
+  collected(): Readonly<Record<string, Schema>>;
+}
+
+/** Makes an empty collection over an API. */
+export function createSchemas(api: DescribedApi): Schemas {
+  const found = new Map<string, Schema>();
+
+  function ofMessage(
+    desc: DescMessage,
+    direction: Direction,
+    without: ReadonlySet<string> = new Set(),
+  ): Schema {
+    const fields = desc.fields.filter((field) => !without.has(restNameOf(field)));
+    const required = fields
+      .filter((field) => field.presence === FeatureSet_FieldPresence.IMPLICIT)
+      .map(restNameOf);
+    return {
+      type: 'object',
+      ...described(api.commentOf(desc)),
+      properties: Object.fromEntries(
+        fields.map((field) => [restNameOf(field), ofField(field, direction)]),
+      ),
+      ...(direction === 'reply' && required.length > 0 ? { required } : {}),
+    };
+  }
+
+  function refTo(desc: DescMessage, direction: Direction): Schema {
+    // A message that goes both ways has two schemas: what a reply always has, a request may leave out.
+    const name = direction === 'request' ? `${desc.name}Input` : desc.name;
+    if (!found.has(name)) {
+      found.set(name, {});
+      found.set(name, ofMessage(desc, direction));
+    }
+    return { $ref: `#/components/schemas/${name}` };
+  }
+
+  function ofField(field: DescField, direction: Direction): Schema {
+    const comment = described(api.commentOf(field));
+    const single = ofSingle(field, direction);
+    if (field.fieldKind === 'list') return { type: 'array', items: single, ...comment };
+    if (field.fieldKind === 'map') {
+      return { type: 'object', additionalProperties: single, ...comment };
+    }
+    return { ...single, ...comment };
+  }
+
+  function ofSingle(field: DescField, direction: Direction): Schema {
+    if (field.message !== undefined) {
+      return field.message.typeName === TIMESTAMP
+        ? { type: 'string', format: 'date-time' }
+        : refTo(field.message, direction);
+    }
+    if (field.enum !== undefined) return ofEnum(field.enum, field, direction);
+    return ofScalar(field.scalar);
+  }
+
+  function ofEnum(desc: DescEnum, field: DescField, direction: Direction): Schema {
+    const { words } = enumWordsOf(desc);
+    const mayBeEmpty =
+      direction === 'reply' && field.presence === FeatureSet_FieldPresence.IMPLICIT;
+    return { type: 'string', enum: mayBeEmpty ? ['', ...words] : words };
+  }
+
+  return {
+    ofField,
+    ofMessage,
+    refTo,
+    collected: () => Object.fromEntries([...found].sort(([a], [b]) => (a < b ? -1 : 1))),
+  };
+}
+
+/** A `description` where there is something to say. */
+export function described(comment: string): Schema {
+  return comment === '' ? {} : { description: comment };
+}
+
+function ofScalar(scalar: ScalarType | undefined): Schema {
+  switch (scalar) {
+    case ScalarType.STRING:
+      return { type: 'string' };
+    case ScalarType.BYTES:
+      return { type: 'string', contentEncoding: 'base64' };
+    case ScalarType.BOOL:
+      return { type: 'boolean' };
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return { type: 'number' };
+    case ScalarType.INT64:
+    case ScalarType.UINT64:
+    case ScalarType.SINT64:
+    case ScalarType.FIXED64:
+    case ScalarType.SFIXED64:
+      return { type: 'integer', format: 'int64' };
+    default:
+      return { type: 'integer', format: 'int32' };
+  }
+}
