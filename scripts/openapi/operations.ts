@@ -79,7 +79,7 @@ function securityOf(method: DescMethod, bound: ReadonlySet<string>): object[] {
 function pathParameter(field: DescField, schemas: Schemas): Schema {
   const { description, ...schema } = schemas.ofField(field, 'request');
   const text =
-    field.name === 'token' ? 'The account's token of the type of the crawler.' : description;
+    field.name === 'token' ? 'A token of the account, of the type of the crawler.' : description;
   return { name: field.name, in: 'path', required: true, description: text, schema };
 }
 
