@@ -1,14 +1,14 @@
 import type { Call } from '../rpc/method.ts';
 import { type AnyRequest, type AnyResponse, isGone } from '../rpc/node-http.ts';
-import { forEachParameter } from './query-string.ts';
+import { parametersOf } from './query-string.ts';
 import { readRequestBody } from './request-body.ts';
 
 /** One request on its way through the gateway. */
 export interface Exchange {
   /** As sent: `GET`, `HEAD`, ... */
   readonly method: string;
-  /** What follows `?`, not decoded. */
-  readonly query: string;
+  /** The names and values of the query in turn, decoded. */
+  readonly parameters: readonly string[];
   /** What handlers get to know of the call. */
   readonly call: Call;
   /** The value of a request header, undefined when absent. `name` in lower case. */
@@ -28,6 +28,7 @@ export function createExchange(
   query: string,
   maxBodyBytes: number,
 ): Exchange {
+  const parameters = parametersOf(query);
   let bytes: Promise<Uint8Array> | undefined;
   let responseHeaders: Headers | undefined;
   let signal: AbortSignal | undefined;
@@ -52,15 +53,14 @@ export function createExchange(
 
   return {
     method: request.method ?? 'GET',
-    query,
+    parameters,
     call,
     header,
     parameter(name) {
-      let found: string | undefined;
-      forEachParameter(query, (each, value) => {
-        if (each === name) found = value;
-      });
-      return found;
+      for (let at = parameters.length - 2; at >= 0; at -= 2) {
+        if (parameters[at] === name) return parameters[at + 1];
+      }
+      return undefined;
     },
     body: () => (bytes ??= readRequestBody(request, maxBodyBytes)),
     handlerHeaders: () => responseHeaders && Object.fromEntries(responseHeaders),

@@ -11,11 +11,9 @@ export function percentDecoded(text: string): string {
   }
 }
 
-/** Calls `visit` for each `name=value` of a query string, in order, decoded; empty parts are passed over. */
-export function forEachParameter(
-  query: string,
-  visit: (name: string, value: string) => void,
-): void {
+/** The names and values of a query string in turn, in order, decoded; empty parts are passed over. */
+export function parametersOf(query: string): string[] {
+  const parameters: string[] = [];
   for (let at = 0; at < query.length; ) {
     let end = query.indexOf('&', at);
     if (end < 0) end = query.length;
@@ -23,10 +21,11 @@ export function forEachParameter(
       const equals = query.indexOf('=', at);
       const split = equals >= 0 && equals < end;
       const name = query.slice(at, split ? equals : end);
-      visit(decoded(name), split ? decoded(query.slice(equals + 1, end)) : '');
+      parameters.push(decoded(name), split ? decoded(query.slice(equals + 1, end)) : '');
     }
     at = end + 1;
   }
+  return parameters;
 }
 
 function decoded(text: string): string {

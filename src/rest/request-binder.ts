@@ -1,13 +1,15 @@
 import { create, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { queryParametersOf } from './bind-parameters.ts';
 import type { Exchange } from './exchange.ts';
-import { forEachParameter } from './query-string.ts';
 import { messageReaderOf, valueReaderOf } from './read-json.ts';
 import { Refusal } from './refusal.ts';
 import { type Fields, fieldNamed } from './rest-fields.ts';
 
 /** Makes the request message of an exchange from its query and body. Throws a Refusal. */
-export type RequestBinder = (exchange: Exchange) => Promise<Fields> | Fields;
+export type RequestBinder = (exchange: BindableExchange) => Promise<Fields> | Fields;
+
+/** The part of an exchange that binding reads. */
+export type BindableExchange = Pick<Exchange, 'parameters' | 'body'>;
 
 type BodyBinder = (request: Fields, body: Uint8Array) => void;
 
@@ -20,9 +22,12 @@ export function requestBinderOf(desc: DescMessage, body: string, where: string):
   const parameters = queryParametersOf(desc, exclude);
   const bindBody = bodyBinderOf(desc, body, where);
 
-  const fromQuery = (exchange: Exchange): Fields => {
+  const fromQuery = (exchange: BindableExchange): Fields => {
     const request = create(desc) as Fields;
-    forEachParameter(exchange.query, (name, value) => parameters.get(name)?.(request, value));
+    const given = exchange.parameters;
+    for (let at = 0; at + 1 < given.length; at += 2) {
+      parameters.get(given[at] ?? '')?.(request, given[at + 1] ?? '');
+    }
     return request;
   };
   if (bindBody === undefined) return fromQuery;

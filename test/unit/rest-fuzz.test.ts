@@ -7,9 +7,9 @@ import {
 } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { BulkGetResultsRequestSchema } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { queryParametersOf } from '../../src/rest/bind-parameters.ts';
-import type { Exchange } from '../../src/rest/exchange.ts';
+import { parametersOf } from '../../src/rest/query-string.ts';
 import { Refusal } from '../../src/rest/refusal.ts';
-import { requestBinderOf } from '../../src/rest/request-binder.ts';
+import { type BindableExchange, requestBinderOf } from '../../src/rest/request-binder.ts';
 import { messageWriterOf } from '../../src/rest/write-json.ts';
 
 const schemas = [
@@ -19,8 +19,8 @@ const schemas = [
   BulkGetResultsRequestSchema,
 ];
 
-function exchangeOf(query: string, body: Uint8Array): Exchange {
-  return { query, body: async () => body } as Exchange;
+function exchangeOf(query: string, body: Uint8Array): BindableExchange {
+  return { parameters: parametersOf(query), body: async () => body };
 }
 
 const names = schemas.flatMap((schema) => [...queryParametersOf(schema).keys()]);
