@@ -8,7 +8,7 @@ import {
 } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { DomainError } from '../../src/domain/errors.ts';
-import { documentedAdapters } from '../../src/rest/documented/documented.ts';
+import { documentedAdapters } from '../../src/rest/documented/documented-adapters.ts';
 import { partialMethodsOf, startWire, type Wire } from '../support/wire.ts';
 
 const pushed: PushRequest[] = [];
@@ -48,7 +48,7 @@ const methods = [
 
 let wire: Wire;
 beforeAll(async () => {
-  wire = await startWire({ methods, adapters: documentedAdapters });
+  wire = await startWire({ methods, adapters: [documentedAdapters] });
 });
 afterAll(() => wire.edge.close(0));
 

@@ -18,7 +18,7 @@ import { expect, test } from 'vitest';
 import { http } from '../../gen/google/api/annotations_pb.ts';
 import type { HttpRuleSchema } from '../../gen/google/api/http_pb.ts';
 import { rest_name } from '../../gen/queuedcrawler/v1/options_pb.ts';
-import { documentedAdapters } from '../../src/rest/documented/documented.ts';
+import { documentedAdapters } from '../../src/rest/documented/documented-adapters.ts';
 import { createGateway } from '../../src/rest/gateway.ts';
 import type { Method } from '../../src/rpc/method.ts';
 
@@ -146,6 +146,6 @@ test.each<[string, Shape, string]>([
 test('an adapter whose method the table lacks stops the start', () => {
   const errorFrom = () => new ConnectError('', Code.Internal);
   expect(() =>
-    createGateway({ methods: [], adapters: documentedAdapters, maxBodyBytes: 1, errorFrom }),
+    createGateway({ methods: [], adapters: [documentedAdapters], maxBodyBytes: 1, errorFrom }),
   ).toThrow('the table has no unary method queuedcrawler.v1.PushService/Push');
 });
