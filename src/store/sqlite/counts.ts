@@ -1,0 +1,98 @@
+import type { HistoryDay } from '../../domain/stats.ts';
+import { dayOf } from '../../domain/stats.ts';
+import type { Sql } from './sql.ts';
+
+type Column =
+  | 'waiting'
+  | 'running'
+  | 'retrying'
+  | 'pushed'
+  | 'completed'
+  | 'failed'
+  | 'deleted'
+  | 'purged'
+  | 'deliveries_pending';
+
+type DayField = Exclude<keyof HistoryDay, 'date' | 'byCbStatus'>;
+
+/** A day's counts as stored: absent is zero. */
+export type DayCounts = Partial<Record<DayField, number>> & { byCbStatus?: Record<string, number> };
+
+/** Changes of counters and history, gathered over a batch and written once for each crawler. */
+export interface Counts {
+  add(crawlerId: string, column: Column, by: number): void;
+  /** Adds to the waiting and retrying URLs of an account. */
+  addQueued(accountId: string, by: number): void;
+  addDay(crawlerId: string, field: DayField, by: number): void;
+  addStatus(crawlerId: string, cbStatus: number): void;
+  write(sql: Sql, now: Date): void;
+}
+
+/** Starts gathering. */
+export function createCounts(): Counts {
+  const columns = new Map<string, Map<Column, number>>();
+  const accounts = new Map<string, number>();
+  const days = new Map<string, DayCounts>();
+
+  function dayCounts(crawlerId: string): DayCounts {
+    let counts = days.get(crawlerId);
+    if (counts === undefined) days.set(crawlerId, (counts = {}));
+    return counts;
+  }
+
+  return {
+    add(crawlerId, column, by) {
+      let changes = columns.get(crawlerId);
+      if (changes === undefined) columns.set(crawlerId, (changes = new Map()));
+      changes.set(column, (changes.get(column) ?? 0) + by);
+    },
+    addQueued: (accountId, by) => void accounts.set(accountId, (accounts.get(accountId) ?? 0) + by),
+    addDay(crawlerId, field, by) {
+      const counts = dayCounts(crawlerId);
+      counts[field] = (counts[field] ?? 0) + by;
+    },
+    addStatus(crawlerId, cbStatus) {
+      const counts = dayCounts(crawlerId);
+      counts.byCbStatus ??= {};
+      counts.byCbStatus[cbStatus] = (counts.byCbStatus[cbStatus] ?? 0) + 1;
+    },
+    write(sql, now) {
+      for (const [crawlerId, changes] of columns) {
+        const sets = [...changes.keys()].map((column) => `${column} = ${column} + ?`).join(', ');
+        sql.run(`UPDATE dispatch SET ${sets} WHERE crawler_id = ?`, ...changes.values(), crawlerId);
+      }
+      for (const [accountId, by] of accounts) {
+        if (by !== 0) {
+          sql.run('UPDATE accounts SET queued = queued + ? WHERE account_id = ?', by, accountId);
+        }
+      }
+      const day = dayOf(now);
+      for (const [crawlerId, counts] of days) writeDay(sql, crawlerId, day, counts);
+    },
+  };
+}
+
+function writeDay(sql: Sql, crawlerId: string, day: string, more: DayCounts): void {
+  const row = sql.get(
+    'SELECT counts FROM history WHERE crawler_id = ? AND day = ?',
+    crawlerId,
+    day,
+  );
+  const counts = row === undefined ? {} : (JSON.parse(String(row.counts)) as DayCounts);
+  for (const [field, by] of Object.entries(more)) {
+    if (typeof by === 'number') {
+      const name = field as DayField;
+      counts[name] = (counts[name] ?? 0) + by;
+    }
+  }
+  for (const [status, by] of Object.entries(more.byCbStatus ?? {})) {
+    counts.byCbStatus ??= {};
+    counts.byCbStatus[status] = (counts.byCbStatus[status] ?? 0) + by;
+  }
+  sql.run(
+    'INSERT INTO history (crawler_id, day, counts) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET counts = excluded.counts',
+    crawlerId,
+    day,
+    JSON.stringify(counts),
+  );
+}

@@ -1,0 +1,242 @@
+import type { TokenType } from '../../domain/account.ts';
+import type {
+  Crawler,
+  CrawlerCounters,
+  CrawlerSettings,
+  Politeness,
+  WebhookSecret,
+} from '../../domain/crawler.ts';
+import type { Paging } from '../store.ts';
+import { isLeased, setWake } from './lease.ts';
+import { dateOf, marks, ms, type Sql, type SqlRow } from './sql.ts';
+
+interface StoredSecret {
+  readonly secret: string;
+  readonly expiresAt?: number;
+}
+
+function secretsFrom(text: string): WebhookSecret[] {
+  return (JSON.parse(text) as StoredSecret[]).map(({ secret, expiresAt }) =>
+    expiresAt === undefined ? { secret } : { secret, expiresAt: new Date(expiresAt) },
+  );
+}
+
+function secretsText(secrets: readonly WebhookSecret[]): string {
+  return JSON.stringify(
+    secrets.map(({ secret, expiresAt }) => ({ secret, expiresAt: expiresAt?.getTime() })),
+  );
+}
+
+/** A crawler of its row. */
+export function crawlerFrom(row: SqlRow): Crawler {
+  return {
+    crawlerId: String(row.crawler_id),
+    accountId: String(row.account_id),
+    name: String(row.name),
+    tokenType: row.token_type as TokenType,
+    delivery: row.delivery as Crawler['delivery'],
+    callbackUrl: row.callback_url === null ? undefined : String(row.callback_url),
+    concurrency: Number(row.concurrency),
+    maxRetries: Number(row.max_retries),
+    retryWindowHours: Number(row.retry_window_hours),
+    politeness:
+      row.politeness === null ? undefined : (JSON.parse(String(row.politeness)) as Politeness),
+    pausedByUser: row.paused_by_user === 1,
+    pausedByMonitor: row.paused_by_monitor === 1,
+    webhookSecrets: secretsFrom(String(row.webhook_secrets)),
+    createdAt: dateOf(row.created_at),
+    updatedAt: dateOf(row.updated_at),
+  };
+}
+
+function insert(sql: Sql, crawler: Crawler): { crawler: Crawler; inserted: boolean } {
+  const existing = findByName(sql, crawler.accountId, crawler.name);
+  if (existing !== undefined) return { crawler: existing, inserted: false };
+  const politeness = crawler.politeness === undefined ? null : JSON.stringify(crawler.politeness);
+  sql.run(
+    `INSERT INTO crawlers (crawler_id, account_id, name, token_type, delivery, callback_url, concurrency, max_retries,
+      retry_window_hours, politeness, paused_by_user, paused_by_monitor, webhook_secrets, created_at, updated_at, probe_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    crawler.crawlerId,
+    crawler.accountId,
+    crawler.name,
+    crawler.tokenType,
+    crawler.delivery,
+    crawler.callbackUrl ?? null,
+    crawler.concurrency,
+    crawler.maxRetries,
+    crawler.retryWindowHours,
+    politeness,
+    Number(crawler.pausedByUser),
+    Number(crawler.pausedByMonitor),
+    secretsText(crawler.webhookSecrets),
+    ms(crawler.createdAt),
+    ms(crawler.updatedAt),
+    // Zero: the first claim of probes gives it a moment of its own, for only that knows the interval.
+    crawler.delivery === 'webhook' ? 0 : null,
+  );
+  sql.run('INSERT INTO dispatch (crawler_id) VALUES (?)', crawler.crawlerId);
+  return { crawler, inserted: true };
+}
+
+function findByName(sql: Sql, accountId: string, name: string): Crawler | undefined {
+  const row = sql.get('SELECT * FROM crawlers WHERE account_id = ? AND name = ?', accountId, name);
+  return row === undefined ? undefined : crawlerFrom(row);
+}
+
+/** The crawler of an identifier. */
+export function getCrawler(sql: Sql, crawlerId: string): Crawler | undefined {
+  const row = sql.get('SELECT * FROM crawlers WHERE crawler_id = ?', crawlerId);
+  return row === undefined ? undefined : crawlerFrom(row);
+}
+
+function list(sql: Sql, accountId: string, paging: Paging, tokenType?: TokenType): Crawler[] {
+  const { limit, after = '' } = paging;
+  const rows =
+    tokenType === undefined
+      ? sql.all(
+          'SELECT * FROM crawlers WHERE account_id = ? AND name > ? ORDER BY name LIMIT ?',
+          accountId,
+          after,
+          limit,
+        )
+      : sql.all(
+          'SELECT * FROM crawlers WHERE account_id = ? AND name > ? AND token_type = ? ORDER BY name LIMIT ?',
+          accountId,
+          after,
+          tokenType,
+          limit,
+        );
+  return rows.map(crawlerFrom);
+}
+
+function update(
+  sql: Sql,
+  crawlerId: string,
+  patch: Partial<CrawlerSettings> & { webhookSecrets?: readonly WebhookSecret[] },
+  now: Date,
+): Crawler | undefined {
+  const crawler = getCrawler(sql, crawlerId);
+  if (crawler === undefined) return undefined;
+  const next = { ...crawler, ...patch };
+  sql.run(
+    `UPDATE crawlers SET callback_url = ?, concurrency = ?, max_retries = ?, retry_window_hours = ?, politeness = ?,
+      webhook_secrets = ?, updated_at = ? WHERE crawler_id = ?`,
+    next.callbackUrl ?? null,
+    next.concurrency,
+    next.maxRetries,
+    next.retryWindowHours,
+    next.politeness === undefined ? null : JSON.stringify(next.politeness),
+    secretsText(next.webhookSecrets),
+    now.getTime(),
+    crawlerId,
+  );
+  return getCrawler(sql, crawlerId);
+}
+
+function setPaused(
+  sql: Sql,
+  crawlerId: string,
+  change: 'user_pause' | 'user_unpause' | 'monitor_pause' | 'monitor_resume',
+  now: Date,
+): { crawler: Crawler; changed: boolean } | undefined {
+  const sets = {
+    user_pause: ['paused_by_user = 1', 'paused_by_user = 0'],
+    user_unpause: [
+      'paused_by_user = 0, paused_by_monitor = 0',
+      '(paused_by_user = 1 OR paused_by_monitor = 1)',
+    ],
+    monitor_pause: ['paused_by_monitor = 1', 'paused_by_monitor = 0'],
+    monitor_resume: ['paused_by_monitor = 0', 'paused_by_monitor = 1'],
+  };
+  const [set = '', unless = ''] = sets[change];
+  const changed =
+    sql.run(
+      `UPDATE crawlers SET ${set}, updated_at = ? WHERE crawler_id = ? AND ${unless}`,
+      now.getTime(),
+      crawlerId,
+    ) > 0;
+  const crawler = getCrawler(sql, crawlerId);
+  if (crawler === undefined) return undefined;
+  // Under a lease the wake stays, for its holder may crash; letting go sets it anew.
+  if (changed && !isLeased(sql, crawlerId, now)) setWake(sql, crawlerId);
+  return { crawler, changed };
+}
+
+function remove(sql: Sql, crawlerId: string): { purged: number } | undefined {
+  const crawler = getCrawler(sql, crawlerId);
+  const counters = sql.get(
+    'SELECT waiting + retrying AS n FROM dispatch WHERE crawler_id = ?',
+    crawlerId,
+  );
+  if (crawler === undefined || counters === undefined) return undefined;
+  const purged = Number(counters.n);
+  sql.run(
+    'UPDATE accounts SET queued = queued - ? WHERE account_id = ?',
+    purged,
+    crawler.accountId,
+  );
+  sql.run(
+    'DELETE FROM pages WHERE page_id IN (SELECT page_id FROM deliveries WHERE crawler_id = ?)',
+    crawlerId,
+  );
+  for (const table of ['jobs', 'deliveries', 'history', 'push_requests', 'dispatch', 'crawlers']) {
+    sql.run(`DELETE FROM ${table} WHERE crawler_id = ?`, crawlerId);
+  }
+  return { purged };
+}
+
+function counters(sql: Sql, crawlerIds: readonly string[]): Map<string, CrawlerCounters> {
+  const found = new Map<string, CrawlerCounters>();
+  for (const crawlerId of crawlerIds) {
+    const row = sql.get('SELECT * FROM dispatch WHERE crawler_id = ?', crawlerId);
+    if (row === undefined) continue;
+    found.set(crawlerId, {
+      waiting: Number(row.waiting),
+      running: Number(row.running),
+      retrying: Number(row.retrying),
+      pushed: Number(row.pushed),
+      completed: Number(row.completed),
+      failed: Number(row.failed),
+      deleted: Number(row.deleted),
+      purged: Number(row.purged),
+      deliveriesPending: Number(row.deliveries_pending),
+    });
+  }
+  return found;
+}
+
+function claimProbes(sql: Sql, now: Date, intervalMs: number, limit: number): Crawler[] {
+  sql.run(
+    'UPDATE crawlers SET probe_at = ? + abs(random() % ?) WHERE probe_at = 0',
+    now.getTime(),
+    Math.max(intervalMs, 1),
+  );
+  const rows = sql.all(
+    'SELECT * FROM crawlers WHERE probe_at <= ? ORDER BY probe_at LIMIT ?',
+    now.getTime(),
+    limit,
+  );
+  if (rows.length > 0) {
+    const ids = rows.map((row) => String(row.crawler_id));
+    sql.run(
+      `UPDATE crawlers SET probe_at = ? WHERE crawler_id IN (${marks(ids)})`,
+      now.getTime() + intervalMs,
+      ...ids,
+    );
+  }
+  return rows.map(crawlerFrom);
+}
+
+/** Crawlers, their pauses and their counters. */
+export const crawlers = {
+  insert,
+  findByName,
+  get: getCrawler,
+  list,
+  update,
+  setPaused,
+  remove,
+  counters,
+  claimProbes,
+};

@@ -1,0 +1,143 @@
+import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
+import type { HeaderPair } from '../../domain/job.ts';
+import type { DeliveryOutcome, Lease } from '../store.ts';
+import { createCounts } from './counts.ts';
+import { isCurrent, wakeBy } from './lease.ts';
+import { pageOf } from './pages.ts';
+import { date, dateOf, type Sql, type SqlRow } from './sql.ts';
+
+const KEPT_ATTEMPTS = 100;
+
+type StoredAttempt = Omit<DeliveryAttempt, 'startedAt'> & { readonly startedAt: number };
+
+function claim(sql: Sql, lease: Lease, limit: number, maxBytes: number, now: Date): Delivery[] {
+  const { crawlerId } = lease;
+  if (!isCurrent(sql, lease, now)) return [];
+  const due = sql.all(
+    `SELECT * FROM deliveries WHERE crawler_id = ? AND state = 'due' AND due_at <= ?
+      AND NOT EXISTS (SELECT 1 FROM crawlers c WHERE c.crawler_id = deliveries.crawler_id AND c.paused_by_monitor = 1)
+      ORDER BY due_at, rid LIMIT ?`,
+    crawlerId,
+    now.getTime(),
+    limit,
+  );
+  let bytes = 0;
+  const taken = due.filter((row, index) => {
+    bytes += Number(row.size);
+    return index === 0 || bytes <= maxBytes;
+  });
+  return taken.map((row) => {
+    sql.run(
+      `UPDATE deliveries SET state = 'sending', attempt = attempt + 1, epoch = ? WHERE rid = ?`,
+      lease.epoch,
+      String(row.rid),
+    );
+    return deliveryFrom(row, pageOf(sql, Number(row.page_id)));
+  });
+}
+
+function deliveryFrom(row: SqlRow, body: Uint8Array): Delivery {
+  return {
+    rid: String(row.rid),
+    crawlerId: String(row.crawler_id),
+    url: String(row.url),
+    pushedUrl: String(row.pushed_url),
+    cbStatus: Number(row.cb_status),
+    originalStatus: Number(row.original_status),
+    contentType: String(row.content_type),
+    extras: JSON.parse(String(row.extras)) as Record<string, string>,
+    callbackHeaders: JSON.parse(String(row.callback_headers)) as HeaderPair[],
+    attempt: Number(row.attempt) + 1,
+    createdAt: dateOf(row.created_at),
+    body,
+  };
+}
+
+function settle(sql: Sql, outcomes: readonly DeliveryOutcome[], now: Date): ('won' | 'lost')[] {
+  const counts = createCounts();
+  const verdicts = outcomes.map((outcome) => {
+    const { rid, crawlerId, attempt, log, kind } = outcome;
+    const row = sql.get(
+      `SELECT attempts, expires_at FROM deliveries WHERE rid = ? AND crawler_id = ? AND attempt = ? AND state = 'sending'`,
+      rid,
+      crawlerId,
+      attempt,
+    );
+    if (row === undefined) return 'lost';
+    const again = kind === 'retry' || kind === 'release';
+    sql.run(
+      `UPDATE deliveries SET state = ?, due_at = ?, epoch = NULL, attempt = ?, attempts = ?, expires_at = ? WHERE rid = ?`,
+      again ? 'due' : kind,
+      again ? (outcome.dueAt ?? now).getTime() : null,
+      kind === 'release' ? attempt - 1 : attempt,
+      log === undefined ? String(row.attempts) : withAttempt(String(row.attempts), log),
+      outcome.expiresAt?.getTime() ?? Number(row.expires_at),
+      rid,
+    );
+    if (kind !== 'release') {
+      counts.addDay(crawlerId, kind === 'delivered' ? 'deliveries' : 'deliveryFailures', 1);
+    }
+    if (outcome.billed) counts.addDay(crawlerId, 'billed', 1);
+    if (!again) counts.add(crawlerId, 'deliveries_pending', -1);
+    return 'won';
+  });
+  counts.write(sql, now);
+  return verdicts;
+}
+
+function withAttempt(text: string, log: DeliveryAttempt): string {
+  const attempts = JSON.parse(text) as StoredAttempt[];
+  attempts.push({ ...log, startedAt: log.startedAt.getTime() });
+  return JSON.stringify(attempts.slice(-KEPT_ATTEMPTS));
+}
+
+function get(sql: Sql, crawlerId: string, rid: string): DeliverySummary | undefined {
+  const row = sql.get('SELECT * FROM deliveries WHERE rid = ? AND crawler_id = ?', rid, crawlerId);
+  if (row === undefined) return undefined;
+  const attempts = JSON.parse(String(row.attempts)) as StoredAttempt[];
+  const pending = row.state === 'due' || row.state === 'sending';
+  return {
+    rid,
+    url: String(row.url),
+    cbStatus: Number(row.cb_status),
+    originalStatus: Number(row.original_status),
+    state: pending ? 'pending' : (row.state as 'delivered' | 'failed'),
+    createdAt: dateOf(row.created_at),
+    nextAttemptAt: pending ? date(row.due_at) : undefined,
+    attempts: attempts.map((each) => ({ ...each, startedAt: new Date(each.startedAt) })),
+  };
+}
+
+function replay(
+  sql: Sql,
+  crawlerId: string,
+  which: { rid: string } | { from: Date; to: Date },
+  now: Date,
+): number {
+  const one = 'rid' in which;
+  const condition = one ? 'rid = ?' : 'created_at >= ? AND created_at < ?';
+  const values = one ? [which.rid] : [which.from.getTime(), which.to.getTime()];
+  const waiting = sql.run(
+    `UPDATE deliveries SET due_at = min(due_at, ?) WHERE crawler_id = ? AND ${condition} AND state = 'due'`,
+    now.getTime(),
+    crawlerId,
+    ...values,
+  );
+  const done = sql.run(
+    `UPDATE deliveries SET state = 'due', due_at = ?
+      WHERE crawler_id = ? AND ${condition} AND state IN ('delivered', 'failed')`,
+    now.getTime(),
+    crawlerId,
+    ...values,
+  );
+  if (done > 0) {
+    const counts = createCounts();
+    counts.add(crawlerId, 'deliveries_pending', done);
+    counts.write(sql, now);
+  }
+  if (done + waiting > 0) wakeBy(sql, crawlerId, now);
+  return done + waiting;
+}
+
+/** Results on their way to callback URLs. */
+export const deliveries = { claim, settle, get, replay };

@@ -1,0 +1,24 @@
+import type { HeaderPair, QueuedJob } from '../../domain/job.ts';
+import type { CrawlParameters } from '../../domain/parameters.ts';
+import { date, dateOf, type SqlRow } from './sql.ts';
+
+/** A job of its row. */
+export function jobFrom(row: SqlRow): QueuedJob {
+  return {
+    rid: String(row.rid),
+    crawlerId: String(row.crawler_id),
+    accountId: String(row.account_id),
+    url: String(row.url),
+    method: row.method as QueuedJob['method'],
+    body: row.body instanceof Uint8Array ? row.body : undefined,
+    contentType: row.content_type === null ? undefined : String(row.content_type),
+    parameters: JSON.parse(String(row.parameters)) as CrawlParameters,
+    callbackHeaders: JSON.parse(String(row.callback_headers)) as HeaderPair[],
+    queueDeadline: date(row.queue_deadline),
+    createdAt: dateOf(row.created_at),
+    state: row.state as QueuedJob['state'],
+    retry: Number(row.retry),
+    attempt: Number(row.attempt),
+    firstTriedAt: date(row.first_tried_at),
+  };
+}

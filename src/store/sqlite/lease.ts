@@ -1,0 +1,166 @@
+import type { Lease } from '../store.ts';
+import { date, type Sql } from './sql.ts';
+
+/** Whether the lease is the crawler's current one and has not lapsed. */
+export function isCurrent(sql: Sql, lease: Lease, now: Date): boolean {
+  const row = sql.get(
+    'SELECT 1 FROM dispatch WHERE crawler_id = ? AND epoch = ? AND lease_owner = ? AND lease_until > ?',
+    lease.crawlerId,
+    lease.epoch,
+    lease.owner,
+    now.getTime(),
+  );
+  return row !== undefined;
+}
+
+/** Whether anybody holds a live lease of the crawler. */
+export function isLeased(sql: Sql, crawlerId: string, now: Date): boolean {
+  const row = sql.get(
+    'SELECT 1 FROM dispatch WHERE crawler_id = ? AND lease_until > ?',
+    crawlerId,
+    now.getTime(),
+  );
+  return row !== undefined;
+}
+
+/** Takes the lease; see `QueueStore.acquire`. */
+export function acquire(
+  sql: Sql,
+  crawlerId: string,
+  owner: string,
+  ttlMs: number,
+  now: Date,
+): Lease | undefined {
+  const row = sql.get(
+    // Until it is let go there is something to wake it for: whoever holds it may crash.
+    `UPDATE dispatch SET epoch = epoch + 1, lease_owner = ?, lease_until = ?, wake_at = ?
+      WHERE crawler_id = ? AND (lease_until <= ? OR lease_owner = ?) RETURNING epoch`,
+    owner,
+    now.getTime() + ttlMs,
+    now.getTime(),
+    crawlerId,
+    now.getTime(),
+    owner,
+  );
+  if (row === undefined) return undefined;
+  const epoch = Number(row.epoch);
+  requeue(sql, crawlerId, epoch, now);
+  return { crawlerId, owner, epoch };
+}
+
+/** Makes due again what epochs before `epoch` were working on. */
+export function requeue(sql: Sql, crawlerId: string, epoch: number, now: Date): void {
+  const back = sql.all(
+    `UPDATE jobs SET state = CASE retry WHEN 0 THEN 'waiting' ELSE 'retrying' END, due_at = min(due_at, ?), epoch = NULL
+      WHERE crawler_id = ? AND state = 'running' AND (epoch IS NULL OR epoch < ?) RETURNING account_id, retry`,
+    now.getTime(),
+    crawlerId,
+    epoch,
+  );
+  const [first] = back;
+  if (first !== undefined) {
+    const retrying = back.filter((row) => Number(row.retry) > 0).length;
+    sql.run(
+      `UPDATE dispatch SET running = running - ?, waiting = waiting + ?, retrying = retrying + ? WHERE crawler_id = ?`,
+      back.length,
+      back.length - retrying,
+      retrying,
+      crawlerId,
+    );
+    sql.run(
+      'UPDATE accounts SET queued = queued + ? WHERE account_id = ?',
+      back.length,
+      String(first.account_id),
+    );
+  }
+  sql.run(
+    `UPDATE deliveries SET state = 'due', due_at = ?, epoch = NULL
+      WHERE crawler_id = ? AND state = 'sending' AND (epoch IS NULL OR epoch < ?)`,
+    now.getTime(),
+    crawlerId,
+    epoch,
+  );
+}
+
+/** Prolongs the lease; see `QueueStore.renew`. */
+export function renew(sql: Sql, lease: Lease, ttlMs: number, now: Date): boolean {
+  const changed = sql.run(
+    `UPDATE dispatch SET lease_until = ? WHERE crawler_id = ? AND epoch = ? AND lease_owner = ? AND lease_until > ?`,
+    now.getTime() + ttlMs,
+    lease.crawlerId,
+    lease.epoch,
+    lease.owner,
+    now.getTime(),
+  );
+  return changed > 0;
+}
+
+/** Ends the lease; see `QueueStore.release`. */
+export function release(sql: Sql, lease: Lease, now: Date): { wakeAt: Date | undefined } {
+  const ended = sql.run(
+    'UPDATE dispatch SET lease_until = 0, lease_owner = NULL WHERE crawler_id = ? AND epoch = ? AND lease_owner = ?',
+    lease.crawlerId,
+    lease.epoch,
+    lease.owner,
+  );
+  if (ended > 0) requeue(sql, lease.crawlerId, lease.epoch + 1, now);
+  return { wakeAt: setWake(sql, lease.crawlerId) };
+}
+
+/** When the crawler has something to do next; see `QueueStore.nextWake`. */
+export function nextWake(sql: Sql, crawlerId: string): Date | undefined {
+  const row = sql.get(
+    'SELECT paused_by_user, paused_by_monitor FROM crawlers WHERE crawler_id = ?',
+    crawlerId,
+  );
+  if (row === undefined || row.paused_by_monitor === 1) return undefined;
+  const delivery = sql.get(
+    `SELECT min(due_at) AS due FROM deliveries WHERE crawler_id = ? AND state = 'due'`,
+    crawlerId,
+  )?.due;
+  if (row.paused_by_user === 1) return date(delivery);
+  const job = sql.get(
+    `SELECT min(due_at) AS due FROM jobs WHERE crawler_id = ? AND state <> 'running'`,
+    crawlerId,
+  )?.due;
+  const due = [delivery, job].filter((each) => typeof each === 'number');
+  return due.length === 0 ? undefined : new Date(Math.min(...due));
+}
+
+/** Writes down when the crawler has something to do next, for `wakeable`. */
+export function setWake(sql: Sql, crawlerId: string): Date | undefined {
+  const wakeAt = nextWake(sql, crawlerId);
+  sql.run(
+    'UPDATE dispatch SET wake_at = ? WHERE crawler_id = ?',
+    wakeAt?.getTime() ?? null,
+    crawlerId,
+  );
+  return wakeAt;
+}
+
+/** Lowers the moment at which the crawler has something to do. */
+export function wakeBy(sql: Sql, crawlerId: string, at: Date): void {
+  sql.run(
+    'UPDATE dispatch SET wake_at = ? WHERE crawler_id = ? AND (wake_at IS NULL OR wake_at > ?)',
+    at.getTime(),
+    crawlerId,
+    at.getTime(),
+  );
+}
+
+/** Voids every lease: nobody but this process can hold one, and it has only just opened. */
+export function voidLeases(sql: Sql, now: Date): void {
+  const leased = sql.all(
+    `SELECT crawler_id, epoch FROM dispatch WHERE lease_owner IS NOT NULL
+      UNION SELECT d.crawler_id, d.epoch FROM jobs j JOIN dispatch d USING (crawler_id) WHERE j.state = 'running'`,
+  );
+  for (const row of leased) {
+    const crawlerId = String(row.crawler_id);
+    requeue(sql, crawlerId, Number(row.epoch) + 1, now);
+    sql.run(
+      'UPDATE dispatch SET lease_until = 0, lease_owner = NULL WHERE crawler_id = ?',
+      crawlerId,
+    );
+    setWake(sql, crawlerId);
+  }
+}

@@ -1,0 +1,52 @@
+import { DomainError, type ErrorKind } from '../../domain/errors.ts';
+
+/** A call on its way to the worker. */
+export interface CallMessage {
+  readonly id: number;
+  readonly operation: string;
+  readonly args: readonly unknown[];
+}
+
+/** An error on its way back. */
+export interface ErrorMessage {
+  readonly kind: ErrorKind;
+  readonly reason: string;
+  readonly message: string;
+  readonly field?: string;
+  readonly cause?: unknown;
+}
+
+/** The answer to one call. */
+export type Answer =
+  | { readonly id: number; readonly value: unknown }
+  | { readonly id: number; readonly error: ErrorMessage };
+
+/** All answers of a batch, after its commit. */
+export interface BatchMessage {
+  readonly answers: readonly Answer[];
+  /** Whether the batch wrote. */
+  readonly committed: boolean;
+}
+
+/** How the error of an operation crosses the threads; what is no `DomainError` is a database that failed. */
+export function errorMessageOf(error: unknown): ErrorMessage {
+  if (error instanceof DomainError) {
+    const { kind, reason, message, field } = error;
+    return field === undefined ? { kind, reason, message } : { kind, reason, message, field };
+  }
+  return {
+    kind: 'unavailable',
+    reason: 'storage_unavailable',
+    message: 'The database cannot take this now.',
+    cause: error,
+  };
+}
+
+/** The error that was sent. */
+export function errorFrom(message: ErrorMessage): DomainError {
+  const { kind, reason, field, cause } = message;
+  return new DomainError(kind, reason, message.message, {
+    ...(field === undefined ? {} : { field }),
+    ...(cause === undefined ? {} : { cause }),
+  });
+}

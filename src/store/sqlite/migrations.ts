@@ -1,0 +1,103 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { DomainError } from '../../domain/errors.ts';
+
+/**
+ * The schema, one step a version. A released step never changes; a new one is added. Moments are milliseconds since 1970. Indexes
+ * on jobs and deliveries cover what is alive only, so finished work costs nothing.
+ */
+export const migrations: readonly string[] = [
+  `
+  CREATE TABLE accounts (
+    account_id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, email TEXT NOT NULL,
+    normal_hash TEXT NOT NULL UNIQUE, javascript_hash TEXT NOT NULL UNIQUE, created_at INTEGER NOT NULL,
+    queued INTEGER NOT NULL DEFAULT 0, over_limit INTEGER NOT NULL DEFAULT 0
+  ) WITHOUT ROWID;
+
+  CREATE TABLE crawlers (
+    crawler_id TEXT PRIMARY KEY, account_id TEXT NOT NULL, name TEXT NOT NULL, token_type TEXT NOT NULL,
+    delivery TEXT NOT NULL, callback_url TEXT, concurrency INTEGER NOT NULL, max_retries INTEGER NOT NULL,
+    retry_window_hours INTEGER NOT NULL, politeness TEXT, paused_by_user INTEGER NOT NULL DEFAULT 0,
+    paused_by_monitor INTEGER NOT NULL DEFAULT 0, webhook_secrets TEXT NOT NULL, created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL, probe_at INTEGER,
+    UNIQUE (account_id, name)
+  ) WITHOUT ROWID;
+  CREATE INDEX crawlers_probe ON crawlers (probe_at) WHERE probe_at IS NOT NULL;
+
+  CREATE TABLE dispatch (
+    crawler_id TEXT PRIMARY KEY, waiting INTEGER NOT NULL DEFAULT 0, running INTEGER NOT NULL DEFAULT 0,
+    retrying INTEGER NOT NULL DEFAULT 0, pushed INTEGER NOT NULL DEFAULT 0, completed INTEGER NOT NULL DEFAULT 0,
+    failed INTEGER NOT NULL DEFAULT 0, deleted INTEGER NOT NULL DEFAULT 0, purged INTEGER NOT NULL DEFAULT 0,
+    deliveries_pending INTEGER NOT NULL DEFAULT 0,
+    epoch INTEGER NOT NULL DEFAULT 0, lease_owner TEXT, lease_until INTEGER NOT NULL DEFAULT 0,
+    wake_at INTEGER
+  ) WITHOUT ROWID;
+  CREATE INDEX dispatch_wake ON dispatch (wake_at) WHERE wake_at IS NOT NULL;
+
+  CREATE TABLE jobs (
+    rid TEXT PRIMARY KEY, crawler_id TEXT NOT NULL, account_id TEXT NOT NULL, url TEXT NOT NULL, method TEXT NOT NULL,
+    body BLOB, content_type TEXT, parameters TEXT NOT NULL, callback_headers TEXT NOT NULL, queue_deadline INTEGER,
+    created_at INTEGER NOT NULL, state TEXT NOT NULL, due_at INTEGER NOT NULL, retry INTEGER NOT NULL DEFAULT 0,
+    attempt INTEGER NOT NULL DEFAULT 0, epoch INTEGER, first_tried_at INTEGER
+  ) WITHOUT ROWID;
+  CREATE INDEX jobs_due ON jobs (crawler_id, due_at, rid) WHERE state <> 'running';
+  CREATE INDEX jobs_running ON jobs (crawler_id, epoch) WHERE state = 'running';
+  CREATE INDEX jobs_deadline ON jobs (queue_deadline)
+    WHERE queue_deadline IS NOT NULL AND state = 'waiting' AND first_tried_at IS NULL;
+
+  CREATE TABLE pages (page_id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+
+  CREATE TABLE deliveries (
+    rid TEXT PRIMARY KEY, crawler_id TEXT NOT NULL, page_id INTEGER NOT NULL, state TEXT NOT NULL, due_at INTEGER,
+    attempt INTEGER NOT NULL, epoch INTEGER, created_at INTEGER NOT NULL, expires_at INTEGER NOT NULL,
+    url TEXT NOT NULL, pushed_url TEXT NOT NULL, cb_status INTEGER NOT NULL, original_status INTEGER NOT NULL,
+    content_type TEXT NOT NULL, extras TEXT NOT NULL, callback_headers TEXT NOT NULL, size INTEGER NOT NULL,
+    attempts TEXT NOT NULL DEFAULT '[]'
+  ) WITHOUT ROWID;
+  CREATE INDEX deliveries_due ON deliveries (crawler_id, due_at, rid) WHERE state = 'due';
+  CREATE INDEX deliveries_sending ON deliveries (crawler_id, epoch) WHERE state = 'sending';
+  CREATE INDEX deliveries_created ON deliveries (crawler_id, created_at);
+  CREATE INDEX deliveries_expiry ON deliveries (expires_at);
+
+  CREATE TABLE results (
+    rid TEXT PRIMARY KEY, account_id TEXT NOT NULL, token_type TEXT NOT NULL, page_id INTEGER NOT NULL,
+    stored_at INTEGER NOT NULL, expires_at INTEGER NOT NULL, url TEXT NOT NULL, pushed_url TEXT NOT NULL,
+    cb_status INTEGER NOT NULL, original_status INTEGER NOT NULL, content_type TEXT NOT NULL, extras TEXT NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX results_by_time ON results (account_id, token_type, stored_at, rid);
+  CREATE INDEX results_by_url ON results (account_id, token_type, pushed_url, stored_at);
+  CREATE INDEX results_expiry ON results (expires_at);
+
+  CREATE TABLE history (
+    crawler_id TEXT NOT NULL, day TEXT NOT NULL, counts TEXT NOT NULL, PRIMARY KEY (crawler_id, day)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE push_requests (
+    crawler_id TEXT NOT NULL, request_id TEXT NOT NULL, outcomes TEXT NOT NULL, expires_at INTEGER NOT NULL,
+    PRIMARY KEY (crawler_id, request_id)
+  ) WITHOUT ROWID;
+  CREATE INDEX push_requests_expiry ON push_requests (expires_at);
+
+  CREATE TABLE media (
+    id TEXT PRIMARY KEY, content_type TEXT NOT NULL, bytes BLOB NOT NULL, expires_at INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX media_expiry ON media (expires_at);
+  `,
+];
+
+/** Brings the database to the newest version. Throws when a newer program has written it. */
+export function migrate(database: DatabaseSync): void {
+  const row = database.prepare('PRAGMA user_version').get();
+  const version = Number(row?.user_version ?? 0);
+  if (version > migrations.length) {
+    throw new DomainError(
+      'failed_precondition',
+      'database_too_new',
+      `The database has version ${version}; this program knows ${migrations.length}. Start the newer program.`,
+    );
+  }
+  for (let next = version; next < migrations.length; next++) {
+    database.exec(
+      `BEGIN IMMEDIATE; ${migrations[next] ?? ''}; PRAGMA user_version = ${next + 1}; COMMIT`,
+    );
+  }
+}

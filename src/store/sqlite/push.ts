@@ -1,0 +1,109 @@
+import type { Job } from '../../domain/job.ts';
+import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
+import { type Counts, createCounts } from './counts.ts';
+import { wakeBy } from './lease.ts';
+import { ms, type Sql } from './sql.ts';
+
+const REQUEST_MS = 24 * 60 * 60 * 1_000;
+/** An episode over the account's limit ends at this share of it, so that a queue that hovers at its limit is told of once. */
+const EPISODE_END = 0.9;
+
+const INSERT = `INSERT INTO jobs (rid, crawler_id, account_id, url, method, body, content_type, parameters, callback_headers,
+  queue_deadline, created_at, state, due_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting', ?)`;
+
+/** Admits and inserts; see `QueueStore.push`. */
+export function push(
+  sql: Sql,
+  requests: readonly PushRequest[],
+  limits: PushLimits,
+  now: Date,
+): PushReceipt[] {
+  return requests.map((request) => pushOne(sql, request, limits, now));
+}
+
+function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date): PushReceipt {
+  const { crawlerId, accountId, jobs, requestId } = request;
+  const row = sql.get(
+    `SELECT waiting + retrying AS held, lease_until, (SELECT queued FROM accounts WHERE account_id = ?) AS queued,
+      (SELECT over_limit FROM accounts WHERE account_id = ?) AS over_limit FROM dispatch WHERE crawler_id = ?`,
+    accountId,
+    accountId,
+    crawlerId,
+  );
+  if (row === undefined) {
+    const refused = { refused: 'crawler_not_found' } as const;
+    return { outcomes: jobs.map(() => refused), accountWentOver: false, leased: false };
+  }
+  const leased = Number(row.lease_until) > now.getTime();
+  if (requestId !== undefined) {
+    const before = sql.get(
+      'SELECT outcomes FROM push_requests WHERE crawler_id = ? AND request_id = ? AND expires_at > ?',
+      crawlerId,
+      requestId,
+      now.getTime(),
+    );
+    if (before !== undefined) {
+      const outcomes = JSON.parse(String(before.outcomes)) as PushOutcome[];
+      return { outcomes, accountWentOver: false, leased };
+    }
+  }
+
+  const counts = createCounts();
+  let held = Number(row.held);
+  let queued = Number(row.queued);
+  const outcomes = jobs.map((job): PushOutcome => {
+    if (queued > limits.accountQueue) return { refused: 'account_queue_full' };
+    if (held >= limits.crawlerQueue) return { refused: 'crawler_queue_full' };
+    insert(sql, job);
+    held += 1;
+    queued += 1;
+    return { rid: job.rid };
+  });
+  const accepted = queued - Number(row.queued);
+  if (accepted > 0) count(counts, request, accepted, sql, now);
+  if (requestId !== undefined && jobs.length > 0) {
+    sql.run(
+      `INSERT INTO push_requests (crawler_id, request_id, outcomes, expires_at) VALUES (?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET outcomes = excluded.outcomes, expires_at = excluded.expires_at`,
+      crawlerId,
+      requestId,
+      JSON.stringify(outcomes),
+      now.getTime() + REQUEST_MS,
+    );
+  }
+  const wasOver = row.over_limit === 1 && Number(row.queued) > limits.accountQueue * EPISODE_END;
+  const isOver = queued > limits.accountQueue;
+  if (Number(row.over_limit) !== Number(wasOver || isOver)) {
+    const over = Number(wasOver || isOver);
+    sql.run('UPDATE accounts SET over_limit = ? WHERE account_id = ?', over, accountId);
+  }
+  return { outcomes, accountWentOver: isOver && !wasOver, leased };
+}
+
+function insert(sql: Sql, job: Job): void {
+  sql.run(
+    INSERT,
+    job.rid,
+    job.crawlerId,
+    job.accountId,
+    job.url,
+    job.method,
+    job.body ?? null,
+    job.contentType ?? null,
+    JSON.stringify(job.parameters),
+    JSON.stringify(job.callbackHeaders),
+    ms(job.queueDeadline),
+    ms(job.createdAt),
+    ms(job.createdAt),
+  );
+}
+
+function count(counts: Counts, request: PushRequest, accepted: number, sql: Sql, now: Date): void {
+  const { crawlerId, accountId } = request;
+  counts.add(crawlerId, 'waiting', accepted);
+  counts.add(crawlerId, 'pushed', accepted);
+  counts.addQueued(accountId, accepted);
+  counts.addDay(crawlerId, 'pushed', accepted);
+  counts.write(sql, now);
+  wakeBy(sql, crawlerId, now);
+}

@@ -1,0 +1,131 @@
+import type { QueuedJob } from '../../domain/job.ts';
+import type { Lease } from '../store.ts';
+import { createCounts } from './counts.ts';
+import { finish } from './finish.ts';
+import { jobFrom } from './job-row.ts';
+import { acquire, isCurrent, nextWake, release, renew } from './lease.ts';
+import { push } from './push.ts';
+import { marks, type Sql } from './sql.ts';
+
+function claim(
+  sql: Sql,
+  lease: Lease,
+  limit: number,
+  now: Date,
+): { jobs: QueuedJob[]; leaseLost: boolean } {
+  if (!isCurrent(sql, lease, now)) return { jobs: [], leaseLost: true };
+  const { crawlerId } = lease;
+  const paused = sql.get(
+    'SELECT 1 FROM crawlers WHERE crawler_id = ? AND (paused_by_user = 1 OR paused_by_monitor = 1)',
+    crawlerId,
+  );
+  if (paused !== undefined) return { jobs: [], leaseLost: false };
+  const rows = sql.all(
+    `SELECT * FROM jobs WHERE crawler_id = ? AND state <> 'running' AND due_at <= ?
+      AND (queue_deadline IS NULL OR queue_deadline > ? OR first_tried_at IS NOT NULL)
+      ORDER BY due_at, rid LIMIT ?`,
+    crawlerId,
+    now.getTime(),
+    now.getTime(),
+    limit,
+  );
+  if (rows.length === 0) return { jobs: [], leaseLost: false };
+  const rids = rows.map((row) => String(row.rid));
+  sql.run(
+    `UPDATE jobs SET state = 'running', attempt = attempt + 1, epoch = ?, first_tried_at = coalesce(first_tried_at, ?)
+      WHERE rid IN (${marks(rids)})`,
+    lease.epoch,
+    now.getTime(),
+    ...rids,
+  );
+  const retrying = rows.filter((row) => row.state === 'retrying').length;
+  const counts = createCounts();
+  counts.add(crawlerId, 'running', rows.length);
+  counts.add(crawlerId, 'retrying', -retrying);
+  counts.add(crawlerId, 'waiting', retrying - rows.length);
+  counts.addQueued(String(rows[0]?.account_id), -rows.length);
+  counts.write(sql, now);
+  const jobs = rows.map((row): QueuedJob => {
+    const job = jobFrom(row);
+    const firstTriedAt = job.firstTriedAt ?? now;
+    return { ...job, state: 'running', attempt: job.attempt + 1, firstTriedAt };
+  });
+  return { jobs, leaseLost: false };
+}
+
+function overdue(sql: Sql, now: Date, limit: number): QueuedJob[] {
+  return sql
+    .all(
+      `SELECT * FROM jobs WHERE queue_deadline <= ? AND state = 'waiting' AND first_tried_at IS NULL
+        ORDER BY queue_deadline LIMIT ?`,
+      now.getTime(),
+      limit,
+    )
+    .map(jobFrom);
+}
+
+function wakeable(sql: Sql, now: Date, limit: number): string[] {
+  return sql
+    .all(
+      'SELECT crawler_id FROM dispatch WHERE wake_at <= ? AND lease_until <= ? ORDER BY wake_at LIMIT ?',
+      now.getTime(),
+      now.getTime(),
+      limit,
+    )
+    .map((row) => String(row.crawler_id));
+}
+
+function find(sql: Sql, crawlerId: string, rid: string): QueuedJob | undefined {
+  const row = sql.get('SELECT * FROM jobs WHERE rid = ? AND crawler_id = ?', rid, crawlerId);
+  return row === undefined ? undefined : jobFrom(row);
+}
+
+function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean {
+  const row = sql.get(
+    'DELETE FROM jobs WHERE rid = ? AND crawler_id = ? RETURNING state, account_id',
+    rid,
+    crawlerId,
+  );
+  if (row === undefined) return false;
+  const counts = createCounts();
+  counts.add(crawlerId, row.state as QueuedJob['state'], -1);
+  counts.add(crawlerId, 'deleted', 1);
+  counts.addDay(crawlerId, 'deleted', 1);
+  if (row.state !== 'running') counts.addQueued(String(row.account_id), -1);
+  counts.write(sql, now);
+  return true;
+}
+
+function purge(sql: Sql, crawlerId: string, now: Date): number {
+  const row = sql.get(
+    `SELECT d.waiting, d.retrying, c.account_id FROM dispatch d JOIN crawlers c USING (crawler_id) WHERE crawler_id = ?`,
+    crawlerId,
+  );
+  if (row === undefined) return 0;
+  const purged = sql.run(`DELETE FROM jobs WHERE crawler_id = ? AND state <> 'running'`, crawlerId);
+  if (purged === 0) return 0;
+  const counts = createCounts();
+  counts.add(crawlerId, 'waiting', -Number(row.waiting));
+  counts.add(crawlerId, 'retrying', -Number(row.retrying));
+  counts.add(crawlerId, 'purged', purged);
+  counts.addDay(crawlerId, 'purged', purged);
+  counts.addQueued(String(row.account_id), -purged);
+  counts.write(sql, now);
+  return purged;
+}
+
+/** The queue: admission, leases, claims and ends. */
+export const queue = {
+  push,
+  acquire,
+  renew,
+  release,
+  claim,
+  finish,
+  overdue,
+  nextWake,
+  wakeable,
+  find,
+  deleteJob,
+  purge,
+};

@@ -1,0 +1,128 @@
+import { invalidField } from '../../domain/errors.ts';
+import type { CrawlRecord, StoredResult } from '../../domain/job.ts';
+import type { ResultScope } from '../store.ts';
+import { insertResult } from './finish.ts';
+import { pageOf } from './pages.ts';
+import { dateOf, type Sql, type SqlRow } from './sql.ts';
+
+function resultFrom(sql: Sql, row: SqlRow): StoredResult {
+  return {
+    rid: String(row.rid),
+    url: String(row.url),
+    pushedUrl: String(row.pushed_url),
+    cbStatus: Number(row.cb_status),
+    originalStatus: Number(row.original_status),
+    contentType: String(row.content_type),
+    extras: JSON.parse(String(row.extras)) as Record<string, string>,
+    storedAt: dateOf(row.stored_at),
+    body: pageOf(sql, Number(row.page_id)),
+  };
+}
+
+function put(sql: Sql, scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): void {
+  insertResult(sql, scope, record, now, expiresAt);
+}
+
+function get(sql: Sql, scope: ResultScope, rid: string): StoredResult | undefined {
+  const row = sql.get(
+    'SELECT * FROM results WHERE rid = ? AND account_id = ? AND token_type = ?',
+    rid,
+    scope.accountId,
+    scope.tokenType,
+  );
+  return row === undefined ? undefined : resultFrom(sql, row);
+}
+
+function newestByUrl(sql: Sql, scope: ResultScope, pushedUrl: string): StoredResult | undefined {
+  const row = sql.get(
+    `SELECT * FROM results WHERE account_id = ? AND token_type = ? AND pushed_url = ?
+      ORDER BY stored_at DESC, rid DESC LIMIT 1`,
+    scope.accountId,
+    scope.tokenType,
+    pushedUrl,
+  );
+  return row === undefined ? undefined : resultFrom(sql, row);
+}
+
+function getMany(
+  sql: Sql,
+  scope: ResultScope,
+  rids: readonly string[],
+  removes: boolean,
+): StoredResult[] {
+  const found = rids.flatMap((rid) => get(sql, scope, rid) ?? []);
+  if (removes) {
+    remove(
+      sql,
+      scope,
+      found.map((result) => result.rid),
+    );
+  }
+  return found;
+}
+
+function remove(sql: Sql, scope: ResultScope, rids: readonly string[]): Set<string> {
+  const removed = new Set<string>();
+  for (const rid of rids) {
+    const row = sql.get(
+      'DELETE FROM results WHERE rid = ? AND account_id = ? AND token_type = ? RETURNING page_id',
+      rid,
+      scope.accountId,
+      scope.tokenType,
+    );
+    if (row === undefined) continue;
+    sql.run('DELETE FROM pages WHERE page_id = ?', Number(row.page_id));
+    removed.add(rid);
+  }
+  return removed;
+}
+
+function rids(
+  sql: Sql,
+  scope: ResultScope,
+  page: { limit: number; order: 'asc' | 'desc'; cursor?: string },
+): { rids: string[]; cursor: string | undefined } {
+  const { order, storedAt, rid } = placeOf(page);
+  const after = order === 'asc' ? '>' : '<';
+  const rows = sql.all(
+    `SELECT rid, stored_at FROM results WHERE account_id = ? AND token_type = ? AND (stored_at, rid) ${after} (?, ?)
+      ORDER BY stored_at ${order}, rid ${order} LIMIT ?`,
+    scope.accountId,
+    scope.tokenType,
+    storedAt,
+    rid,
+    page.limit,
+  );
+  const last = rows.at(-1);
+  const full = rows.length === page.limit && last !== undefined;
+  return {
+    rids: rows.map((row) => String(row.rid)),
+    cursor: full ? `${order}.${Number(last.stored_at)}.${String(last.rid)}` : undefined,
+  };
+}
+
+/** Where a page begins: behind the cursor, or at the end that the order starts from. */
+function placeOf(page: { order: 'asc' | 'desc'; cursor?: string }) {
+  if (page.cursor === undefined) {
+    return page.order === 'asc'
+      ? { order: page.order, storedAt: -1, rid: '' }
+      : { order: page.order, storedAt: Number.MAX_SAFE_INTEGER, rid: '' };
+  }
+  const [, order, storedAt, rid] = /^(asc|desc)\.(\d+)\.([0-9a-f]{24})$/.exec(page.cursor) ?? [];
+  if (rid === undefined) {
+    throw invalidField('scroll_id', 'scroll_id must be the one of the page before.');
+  }
+  return { order: order as 'asc' | 'desc', storedAt: Number(storedAt), rid };
+}
+
+function count(sql: Sql, scope: ResultScope): number {
+  const row = sql.get(
+    'SELECT count(*) AS n FROM results WHERE account_id = ? AND token_type = ?',
+    scope.accountId,
+    scope.tokenType,
+  );
+  return Number(row?.n ?? 0);
+}
+
+/** Stored results. */
+export const results = { put, get, newestByUrl, getMany, remove, rids, count };

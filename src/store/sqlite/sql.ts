@@ -1,0 +1,62 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+
+/** What a statement takes and gives. */
+export type SqlValue = string | number | bigint | null | Uint8Array;
+/** A row by column name. */
+export type SqlRow = Record<string, SqlValue>;
+
+/** Prepared statements of one connection, each prepared once. */
+export interface Sql {
+  /** How many rows were changed. */
+  run(sql: string, ...values: SqlValue[]): number;
+  get(sql: string, ...values: SqlValue[]): SqlRow | undefined;
+  all(sql: string, ...values: SqlValue[]): SqlRow[];
+  /** Runs statements that are not prepared, such as BEGIN. */
+  exec(sql: string): void;
+}
+
+// Statements with lists of values have as many texts as lengths; the oldest go.
+const MAX_STATEMENTS = 500;
+
+/** Makes the statement cache of a connection. */
+export function createSql(database: DatabaseSync): Sql {
+  const statements = new Map<string, StatementSync>();
+  function prepared(sql: string): StatementSync {
+    let statement = statements.get(sql);
+    if (statement === undefined) {
+      statement = database.prepare(sql);
+      if (statements.size >= MAX_STATEMENTS) {
+        const oldest = statements.keys().next();
+        if (oldest.done !== true) statements.delete(oldest.value);
+      }
+      statements.set(sql, statement);
+    }
+    return statement;
+  }
+  return {
+    run: (sql, ...values) => Number(prepared(sql).run(...values).changes),
+    get: (sql, ...values) => prepared(sql).get(...values) as SqlRow | undefined,
+    all: (sql, ...values) => prepared(sql).all(...values) as SqlRow[],
+    exec: (sql) => database.exec(sql),
+  };
+}
+
+/** `?, ?, ...` for a list of values. */
+export function marks(values: readonly unknown[]): string {
+  return values.map(() => '?').join(', ');
+}
+
+/** A moment as it is stored. */
+export function ms(moment: Date | undefined): number | null {
+  return moment === undefined ? null : moment.getTime();
+}
+
+/** A stored moment. */
+export function date(value: SqlValue | undefined): Date | undefined {
+  return typeof value === 'number' ? new Date(value) : undefined;
+}
+
+/** A stored moment that is always there. */
+export function dateOf(value: SqlValue | undefined): Date {
+  return new Date(Number(value));
+}

@@ -1,0 +1,46 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from '../../domain/logger.ts';
+import type { Store } from '../store.ts';
+import { openSqliteDatabase, type SqliteDatabase } from './database.ts';
+import { aggregateMethods } from './operations.ts';
+
+/** What the embedded store is opened with. */
+export interface SqliteStoreOptions {
+  /** Made when it is not there. One process at a time may have it. */
+  readonly dataDir: string;
+  readonly logger: Logger;
+  /** Told when the database is lost for good. */
+  readonly onFatal?: (error: Error) => void;
+}
+
+/** The open store, and its database for what else is kept there. */
+export interface OpenSqliteStore {
+  readonly store: Store;
+  readonly query: SqliteDatabase['query'];
+  readonly database: Pick<SqliteDatabase, 'commits'>;
+}
+
+/**
+ * Opens the embedded store in `DATA_DIR/queued-crawler.db`. What a process that has crashed was working on is due again.
+ * `store.close` closes the database.
+ */
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenSqliteStore> {
+  await mkdir(options.dataDir, { recursive: true });
+  const path = join(options.dataDir, 'queued-crawler.db');
+  const database = await openSqliteDatabase(path, options.onFatal ?? (() => undefined));
+  const aggregates = [...aggregateMethods].map(([aggregate, names]) => {
+    const methods = names.map((name) => {
+      const operation = `${aggregate}.${name}`;
+      return [name, (...args: unknown[]) => database.call(operation, args)];
+    });
+    return [aggregate, Object.fromEntries(methods) as unknown];
+  });
+  const store = {
+    ...(Object.fromEntries(aggregates) as Omit<Store, 'ping' | 'maintain' | 'close'>),
+    ping: async () => void (await database.call('ping', [])),
+    maintain: (now: Date) => database.call('maintain', [now]) as ReturnType<Store['maintain']>,
+    close: () => database.close(),
+  };
+  return { store, query: database.query, database };
+}
