@@ -38,7 +38,8 @@ const embedding = EMBEDDED_IPV4.map(({ block, at }) => ({ block: parseBlock(bloc
 export function parseAddress(text: string): IpAddress | undefined {
   if (text.includes('%')) return undefined;
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
-  if (!text.includes(':') || !ipaddr.IPv6.isValid(text)) return undefined;
+  // ipaddr.js would take the long-withdrawn `::1.2.3.4` for a mapped address.
+  if (/^::\d+\./.test(text) || !text.includes(':') || !ipaddr.IPv6.isValid(text)) return undefined;
   const address = ipaddr.IPv6.parse(text);
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }

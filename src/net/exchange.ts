@@ -90,7 +90,10 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
     if (state !== 'running' || head === undefined) return;
     state = 'over';
     stop();
-    settled.resolve({ ...head, body: body.take() });
+    const answer = { ...head, body: body.take() };
+    // undici takes up the connection again in the next turn of the event loop; a caller whose next request goes to the same origin
+    // would otherwise open another.
+    queueMicrotask(() => setImmediate(() => settled.resolve(answer)));
   }
 
   function onAbort(): void {

@@ -1,0 +1,60 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
+import { createServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { TLS_FIXTURE } from './tls-fixture.ts';
+
+/** An https site on 127.0.0.1 with the certificate of `TLS_FIXTURE`. */
+export interface TlsSite extends AsyncDisposable {
+  /** `https://127.0.0.1:PORT` */
+  readonly url: string;
+  readonly host: string;
+  readonly port: number;
+  readonly connections: number;
+}
+
+/** Starts one that answers each request with its HTTP version, method, path and body as JSON; without `http2` it speaks HTTP/1.1 only. */
+export async function startTlsSite(options: { readonly http2?: boolean } = {}): Promise<TlsSite> {
+  const sockets = new Set<Socket>();
+  let connections = 0;
+  const answer = (
+    request: IncomingMessage | Http2ServerRequest,
+    response: ServerResponse | Http2ServerResponse,
+  ): void => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const { httpVersion, method, url, headers } = request;
+      const body = Buffer.concat(chunks).toString();
+      response.setHeader('content-type', 'application/json');
+      response.setHeader('set-cookie', ['a=1', 'b=2']);
+      response.end(JSON.stringify({ httpVersion, method, url, headers, body }));
+    });
+  };
+  const server =
+    options.http2 === false
+      ? createServer(TLS_FIXTURE, answer)
+      : createSecureServer({ ...TLS_FIXTURE, allowHTTP1: true }, answer);
+  server.on('sessionError', () => undefined);
+  server.on('tlsClientError', () => undefined);
+  server.on('connection', (socket: Socket) => {
+    connections += 1;
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `https://127.0.0.1:${port}`,
+    host: `127.0.0.1:${port}`,
+    port,
+    get connections() {
+      return connections;
+    },
+    [Symbol.asyncDispose]: async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
