@@ -28,39 +28,51 @@ export function rotateSecrets(secrets: readonly WebhookSecret[], now: Date): Web
   return [{ secret: createWebhookSecret() }, ...older].slice(0, MAX_SECRETS);
 }
 
-/** What is signed. */
+/** What identifies a signed message, beside its payload. */
 export interface SignedMessage {
   /** The same for every attempt at one message, so that receivers can drop repeated ones. Without dots. */
   readonly id: string;
   readonly sentAt: Date;
-  /**
-   * The forms of the body a receiver may have in hand, each signed: the bytes as sent first, and of a compressed body also
-   * the plain bytes.
-   */
-  readonly payloads: readonly Uint8Array[];
+}
+
+/** The signing of one payload, fed piece by piece. */
+export interface Signing {
+  update(piece: Uint8Array): void;
+  /** One signature for each secret, `v1,` and base64; to be called once. */
+  signatures(): string[];
+}
+
+/** Begins to sign a payload with each secret: Standard Webhooks v1, HMAC-SHA256 of `id.timestamp.payload`. */
+export function startSigning(secrets: readonly WebhookSecret[], message: SignedMessage): Signing {
+  const macs = secrets.map(({ secret }) => {
+    const key = Buffer.from(secret.replace(PREFIX, ''), 'base64');
+    return createHmac('sha256', key).update(`${message.id}.${timestampOf(message)}.`);
+  });
+  return {
+    update(piece) {
+      for (const mac of macs) mac.update(piece);
+    },
+    signatures: () => macs.map((mac) => `v1,${mac.digest('base64')}`),
+  };
 }
 
 /**
- * The three headers of Standard Webhooks (v1, HMAC-SHA256 of `id.timestamp.payload`, the timestamp in seconds). `webhook-signature`
- * holds a signature for each secret and payload, separated by spaces; a receiver accepts when any matches. No headers without
- * a secret. https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+ * The three headers of Standard Webhooks, the timestamp in seconds and the signatures separated by spaces: a receiver accepts when any
+ * of them matches. No headers without a signature.
+ * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
 export function signatureHeaders(
-  secrets: readonly WebhookSecret[],
   message: SignedMessage,
+  signatures: readonly string[],
 ): HeaderPair[] {
-  if (secrets.length === 0) return [];
-  const timestamp = String(Math.floor(message.sentAt.getTime() / 1_000));
-  const signatures = message.payloads.flatMap((payload) =>
-    secrets.map(({ secret }) => {
-      const key = Buffer.from(secret.replace(PREFIX, ''), 'base64');
-      const mac = createHmac('sha256', key).update(`${message.id}.${timestamp}.`).update(payload);
-      return `v1,${mac.digest('base64')}`;
-    }),
-  );
+  if (signatures.length === 0) return [];
   return [
     ['webhook-id', message.id],
-    ['webhook-timestamp', timestamp],
+    ['webhook-timestamp', timestampOf(message)],
     ['webhook-signature', signatures.join(' ')],
   ];
+}
+
+function timestampOf({ sentAt }: SignedMessage): string {
+  return String(Math.floor(sentAt.getTime() / 1_000));
 }

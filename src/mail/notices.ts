@@ -1,0 +1,68 @@
+/** Subject and text of a mail. */
+export interface Notice {
+  readonly subject: string;
+  readonly text: string;
+}
+
+/** A crawler that the monitoring paused: `error` says why, `callbackUrl` is named without credentials and query. */
+export function crawlerPausedNotice(facts: {
+  readonly account: string;
+  readonly crawler: string;
+  readonly callbackUrl: string | undefined;
+  readonly error: string;
+  readonly at: Date;
+}): Notice {
+  return {
+    subject: `Crawler ${facts.crawler} is paused: its callback URL does not answer`,
+    text: `The crawler ${facts.crawler} of account ${facts.account} was paused
+by the monitoring of its callback URL.
+
+Callback URL: ${publicPart(facts.callbackUrl)}
+Reason:       ${facts.error}
+Time:         ${utc(facts.at)}
+
+No URL was lost: the queue is kept, pushes are accepted, and results
+whose delivery failed stay due.
+
+What to do: make the callback URL reachable again and let it answer POST
+requests with a status of 200 to 299, the monitoring's own
+({"monitor": true}) included. The crawler then resumes by itself. To
+resume it earlier, unpause it; if the URL has changed, update the
+crawler's callback_url.
+`,
+  };
+}
+
+/** An account whose pushes pause because more than `limit` URLs are queued. */
+export function accountQueueFullNotice(facts: {
+  readonly account: string;
+  readonly limit: number;
+  readonly at: Date;
+}): Notice {
+  const limit = facts.limit.toLocaleString('en-US');
+  return {
+    subject: `Pushes of account ${facts.account} are paused: more than ${limit} URLs are queued`,
+    text: `The crawlers of account ${facts.account}
+together hold more than ${limit} waiting URLs.
+
+Time: ${utc(facts.at)}
+
+New pushes are refused for now. What is queued is kept and crawled as before.
+
+What to do: nothing, if the crawlers are running; pushes are accepted
+again by themselves as soon as the total is back at or under
+${limit}. To get there sooner, purge or delete crawlers whose URLs are
+no longer needed, unpause paused crawlers, or raise their concurrency.
+`,
+  };
+}
+
+// The query often is the receiver's password.
+function publicPart(callbackUrl: string | undefined): string {
+  const url = URL.parse(callbackUrl ?? '');
+  return url === null ? '(none)' : `${url.origin}${url.pathname}`;
+}
+
+function utc(moment: Date): string {
+  return `${moment.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}

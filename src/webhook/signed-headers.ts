@@ -1,0 +1,41 @@
+import { createGunzip } from 'node:zlib';
+import type { WebhookSecret } from '../domain/crawler.ts';
+import type { HeaderPair } from '../domain/job.ts';
+import {
+  activeSecrets,
+  type SignedMessage,
+  signatureHeaders,
+  startSigning,
+} from '../domain/webhook-signature.ts';
+
+/** A body as it will be sent. */
+export interface SentBody {
+  readonly bytes: Uint8Array;
+  readonly isGzip: boolean;
+}
+
+/**
+ * The signature headers of a message. Signed are the bytes as sent and, of a gzip body, the decompressed bytes too: most web
+ * frameworks hand over nothing else, and several of the Standard Webhooks libraries verify text only. Each secret that is not
+ * expired signs. Throws what zlib throws when a gzip body does not decompress.
+ */
+export async function signedHeaders(
+  secrets: readonly WebhookSecret[],
+  message: SignedMessage,
+  body: SentBody,
+): Promise<HeaderPair[]> {
+  const active = activeSecrets(secrets, message.sentAt);
+  if (active.length === 0) return [];
+  const asSent = startSigning(active, message);
+  asSent.update(body.bytes);
+  const signatures = asSent.signatures();
+  if (body.isGzip) {
+    const decompressed = startSigning(active, message);
+    // Piece by piece: what is a few kilobytes compressed may be many megabytes.
+    const gunzip = createGunzip();
+    gunzip.end(body.bytes);
+    for await (const piece of gunzip) decompressed.update(piece as Uint8Array);
+    signatures.push(...decompressed.signatures());
+  }
+  return signatureHeaders(message, signatures);
+}
