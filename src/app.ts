@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Config } from './config.ts';
 import { createEngine } from './crawler/engine.ts';
+import { createHttpEngine } from './crawler/http/http-engine.ts';
 import { type Clock, systemClock } from './domain/clock.ts';
 import type { Logger } from './domain/logger.ts';
 import { createEdge } from './edge/edge.ts';
@@ -66,7 +67,20 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const scheduler = onMachineTime(agenda, clock);
   const client = createHttpClient({ allow: config.networkAllow });
   stack.defer(() => client.close());
-  const engine = createEngine({ config, client, clock, logger });
+  const engineDeps = {
+    client,
+    clock,
+    logger,
+    proxies: config.proxies,
+    limits: {
+      timeoutMs: config.crawlTimeoutSeconds * 1_000,
+      maxBodyBytes: config.maxBodyBytes,
+    },
+  };
+  const engine = createEngine({
+    http: createHttpEngine(engineDeps),
+    browser: createHttpEngine(engineDeps),
+  });
   stack.defer(() => engine.close());
   stack.defer(() => agenda.close(config.shutdownSeconds * 1_000));
 

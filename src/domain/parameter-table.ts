@@ -1,0 +1,219 @@
+import type { TokenType } from './account.ts';
+import { invalidField } from './errors.ts';
+import type { CrawlParameters } from './parameters.ts';
+
+/** What a parameter's values are, and what is allowed. */
+export type ParameterKind =
+  | { readonly type: 'boolean' }
+  | { readonly type: 'integer'; readonly min: number; readonly max: number; readonly unit: string }
+  | { readonly type: 'word'; readonly words: readonly string[] }
+  | {
+      readonly type: 'text';
+      readonly maxLength: number;
+      /** Throws an Error that says what is allowed; gives the text in its usual form. */
+      readonly check?: (text: string) => string;
+    };
+
+/** One crawl parameter. */
+export interface Parameter {
+  readonly name: keyof CrawlParameters;
+  readonly kind: ParameterKind;
+  /** What applies when it is absent; empty for nothing. */
+  readonly fallback: string;
+  /** Needs a browser, and so the JavaScript token. */
+  readonly javascript: boolean;
+  /** For the documentation, a sentence. */
+  readonly meaning: string;
+}
+
+/** Names that `scraper` takes. */
+export const SCRAPER_NAMES: readonly string[] = [
+  'generic-extractor',
+  'email-extractor',
+  'links',
+  'article',
+  'product',
+  'metadata',
+];
+
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const CONNECTION_HEADERS =
+  /^(connection|content-length|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i;
+
+function headers(text: string): string {
+  for (const part of text.split('|').filter((each) => each.trim() !== '')) {
+    const colon = part.indexOf(':');
+    const name = part.slice(0, Math.max(colon, 0)).trim();
+    if (!HEADER_NAME.test(name)) throw new Error('must have the form name:value|name2:value2');
+    if (CONNECTION_HEADERS.test(name)) throw new Error(`must not set ${name.toLowerCase()}`);
+  }
+  return printable(text);
+}
+
+function printable(text: string): string {
+  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(text)) {
+    throw new Error('must be printable characters of Latin-1');
+  }
+  return text;
+}
+
+function country(text: string): string {
+  if (!/^[A-Za-z]{2}$/.test(text)) throw new Error('must be a two-letter ISO 3166-1 country');
+  return text.toUpperCase();
+}
+
+function statuses(text: string): string {
+  if (!/^\s*[1-5]\d\d\s*(,\s*[1-5]\d\d\s*)*$/.test(text)) {
+    throw new Error('must be statuses from 100 to 599, separated by commas');
+  }
+  return text;
+}
+
+function scraperName(text: string): string {
+  if (!SCRAPER_NAMES.includes(text)) throw new Error(`must be one of ${SCRAPER_NAMES.join(', ')}`);
+  return text;
+}
+
+const flag = { type: 'boolean' } as const;
+const text = (maxLength: number, check?: (value: string) => string): ParameterKind =>
+  check === undefined ? { type: 'text', maxLength } : { type: 'text', maxLength, check };
+const words = (...allowed: string[]): ParameterKind => ({ type: 'word', words: allowed });
+const integer = (min: number, max: number, unit: string): ParameterKind => ({
+  type: 'integer',
+  min,
+  max,
+  unit,
+});
+
+type Row = readonly [
+  name: keyof CrawlParameters,
+  kind: ParameterKind,
+  fallback: string,
+  meaning: string,
+];
+
+const anyToken: readonly Row[] = [
+  ['format', words('html', 'json', 'md'), 'html', 'Shape of the result.'],
+  ['md_readability', flag, 'false', "With format md: only the page's main content."],
+  ['pretty', flag, 'false', 'With format json: indented.'],
+  ['user_agent', text(1_024, printable), '', 'User-Agent sent to the target.'],
+  [
+    'device',
+    words('desktop', 'tablet', 'mobile'),
+    'desktop',
+    'Sets the user agent and, in a browser, the viewport.',
+  ],
+  [
+    'request_headers',
+    text(8_192, headers),
+    '',
+    'Headers sent to the target, `name:value|name2:value2`.',
+  ],
+  ['set_cookies', text(8_192, printable), '', 'Cookies sent to the target, `a=1; b=2`.'],
+  [
+    'cookies_session',
+    text(32, printable),
+    '',
+    'Name of a cookie jar kept between calls; expires 300 s after its last use.',
+  ],
+  ['get_headers', flag, 'false', "The target's headers in the result, each as `original_<name>`."],
+  [
+    'get_cookies',
+    flag,
+    'false',
+    "The target's Set-Cookie in the result, as `original_set_cookie`.",
+  ],
+  ['country', text(2, country), '', 'Exit country; needs a proxy of the operator for it.'],
+  ['scraper', text(64, scraperName), '', 'Structured data instead of the page.'],
+  ['autoparse', flag, 'false', 'Structured data, by a scraper chosen from the page.'],
+  [
+    'custom_success_codes',
+    text(256, statuses),
+    '',
+    'Target statuses that count as success, `403,429`.',
+  ],
+  ['tor_network', flag, 'false', "Through the operator's proxy to the Tor network."],
+];
+
+const javascriptToken: readonly Row[] = [
+  ['page_wait', integer(0, 60_000, 'ms'), '0', 'Wait after the page has loaded.'],
+  ['ajax_wait', flag, 'false', 'Wait until the network is idle.'],
+  ['css_click_selector', text(1_024), '', 'Element that is clicked before the page is taken.'],
+  ['scroll', flag, 'false', 'Scroll the page down before it is taken.'],
+  ['scroll_interval', integer(1, 60, 's'), '10', 'How long to scroll.'],
+  [
+    'screenshot',
+    flag,
+    'false',
+    'A JPEG of the page; `screenshot_url` in the result, valid for one hour.',
+  ],
+  ['mode', words('fullpage', 'viewport'), 'fullpage', 'What the screenshot shows.'],
+  ['width', integer(1, 4_096, 'px'), '', 'Width of the viewport.'],
+  ['height', integer(1, 16_384, 'px'), '', 'Height of the viewport.'],
+];
+
+const rowsOf = (rows: readonly Row[], javascript: boolean): Parameter[] =>
+  rows.map(([name, kind, fallback, meaning]) => ({ name, kind, fallback, meaning, javascript }));
+
+/** Every crawl parameter: validation and documentation follow from this table. */
+export const parameterTable: readonly Parameter[] = [
+  ...rowsOf(anyToken, false),
+  ...rowsOf(javascriptToken, true),
+];
+
+/**
+ * Checks parameters given by wire name; undefined and empty text count as absent, and so does a boolean that is false. Throws
+ * `invalid` naming the parameter and what is allowed.
+ */
+export function parseCrawlParameters(
+  input: Readonly<Record<string, unknown>>,
+  tokenType: TokenType,
+): CrawlParameters {
+  const parsed: Record<string, unknown> = {};
+  // `cookies` is another name of `set_cookies`.
+  const given = { ...input, set_cookies: input.set_cookies ?? input.cookies };
+  for (const { name, kind, javascript } of parameterTable) {
+    const value = (given as Readonly<Record<string, unknown>>)[name];
+    if (value === undefined || value === '' || value === false) continue;
+    if (javascript && tokenType === 'normal') {
+      throw invalidField(name, `${name} needs the JavaScript token and a crawler made with it.`);
+    }
+    parsed[name] = checked(name, kind, value);
+  }
+  return parsed;
+}
+
+function checked(name: string, kind: ParameterKind, value: unknown): unknown {
+  switch (kind.type) {
+    case 'boolean':
+      if (typeof value === 'boolean') return value;
+      throw invalidField(name, `${name} must be true or false.`);
+    case 'integer':
+      if (Number.isInteger(value) && Number(value) >= kind.min && Number(value) <= kind.max) {
+        return value;
+      }
+      throw invalidField(name, `${name} must be a whole number from ${kind.min} to ${kind.max}.`);
+    case 'word':
+      if (typeof value === 'string' && kind.words.includes(value)) return value;
+      throw invalidField(name, `${name} must be one of ${kind.words.join(', ')}.`);
+    case 'text':
+      return checkedText(name, kind, value);
+  }
+}
+
+function checkedText(
+  name: string,
+  kind: Extract<ParameterKind, { type: 'text' }>,
+  value: unknown,
+): string {
+  if (typeof value !== 'string') throw invalidField(name, `${name} must be text.`);
+  if (value.length > kind.maxLength) {
+    throw invalidField(name, `${name} must be at most ${kind.maxLength} characters.`);
+  }
+  try {
+    return kind.check === undefined ? value : kind.check(value);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : 'is not valid';
+    throw invalidField(name, `${name} ${reason}.`);
+  }
+}
