@@ -1,0 +1,103 @@
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Pool } from 'undici';
+
+/** The token of the service under test. */
+export const TOKEN = 'bench-normal-token';
+
+/** The service and its peers, each in a process of its own. */
+export interface Bench extends AsyncDisposable {
+  readonly service: string;
+  readonly peers: string;
+}
+
+/** Starts both. The service uses MONGODB_URI when that is set, else an embedded database in a fresh folder. */
+export async function startBench(): Promise<Bench> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'queued-crawler-bench-'));
+  const peers = fork(join(import.meta.dirname, 'peers.ts'));
+  const port = await new Promise<number>((resolve) => {
+    peers.once('message', (message) => resolve((message as { port: number }).port));
+  });
+  const service = spawn(process.execPath, [...process.execArgv, 'src/main.ts'], {
+    cwd: join(import.meta.dirname, '..'),
+    env: {
+      ...process.env,
+      PORT: '0',
+      DATA_DIR: dataDir,
+      NORMAL_TOKEN: TOKEN,
+      NETWORK_ALLOW: '127.0.0.1',
+      PUSH_RATE_PER_SECOND: '0',
+      CRAWLER_QUEUE_LIMIT: '10000000',
+      ACCOUNT_QUEUE_LIMIT: '10000000',
+      PROBE_INTERVAL_SECONDS: '0',
+      LOG_LEVEL: 'warn',
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const url = await addressOf(service);
+  return {
+    service: url,
+    peers: `http://127.0.0.1:${port}`,
+    async [Symbol.asyncDispose]() {
+      const exited = new Promise((resolve) => service.once('exit', resolve));
+      service.kill('SIGTERM');
+      await exited;
+      peers.disconnect();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function addressOf(service: ChildProcess): Promise<string> {
+  let output = '';
+  return new Promise((resolve, reject) => {
+    service.once('exit', (code) => reject(new Error(`the service ended with code ${code}`)));
+    service.stdout?.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      const found = /Queued crawler: (\S+)/.exec(output)?.[1];
+      if (found !== undefined) resolve(found);
+    });
+  });
+}
+
+/** Calls a REST path with a JSON body; throws unless it answers 2xx. */
+export async function call<Reply>(url: string, method: string, body?: unknown): Promise<Reply> {
+  const json = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
+  const response = await fetch(url, { method, ...(body === undefined ? {} : json) });
+  if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+  return (await response.json()) as Reply;
+}
+
+/** Sends `count` GETs over `connections` keep-alive connections; requests per second. */
+export async function requestsPerSecond(
+  origin: string,
+  pathOf: (n: number) => string,
+  count: number,
+  connections: number,
+): Promise<number> {
+  const pool = new Pool(origin, { connections });
+  let next = 0;
+  const startedAt = performance.now();
+  await Promise.all(
+    Array.from({ length: connections }, async () => {
+      while (next < count) {
+        const path = pathOf(next++);
+        const { statusCode, body } = await pool.request({ path, method: 'GET' });
+        await body.dump();
+        if (statusCode !== 200) throw new Error(`${path} answered ${statusCode}`);
+      }
+    }),
+  );
+  const seconds = (performance.now() - startedAt) / 1_000;
+  await pool.close();
+  return count / seconds;
+}
+
+/** Prints a line of a result and its ratio to the limit it is measured against. */
+export function report(name: string, perSecond: number, limit?: number): void {
+  const ratio =
+    limit === undefined ? '' : `   ${((perSecond / limit) * 100).toFixed(0)} % of the plain limit`;
+  console.log(`${name.padEnd(56)} ${Math.round(perSecond).toString().padStart(8)}/s${ratio}`);
+}

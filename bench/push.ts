@@ -1,0 +1,42 @@
+import { call, report, requestsPerSecond, startBench, TOKEN } from './bench-setup.ts';
+
+// Pushes per second into a paused crawler, one by one over REST and in batches, beside what a bare node:http server answering the
+// same JSON reaches with the same client in the same run.
+
+const PUSHES = 20_000;
+const CONNECTIONS = 64;
+const BATCHES = 40;
+const BATCH = 1_000;
+
+async function batches(service: string): Promise<number> {
+  const items = Array.from({ length: BATCH }, (_, n) => ({ url: `https://example.com/item/${n}` }));
+  const startedAt = performance.now();
+  let next = 0;
+  await Promise.all(
+    Array.from({ length: 4 }, async () => {
+      while (next++ < BATCHES) {
+        await call(`${service}/crawler/${TOKEN}/push/push_batch`, 'POST', { items });
+      }
+    }),
+  );
+  return (BATCHES * BATCH) / ((performance.now() - startedAt) / 1_000);
+}
+
+async function main(): Promise<void> {
+  await using bench = await startBench();
+  await call(`${bench.service}/crawler/${TOKEN}`, 'POST', { name: 'push' });
+  await call(`${bench.service}/crawler/${TOKEN}/push/pause`, 'POST');
+  const query = `token=${TOKEN}&crawler=push&callback=true&url=`;
+  const pathOf = (n: number): string =>
+    `/?${query}${encodeURIComponent(`https://example.com/item/${n}`)}`;
+  // Both have warmed up before either is measured.
+  await requestsPerSecond(bench.peers, pathOf, PUSHES / 4, CONNECTIONS);
+  await requestsPerSecond(bench.service, pathOf, PUSHES / 4, CONNECTIONS);
+  const bare = await requestsPerSecond(bench.peers, pathOf, PUSHES, CONNECTIONS);
+  const single = await requestsPerSecond(bench.service, pathOf, PUSHES, CONNECTIONS);
+  report('bare node:http, the same JSON', bare);
+  report(`pushes over REST, one by one, ${CONNECTIONS} connections`, single, bare);
+  report(`pushes over REST, in batches of ${BATCH}`, await batches(bench.service), bare);
+}
+
+await main();

@@ -1,0 +1,123 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { NORMAL } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { type ServiceProcess, startProcess } from '../support/service-process.ts';
+import { startSite } from '../support/site.ts';
+
+const URLS = 1_000;
+
+async function temporaryFolder(): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = await mkdtemp(join(tmpdir(), 'queued-crawler-crash-'));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+async function pushAll(service: ServiceProcess, name: string, site: string): Promise<string[]> {
+  const items = Array.from({ length: URLS }, (_, n) => ({ url: `${site}/page/${n}?delay=3` }));
+  const reply = await service.rest('POST', `/crawler/${NORMAL}/${name}/push_batch`, { items });
+  return reply.json.results.map((result: { rid: string }) => result.rid);
+}
+
+async function completed(service: ServiceProcess, name: string): Promise<number> {
+  const { json } = await service.rest('GET', `/crawler/${NORMAL}/${name}`);
+  return json.activity.completed;
+}
+
+test('2,000 URLs survive kill -9 of the service, again and again: each is stored or delivered', async () => {
+  await using folder = await temporaryFolder();
+  await using site = await startSite();
+  await using receiver = await startReceiver();
+  const env = { DATA_DIR: folder.path };
+  let service = await startProcess(env);
+  try {
+    await service.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
+    await service.rest('POST', `/crawler/${NORMAL}`, { name: 'hook', callback_url: receiver.url });
+    const stored = await pushAll(service, 'store', site.url);
+    const hooked = await pushAll(service, 'hook', site.url);
+
+    for (const share of [0.1, 0.3, 0.5, 0.7]) {
+      await eventually(
+        async () => {
+          const done = (await completed(service, 'store')) + (await completed(service, 'hook'));
+          expect(done).toBeGreaterThan(share * 2 * URLS);
+        },
+        { timeoutMs: 30_000 },
+      );
+      await service.kill9();
+      service = await startProcess(env);
+    }
+    await eventually(
+      async () => {
+        const { json } = await service.rest('GET', `/crawler/${NORMAL}/stats`);
+        expect(json).toMatchObject({
+          completed: 2 * URLS,
+          failed: 0,
+          queue: { waiting: 0, retrying: 0 },
+          concurrency: { running: 0 },
+        });
+        for (const crawler of json.crawlers) {
+          expect(crawler.activity).toMatchObject({ pushed: URLS, deliveries_pending: 0 });
+        }
+      },
+      { timeoutMs: 60_000 },
+    );
+    expect(new Set(receiver.deliveries.map((post) => post.rid))).toEqual(new Set(hooked));
+    const rids = await service.rest('GET', `/storage/rids?token=${NORMAL}&limit=10000`);
+    expect(new Set(rids.json)).toEqual(new Set(stored));
+    expect(await service.terminate()).toBe(0);
+  } finally {
+    await service.kill9();
+  }
+}, 180_000);
+
+test('SIGTERM lets what is being crawled end, gives the rest back and repeats nothing', async () => {
+  await using folder = await temporaryFolder();
+  await using site = await startSite();
+  const env = { DATA_DIR: folder.path, SHUTDOWN_SECONDS: '10' };
+  await using first = await startProcess(env);
+  await first.rest('POST', `/crawler/${NORMAL}`, { name: 'store', concurrency: 4 });
+  const items = Array.from({ length: 40 }, (_, n) => ({ url: `${site.url}/page/${n}?delay=150` }));
+  await first.rest('POST', `/crawler/${NORMAL}/store/push_batch`, { items });
+  await eventually(() => expect(site.hits()).toBeGreaterThan(8));
+  expect(await first.terminate()).toBe(0);
+
+  await using second = await startProcess(env);
+  await eventually(async () => expect(await completed(second, 'store')).toBe(40), {
+    timeoutMs: 20_000,
+  });
+  expect(site.hits()).toBe(40);
+}, 60_000);
+
+test('a second process on the same folder is told why it cannot start', async () => {
+  await using folder = await temporaryFolder();
+  await using _first = await startProcess({ DATA_DIR: folder.path });
+  await expect(startProcess({ DATA_DIR: folder.path })).rejects.toThrow(/DATA_DIR/);
+});
+
+test('the first start prints both tokens and lines that work as pasted; later starts do not', async () => {
+  await using folder = await temporaryFolder();
+  const env = { DATA_DIR: folder.path, NORMAL_TOKEN: '', JAVASCRIPT_TOKEN: '' };
+  await using first = await startProcess(env);
+  const shown = await eventually(() => {
+    expect(first.output).toContain('/storage?');
+    return first.output;
+  });
+  const token = /Normal token:\s+(\S+)/.exec(shown)?.[1] ?? '';
+  expect(shown).toMatch(/JavaScript token:\s+\S{32}/);
+  const path = new URL(/curl -X POST (\S+)/.exec(shown)?.[1] ?? '').pathname;
+  expect(path).toBe(`/crawler/${token}`);
+  expect((await first.rest('POST', path, { name: 'first' })).status).toBe(200);
+  const push = new URL(/curl '(\S+callback=true\S+)'/.exec(shown)?.[1] ?? '');
+  expect((await first.rest('GET', push.pathname + push.search)).json.rid).toMatch(/^[0-9a-f]{24}$/);
+  await first.terminate();
+  await using second = await startProcess(env);
+  expect(second.output).not.toContain(token);
+  expect((await second.rest('GET', `${path}/first`)).status).toBe(200);
+});
+
+test('a bad setting stops the start and is named', async () => {
+  await expect(startProcess({ PORT: 'eighty' })).rejects.toThrow(/PORT: must be a whole number/);
+});

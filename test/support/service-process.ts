@@ -1,0 +1,68 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { ADMIN, callRest, JAVASCRIPT, NORMAL, type RestReply } from './app.ts';
+
+/** The service in a process of its own, as an operator runs it. */
+export interface ServiceProcess extends AsyncDisposable {
+  readonly url: string;
+  readonly process: ChildProcess;
+  /** What it printed on standard output so far. */
+  readonly output: string;
+  rest(method: string, path: string, body?: unknown): Promise<RestReply>;
+  /** Ends it as a crash would. */
+  kill9(): Promise<void>;
+  /** Asks it to stop; its exit code. */
+  terminate(): Promise<number | null>;
+}
+
+/** Starts `npm start`'s command with the given environment on a free port. Throws, with what it printed, when it does not start. */
+export async function startProcess(env: Readonly<Record<string, string>>): Promise<ServiceProcess> {
+  const child = spawn(process.execPath, ['src/main.ts'], {
+    cwd: join(import.meta.dirname, '..', '..'),
+    env: {
+      PATH: process.env.PATH,
+      PORT: '0',
+      NORMAL_TOKEN: NORMAL,
+      JAVASCRIPT_TOKEN: JAVASCRIPT,
+      ADMIN_TOKEN: ADMIN,
+      NETWORK_ALLOW: '127.0.0.1',
+      PUSH_RATE_PER_SECOND: '0',
+      PROBE_INTERVAL_SECONDS: '0',
+      WEBHOOK_ACK_TIMEOUT_MS: '2000',
+      LOG_LEVEL: 'warn',
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const exited = once(child, 'exit');
+  let output = '';
+  let errors = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    errors += chunk.toString();
+  });
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`exit code ${code}: ${errors}${output}`)));
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      const found = /Queued crawler: (\S+)/.exec(output)?.[1];
+      if (found !== undefined) resolve(found);
+    });
+  });
+  async function end(signal: NodeJS.Signals): Promise<number | null> {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    const [code] = (await exited) as [number | null];
+    return code;
+  }
+  return {
+    url,
+    process: child,
+    get output() {
+      return output;
+    },
+    rest: (method, path, body) => callRest(url + path, method, body),
+    kill9: async () => void (await end('SIGKILL')),
+    terminate: () => end('SIGTERM'),
+    [Symbol.asyncDispose]: async () => void (await end('SIGKILL')),
+  };
+}
