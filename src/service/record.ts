@@ -72,6 +72,7 @@ export function createRecorder(deps: {
   return {
     shape,
     async record(page, request, rid, delivery) {
+      const { format = 'html', pretty } = request.parameters;
       const shaped = await shape(page, request);
       const { cbStatus, originalStatus, url } = page;
       const status = { cbStatus, originalStatus, url };
@@ -82,7 +83,8 @@ export function createRecorder(deps: {
               ...status,
               ...shaped,
               rid,
-              format: request.parameters.format ?? 'html',
+              format,
+              pretty,
             });
       return {
         ...status,
