@@ -17,7 +17,7 @@ export interface RestReply {
   readonly status: number;
   readonly headers: Headers;
   /** The parsed body; undefined when it is not JSON. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests read replies of many shapes
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests read replies of many shapes
   readonly json: any;
   readonly text: string;
 }
