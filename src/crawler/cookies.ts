@@ -27,15 +27,27 @@ export function createCookies(): Cookies {
   function take(cookie: string | Cookie, url: string): void {
     if (taken >= MAX_COOKIES) return;
     jar ??= new CookieJar(new MemoryCookieStore(), { looseMode: true });
-    const kept = jar.setCookieSync(cookie, url, { ignoreError: true, loose: true });
-    if (kept !== undefined) taken += 1;
+    try {
+      const kept = jar.setCookieSync(cookie, url, { ignoreError: true, loose: true });
+      if (kept !== undefined) taken += 1;
+    } catch {
+      // Hosts such as a bare `local` can have no cookies, and the jar throws for them whatever it was told to ignore.
+    }
+  }
+
+  function cookiesFor(url: string): readonly Cookie[] {
+    try {
+      return jar?.getCookiesSync(url) ?? [];
+    } catch {
+      // The same hosts.
+      return [];
+    }
   }
 
   return {
     headerFor(url) {
-      const cookies = jar?.getCookiesSync(url) ?? [];
       let header = '';
-      for (const cookie of cookies) {
+      for (const cookie of cookiesFor(url)) {
         const pair = cookie.cookieString();
         if (header.length + pair.length + 2 > MAX_HEADER_CHARACTERS) break;
         header += header === '' ? pair : `; ${pair}`;

@@ -10,6 +10,7 @@ import { createCachedLookup, type Lookup, systemLookup } from './lookup.ts';
 import type { NetworkAllow } from './network-allow.ts';
 import { createOriginPools, portOf } from './origin-pools.ts';
 import { createProxies } from './proxies.ts';
+import { assertSendable } from './sendable.ts';
 
 /** What the client is made of; only `allow` has no default. */
 export interface HttpClientDeps {
@@ -69,7 +70,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
           onStart() {
             reused = pool.connections() === before;
           },
-          onDone: () => pool.release(),
+          onDone: (taken) => pool.release(taken),
         });
       } catch (error) {
         if (!(error instanceof ExchangeError)) throw error;
@@ -102,6 +103,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
     async request(given) {
       const url = URL.parse(given.url);
       if (url === null || !/^https?:$/.test(url.protocol)) throw httpError('invalid_url');
+      assertSendable(given);
       const closing = new AbortController();
       running.add(closing);
       const signal =
@@ -141,7 +143,7 @@ function dispatchOptions(url: URL, request: HttpRequest): Dispatcher.DispatchOpt
   }
   const { body } = request;
   const inPieces = body !== undefined && body.length > WHOLE_BODY_BYTES;
-  if (inPieces && !names.has('content-length')) headers.push('content-length', `${body.length}`);
+  if (inPieces) headers.push('content-length', `${body.length}`);
   return {
     origin: url.origin,
     path: url.pathname + url.search,

@@ -18,8 +18,11 @@ export interface Exchange {
   readonly timeoutMs: number;
   /** The request is about to be written to a connection. */
   readonly onStart: () => void;
-  /** The dispatcher is done with it, whatever the end; maybe after the promise has settled. */
-  readonly onDone: () => void;
+  /**
+   * The dispatcher is done with it, whatever the end; maybe after the promise has settled. `taken` is false when it threw instead
+   * of taking the request.
+   */
+  readonly onDone: (taken: boolean) => void;
 }
 
 /** A failure, and whether anything of an answer had arrived. */
@@ -144,7 +147,7 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
     onRequestUpgrade(_controller, _status, _headers, socket) {
       socket.destroy();
       fail(httpError('protocol_error'));
-      exchange.onDone();
+      exchange.onDone(true);
     },
     onResponseStart(given, status, headers) {
       if (status < 200) return;
@@ -192,11 +195,11 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
         if (decoder === undefined || decoderEnded) succeed();
         else decoder.end();
       }
-      exchange.onDone();
+      exchange.onDone(true);
     },
     onResponseError(_controller, error) {
       fail(httpErrorFrom(error, request.proxy !== undefined));
-      exchange.onDone();
+      exchange.onDone(true);
     },
   };
 
@@ -207,8 +210,8 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
       exchange.dispatcher.dispatch(exchange.options, handler);
     } catch (error) {
       fail(httpErrorFrom(error, false));
-      exchange.onDone();
+      exchange.onDone(false);
     }
-  } else exchange.onDone();
+  } else exchange.onDone(true);
   return settled.promise;
 }

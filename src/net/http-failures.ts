@@ -29,6 +29,7 @@ const BY_CODE: Readonly<Record<string, HttpFailure>> = {
   UND_ERR_HEADERS_TIMEOUT: 'timeout',
   UND_ERR_HEADERS_OVERFLOW: 'protocol_error',
   UND_ERR_INVALID_ARG: 'protocol_error',
+  UND_ERR_NOT_SUPPORTED: 'protocol_error',
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: 'protocol_error',
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'protocol_error',
   UND_ERR_PRX_TLS: 'proxy_failed',

@@ -19,8 +19,8 @@ export interface LentPool {
   readonly dispatcher: Dispatcher;
   /** Connections made so far: unchanged while a request waited for one means that it got a used one. */
   connections(): number;
-  /** Gives the pool back; further calls do nothing. */
-  release(): void;
+  /** Gives the pool back, for nobody to use again when it is not `sound`; further calls do nothing. */
+  release(sound: boolean): void;
 }
 
 /** Connections kept for each origin (scheme, host and port). */
@@ -93,9 +93,13 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       return {
         dispatcher: entry.pool,
         connections: () => entry.connections,
-        release() {
-          if (!released) entry.lent -= 1;
+        release(sound) {
+          if (released) return;
           released = true;
+          entry.lent -= 1;
+          if (sound || entries.get(url.origin) !== entry) return;
+          entries.delete(url.origin);
+          void entry.pool.close();
         },
       };
     },

@@ -392,6 +392,14 @@ describe('TLS and HTTP/2', () => {
     expect(tls.connections).toBe(1);
   });
 
+  test('a request that cannot be sent does not spoil its origin for the next', async () => {
+    await using tls = await startTlsSite();
+    const client = open({ allow: parseNetworkAllow(tls.host), ca: TLS_FIXTURE.cert });
+    const headers = [['x-a', 'line\nbreak']] as const;
+    expect(await codeOf(client.request(get(tls.url, { headers })))).toBe('protocol_error');
+    expect((await client.request(get(tls.url, { timeoutMs: 1_000 }))).status).toBe(200);
+  });
+
   test('HTTP/1.1 otherwise', async () => {
     await using tls = await startTlsSite({ http2: false });
     const client = open({ allow: parseNetworkAllow(tls.host), ca: TLS_FIXTURE.cert });
