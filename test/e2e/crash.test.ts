@@ -93,8 +93,9 @@ test('SIGTERM lets what is being crawled end, gives the rest back and repeats no
 
 test('a second process on the same folder is told why it cannot start', async () => {
   await using folder = await temporaryFolder();
-  await using _first = await startProcess({ DATA_DIR: folder.path });
+  await using first = await startProcess({ DATA_DIR: folder.path });
   await expect(startProcess({ DATA_DIR: folder.path })).rejects.toThrow(/DATA_DIR/);
+  expect((await first.rest('GET', '/readyz')).status).toBe(200);
 });
 
 test('the first start prints both tokens and lines that work as pasted; later starts do not', async () => {
