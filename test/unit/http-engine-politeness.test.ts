@@ -16,11 +16,12 @@ describe('requests at one host', () => {
     await using engine = startHttpEngine({ allow: '127.0.0.1' });
     const politeness = { ...OFF, maxPerHost: 2 };
     const slow = Array.from({ length: 6 }, () =>
-      engine.crawl(`${site.url}/delay/50`, {}, { politeness }),
+      engine.crawl(`${site.url}/delay/150`, {}, { politeness }),
     );
-    const startedAt = performance.now();
+    let ended = 0;
+    for (const each of slow) void each.then(() => (ended += 1));
     const elsewhere = await engine.crawl(`${other.url}/page/1`, {}, { politeness });
-    expect([elsewhere.cbStatus, performance.now() - startedAt < 45]).toEqual([200, true]);
+    expect([elsewhere.cbStatus, ended < 6]).toEqual([200, true]);
     expect((await Promise.all(slow)).map(({ cbStatus }) => cbStatus)).toEqual(Array(6).fill(200));
     expect(site.maxConcurrent).toBe(2);
   });

@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import {
   brotliCompressSync,
+  constants,
+  createZstdCompress,
   deflateRawSync,
   deflateSync,
   gzipSync,
@@ -32,6 +34,15 @@ beforeEach(async () => {
           const encoding = url.searchParams.get('encoding') ?? '';
           response.setHeader('content-encoding', encoding);
           response.end(encode(url.searchParams.get('how') ?? encoding));
+        },
+        '/wide-zstd': (_request, response) => {
+          response.setHeader('content-encoding', 'zstd');
+          const params = { [constants.ZSTD_c_windowLog]: 25 };
+          const compressor = createZstdCompress({ params });
+          compressor.pipe(response);
+          // In two writes, because a frame of known length gets a window no larger than that.
+          compressor.write('a');
+          compressor.end('b');
         },
       },
     }),
@@ -133,9 +144,17 @@ describe('addresses', () => {
       { address: '10.0.0.1', family: 4 },
       { address: '127.0.0.1', family: 4 },
     ];
+    let leaked = 0;
+    const forbidden = createServer((socket) => {
+      leaked += 1;
+      socket.destroy();
+    });
+    forbidden.listen(site.port, '127.0.0.2');
+    stack.defer(() => void forbidden.close());
+    await once(forbidden, 'listening');
     const client = open({ lookup: async () => mixed });
     const answer = await client.request(get(`http://mixed.test:${site.port}/page/1`));
-    expect(answer.status).toBe(200);
+    expect([answer.status, leaked]).toEqual([200, 0]);
   });
 
   test('an answer that changes between look-ups gains nothing', async () => {
@@ -195,6 +214,10 @@ describe('content encodings', () => {
     expect(Buffer.from(body).toString()).toBe(TEXT);
   });
 
+  test('a zstd window beyond 8 MiB is refused', async () => {
+    expect(await codeOf(open().request(get(`${site.url}/wide-zstd`)))).toBe('decoding_failed');
+  });
+
   test('are left alone when the caller wants the bytes', async () => {
     const answer = await open().request(
       get(`${site.url}/encoded?encoding=gzip`, { decode: false }),
@@ -216,25 +239,29 @@ describe('limits', () => {
   test('the time for headers counts from the end of the request', async () => {
     const client = open();
     await client.request(get(`${site.url}/page/1`));
-    const late = get(`${site.url}/delay/400`, { headersTimeoutMs: 150 });
+    const late = get(`${site.url}/delay/1500`, { headersTimeoutMs: 150 });
     const startedAt = performance.now();
     expect(await codeOf(client.request(late))).toBe('timeout');
     const took = performance.now() - startedAt;
     expect(took).toBeGreaterThan(145);
-    expect(took).toBeLessThan(350);
-    expect((await client.request({ ...late, headersTimeoutMs: 2_000 })).status).toBe(200);
+    expect(took).toBeLessThan(1_000);
+    expect((await client.request({ ...late, headersTimeoutMs: 4_000 })).status).toBe(200);
   });
 
   test('an answer that came in time counts although the process was busy when its time was over', async () => {
-    const client = open();
-    const work = client.request(get(`${site.url}/delay/30`, { headersTimeoutMs: 100 }));
-    // The site runs in this process, so it has to answer before the process is kept busy.
-    await eventually(() => {
-      if (site.hits('/delay/30') === 0 || site.concurrent > 0) throw new Error('not answered');
+    await using busy = await startSite({
+      routes: {
+        '/': (_request, response) => {
+          response.end('in time');
+          // The bytes are with the operating system, and nobody looks at them until the time is over.
+          const until = performance.now() + 150;
+          while (performance.now() < until);
+        },
+      },
     });
-    const until = performance.now() + 150;
-    while (performance.now() < until);
-    expect((await work).status).toBe(200);
+    const client = open({ allow: parseNetworkAllow(busy.host) });
+    const answer = await client.request(get(busy.url, { headersTimeoutMs: 100 }));
+    expect(Buffer.from(answer.body).toString()).toBe('in time');
   });
 
   test('the whole exchange', async () => {
@@ -337,6 +364,30 @@ describe('requests', () => {
     }
     // The next request may come before the rest of the last answer.
     expect(site.connections).toBeLessThanOrEqual(2);
+  });
+
+  test('on a kept connection that the server closes are sent again, when that is harmless', async () => {
+    let connections = 0;
+    const fickle = createServer((socket) => {
+      connections += 1;
+      let requests = 0;
+      socket.on('error', () => undefined);
+      socket.on('data', () => {
+        requests += 1;
+        if (requests > 1) socket.destroy();
+        else socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');
+      });
+    });
+    fickle.listen(0, '127.0.0.1');
+    stack.defer(() => void fickle.close());
+    await once(fickle, 'listening');
+    const url = `http://127.0.0.1:${(fickle.address() as AddressInfo).port}/`;
+    const client = open({ allow: parseNetworkAllow('127.0.0.1') });
+    for (let n = 0; n < 3; n += 1) expect((await client.request(get(url))).status).toBe(200);
+    expect(connections).toBe(3);
+    const post = { ...get(url), method: 'POST', body: Buffer.from('once') };
+    expect(await codeOf(client.request(post))).toBe('connection_failed');
+    expect(connections).toBe(3);
   });
 
   test('for headers only do not wait for an endless body, nor read it', async () => {
