@@ -1,5 +1,3 @@
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import type { CrawlEngine } from '../crawler/crawler.ts';
 import type { TokenOwner } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -9,11 +7,11 @@ import type { CrawlStatus } from '../domain/job.ts';
 import { createRid } from '../domain/rid.ts';
 import type { Store } from '../store/store.ts';
 import { ensureAsyncCrawler } from './async-crawler.ts';
+import { compress } from './compress.ts';
 import { type CrawlWishes, parseCrawlRequest } from './crawl-request.ts';
 import type { Pushing } from './push.ts';
 import type { Recorder, ShapedPage } from './record.ts';
 
-const compress = promisify(gzip);
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
 /** The answer to an inline crawl: the page at once. */

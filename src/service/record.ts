@@ -1,5 +1,3 @@
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import type { Page } from '../crawler/crawler.ts';
 import { shapePage } from '../crawler/formats/shape-page.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -8,10 +6,8 @@ import type { CrawlRecord, CrawlRequest } from '../domain/job.ts';
 import { createRid } from '../domain/rid.ts';
 import type { MediaStore } from '../store/store.ts';
 import { deliveryBody } from '../webhook/delivery-body.ts';
+import { compress } from './compress.ts';
 
-const compress = promisify(gzip);
-// Level 6 costs twice the time of level 3 for a twentieth fewer bytes on HTML.
-const COMPRESSION = { level: 3 };
 const SCREENSHOT_MS = 60 * 60 * 1_000;
 
 /** A page in the shape its client asked for. */
@@ -91,7 +87,7 @@ export function createRecorder(deps: {
         rid,
         pushedUrl: request.url,
         contentType: content.contentType,
-        body: await compress(content.body, COMPRESSION),
+        body: await compress(content.body),
         extras: shaped.extras,
       };
     },

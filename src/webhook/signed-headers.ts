@@ -1,4 +1,4 @@
-import { createGunzip } from 'node:zlib';
+import { createGunzip, gunzipSync } from 'node:zlib';
 import type { WebhookSecret } from '../domain/crawler.ts';
 import type { HeaderPair } from '../domain/job.ts';
 import {
@@ -9,6 +9,8 @@ import {
 } from '../domain/webhook-signature.ts';
 
 // Takes a third less time for a usual page than zlib's own 16 KiB.
+// Up to here decompressing at once costs less than a stream does; a body is at most 10 MiB.
+const SMALL_BYTES = 16_384;
 const CHUNK_BYTES = 131_072;
 
 /** A body as it will be sent. */
@@ -34,10 +36,13 @@ export async function signedHeaders(
   const signatures = asSent.signatures();
   if (body.isGzip) {
     const decompressed = startSigning(active, message);
-    // Piece by piece: what is a few kilobytes compressed may be many megabytes.
-    const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });
-    gunzip.end(body.bytes);
-    for await (const piece of gunzip) decompressed.update(piece as Uint8Array);
+    if (body.bytes.byteLength <= SMALL_BYTES) decompressed.update(gunzipSync(body.bytes));
+    else {
+      // Piece by piece: what is compressed to this may be many megabytes.
+      const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });
+      gunzip.end(body.bytes);
+      for await (const piece of gunzip) decompressed.update(piece as Uint8Array);
+    }
     signatures.push(...decompressed.signatures());
   }
   return signatureHeaders(message, signatures);
