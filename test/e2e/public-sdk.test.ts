@@ -1,0 +1,136 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import https from 'node:https';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+import { afterEach, expect, test } from 'vitest';
+import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
+import { startSite } from '../support/site.ts';
+import { TLS_FIXTURE } from '../support/tls-fixture.ts';
+
+// The public node SDK of the reference service, as published. Only where its connections go is changed: its host leads to the app.
+
+interface SdkReply {
+  readonly statusCode: number;
+  readonly body: string;
+  readonly url: string;
+  readonly originalStatus?: number;
+  readonly pcStatus?: number;
+  readonly cbStatus?: number;
+  readonly headers: Record<string, string>;
+  readonly json?: Record<string, unknown>;
+}
+
+interface CrawlingApi {
+  get(url: string, options?: object): Promise<SdkReply>;
+  post(url: string, data: object | string, options?: object): Promise<SdkReply>;
+  put(url: string, data: object | string, options?: object): Promise<SdkReply>;
+}
+
+const { CrawlingAPI } = createRequire(import.meta.url)('crawlbase') as {
+  CrawlingAPI: new (options: { token: string }) => CrawlingApi;
+};
+
+const globalAgent = https.globalAgent;
+afterEach(() => {
+  https.globalAgent.destroy();
+  https.globalAgent = globalAgent;
+});
+
+function leadTo(port: number): void {
+  const agent = new https.Agent();
+  agent.createConnection = () => connect({ host: '127.0.0.1', port, ca: TLS_FIXTURE.cert });
+  https.globalAgent = agent;
+}
+
+async function startTlsApp(): Promise<TestApp> {
+  const folder = await mkdtemp(join(tmpdir(), 'queued-crawler-tls-'));
+  try {
+    await writeFile(join(folder, 'cert.pem'), TLS_FIXTURE.cert);
+    await writeFile(join(folder, 'key.pem'), TLS_FIXTURE.key);
+    const app = await startApp({
+      env: { TLS_CERT: join(folder, 'cert.pem'), TLS_KEY: join(folder, 'key.pem') },
+    });
+    leadTo(app.port);
+    return app;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function callTls(method: string, path: string, body?: object): Promise<{ json: unknown }> {
+  return new Promise((resolve, reject) => {
+    const request = https.request({ method, host: 'localhost', path }, (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve({ json: JSON.parse(text) }));
+    });
+    request.on('error', reject);
+    request.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+}
+
+test('the SDK crawls inline, in html and in json', async () => {
+  await using site = await startSite();
+  await using _app = await startTlsApp();
+  const api = new CrawlingAPI({ token: NORMAL });
+  const html = await api.get(`${site.url}/page/4`, { userAgent: 'sdk-test' });
+  expect(html).toMatchObject({
+    statusCode: 200,
+    originalStatus: 200,
+    pcStatus: 200,
+    cbStatus: 200,
+  });
+  expect(html.url).toBe(`${site.url}/page/4`);
+  expect(html.body).toContain('Page 4');
+  expect(site.seen[0]?.headers['user-agent']).toBe('sdk-test');
+  const json = await api.get(`${site.url}/status/404`, { format: 'json' });
+  expect(json).toMatchObject({ statusCode: 200, originalStatus: 404, pcStatus: 200 });
+  expect(json.json).toMatchObject({ url: `${site.url}/status/404`, original_status: 404 });
+});
+
+test('the SDK posts to the target', async () => {
+  await using site = await startSite();
+  await using _app = await startTlsApp();
+  const api = new CrawlingAPI({ token: NORMAL });
+  const form = await api.post(`${site.url}/echo`, { a: 1, b: 'two words' });
+  expect(JSON.parse(form.body)).toMatchObject({ method: 'POST', body: 'a=1&b=two%20words' });
+  const json = await api.put(`${site.url}/echo`, { a: 1 }, { postType: 'json' });
+  const echo = JSON.parse(json.body) as { headers: Record<string, string> };
+  expect(echo).toMatchObject({ method: 'PUT', body: '{"a":1}' });
+  expect(echo.headers['content-type']).toBe('application/json');
+});
+
+test('the SDK pushes into a crawler and finds the rid in body and headers', async () => {
+  await using site = await startSite();
+  await using _app = await startTlsApp();
+  await callTls('POST', `/crawler/${NORMAL}`, { name: 'sdk' });
+  const api = new CrawlingAPI({ token: NORMAL });
+  const pushed = await api.get(`${site.url}/page/9`, { callback: true, crawler: 'sdk' });
+  expect(pushed.statusCode).toBe(200);
+  const { rid } = pushed.json as { rid: string };
+  expect(pushed.headers.rid).toBe(rid);
+  await eventually(async () => {
+    const stored = await callTls('GET', `/storage?token=${NORMAL}&rid=${rid}&format=json`);
+    expect(stored.json).toMatchObject({ rid, cb_status: 200, pc_status: 200 });
+  });
+});
+
+test('the SDK sees refusals as statuses', async () => {
+  await using _app = await startTlsApp();
+  await callTls('POST', `/crawler/${NORMAL}`, { name: 'sdk' });
+  const unknown = await new CrawlingAPI({ token: 'nobody' }).get('https://example.com/');
+  expect(unknown.statusCode).toBe(401);
+  const other = await new CrawlingAPI({ token: JAVASCRIPT }).get('https://example.com/', {
+    callback: true,
+    crawler: 'sdk',
+  });
+  expect(other.statusCode).toBe(403);
+  const malformed = await new CrawlingAPI({ token: NORMAL }).get('not-a-url');
+  expect(malformed.statusCode).toBe(422);
+});
