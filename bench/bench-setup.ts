@@ -7,6 +7,9 @@ import { Pool } from 'undici';
 /** The token of the service under test. */
 export const TOKEN = 'bench-normal-token';
 
+/** As `npm start` runs it. */
+const START_FLAGS = ['--max-semi-space-size=8'];
+
 /** The service and its peers, each in a process of its own. */
 export interface Bench extends AsyncDisposable {
   readonly service: string;
@@ -20,7 +23,7 @@ export async function startBench(): Promise<Bench> {
   const port = await new Promise<number>((resolve) => {
     peers.once('message', (message) => resolve((message as { port: number }).port));
   });
-  const service = spawn(process.execPath, [...process.execArgv, 'src/main.ts'], {
+  const service = spawn(process.execPath, [...process.execArgv, ...START_FLAGS, 'src/main.ts'], {
     cwd: join(import.meta.dirname, '..'),
     env: {
       ...process.env,

@@ -1,7 +1,5 @@
 import type { Config } from './config.ts';
 import type { Logger } from './domain/logger.ts';
-import { createMongoBackend } from './scheduler/mongo-backend.ts';
-import { createSqliteBackend } from './scheduler/sqlite-backend.ts';
 import type { ClockBackend } from './scheduler/task-documents.ts';
 import type { Store } from './store/store.ts';
 
@@ -21,10 +19,12 @@ export async function openBackend(
   // Loaded when chosen: each driver costs the other's users start-up time and memory.
   if (config.mongodbUri !== '') {
     const { openMongoStore } = await import('./store/mongo/mongo-store.ts');
+    const { createMongoBackend } = await import('./scheduler/mongo-backend.ts');
     const { store, db } = await openMongoStore({ uri: config.mongodbUri, logger });
     return { store, clock: createMongoBackend(db), close: () => store.close() };
   }
   const { openSqliteStore } = await import('./store/sqlite/sqlite-store.ts');
+  const { createSqliteBackend } = await import('./scheduler/sqlite-backend.ts');
   const { store, query } = await openSqliteStore({ dataDir: config.dataDir, logger, onFatal });
   return { store, clock: createSqliteBackend({ query }), close: () => store.close() };
 }

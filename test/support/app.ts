@@ -109,7 +109,7 @@ export async function callRest(
     method,
     headers: { ...(json ? { 'content-type': 'application/json' } : {}), ...headers },
     redirect: 'manual',
-    ...(body === undefined ? {} : { body: json ? JSON.stringify(body) : (body as string) }),
+    ...(body === undefined ? {} : { body: json ? JSON.stringify(body) : body }),
   });
   const text = await response.text();
   return { status: response.status, headers: response.headers, text, json: parsed(text) };

@@ -25,7 +25,7 @@ function open(path: string): DatabaseSync {
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = FULL;
       PRAGMA temp_store = MEMORY;
-      PRAGMA cache_size = -32000;
+      PRAGMA cache_size = -16000;
       PRAGMA journal_size_limit = 67108864;
       PRAGMA wal_autocheckpoint = 2000;
       BEGIN IMMEDIATE; COMMIT;

@@ -31,6 +31,8 @@ export async function openSqliteDatabase(
 ): Promise<SqliteDatabase> {
   const worker = new Worker(new URL('./database-worker.ts', import.meta.url), {
     workerData: { path },
+    // What the thread makes lives for one batch; without a bound the heap grows with the machine's memory instead.
+    resourceLimits: { maxYoungGenerationSizeMb: 8 },
   });
   const exited = once(worker, 'exit');
   const opened = await new Promise<'open' | { refused: ErrorMessage }>((resolve, reject) => {
