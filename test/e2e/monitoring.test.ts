@@ -1,0 +1,99 @@
+import { expect, test } from 'vitest';
+import { startApp } from '../support/app.ts';
+import { createCrawler } from '../support/crawler-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { startMailServer } from '../support/mail-server.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { startSite } from '../support/site.ts';
+import { createTestClock } from '../support/test-clock.ts';
+
+const MINUTE = 60_000;
+const monitored = { PROBE_INTERVAL_SECONDS: '60' };
+
+test('a callback URL is probed as the spec says', async () => {
+  const clock = createTestClock();
+  await using receiver = await startReceiver();
+  await using app = await startApp({ clock, env: monitored });
+  await createCrawler(app, 'probed', { callback_url: receiver.url });
+  await createCrawler(app, 'stored');
+  await eventually(() => {
+    clock.advance(MINUTE);
+    expect(receiver.probes.length).toBeGreaterThanOrEqual(2);
+  });
+  const [probe] = receiver.probes;
+  expect(probe?.headers['content-type']).toBe('application/json');
+  expect(probe?.headers['user-agent']).toMatch(/monitor.*bot.*1\.0/i);
+  expect(probe?.json).toEqual({ monitor: true });
+  expect(probe?.headers.rid).toBeUndefined();
+  expect(receiver.deliveries).toEqual([]);
+});
+
+test('a callback URL that fails pauses its crawler, tells the owner, and resumes it when it answers', async () => {
+  const clock = createTestClock();
+  await using site = await startSite();
+  await using mail = await startMailServer();
+  await using receiver = await startReceiver();
+  await using app = await startApp({
+    clock,
+    env: { ...monitored, SMTP_URL: mail.url, ACCOUNT_EMAIL: 'owner@example.com' },
+  });
+  const crawler = await createCrawler(app, 'watched', { callback_url: receiver.url });
+  receiver.answer({ status: 500 });
+  receiver.answerProbes({ status: 500 });
+  await eventually(async () => {
+    clock.advance(MINUTE);
+    expect(await crawler.details()).toMatchObject({ status: 'paused', paused_by: 'monitor' });
+  });
+  const text = await eventually(() => {
+    expect(mail.mails).toHaveLength(1);
+    return mail.mails[0];
+  });
+  expect(text).toContain('owner@example.com');
+  expect(text).toContain('watched');
+
+  const rid = await crawler.push(`${site.url}/page/1`);
+  const probes = receiver.probes.length;
+  await eventually(() => {
+    clock.advance(MINUTE);
+    expect(receiver.probes.length).toBeGreaterThan(probes + 2);
+  });
+  expect((await crawler.find(rid)).json.status).toBe('QUEUED');
+  expect(mail.mails).toHaveLength(1);
+
+  receiver.answer({ status: 200 });
+  receiver.answerProbes({ status: 200 });
+  await eventually(async () => {
+    clock.advance(MINUTE);
+    expect((await crawler.details()).status).toBe('running');
+  });
+  const [post] = await receiver.until(1);
+  expect(post?.rid).toBe(rid);
+});
+
+test("the monitor never lifts a user's pause, and the user may lift the monitor's", async () => {
+  const clock = createTestClock();
+  await using receiver = await startReceiver();
+  await using app = await startApp({ clock, env: monitored });
+  const crawler = await createCrawler(app, 'both', { callback_url: receiver.url });
+  await crawler.post('pause');
+  receiver.answerProbes({ status: 500 });
+  const seen = async (count: number): Promise<void> => {
+    const before = receiver.probes.length;
+    await eventually(() => {
+      clock.advance(MINUTE);
+      expect(receiver.probes.length).toBeGreaterThanOrEqual(before + count);
+    });
+  };
+  await seen(2);
+  receiver.answerProbes({ status: 200 });
+  await seen(3);
+  expect(await crawler.details()).toMatchObject({ status: 'paused', paused_by: 'user' });
+
+  receiver.answerProbes({ status: 500 });
+  await crawler.post('unpause');
+  await eventually(async () => {
+    clock.advance(MINUTE);
+    expect(await crawler.details()).toMatchObject({ status: 'paused', paused_by: 'monitor' });
+  });
+  expect((await crawler.post('unpause')).json).toMatchObject({ status: 'running' });
+});
