@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { DomainError } from '../../domain/errors.ts';
 import { type BatchMessage, type CallMessage, type ErrorMessage, errorFrom } from './messages.ts';
-import type { SqlRow, SqlValue } from './sql.ts';
+import type { SqlRow } from './sql.ts';
 
 /** The embedded database, in a thread of its own. */
 export interface SqliteDatabase {
@@ -83,7 +83,7 @@ export async function openSqliteDatabase(
 
   return {
     call,
-    query: (sql, values) => call('query', [sql, values as SqlValue[]]) as Promise<SqlRow[]>,
+    query: (sql, values) => call('query', [sql, values]) as Promise<SqlRow[]>,
     get commits() {
       return commits;
     },
@@ -97,7 +97,6 @@ export async function openSqliteDatabase(
 }
 
 function gone(cause?: Error): DomainError {
-  return new DomainError('unavailable', 'storage_unavailable', 'The database is closed.', {
-    ...(cause === undefined ? {} : { cause }),
-  });
+  const because = cause === undefined ? {} : { cause };
+  return new DomainError('unavailable', 'storage_unavailable', 'The database is closed.', because);
 }

@@ -74,7 +74,7 @@ export function requeue(sql: Sql, crawlerId: string, epoch: number, now: Date): 
     );
   }
   sql.run(
-    `UPDATE deliveries SET state = 'due', due_at = ?, epoch = NULL
+    `UPDATE deliveries SET state = 'due', due_at = min(due_at, ?), epoch = NULL
       WHERE crawler_id = ? AND state = 'sending' AND (epoch IS NULL OR epoch < ?)`,
     now.getTime(),
     crawlerId,

@@ -35,8 +35,8 @@ export function createSql(database: DatabaseSync): Sql {
   }
   return {
     run: (sql, ...values) => Number(prepared(sql).run(...values).changes),
-    get: (sql, ...values) => prepared(sql).get(...values) as SqlRow | undefined,
-    all: (sql, ...values) => prepared(sql).all(...values) as SqlRow[],
+    get: (sql, ...values) => prepared(sql).get(...values),
+    all: (sql, ...values) => prepared(sql).all(...values),
     exec: (sql) => database.exec(sql),
   };
 }

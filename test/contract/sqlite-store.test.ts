@@ -1,0 +1,131 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, test } from 'vitest';
+import { createRid } from '../../src/domain/rid.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { silentLogger } from '../support/webhook-fixtures.ts';
+import { storeContract } from './store/store-contract.ts';
+import { jobOf, makeCrawler, START, WIDE } from './store/store-fixture.ts';
+
+async function openInFolder(dataDir: string) {
+  return openSqliteStore({ dataDir, logger: silentLogger });
+}
+
+async function temporaryFolder(): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = await mkdtemp(join(tmpdir(), 'queued-crawler-store-'));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+storeContract('SQLite', async () => {
+  const folder = await temporaryFolder();
+  let current = await openInFolder(folder.path);
+  return {
+    store: current.store,
+    async reopen() {
+      await current.store.close();
+      current = await openInFolder(folder.path);
+      return current.store;
+    },
+    async [Symbol.asyncDispose]() {
+      await current.store.close();
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+});
+
+test('pushes that arrive together share a commit', async () => {
+  await using folder = await temporaryFolder();
+  const { store, database } = await openInFolder(folder.path);
+  const crawler = await makeCrawler(store, 'group');
+  const before = database.commits;
+  const { crawlerId, accountId } = crawler;
+  await Promise.all(
+    Array.from({ length: 500 }, () =>
+      store.queue.push([{ crawlerId, accountId, jobs: [jobOf(crawler)] }], WIDE, START),
+    ),
+  );
+  expect(database.commits - before).toBeLessThan(50);
+  await store.close();
+});
+
+test('an operation that fails takes nothing of its batch with it', async () => {
+  await using folder = await temporaryFolder();
+  const { store } = await openInFolder(folder.path);
+  const crawler = await makeCrawler(store, 'batch');
+  const { crawlerId, accountId } = crawler;
+  const job = jobOf(crawler);
+  const results = await Promise.allSettled([
+    store.queue.push([{ crawlerId, accountId, jobs: [jobOf(crawler)] }], WIDE, START),
+    store.queue.push([{ crawlerId, accountId, jobs: [job, job] }], WIDE, START),
+    store.queue.push([{ crawlerId, accountId, jobs: [jobOf(crawler)] }], WIDE, START),
+  ]);
+  expect(results.map((result) => result.status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  const counters = (await store.crawlers.counters([crawlerId])).get(crawlerId);
+  expect(counters).toMatchObject({ pushed: 2, waiting: 2 });
+  await store.close();
+});
+
+test('a folder in use, and a database of a newer program, are refused with their reason', async () => {
+  await using folder = await temporaryFolder();
+  const { store } = await openInFolder(folder.path);
+  await expect(openInFolder(folder.path)).rejects.toMatchObject({ reason: 'data_dir_in_use' });
+  await store.close();
+  const database = new DatabaseSync(join(folder.path, 'queued-crawler.db'));
+  database.exec('PRAGMA user_version = 999');
+  database.close();
+  await expect(openInFolder(folder.path)).rejects.toMatchObject({ reason: 'database_too_new' });
+});
+
+test('calls after close are refused as unavailable', async () => {
+  await using folder = await temporaryFolder();
+  const { store } = await openInFolder(folder.path);
+  const last = store.ping();
+  await store.close();
+  await last;
+  await expect(store.ping()).rejects.toMatchObject({ kind: 'unavailable' });
+});
+
+test('the hot statements read by an index what is alive, however much there is', async () => {
+  await using folder = await temporaryFolder();
+  const { store, query } = await openInFolder(folder.path);
+  const id = createRid(START);
+  const hot: [string, unknown[], RegExp][] = [
+    [
+      `SELECT * FROM jobs WHERE crawler_id = ? AND state <> 'running' AND due_at <= ?
+        AND (queue_deadline IS NULL OR queue_deadline > ? OR first_tried_at IS NOT NULL) ORDER BY due_at, rid LIMIT ?`,
+      [id, 1, 1, 5],
+      /jobs_due/,
+    ],
+    [
+      `SELECT * FROM jobs WHERE queue_deadline <= ? AND state = 'waiting' AND first_tried_at IS NULL
+        ORDER BY queue_deadline LIMIT ?`,
+      [1, 5],
+      /jobs_deadline/,
+    ],
+    [
+      'SELECT crawler_id FROM dispatch WHERE wake_at <= ? AND lease_until <= ? ORDER BY wake_at LIMIT ?',
+      [1, 1, 5],
+      /dispatch_wake/,
+    ],
+    [
+      `SELECT * FROM deliveries WHERE crawler_id = ? AND state = 'due' AND due_at <= ? ORDER BY due_at, rid LIMIT ?`,
+      [id, 1, 5],
+      /deliveries_due/,
+    ],
+    [
+      'SELECT * FROM crawlers WHERE probe_at <= ? ORDER BY probe_at LIMIT ?',
+      [1, 5],
+      /crawlers_probe/,
+    ],
+  ];
+  for (const [sql, values, index] of hot) {
+    const plan = (await query(`EXPLAIN QUERY PLAN ${sql}`, values))
+      .map((row) => String(row.detail))
+      .join('; ');
+    expect(plan).toMatch(index);
+    expect(plan).not.toMatch(/SCAN|TEMP B-TREE/);
+  }
+  await store.close();
+});

@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest';
+import { retryOf } from './outcomes.ts';
+import {
+  accountOf,
+  at,
+  crawlerOf,
+  jobsOf,
+  newId,
+  type OpenStore,
+  withStore,
+} from './store-harness.ts';
+
+/** Accounts and their tokens. */
+export function accountsContract(open: OpenStore): void {
+  describe('accounts', () => {
+    it(
+      'are found by identifier, name and either token',
+      withStore(open, async ({ store }) => {
+        const account = accountOf();
+        await store.accounts.create(account);
+        expect(await store.accounts.get(account.accountId)).toEqual(account);
+        expect(await store.accounts.findByName(account.name)).toEqual(account);
+        for (const tokenType of ['normal', 'javascript'] as const) {
+          const owner = await store.accounts.findByTokenHash(account.tokenHashes[tokenType]);
+          expect(owner).toEqual({ account, tokenType });
+        }
+        expect(await store.accounts.get(newId())).toBeUndefined();
+        expect(await store.accounts.findByName('nobody')).toBeUndefined();
+        expect(await store.accounts.findByTokenHash('none')).toBeUndefined();
+      }),
+    );
+
+    it(
+      'refuse a name or token that is taken, and keep nothing of the refused',
+      withStore(open, async ({ store }) => {
+        const first = accountOf();
+        await store.accounts.create(first);
+        const { normal, javascript } = first.tokenHashes;
+        const refused = [
+          accountOf({ name: first.name }),
+          accountOf({ tokenHashes: { normal, javascript: newId() } }),
+          accountOf({ tokenHashes: { normal: newId(), javascript } }),
+          // The other type's token: whose it is would depend on where one looks first.
+          accountOf({ tokenHashes: { normal: javascript, javascript: newId() } }),
+        ];
+        for (const account of refused) {
+          await expect(store.accounts.create(account)).rejects.toMatchObject({ kind: 'conflict' });
+        }
+        expect(await store.accounts.list({ limit: 10 })).toEqual([first]);
+      }),
+    );
+
+    it(
+      'give a contested name to one of eight',
+      withStore(open, async ({ store }) => {
+        const contenders = Array.from({ length: 8 }, () => accountOf({ name: 'contested' }));
+        const ends = await Promise.allSettled(
+          contenders.map((each) => store.accounts.create(each)),
+        );
+        expect(ends.filter((end) => end.status === 'fulfilled')).toHaveLength(1);
+        expect(await store.accounts.list({ limit: 10 })).toHaveLength(1);
+      }),
+    );
+
+    it(
+      'are listed by name, page by page',
+      withStore(open, async ({ store }) => {
+        for (const name of ['b', 'd', 'a', 'c', 'B']) {
+          await store.accounts.create(accountOf({ name }));
+        }
+        const names = async (limit: number, after?: string) => {
+          const paging = after === undefined ? { limit } : { limit, after };
+          return (await store.accounts.list(paging)).map(({ name }) => name);
+        };
+        expect(await names(3)).toEqual(['B', 'a', 'b']);
+        expect(await names(3, 'b')).toEqual(['c', 'd']);
+        expect(await names(3, 'd')).toEqual([]);
+      }),
+    );
+
+    it(
+      'change their e-mail address and one token at a time',
+      withStore(open, async ({ store }) => {
+        const account = accountOf();
+        await store.accounts.create(account);
+        const { accountId } = account;
+        const mailed = await store.accounts.update(accountId, { email: 'new@example.com' });
+        expect(mailed).toEqual({ ...account, email: 'new@example.com' });
+        const changed = await store.accounts.update(accountId, {
+          tokenHashes: { normal: 'fresh' },
+        });
+        expect(changed?.tokenHashes).toEqual({ ...account.tokenHashes, normal: 'fresh' });
+        expect(await store.accounts.findByTokenHash(account.tokenHashes.normal)).toBeUndefined();
+        expect((await store.accounts.findByTokenHash('fresh'))?.tokenType).toBe('normal');
+        expect(await store.accounts.get(accountId)).toEqual(changed);
+        expect(await store.accounts.update(newId(), { email: 'x' })).toBeUndefined();
+      }),
+    );
+
+    it(
+      'refuse another account’s token as the new one',
+      withStore(open, async ({ store }) => {
+        const [first, second] = [accountOf(), accountOf()];
+        await store.accounts.create(first);
+        await store.accounts.create(second);
+        const tokenHashes = { javascript: first.tokenHashes.normal };
+        const taking = store.accounts.update(second.accountId, { tokenHashes });
+        await expect(taking).rejects.toMatchObject({ kind: 'conflict' });
+        expect(await store.accounts.get(second.accountId)).toEqual(second);
+      }),
+    );
+
+    it(
+      'are removed once their crawlers are, and free their name',
+      withStore(open, async ({ store }) => {
+        const account = accountOf();
+        await store.accounts.create(account);
+        const { crawler } = await store.crawlers.insert(crawlerOf(account.accountId));
+        const early = store.accounts.remove(account.accountId);
+        await expect(early).rejects.toMatchObject({ kind: 'failed_precondition' });
+        await store.crawlers.remove(crawler.crawlerId);
+        expect(await store.accounts.remove(account.accountId)).toBe(true);
+        expect(await store.accounts.remove(account.accountId)).toBe(false);
+        expect(await store.accounts.findByTokenHash(account.tokenHashes.normal)).toBeUndefined();
+        await store.accounts.create(accountOf({ name: account.name }));
+      }),
+    );
+
+    it(
+      'know how many of their URLs wait, whatever is being crawled aside',
+      withStore(open, async ({ store, account, crawler, push, lease }) => {
+        const { accountId } = await account();
+        const [first, second] = [await crawler({ accountId }), await crawler({ accountId })];
+        expect(await store.accounts.queued(accountId)).toBe(0);
+        await push(jobsOf(first, 3));
+        await push(jobsOf(second, 2));
+        expect(await store.accounts.queued(accountId)).toBe(5);
+        const held = await lease(first);
+        const { jobs } = await store.queue.claim(held, 2, at(0));
+        expect(await store.accounts.queued(accountId)).toBe(3);
+        await store.queue.finish(
+          jobs.map((job) => retryOf(job, at(1_000))),
+          at(0),
+          held,
+        );
+        expect(await store.accounts.queued(accountId)).toBe(5);
+        expect(await store.accounts.queued(newId())).toBe(0);
+      }),
+    );
+  });
+}

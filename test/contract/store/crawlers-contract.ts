@@ -1,0 +1,157 @@
+import { describe, expect, it } from 'vitest';
+import type { Crawler } from '../../../src/domain/crawler.ts';
+import { deliveryOf, recordOf } from './outcomes.ts';
+import { at, crawlerOf, jobsOf, newId, type OpenStore, withStore } from './store-harness.ts';
+
+/** Crawlers, their settings and their two pauses. */
+export function crawlersContract(open: OpenStore): void {
+  describe('crawlers', () => {
+    it(
+      'come back as they were inserted, and only once under a name',
+      withStore(open, async ({ store, account }) => {
+        const { accountId } = await account();
+        const crawler = crawlerOf(accountId, {
+          delivery: 'webhook',
+          tokenType: 'javascript',
+          politeness: { maxPerHost: 2, delayMs: 500, robotsTxt: true },
+          webhookSecrets: [{ secret: 'whsec_new' }, { secret: 'whsec_old', expiresAt: at(60_000) }],
+        });
+        expect(await store.crawlers.insert(crawler)).toEqual({ crawler, inserted: true });
+        expect(await store.crawlers.get(crawler.crawlerId)).toEqual(crawler);
+        expect(await store.crawlers.findByName(accountId, crawler.name)).toEqual(crawler);
+        const again = crawlerOf(accountId, { name: crawler.name, concurrency: 7 });
+        expect(await store.crawlers.insert(again)).toEqual({ crawler, inserted: false });
+        expect(await store.crawlers.get(again.crawlerId)).toBeUndefined();
+        expect(await store.crawlers.findByName(newId(), crawler.name)).toBeUndefined();
+        const elsewhere = crawlerOf((await account()).accountId, { name: crawler.name });
+        expect((await store.crawlers.insert(elsewhere)).inserted).toBe(true);
+      }),
+    );
+
+    it(
+      'give a contested name to one of eight, and all learn whose it is',
+      withStore(open, async ({ store, account }) => {
+        const { accountId } = await account();
+        const contenders = Array.from({ length: 8 }, () => crawlerOf(accountId, { name: 'same' }));
+        const ends = await Promise.all(contenders.map((each) => store.crawlers.insert(each)));
+        expect(ends.filter(({ inserted }) => inserted)).toHaveLength(1);
+        expect(new Set(ends.map(({ crawler }) => crawler.crawlerId)).size).toBe(1);
+      }),
+    );
+
+    it(
+      'are listed by name, of one token type or both',
+      withStore(open, async ({ store, account, crawler }) => {
+        const { accountId } = await account();
+        for (const name of ['c', 'a', 'b']) await crawler({ accountId, name });
+        await crawler({ accountId, name: 'aa', tokenType: 'javascript' });
+        await crawler({ name: 'of-another-account' });
+        const names = (crawlers: Crawler[]) => crawlers.map(({ name }) => name);
+        const { list } = store.crawlers;
+        expect(names(await list(accountId, { limit: 3 }))).toEqual(['a', 'aa', 'b']);
+        expect(names(await list(accountId, { limit: 3, after: 'aa' }))).toEqual(['b', 'c']);
+        expect(names(await list(accountId, { limit: 2 }, 'normal'))).toEqual(['a', 'b']);
+        expect(names(await list(accountId, { limit: 2 }, 'javascript'))).toEqual(['aa']);
+      }),
+    );
+
+    it(
+      'change what the patch names and keep the rest',
+      withStore(open, async ({ store, crawler }) => {
+        const made = await crawler({ delivery: 'webhook' });
+        const { crawlerId } = made;
+        const politeness = { maxPerHost: 1, delayMs: 0, robotsTxt: false };
+        const patch = { concurrency: 5, politeness, callbackUrl: 'https://example.com/new' };
+        const changed = await store.crawlers.update(crawlerId, patch, at(5));
+        expect(changed).toEqual({ ...made, ...patch, updatedAt: at(5) });
+        const secrets = [{ secret: 'whsec_x', expiresAt: at(9) }];
+        const then = { politeness: undefined, maxRetries: 3, webhookSecrets: secrets };
+        expect(await store.crawlers.update(crawlerId, then, at(6))).toEqual({
+          ...made,
+          ...patch,
+          ...then,
+          updatedAt: at(6),
+        });
+        expect((await store.crawlers.get(crawlerId))?.webhookSecrets).toEqual(secrets);
+        expect(await store.crawlers.update(newId(), { concurrency: 1 }, at(5))).toBeUndefined();
+      }),
+    );
+
+    it(
+      'keep the two pauses apart; only the user’s unpause lifts both',
+      withStore(open, async ({ store, crawler }) => {
+        const { crawlerId } = await crawler({ delivery: 'webhook' });
+        const steps = [
+          // change, changed, paused by user, paused by monitor
+          ['monitor_resume', false, false, false],
+          ['user_unpause', false, false, false],
+          ['monitor_pause', true, false, true],
+          ['monitor_pause', false, false, true],
+          ['user_pause', true, true, true],
+          ['user_pause', false, true, true],
+          ['monitor_resume', true, true, false],
+          ['monitor_pause', true, true, true],
+          ['user_unpause', true, false, false],
+          ['monitor_pause', true, false, true],
+          ['user_unpause', true, false, false],
+        ] as const;
+        for (const [change, changed, pausedByUser, pausedByMonitor] of steps) {
+          const done = await store.crawlers.setPaused(crawlerId, change, at(1));
+          expect(done).toMatchObject({ changed, crawler: { pausedByUser, pausedByMonitor } });
+        }
+        expect(await store.crawlers.setPaused(newId(), 'user_pause', at(1))).toBeUndefined();
+      }),
+    );
+
+    it(
+      'let one of eight be the one that paused',
+      withStore(open, async ({ store, crawler }) => {
+        const { crawlerId } = await crawler({ delivery: 'webhook' });
+        const ends = await Promise.all(
+          Array.from({ length: 8 }, () =>
+            store.crawlers.setPaused(crawlerId, 'monitor_pause', at(1)),
+          ),
+        );
+        expect(ends.filter((end) => end?.changed === true)).toHaveLength(1);
+      }),
+    );
+
+    it(
+      'go with their jobs, deliveries and statistics; stored results stay',
+      withStore(open, async ({ store, account, crawler, push, running, counters }) => {
+        const { accountId } = await account();
+        const doomed = await crawler({ accountId, delivery: 'webhook' });
+        const other = await crawler({ accountId });
+        await push(jobsOf(other, 2));
+        const { lease, jobs } = await running(doomed, 3);
+        await store.queue.finish([deliveryOf(jobs[0]!)], at(0), lease);
+        const waiting = jobsOf(doomed, 4);
+        await push(waiting);
+        const scope = { accountId, tokenType: 'normal' } as const;
+        const kept = { rid: newId(), url: 'https://example.com/' };
+        await store.results.put(scope, recordOf(kept), at(0), at(9_999_999));
+
+        expect(await store.crawlers.remove(doomed.crawlerId)).toEqual({ purged: 4 });
+        expect(await store.crawlers.remove(doomed.crawlerId)).toBeUndefined();
+        expect(await store.crawlers.get(doomed.crawlerId)).toBeUndefined();
+        expect(await store.crawlers.counters([doomed.crawlerId])).toEqual(new Map());
+        for (const { rid } of [...jobs, ...waiting]) {
+          expect(await store.queue.find(doomed.crawlerId, rid)).toBeUndefined();
+          expect(await store.deliveries.get(doomed.crawlerId, rid)).toBeUndefined();
+        }
+        expect((await store.queue.claim(lease, 9, at(0))).jobs).toEqual([]);
+        expect(await store.queue.wakeable(at(TTL_PASSED), 9)).toEqual([other.crawlerId]);
+        expect(await store.accounts.queued(accountId)).toBe(2);
+        expect((await counters(other)).waiting).toBe(2);
+        expect(await store.results.count(scope)).toBe(1);
+
+        const next = await crawler({ accountId, name: doomed.name });
+        expect(await counters(next)).toMatchObject({ pushed: 0, waiting: 0, running: 0 });
+        const days = await store.stats.history([next.crawlerId, doomed.crawlerId], {});
+        expect([...days.values()].flat()).toEqual([]);
+      }),
+    );
+  });
+}
+
+const TTL_PASSED = 60_000;

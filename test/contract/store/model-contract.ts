@@ -1,0 +1,297 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Crawler } from '../../../src/domain/crawler.ts';
+import type { QueuedJob } from '../../../src/domain/job.ts';
+import type { Lease, Store } from '../../../src/store/store.ts';
+import {
+  at,
+  countersOf,
+  delivered,
+  jobOf,
+  leaseOf,
+  makeCrawler,
+  type OpenedStore,
+  type OpenStore,
+  pushJobs,
+  retried,
+  stored,
+} from './store-fixture.ts';
+
+/** A step of a crawler's life; `pick` chooses among the jobs it could be about. */
+type Step =
+  | { readonly do: 'push'; readonly count: number; readonly timeout: boolean }
+  | { readonly do: 'claim'; readonly count: number }
+  | { readonly do: 'succeed' | 'fail' | 'retry' | 'release' | 'delete_job'; readonly pick: number }
+  | { readonly do: 'pause' | 'unpause' | 'purge' | 'expire' | 'crash' | 'delete_crawler' };
+
+const picked = fc.nat(20);
+const steps: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        do: fc.constant('push' as const),
+        count: fc.integer({ min: 1, max: 4 }),
+        timeout: fc.boolean(),
+      }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        do: fc.constant('claim' as const),
+        count: fc.integer({ min: 1, max: 3 }),
+      }),
+    },
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        do: fc.constantFrom(
+          'succeed' as const,
+          'fail' as const,
+          'retry' as const,
+          'release' as const,
+          'delete_job' as const,
+        ),
+        pick: picked,
+      }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        do: fc.constantFrom(
+          'pause' as const,
+          'unpause' as const,
+          'purge' as const,
+          'expire' as const,
+          'crash' as const,
+        ),
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('delete_crawler' as const) }) },
+  ),
+  { minLength: 5, maxLength: 30 },
+);
+
+/** The spec's state tables, as simply as they can be said: what each job is, and what has been counted. */
+interface Model {
+  readonly state: Map<string, 'waiting' | 'running' | 'retrying'>;
+  /** Which of them leave the queue when the clock passes their deadline: never tried, with a timeout. */
+  readonly mayExpire: Set<string>;
+  readonly ended: { completed: number; failed: number; deleted: number; purged: number };
+  pushed: number;
+  paused: boolean;
+}
+
+const emptyModel = (): Model => ({
+  state: new Map(),
+  mayExpire: new Set(),
+  ended: { completed: 0, failed: 0, deleted: 0, purged: 0 },
+  pushed: 0,
+  paused: false,
+});
+
+/** One crawler of a real store beside its model. */
+class Life {
+  readonly #opened: OpenedStore;
+  readonly #delivery: 'storage' | 'webhook';
+  #store: Store;
+  #crawler: Crawler | undefined;
+  #lease: Lease | undefined;
+  #running = new Map<string, QueuedJob>();
+  #model = emptyModel();
+  #second = 0;
+  #process = 0;
+
+  constructor(opened: OpenedStore, delivery: 'storage' | 'webhook') {
+    this.#opened = opened;
+    this.#store = opened.store;
+    this.#delivery = delivery;
+  }
+
+  async take(step: Step): Promise<void> {
+    this.#second += 1;
+    this.#crawler ??= await makeCrawler(this.#store, 'life', { delivery: this.#delivery });
+    await this.#act(step, this.#crawler);
+    await this.#compare();
+  }
+
+  async #act(step: Step, crawler: Crawler): Promise<void> {
+    const model = this.#model;
+    const now = at(this.#second);
+    switch (step.do) {
+      case 'push': {
+        const deadline = step.timeout ? at(this.#second + 1_000) : undefined;
+        const jobs = Array.from({ length: step.count }, () =>
+          jobOf(crawler, { createdAt: now, queueDeadline: deadline }),
+        );
+        await pushJobs(this.#store, crawler, jobs, undefined, now);
+        for (const { rid } of jobs) {
+          model.state.set(rid, 'waiting');
+          if (step.timeout) model.mayExpire.add(rid);
+        }
+        model.pushed += step.count;
+        return;
+      }
+      case 'claim': {
+        const lease = await this.#leaseNow(crawler);
+        const { jobs } = await this.#store.queue.claim(lease, step.count, now);
+        const due = [...model.state.values()].filter((state) => state !== 'running').length;
+        expect(jobs).toHaveLength(model.paused ? 0 : Math.min(step.count, due));
+        for (const job of jobs) {
+          expect(model.state.get(job.rid)).toMatch(/^(waiting|retrying)$/);
+          model.state.set(job.rid, 'running');
+          model.mayExpire.delete(job.rid);
+          this.#running.set(job.rid, job);
+        }
+        return;
+      }
+      case 'succeed':
+      case 'fail':
+      case 'retry':
+      case 'release':
+        return this.#finish(step.do, step.pick, now);
+      case 'delete_job': {
+        const rid = [...model.state.keys()][step.pick % Math.max(model.state.size, 1)];
+        if (rid === undefined) return;
+        expect(await this.#store.queue.deleteJob(crawler.crawlerId, rid, now)).toBe(true);
+        this.#forget(rid);
+        model.ended.deleted += 1;
+        return;
+      }
+      case 'pause':
+      case 'unpause':
+        await this.#store.crawlers.setPaused(crawler.crawlerId, `user_${step.do}`, now);
+        model.paused = step.do === 'pause';
+        return;
+      case 'purge': {
+        const waiting = [...model.state].filter(([, state]) => state !== 'running');
+        expect(await this.#store.queue.purge(crawler.crawlerId, now)).toBe(waiting.length);
+        for (const [rid] of waiting) this.#forget(rid);
+        model.ended.purged += waiting.length;
+        return;
+      }
+      case 'expire':
+        return this.#expire();
+      case 'crash':
+        this.#store = await this.#opened.reopen();
+        // Another process, after the lease of the dead one has lapsed.
+        this.#process += 1;
+        this.#second += 100;
+        this.#lease = undefined;
+        await this.#leaseNow(crawler);
+        for (const [rid, job] of this.#running) {
+          this.#model.state.set(rid, job.retry > 0 ? 'retrying' : 'waiting');
+        }
+        this.#running.clear();
+        return;
+      case 'delete_crawler':
+        await this.#store.crawlers.remove(crawler.crawlerId);
+        for (const job of this.#running.values()) {
+          expect(await this.#store.queue.finish([stored(job)], now)).toEqual(['lost']);
+        }
+        this.#crawler = undefined;
+        this.#lease = undefined;
+        this.#running.clear();
+        this.#model = emptyModel();
+        return;
+    }
+  }
+
+  async #finish(how: 'succeed' | 'fail' | 'retry' | 'release', pick: number, now: Date) {
+    const job = [...this.#running.values()][pick % Math.max(this.#running.size, 1)];
+    if (job === undefined) return;
+    const { rid, crawlerId, attempt } = job;
+    const good = this.#delivery === 'storage' ? stored(job) : delivered(job);
+    const outcome = {
+      succeed: good,
+      fail: {
+        ...good,
+        record: { ...('record' in good ? good.record : {}), cbStatus: 521 },
+      } as typeof good,
+      retry: retried(job, now),
+      release: { rid, crawlerId, attempt, kind: 'release' as const },
+    }[how];
+    expect(await this.#store.queue.finish([outcome], now, this.#lease)).toEqual(['won']);
+    // A worker that tells the end a second time changes nothing.
+    expect(await this.#store.queue.finish([outcome], now, this.#lease)).toEqual(['lost']);
+    this.#running.delete(rid);
+    if (how === 'retry') this.#model.state.set(rid, 'retrying');
+    else if (how === 'release') this.#model.state.set(rid, job.retry > 0 ? 'retrying' : 'waiting');
+    else {
+      this.#forget(rid);
+      this.#model.ended[how === 'succeed' ? 'completed' : 'failed'] += 1;
+    }
+  }
+
+  async #expire(): Promise<void> {
+    this.#second += 2_000;
+    this.#lease = undefined;
+    const now = at(this.#second);
+    const late = await this.#store.queue.overdue(now, 1_000);
+    expect(new Set(late.map((job) => job.rid))).toEqual(this.#model.mayExpire);
+    const outcomes = late.map((job) => ({ ...stored(job, 699), timedOut: true }));
+    await this.#store.queue.finish(outcomes, now);
+    for (const { rid } of late) this.#forget(rid);
+    this.#model.ended.failed += late.length;
+    // The lease has lapsed with the time that passed: what was running is taken over.
+    if (this.#crawler === undefined) return;
+    await this.#leaseNow(this.#crawler);
+    for (const [rid, job] of this.#running) {
+      this.#model.state.set(rid, job.retry > 0 ? 'retrying' : 'waiting');
+    }
+    this.#running.clear();
+  }
+
+  async #leaseNow(crawler: Crawler): Promise<Lease> {
+    const owner = `process-${this.#process}`;
+    this.#lease ??= await leaseOf(this.#store, crawler, owner, at(this.#second));
+    await this.#store.queue.renew(this.#lease, 60_000, at(this.#second));
+    return this.#lease;
+  }
+
+  #forget(rid: string): void {
+    this.#model.state.delete(rid);
+    this.#model.mayExpire.delete(rid);
+    this.#running.delete(rid);
+  }
+
+  async #compare(): Promise<void> {
+    if (this.#crawler === undefined) return;
+    const { state, ended, pushed } = this.#model;
+    const counters = await countersOf(this.#store, this.#crawler);
+    const count = (which: string): number =>
+      [...state.values()].filter((each) => each === which).length;
+    expect(counters).toMatchObject({
+      ...ended,
+      pushed,
+      waiting: count('waiting'),
+      running: count('running'),
+      retrying: count('retrying'),
+    });
+    const { waiting, running, retrying, completed, failed, deleted, purged } = counters;
+    expect(waiting + running + retrying + completed + failed + deleted + purged).toBe(pushed);
+    for (const [rid, expected] of state) {
+      const found = await this.#store.queue.find(this.#crawler.crawlerId, rid);
+      expect(found?.state).toBe(expected);
+    }
+    expect(await this.#store.accounts.queued(this.#crawler.accountId)).toBe(waiting + retrying);
+  }
+}
+
+/** Random lives of a crawler, compared after every step with a model of the spec's state tables. */
+export function modelContract(open: OpenStore): void {
+  test.each(['storage', 'webhook'] as const)(
+    'a crawler of %s mode lives as the state tables say, whatever happens to it',
+    async (delivery) => {
+      await fc.assert(
+        fc.asyncProperty(steps, async (sequence) => {
+          await using opened = await open();
+          const life = new Life(opened, delivery);
+          for (const step of sequence) await life.take(step);
+        }),
+        { numRuns: 25 },
+      );
+    },
+    120_000,
+  );
+}

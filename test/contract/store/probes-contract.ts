@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import type { Store } from '../../../src/store/store.ts';
+import { at, type OpenStore, withStore } from './store-harness.ts';
+
+const INTERVAL_MS = 60_000;
+
+/** Who probes which callback URL, and when. */
+export function probesContract(open: OpenStore): void {
+  const claim = async (store: Store, ms: number, limit: number): Promise<string[]> => {
+    const crawlers = await store.crawlers.claimProbes(at(ms), INTERVAL_MS, limit);
+    return crawlers.map(({ crawlerId }) => crawlerId);
+  };
+
+  describe('probes', () => {
+    it(
+      'come due once an interval for each webhook crawler, spread over it from the first one on',
+      withStore(open, async ({ store, account, crawler }) => {
+        const { accountId } = await account();
+        await crawler({ accountId });
+        const ids: string[] = [];
+        for (let n = 0; n < 40; n++) {
+          ids.push((await crawler({ accountId, delivery: 'webhook' })).crawlerId);
+        }
+        const quarters: string[][] = [];
+        for (const quarter of [0, 1, 2, 3, 4]) {
+          quarters.push(await claim(store, (quarter * INTERVAL_MS) / 4, 100));
+        }
+        expect(quarters.flat().sort()).toEqual(ids.sort());
+        expect(quarters.filter((quarter) => quarter.length > 0).length).toBeGreaterThan(1);
+        expect(await claim(store, INTERVAL_MS, 100)).toEqual(quarters[0]);
+        expect((await claim(store, 2 * INTERVAL_MS, 100)).sort()).toEqual(ids.sort());
+      }),
+    );
+
+    it(
+      'are given to one of eight callers each, never more than asked for',
+      withStore(open, async ({ store, account, crawler }) => {
+        const { accountId } = await account();
+        for (let n = 0; n < 20; n++) await crawler({ accountId, delivery: 'webhook' });
+        // Sets the first probes; some may be due at once.
+        const given = await claim(store, 0, 1);
+        const shares = await Promise.all(
+          Array.from({ length: 8 }, () => claim(store, INTERVAL_MS - 1, 3)),
+        );
+        expect(Math.max(...shares.map((share) => share.length))).toBeLessThanOrEqual(3);
+        given.push(...shares.flat());
+        expect(new Set(given).size).toBe(given.length);
+        expect(given.length).toBeGreaterThanOrEqual(20);
+      }),
+    );
+  });
+}

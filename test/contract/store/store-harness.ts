@@ -1,0 +1,182 @@
+import type { Account } from '../../../src/domain/account.ts';
+import type { Crawler, CrawlerCounters } from '../../../src/domain/crawler.ts';
+import type { Job, QueuedJob } from '../../../src/domain/job.ts';
+import { createRid } from '../../../src/domain/rid.ts';
+import type { Lease, PushLimits, PushReceipt, Store } from '../../../src/store/store.ts';
+
+/** A fresh, empty store. */
+export interface OpenedStore {
+  readonly store: Store;
+  /** The store as the next process finds it, after the one that had it crashed. */
+  reopen(): Promise<Store>;
+  /** Closes it and removes its data. */
+  close(): Promise<void>;
+}
+
+/** Opens a fresh, empty store. */
+export type OpenStore = () => Promise<OpenedStore>;
+
+/** Limits that no test meets by accident. */
+export const LIMITS: PushLimits = { crawlerQueue: 100_000, accountQueue: 1_000_000 };
+
+/** How long the leases of {@link StoreBench.lease} live. */
+export const TTL_MS = 15_000;
+
+// Ahead of the machine's clock: a database that expires records by itself does so by its own clock.
+const start = Date.parse('2040-05-17T10:00:00Z');
+
+/** The moment `ms` after the tests' own beginning, 2040-05-17 10:00 UTC. */
+export function at(ms: number): Date {
+  return new Date(start + ms);
+}
+
+/** A new identifier. */
+export function newId(): string {
+  return createRid(new Date());
+}
+
+let names = 0;
+const newName = (): string => `name-${String(names++).padStart(6, '0')}`;
+
+/** An account that is nowhere yet. */
+export function accountOf(overrides: Partial<Account> = {}): Account {
+  const accountId = newId();
+  return {
+    accountId,
+    name: newName(),
+    email: 'owner@example.com',
+    tokenHashes: { normal: `${accountId}-n`, javascript: `${accountId}-j` },
+    createdAt: at(0),
+    ...overrides,
+  };
+}
+
+/** A storage crawler that is nowhere yet; a webhook one when `delivery` says so. */
+export function crawlerOf(accountId: string, overrides: Partial<Crawler> = {}): Crawler {
+  return {
+    crawlerId: newId(),
+    accountId,
+    name: newName(),
+    tokenType: 'normal',
+    delivery: 'storage',
+    callbackUrl: overrides.delivery === 'webhook' ? 'https://example.com/hook' : undefined,
+    concurrency: 20,
+    maxRetries: 110,
+    retryWindowHours: 48,
+    politeness: undefined,
+    pausedByUser: false,
+    pausedByMonitor: false,
+    webhookSecrets: [],
+    createdAt: at(0),
+    updatedAt: at(0),
+    ...overrides,
+  };
+}
+
+/** A job for the crawler, made at the tests' beginning. */
+export function jobOf(crawler: Crawler, overrides: Partial<Job> = {}): Job {
+  return {
+    rid: newId(),
+    crawlerId: crawler.crawlerId,
+    accountId: crawler.accountId,
+    url: 'https://example.com/page?and=query',
+    method: 'GET',
+    body: undefined,
+    contentType: undefined,
+    parameters: {},
+    callbackHeaders: [],
+    queueDeadline: undefined,
+    createdAt: at(0),
+    ...overrides,
+  };
+}
+
+/** `count` jobs for the crawler. */
+export function jobsOf(crawler: Crawler, count: number, overrides: Partial<Job> = {}): Job[] {
+  return Array.from({ length: count }, () => jobOf(crawler, overrides));
+}
+
+/** A store and what tests do with it again and again. Everything happens at `at(0)` unless told. */
+export interface StoreBench {
+  readonly store: Store;
+  /** From now on `store` is what the next process has. */
+  crash(): Promise<void>;
+  account(overrides?: Partial<Account>): Promise<Account>;
+  /** Inserts a crawler, with an account of its own unless `overrides` names one. */
+  crawler(overrides?: Partial<Crawler>): Promise<Crawler>;
+  /** Pushes jobs in one request. */
+  push(jobs: readonly Job[], now?: Date, limits?: PushLimits): Promise<PushReceipt>;
+  /** Takes the lease for 15 s; throws when it is not to be had. */
+  lease(crawler: Crawler, now?: Date, owner?: string): Promise<Lease>;
+  /** Pushes `count` jobs, takes the lease and claims them all. */
+  running(crawler: Crawler, count: number): Promise<{ lease: Lease; jobs: QueuedJob[] }>;
+  counters(crawler: Crawler): Promise<CrawlerCounters>;
+}
+
+function benchOf(opened: OpenedStore): StoreBench {
+  let { store } = opened;
+  const bench: StoreBench = {
+    get store() {
+      return store;
+    },
+    async crash() {
+      store = await opened.reopen();
+    },
+    async account(overrides) {
+      const account = accountOf(overrides);
+      await store.accounts.create(account);
+      return account;
+    },
+    async crawler(overrides) {
+      const accountId = overrides?.accountId ?? (await bench.account()).accountId;
+      return (await store.crawlers.insert(crawlerOf(accountId, overrides))).crawler;
+    },
+    async push(jobs, now = at(0), limits = LIMITS) {
+      const { crawlerId = '', accountId = '' } = jobs[0] ?? {};
+      const [receipt] = await store.queue.push([{ crawlerId, accountId, jobs }], limits, now);
+      if (receipt === undefined) throw new Error('a push had no receipt');
+      return receipt;
+    },
+    async lease(crawler, now = at(0), owner = 'owner') {
+      const lease = await store.queue.acquire(crawler.crawlerId, owner, TTL_MS, now);
+      if (lease === undefined) throw new Error('the lease is not to be had');
+      return lease;
+    },
+    async running(crawler, count) {
+      await bench.push(jobsOf(crawler, count));
+      const lease = await bench.lease(crawler);
+      const { jobs } = await store.queue.claim(lease, count, at(0));
+      return { lease, jobs };
+    },
+    async counters(crawler) {
+      const found = (await store.crawlers.counters([crawler.crawlerId])).get(crawler.crawlerId);
+      if (found === undefined) throw new Error('the crawler has no counters');
+      return found;
+    },
+  };
+  return bench;
+}
+
+/** A test that gets a fresh store and leaves nothing behind. */
+export function withStore(
+  open: OpenStore,
+  use: (bench: StoreBench) => Promise<void>,
+): () => Promise<void> {
+  return async () => {
+    const opened = await open();
+    try {
+      await use(benchOf(opened));
+    } finally {
+      await opened.close();
+    }
+  };
+}
+
+/** The one element; throws when there are none or several. */
+export function only<T>(elements: readonly T[]): T {
+  const [first, ...others] = elements;
+  if (first === undefined || others.length > 0) {
+    throw new Error(`expected one element, found ${elements.length}`);
+  }
+  return first;
+}
