@@ -1,0 +1,134 @@
+import { describe, expect, it } from 'vitest';
+import { releaseOf, retryOf } from './outcomes.ts';
+import { at, jobOf, jobsOf, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
+
+/** Which jobs a claim takes. */
+export function claimsContract(open: OpenStore): void {
+  describe('a claim', () => {
+    it(
+      'takes the oldest due jobs, as many as asked for',
+      withStore(open, async ({ store, crawler, push, lease, counters }) => {
+        const made = await crawler();
+        const jobs = [3, 1, 2, 0].map((ms) => jobOf(made, { createdAt: at(ms) }));
+        for (const job of jobs) await push([job], job.createdAt);
+        const held = await lease(made, at(10));
+        const first = await store.queue.claim(held, 3, at(10));
+        expect(first.leaseLost).toBe(false);
+        expect(first.jobs.map(({ createdAt }) => createdAt)).toEqual([at(0), at(1), at(2)]);
+        expect(first.jobs[0]).toEqual({
+          ...jobs[3],
+          state: 'running',
+          retry: 0,
+          attempt: 1,
+          firstTriedAt: at(10),
+        });
+        expect(await counters(made)).toMatchObject({ waiting: 1, running: 3, pushed: 4 });
+        expect((await store.queue.claim(held, 3, at(10))).jobs).toHaveLength(1);
+        expect(await store.queue.claim(held, 3, at(10))).toEqual({ jobs: [], leaseLost: false });
+        const found = await store.queue.find(made.crawlerId, jobs[3]?.rid ?? '');
+        expect(found).toEqual(first.jobs[0]);
+      }),
+    );
+
+    it(
+      'gives each job once to eight at the same time',
+      withStore(open, async ({ store, crawler, push, lease, counters }) => {
+        const made = await crawler();
+        await push(jobsOf(made, 100));
+        const held = await lease(made);
+        const shares = await Promise.all(
+          Array.from({ length: 8 }, () => store.queue.claim(held, 20, at(0))),
+        );
+        const rids = shares.flatMap(({ jobs }) => jobs.map(({ rid }) => rid));
+        expect(Math.max(...shares.map(({ jobs }) => jobs.length))).toBeLessThanOrEqual(20);
+        expect(new Set(rids).size).toBe(rids.length);
+        const rest = await store.queue.claim(held, 100, at(0));
+        expect(rids.length + rest.jobs.length).toBe(100);
+        expect(await counters(made)).toMatchObject({ waiting: 0, running: 100 });
+      }),
+    );
+
+    it(
+      'leaves other crawlers’ jobs alone',
+      withStore(open, async ({ store, account, crawler, push, lease }) => {
+        const { accountId } = await account();
+        const [first, second] = [await crawler({ accountId }), await crawler({ accountId })];
+        await push(jobsOf(first, 2));
+        expect((await store.queue.claim(await lease(second), 9, at(0))).jobs).toEqual([]);
+      }),
+    );
+
+    it(
+      'takes nothing while either has paused the crawler, without losing the lease',
+      withStore(open, async ({ store, crawler, push, lease }) => {
+        const made = await crawler({ delivery: 'webhook' });
+        const { crawlerId } = made;
+        await push(jobsOf(made, 1));
+        const held = await lease(made);
+        const nothing = { jobs: [], leaseLost: false };
+        for (const by of ['user_pause', 'monitor_pause'] as const) {
+          await store.crawlers.setPaused(crawlerId, by, at(1));
+          expect(await store.queue.claim(held, 9, at(1))).toEqual(nothing);
+          await push(jobsOf(made, 1), at(1));
+          await store.crawlers.setPaused(crawlerId, 'user_unpause', at(1));
+        }
+        expect((await store.queue.claim(held, 9, at(1))).jobs).toHaveLength(3);
+        expect(await store.queue.claim(held, 9, at(TTL_MS + 1))).toEqual({
+          jobs: [],
+          leaseLost: true,
+        });
+      }),
+    );
+
+    it(
+      'waits for a retry’s moment and counts the retry',
+      withStore(open, async ({ store, crawler, running, counters }) => {
+        const made = await crawler();
+        const { lease, jobs } = await running(made, 1);
+        const job = only(jobs);
+        expect(await store.queue.finish([retryOf(job, at(500))], at(1), lease)).toEqual(['won']);
+        expect(await counters(made)).toMatchObject({ running: 0, waiting: 0, retrying: 1 });
+        const waits = { state: 'retrying', retry: 1, attempt: 1, firstTriedAt: at(0) };
+        expect(await store.queue.find(made.crawlerId, job.rid)).toMatchObject(waits);
+        expect((await store.queue.claim(lease, 9, at(499))).jobs).toEqual([]);
+        const again = only((await store.queue.claim(lease, 9, at(500))).jobs);
+        expect(again).toMatchObject({ rid: job.rid, retry: 1, attempt: 2, firstTriedAt: at(0) });
+        expect(await counters(made)).toMatchObject({ running: 1, retrying: 0 });
+      }),
+    );
+
+    it(
+      'of a job given back untried is as the first one: no retry, no first try',
+      withStore(open, async ({ store, crawler, running, counters }) => {
+        const made = await crawler();
+        const { lease, jobs } = await running(made, 2);
+        const [soon, later] = jobs;
+        if (soon === undefined || later === undefined) throw new Error('two jobs were pushed');
+        const outcomes = [releaseOf(soon), releaseOf(later, at(500))];
+        expect(await store.queue.finish(outcomes, at(100), lease)).toEqual(['won', 'won']);
+        expect(await counters(made)).toMatchObject({ running: 0, waiting: 2, retrying: 0 });
+        const fresh = { state: 'waiting', retry: 0, firstTriedAt: undefined };
+        expect(await store.queue.find(made.crawlerId, soon.rid)).toMatchObject(fresh);
+        const first = only((await store.queue.claim(lease, 9, at(200))).jobs);
+        expect(first).toMatchObject({ rid: soon.rid, retry: 0, firstTriedAt: at(200) });
+        expect(first.attempt).toBeGreaterThan(soon.attempt);
+        expect((await store.queue.claim(lease, 9, at(499))).jobs).toEqual([]);
+        expect(only((await store.queue.claim(lease, 9, at(500))).jobs).rid).toBe(later.rid);
+      }),
+    );
+
+    it(
+      'of a retry given back untried still remembers when it was first tried',
+      withStore(open, async ({ store, crawler, running, counters }) => {
+        const made = await crawler();
+        const { lease, jobs } = await running(made, 1);
+        await store.queue.finish([retryOf(only(jobs), at(10))], at(1), lease);
+        const second = only((await store.queue.claim(lease, 1, at(10))).jobs);
+        await store.queue.finish([releaseOf(second)], at(11), lease);
+        expect(await counters(made)).toMatchObject({ retrying: 1, waiting: 0 });
+        const third = only((await store.queue.claim(lease, 1, at(12))).jobs);
+        expect(third).toMatchObject({ retry: 1, attempt: 3, firstTriedAt: at(0) });
+      }),
+    );
+  });
+}

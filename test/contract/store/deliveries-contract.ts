@@ -1,0 +1,226 @@
+import { describe, expect, it } from 'vitest';
+import type { Crawler } from '../../../src/domain/crawler.ts';
+import type { Delivery } from '../../../src/domain/delivery.ts';
+import type { Lease } from '../../../src/store/store.ts';
+import { attemptOf, deliveryOf, settlementOf } from './outcomes.ts';
+import {
+  at,
+  newId,
+  type OpenStore,
+  only,
+  type StoreBench,
+  TTL_MS,
+  withStore,
+} from './store-harness.ts';
+
+/** A webhook crawler with `count` deliveries due, the n-th since `at(n)`, `bytes` each. */
+async function due(
+  { store, crawler, running }: StoreBench,
+  count: number,
+  bytes = 10,
+): Promise<{ made: Crawler; lease: Lease; rids: string[] }> {
+  const made = await crawler({ delivery: 'webhook' });
+  const { lease, jobs } = await running(made, count);
+  for (const [n, job] of jobs.entries()) {
+    const end = deliveryOf(job, { body: new Uint8Array(bytes).fill(n) });
+    await store.queue.finish([end], at(n), lease);
+  }
+  return { made, lease, rids: jobs.map(({ rid }) => rid) };
+}
+
+const ridsOf = (deliveries: readonly Delivery[]): string[] => deliveries.map(({ rid }) => rid);
+
+/** Results on their way to callback URLs. */
+export function deliveriesContract(open: OpenStore): void {
+  describe('a claim of deliveries', () => {
+    it(
+      'takes the oldest due, within its limits of number and size but at least one',
+      withStore(open, async (bench) => {
+        const { lease, rids } = await due(bench, 6, 1_000);
+        const claim = (limit: number, maxBytes: number) =>
+          bench.store.deliveries.claim(lease, limit, maxBytes, at(10));
+        const first = await claim(9, 2_500);
+        expect(ridsOf(first)).toEqual(rids.slice(0, 2));
+        expect(first.map(({ body }) => [body.byteLength, body[0]])).toEqual([
+          [1_000, 0],
+          [1_000, 1],
+        ]);
+        expect(ridsOf(await claim(1, 1e9))).toEqual([rids[2]]);
+        expect(ridsOf(await claim(9, 1))).toEqual([rids[3]]);
+        expect(ridsOf(await claim(9, 1e9))).toEqual(rids.slice(4));
+        expect(await claim(9, 1e9)).toEqual([]);
+      }),
+    );
+
+    it(
+      'gives each delivery once to eight at the same time',
+      withStore(open, async (bench) => {
+        const { lease, rids } = await due(bench, 20);
+        const shares = await Promise.all(
+          Array.from({ length: 8 }, () => bench.store.deliveries.claim(lease, 4, 1e9, at(30))),
+        );
+        const given = shares.flatMap(ridsOf);
+        given.push(...ridsOf(await bench.store.deliveries.claim(lease, 20, 1e9, at(30))));
+        expect(given).toHaveLength(20);
+        expect(new Set(given)).toEqual(new Set(rids));
+      }),
+    );
+
+    it(
+      'needs the current lease; the monitor’s pause stops it, the user’s does not',
+      withStore(open, async (bench) => {
+        const { store } = bench;
+        const { made, lease, rids } = await due(bench, 1);
+        const claim = (ms: number, by = lease) => store.deliveries.claim(by, 9, 1e9, at(ms));
+        expect(await claim(9, { ...lease, epoch: lease.epoch - 1 })).toEqual([]);
+        expect(await claim(TTL_MS + 1)).toEqual([]);
+        await store.crawlers.setPaused(made.crawlerId, 'monitor_pause', at(9));
+        expect(await claim(9)).toEqual([]);
+        await store.crawlers.setPaused(made.crawlerId, 'user_unpause', at(9));
+        await store.crawlers.setPaused(made.crawlerId, 'user_pause', at(9));
+        expect(ridsOf(await claim(9))).toEqual(rids);
+      }),
+    );
+  });
+
+  describe('a settled delivery', () => {
+    it(
+      'goes from pending over retries to delivered, with a log of its attempts',
+      withStore(open, async (bench) => {
+        const { store, counters } = bench;
+        const { made, lease, rids } = await due(bench, 1);
+        const [rid = ''] = rids;
+        const summary = () => store.deliveries.get(made.crawlerId, rid);
+        const before = { state: 'pending', cbStatus: 200, originalStatus: 200, createdAt: at(0) };
+        expect(await summary()).toMatchObject({ ...before, rid, attempts: [] });
+        expect((await summary())?.nextAttemptAt).toEqual(at(0));
+
+        const first = only(await store.deliveries.claim(lease, 9, 1e9, at(0)));
+        const retry = settlementOf(first, 'retry', { dueAt: at(300) });
+        expect(await store.deliveries.settle([retry], at(1))).toEqual(['won']);
+        expect(await summary()).toMatchObject({ state: 'pending', nextAttemptAt: at(300) });
+        expect((await counters(made)).deliveriesPending).toBe(1);
+        expect(await store.deliveries.claim(lease, 9, 1e9, at(299))).toEqual([]);
+
+        const second = only(await store.deliveries.claim(lease, 9, 1e9, at(300)));
+        expect(second.attempt).toBe(2);
+        const end = settlementOf(second, 'delivered', { log: attemptOf(2, 200, at(300)) });
+        expect(await store.deliveries.settle([end], at(301))).toEqual(['won']);
+        const after = await summary();
+        expect(after).toMatchObject({ state: 'delivered', nextAttemptAt: undefined });
+        expect(after?.attempts).toEqual([attemptOf(1, 500), attemptOf(2, 200, at(300))]);
+        expect((await counters(made)).deliveriesPending).toBe(0);
+        const days = await store.stats.history([made.crawlerId], {});
+        const day = only(days.get(made.crawlerId) ?? []);
+        expect(day).toMatchObject({ deliveries: 1, deliveryFailures: 1, billed: 2, success: 1 });
+        expect(await store.deliveries.get(newId(), rid)).toBeUndefined();
+      }),
+    );
+
+    it(
+      'is given up or given back; what never started does not count',
+      withStore(open, async (bench) => {
+        const { store, counters } = bench;
+        const { made, lease, rids } = await due(bench, 2);
+        const [back, up] = await store.deliveries.claim(lease, 9, 1e9, at(5));
+        if (back === undefined || up === undefined) throw new Error('two are due');
+        const outcomes = [settlementOf(back, 'release'), settlementOf(up, 'failed')];
+        expect(await store.deliveries.settle(outcomes, at(6))).toEqual(['won', 'won']);
+        const failed = await store.deliveries.get(made.crawlerId, rids[1] ?? '');
+        expect(failed).toMatchObject({ state: 'failed', nextAttemptAt: undefined });
+        expect(failed?.attempts).toHaveLength(1);
+        expect((await counters(made)).deliveriesPending).toBe(1);
+        const again = only(await store.deliveries.claim(lease, 9, 1e9, at(6)));
+        expect(again).toMatchObject({ rid: back.rid, attempt: 1 });
+        const days = await store.stats.history([made.crawlerId], {});
+        expect(only(days.get(made.crawlerId) ?? [])).toMatchObject({ deliveryFailures: 1 });
+      }),
+    );
+
+    it(
+      'is won once, and only by the attempt under way',
+      withStore(open, async (bench) => {
+        const { store, lease: acquire } = bench;
+        const { made, lease } = await due(bench, 1);
+        const old = only(await store.deliveries.claim(lease, 9, 1e9, at(0)));
+        const settle = async (delivery: { rid: string; crawlerId: string; attempt: number }) =>
+          only(await store.deliveries.settle([settlementOf(delivery, 'delivered')], at(1)));
+        expect(await settle({ ...old, attempt: 2 })).toBe('lost');
+        expect(await settle({ ...old, crawlerId: newId() })).toBe('lost');
+        expect(await settle({ ...old, rid: newId() })).toBe('lost');
+        const next = await acquire(made, at(TTL_MS + 1), 'second');
+        expect(await settle(old)).toBe('lost');
+        const now = at(TTL_MS + 2);
+        const current = only(await store.deliveries.claim(next, 9, 1e9, now));
+        expect(await settle(old)).toBe('lost');
+        expect(await settle(current)).toBe('won');
+        expect(await settle(current)).toBe('lost');
+      }),
+    );
+
+    it(
+      'keeps the last hundred attempts',
+      withStore(open, async (bench) => {
+        const { store } = bench;
+        const { made, lease, rids } = await due(bench, 1);
+        for (let n = 1; n <= 103; n++) {
+          const delivery = only(await store.deliveries.claim(lease, 1, 1e9, at(0)));
+          await store.deliveries.settle([settlementOf(delivery, 'retry')], at(0));
+        }
+        const summary = await store.deliveries.get(made.crawlerId, rids[0] ?? '');
+        expect(summary?.attempts.map(({ attempt }) => attempt)).toEqual(
+          Array.from({ length: 100 }, (_, n) => n + 4),
+        );
+      }),
+    );
+  });
+
+  describe('a replay', () => {
+    it(
+      'of one makes it due at once, whatever became of it, and counts on',
+      withStore(open, async (bench) => {
+        const { store, counters } = bench;
+        const { made, lease, rids } = await due(bench, 3);
+        const { crawlerId } = made;
+        const [done, failed, later] = await store.deliveries.claim(lease, 9, 1e9, at(9));
+        if (done === undefined || failed === undefined || later === undefined) throw new Error('3');
+        const outcomes = [
+          settlementOf(done, 'delivered'),
+          settlementOf(failed, 'failed'),
+          settlementOf(later, 'retry', { dueAt: at(9_000) }),
+        ];
+        await store.deliveries.settle(outcomes, at(10));
+        await store.queue.release(lease, at(11));
+        for (const rid of rids) {
+          expect(await store.deliveries.replay(newId(), { rid }, at(20))).toBe(0);
+          expect(await store.deliveries.replay(crawlerId, { rid }, at(20))).toBe(1);
+        }
+        expect(await store.deliveries.replay(crawlerId, { rid: newId() }, at(20))).toBe(0);
+        expect((await counters(made)).deliveriesPending).toBe(3);
+        expect(await store.queue.wakeable(at(20), 9)).toEqual([crawlerId]);
+        const next = await bench.lease(made, at(20), 'second');
+        const again = await store.deliveries.claim(next, 9, 1e9, at(20));
+        expect(ridsOf(again).sort()).toEqual([...rids].sort());
+        expect(again.map(({ attempt }) => attempt)).toEqual([2, 2, 2]);
+        expect(again.every(({ body }) => body.byteLength === 10)).toBe(true);
+      }),
+    );
+
+    it(
+      'of a range takes those created in it, its end excluded',
+      withStore(open, async (bench) => {
+        const { store, counters } = bench;
+        const { made, lease, rids } = await due(bench, 5);
+        const claimed = await store.deliveries.claim(lease, 9, 1e9, at(9));
+        const ends = claimed.map((delivery) => settlementOf(delivery, 'delivered'));
+        await store.deliveries.settle(ends, at(10));
+        const range = { from: at(1), to: at(4) };
+        expect(await store.deliveries.replay(newId(), range, at(20))).toBe(0);
+        expect(await store.deliveries.replay(made.crawlerId, range, at(20))).toBe(3);
+        expect((await counters(made)).deliveriesPending).toBe(3);
+        const again = await store.deliveries.claim(lease, 9, 1e9, at(20));
+        expect(ridsOf(again).sort()).toEqual(rids.slice(1, 4).sort());
+      }),
+    );
+  });
+}

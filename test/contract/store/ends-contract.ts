@@ -1,0 +1,195 @@
+import { describe, expect, it } from 'vitest';
+import type { QueuedJob } from '../../../src/domain/job.ts';
+import { deliveryOf, EXPIRES, recordOf, releaseOf, retryOf, storedOf } from './outcomes.ts';
+import { at, jobsOf, newId, type OpenStore, only, withStore } from './store-harness.ts';
+
+/** How jobs end. */
+export function endsContract(open: OpenStore): void {
+  describe('a finished job', () => {
+    it(
+      'is gone from the queue, its page in storage, its end counted',
+      withStore(open, async ({ store, crawler, running, counters }) => {
+        const made = await crawler();
+        const { lease, jobs } = await running(made, 3);
+        const [good, bad, waits] = jobs;
+        if (good === undefined || bad === undefined || waits === undefined)
+          throw new Error('three');
+        const failure = { cbStatus: 521, originalStatus: 0, body: new Uint8Array(0) };
+        const outcomes = [storedOf(good), storedOf(bad, failure), retryOf(waits, at(9))];
+        expect(await store.queue.finish(outcomes, at(1), lease)).toEqual(['won', 'won', 'won']);
+        expect(await store.queue.find(made.crawlerId, good.rid)).toBeUndefined();
+        const scope = { accountId: made.accountId, tokenType: 'normal' } as const;
+        const stored = await store.results.get(scope, good.rid);
+        expect({ ...stored, body: [...(stored?.body ?? [])] }).toEqual({
+          ...recordOf(good),
+          body: [...recordOf(good).body],
+          storedAt: at(1),
+        });
+        const failed = await store.results.get(scope, bad.rid);
+        expect(failed).toMatchObject({ cbStatus: 521, originalStatus: 0 });
+        expect(failed?.body.byteLength).toBe(0);
+        const counted = { pushed: 3, running: 0, retrying: 1, completed: 1, failed: 1 };
+        expect(await counters(made)).toMatchObject({ ...counted, deliveriesPending: 0 });
+      }),
+    );
+
+    it(
+      'is on its way to the callback URL, due for anybody or held by who crawled it',
+      withStore(open, async ({ store, crawler, running, counters }) => {
+        const made = await crawler({ delivery: 'webhook' });
+        const { lease, jobs } = await running(made, 2);
+        const [free, held] = jobs;
+        if (free === undefined || held === undefined) throw new Error('two jobs were pushed');
+        const outcomes = [deliveryOf(free), deliveryOf(held, {}, { held: true })];
+        expect(await store.queue.finish(outcomes, at(1), lease)).toEqual(['won', 'won']);
+        expect(await counters(made)).toMatchObject({ completed: 2, deliveriesPending: 2 });
+        const claimed = only(await store.deliveries.claim(lease, 9, 1e9, at(1)));
+        expect({ ...claimed, body: [...claimed.body] }).toEqual({
+          ...recordOf(free),
+          body: [...recordOf(free).body],
+          crawlerId: made.crawlerId,
+          callbackHeaders: [['X-Token', 'abc']],
+          attempt: 1,
+          createdAt: at(1),
+        });
+        const scope = { accountId: made.accountId, tokenType: 'normal' } as const;
+        expect(await store.results.get(scope, free.rid)).toBeUndefined();
+      }),
+    );
+
+    it(
+      'is won once, and only with the claim that is current',
+      withStore(open, async ({ store, crawler, running, counters }) => {
+        const made = await crawler();
+        const { lease, jobs } = await running(made, 2);
+        const [job, other] = jobs;
+        if (job === undefined || other === undefined) throw new Error('two jobs were pushed');
+        const verdicts = await store.queue.finish(
+          [
+            storedOf({ ...job, attempt: 2 }),
+            storedOf({ ...job, rid: newId() }),
+            storedOf({ ...job, crawlerId: newId() }),
+            retryOf({ ...job, attempt: 0 }, at(5)),
+            storedOf(job),
+            storedOf(job),
+            releaseOf(job),
+          ],
+          at(1),
+          lease,
+        );
+        expect(verdicts).toEqual(['lost', 'lost', 'lost', 'lost', 'won', 'lost', 'lost']);
+        const contest = await Promise.all(
+          Array.from({ length: 8 }, () => store.queue.finish([storedOf(other)], at(1), lease)),
+        );
+        expect(contest.flat().filter((verdict) => verdict === 'won')).toHaveLength(1);
+        expect(await counters(made)).toMatchObject({ completed: 2, running: 0, retrying: 0 });
+        const scope = { accountId: made.accountId, tokenType: 'normal' } as const;
+        expect(await store.results.count(scope)).toBe(2);
+      }),
+    );
+
+    it(
+      'that was deleted meanwhile leaves nothing behind',
+      withStore(open, async ({ store, account, crawler, running }) => {
+        const { accountId } = await account();
+        const made = await crawler({ accountId });
+        const { lease, jobs } = await running(made, 1);
+        expect(await store.queue.deleteJob(made.crawlerId, only(jobs).rid, at(1))).toBe(true);
+        expect(await store.queue.finish([storedOf(only(jobs))], at(2), lease)).toEqual(['lost']);
+        const doomed = await crawler({ accountId, delivery: 'webhook' });
+        const last = await running(doomed, 1);
+        await store.crawlers.remove(doomed.crawlerId);
+        const end = deliveryOf(only(last.jobs));
+        expect(await store.queue.finish([end], at(2), last.lease)).toEqual(['lost']);
+        expect(await store.results.count({ accountId, tokenType: 'normal' })).toBe(0);
+        expect(await store.deliveries.get(doomed.crawlerId, end.rid)).toBeUndefined();
+        expect(await store.accounts.queued(accountId)).toBe(0);
+      }),
+    );
+  });
+
+  describe('a job past its queue deadline', () => {
+    const expired = (job: QueuedJob) =>
+      storedOf(job, { cbStatus: 699, originalStatus: 504 }, { billed: false, timedOut: true });
+
+    it(
+      'is no longer claimed, but found overdue, oldest deadline first',
+      withStore(open, async ({ store, account, crawler, push, lease }) => {
+        const { accountId } = await account();
+        const [made, other] = [await crawler({ accountId }), await crawler({ accountId })];
+        const [late, later] = [
+          only(jobsOf(made, 1, { queueDeadline: at(200) })),
+          only(jobsOf(other, 1, { queueDeadline: at(100) })),
+        ];
+        const [future, without] = [
+          only(jobsOf(made, 1, { queueDeadline: at(900) })),
+          jobsOf(made, 1),
+        ];
+        await push([late, future, ...without]);
+        await push([later]);
+        expect(await store.queue.overdue(at(99), 9)).toEqual([]);
+        const found = await store.queue.overdue(at(300), 9);
+        expect(found.map(({ rid }) => rid)).toEqual([later.rid, late.rid]);
+        expect(only(await store.queue.overdue(at(300), 1)).rid).toBe(later.rid);
+        const { jobs } = await store.queue.claim(await lease(made, at(300)), 9, at(300));
+        expect(jobs.map(({ rid }) => rid).sort()).toEqual([future.rid, only(without).rid].sort());
+      }),
+    );
+
+    it(
+      'ends as failed and timed out, unless somebody was faster',
+      withStore(open, async ({ store, crawler, push, lease, counters }) => {
+        const made = await crawler();
+        await push(jobsOf(made, 3, { queueDeadline: at(100) }));
+        const held = await lease(made);
+        const claimed = only((await store.queue.claim(held, 1, at(0))).jobs);
+        const returned = only((await store.queue.claim(held, 1, at(0))).jobs);
+        await store.queue.finish([releaseOf(returned)], at(1), held);
+        const overdue = await store.queue.overdue(at(100), 9);
+        // What was claimed is being crawled; what was given back untried still waits.
+        expect(overdue.map(({ rid }) => rid)).not.toContain(claimed.rid);
+        expect(overdue.map(({ rid }) => rid)).toContain(returned.rid);
+        expect(overdue).toHaveLength(2);
+        const stale = expired({ ...returned, attempt: 0 });
+        const lost = await store.queue.finish([stale, expired(claimed)], at(100));
+        expect(lost).toEqual(['lost', 'lost']);
+        expect(await store.queue.finish(overdue.map(expired), at(100))).toEqual(['won', 'won']);
+        expect(await store.queue.finish(overdue.map(expired), at(100))).toEqual(['lost', 'lost']);
+        expect(await counters(made)).toMatchObject({ waiting: 0, running: 1, failed: 2 });
+        expect(await store.accounts.queued(made.accountId)).toBe(0);
+        const days = await store.stats.history([made.crawlerId], {});
+        const day = only(days.get(made.crawlerId) ?? []);
+        expect(day).toMatchObject({ timeouts: 2, failed: 2, billed: 0, byCbStatus: { 699: 2 } });
+      }),
+    );
+
+    it(
+      'is delivered like any end of a webhook crawler’s job',
+      withStore(open, async ({ store, crawler, push, lease }) => {
+        const made = await crawler({ delivery: 'webhook' });
+        await push(jobsOf(made, 1, { queueDeadline: at(100) }));
+        const job = only(await store.queue.overdue(at(100), 9));
+        const record = { cbStatus: 699, originalStatus: 504 };
+        const end = deliveryOf(job, record, { timedOut: true, billed: false, expiresAt: EXPIRES });
+        expect(await store.queue.finish([end], at(100))).toEqual(['won']);
+        expect(await store.queue.wakeable(at(100), 9)).toEqual([made.crawlerId]);
+        const held = await lease(made, at(100));
+        const delivery = only(await store.deliveries.claim(held, 9, 1e9, at(100)));
+        expect(delivery).toMatchObject({ rid: job.rid, cbStatus: 699, attempt: 1 });
+      }),
+    );
+
+    it(
+      'stays claimable once it was tried',
+      withStore(open, async ({ store, crawler, push, lease }) => {
+        const made = await crawler();
+        await push(jobsOf(made, 1, { queueDeadline: at(100) }));
+        const held = await lease(made);
+        const job = only((await store.queue.claim(held, 1, at(0))).jobs);
+        await store.queue.finish([retryOf(job, at(150))], at(1), held);
+        expect(await store.queue.overdue(at(200), 9)).toEqual([]);
+        expect((await store.queue.claim(held, 9, at(200))).jobs).toHaveLength(1);
+      }),
+    );
+  });
+}

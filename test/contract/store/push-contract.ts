@@ -1,0 +1,234 @@
+import { describe, expect, it } from 'vitest';
+import type { PushReceipt } from '../../../src/store/store.ts';
+import {
+  at,
+  jobOf,
+  jobsOf,
+  LIMITS,
+  newId,
+  type OpenStore,
+  only,
+  withStore,
+} from './store-harness.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+/** The `rid`s a push admitted. */
+export function admitted(receipt: PushReceipt): string[] {
+  return receipt.outcomes.flatMap((outcome) => ('rid' in outcome ? outcome.rid : []));
+}
+
+function refusals(receipt: PushReceipt): string[] {
+  return receipt.outcomes.flatMap((outcome) => ('refused' in outcome ? outcome.refused : []));
+}
+
+/** What a push admits, and how often. */
+export function pushContract(open: OpenStore): void {
+  describe('a push', () => {
+    it(
+      'keeps every field of a job',
+      withStore(open, async ({ store, crawler, push, counters }) => {
+        const made = await crawler({ delivery: 'webhook' });
+        const full = jobOf(made, {
+          method: 'POST',
+          body: new Uint8Array([0, 255, 128, 13, 10]),
+          contentType: 'application/octet-stream',
+          parameters: { format: 'json', page_wait: 500, scroll: true, country: 'DE' },
+          callbackHeaders: [
+            ['X-Token', 'ü|:'],
+            ['X-Token', 'twice'],
+          ],
+          queueDeadline: at(60_000),
+          createdAt: at(3),
+        });
+        const plain = jobOf(made);
+        const receipt = await push([full, plain], at(3));
+        expect(receipt).toEqual({
+          outcomes: [{ rid: full.rid }, { rid: plain.rid }],
+          accountWentOver: false,
+          leased: false,
+        });
+        const fresh = { state: 'waiting', retry: 0, attempt: 0, firstTriedAt: undefined };
+        const found = await store.queue.find(made.crawlerId, full.rid);
+        expect(found).toMatchObject({ ...full, ...fresh, body: expect.anything() });
+        expect(new Uint8Array(found?.body ?? [])).toEqual(full.body);
+        expect(await store.queue.find(made.crawlerId, plain.rid)).toEqual({ ...plain, ...fresh });
+        expect(await counters(made)).toMatchObject({ pushed: 2, waiting: 2 });
+      }),
+    );
+
+    it(
+      'is refused from the crawler’s limit on, in the middle of a batch too',
+      withStore(open, async ({ store, crawler, push, lease, counters }) => {
+        const made = await crawler();
+        const limits = { ...LIMITS, crawlerQueue: 5 };
+        await push(jobsOf(made, 3), at(0), limits);
+        const jobs = jobsOf(made, 4);
+        const receipt = await push(jobs, at(0), limits);
+        expect(admitted(receipt)).toEqual(jobs.slice(0, 2).map(({ rid }) => rid));
+        expect(refusals(receipt)).toEqual(['crawler_queue_full', 'crawler_queue_full']);
+        expect(await store.queue.find(made.crawlerId, jobs[2]?.rid ?? '')).toBeUndefined();
+        expect(await counters(made)).toMatchObject({ pushed: 5, waiting: 5 });
+        // What is being crawled does not wait.
+        await store.queue.claim(await lease(made), 2, at(0));
+        expect(admitted(await push(jobsOf(made, 4), at(0), limits))).toHaveLength(2);
+      }),
+    );
+
+    it(
+      'meets the limit exactly when ten come at once',
+      withStore(open, async ({ crawler, push, counters }) => {
+        const made = await crawler();
+        const limits = { ...LIMITS, crawlerQueue: 50 };
+        const receipts = await Promise.all(
+          Array.from({ length: 10 }, () => push(jobsOf(made, 7), at(0), limits)),
+        );
+        expect(receipts.flatMap(admitted)).toHaveLength(50);
+        expect(await counters(made)).toMatchObject({ pushed: 50, waiting: 50 });
+      }),
+    );
+
+    it(
+      'carries requests for several crawlers, each with a receipt of its own',
+      withStore(open, async ({ store, account, crawler, counters }) => {
+        const { accountId } = await account();
+        const [first, second] = [await crawler({ accountId }), await crawler({ accountId })];
+        const gone = await crawler({ accountId });
+        await store.crawlers.remove(gone.crawlerId);
+        const limits = { ...LIMITS, crawlerQueue: 3 };
+        const requests = [first, second, gone, first].map((each, n) => {
+          return { crawlerId: each.crawlerId, accountId, jobs: jobsOf(each, n === 1 ? 1 : 2) };
+        });
+        const receipts = await store.queue.push(requests, limits, at(0));
+        expect(receipts.map((receipt) => admitted(receipt).length)).toEqual([2, 1, 0, 1]);
+        expect(receipts.flatMap(refusals)).toEqual([
+          'crawler_not_found',
+          'crawler_not_found',
+          'crawler_queue_full',
+        ]);
+        expect((await counters(first)).waiting).toBe(3);
+        expect(await store.accounts.queued(accountId)).toBe(4);
+      }),
+    );
+
+    it(
+      'says whether a live lease dispatches the crawler',
+      withStore(open, async ({ store, crawler, push, lease }) => {
+        const made = await crawler();
+        const leased = async (ms: number) => (await push(jobsOf(made, 1), at(ms))).leased;
+        expect(await leased(0)).toBe(false);
+        const held = await lease(made);
+        expect(await leased(1)).toBe(true);
+        expect(await leased(60_000)).toBe(false);
+        await store.queue.release(held, at(2));
+        expect(await leased(3)).toBe(false);
+      }),
+    );
+  });
+
+  describe('an account over its limit', () => {
+    it(
+      'takes pushes until it holds more than its limit, and again from the limit down',
+      withStore(open, async ({ store, account, crawler, push, lease }) => {
+        const { accountId } = await account();
+        const [first, second] = [await crawler({ accountId }), await crawler({ accountId })];
+        const limits = { ...LIMITS, accountQueue: 10 };
+        const filled = await push(jobsOf(first, 10), at(0), limits);
+        expect(filled).toMatchObject({ accountWentOver: false });
+        const over = await push(jobsOf(second, 3), at(0), limits);
+        expect(over.accountWentOver).toBe(true);
+        expect(admitted(over)).toHaveLength(1);
+        expect(refusals(over)).toEqual(['account_queue_full', 'account_queue_full']);
+        const refused = await push(jobsOf(first, 1), at(0), limits);
+        expect(refused).toMatchObject({ accountWentOver: false });
+        expect(refusals(refused)).toEqual(['account_queue_full']);
+        await store.queue.claim(await lease(second), 1, at(0));
+        expect(admitted(await push(jobsOf(first, 1), at(0), limits))).toHaveLength(1);
+        expect(await store.accounts.queued(accountId)).toBe(11);
+      }),
+    );
+
+    it(
+      'is told of once until it was down to 90 %',
+      withStore(open, async ({ store, crawler, push, lease }) => {
+        const made = await crawler();
+        const limits = { ...LIMITS, accountQueue: 20 };
+        const held = await lease(made);
+        const goesOver = async (count: number) =>
+          (await push(jobsOf(made, count), at(0), limits)).accountWentOver;
+        const drain = (count: number) => store.queue.claim(held, count, at(0));
+        expect(await goesOver(21)).toBe(true);
+        await drain(2);
+        expect(await goesOver(2)).toBe(false);
+        await drain(3);
+        expect(await goesOver(3)).toBe(true);
+        await store.queue.purge(made.crawlerId, at(0));
+        expect(await goesOver(20)).toBe(false);
+        expect(await goesOver(1)).toBe(true);
+      }),
+    );
+
+    it(
+      'is told to one of eight pushes at once',
+      withStore(open, async ({ store, crawler, push }) => {
+        const made = await crawler();
+        const limits = { ...LIMITS, accountQueue: 20 };
+        const receipts = await Promise.all(
+          Array.from({ length: 8 }, () => push(jobsOf(made, 5), at(0), limits)),
+        );
+        expect(receipts.filter(({ accountWentOver }) => accountWentOver)).toHaveLength(1);
+        expect(receipts.flatMap(admitted)).toHaveLength(21);
+        expect(await store.accounts.queued(made.accountId)).toBe(21);
+      }),
+    );
+  });
+
+  describe('a push with a request_id', () => {
+    it(
+      'is answered as the first time for a day, and queues nothing again',
+      withStore(open, async ({ store, account, crawler, counters }) => {
+        const { accountId } = await account();
+        const [made, other] = [await crawler({ accountId }), await crawler({ accountId })];
+        const limits = { ...LIMITS, crawlerQueue: 2 };
+        const send = async (to: typeof made, requestId: string, ms: number) => {
+          const jobs = jobsOf(to, 3);
+          const request = { crawlerId: to.crawlerId, accountId, jobs, requestId };
+          return only(await store.queue.push([request], limits, at(ms)));
+        };
+        const first = await send(made, 'one', 0);
+        expect(first.outcomes).toHaveLength(3);
+        expect(refusals(first)).toEqual(['crawler_queue_full']);
+        await store.queue.purge(made.crawlerId, at(1));
+        expect((await send(made, 'one', 2)).outcomes).toEqual(first.outcomes);
+        expect((await send(made, 'one', DAY_MS - 1)).outcomes).toEqual(first.outcomes);
+        expect(await counters(made)).toMatchObject({ pushed: 2, waiting: 0 });
+        expect((await send(other, 'one', 3)).outcomes).not.toEqual(first.outcomes);
+        expect((await send(made, 'two', 3)).outcomes).not.toEqual(first.outcomes);
+        await store.maintain(at(DAY_MS + 1));
+        await store.queue.purge(made.crawlerId, at(DAY_MS + 1));
+        const late = await send(made, 'one', DAY_MS + 2);
+        expect(admitted(late)).toHaveLength(2);
+        expect(late.outcomes).not.toEqual(first.outcomes);
+      }),
+    );
+
+    it(
+      'queues once when eight of them come at once',
+      withStore(open, async ({ store, crawler, counters }) => {
+        const made = await crawler();
+        const { crawlerId, accountId } = made;
+        const limits = { ...LIMITS, accountQueue: 3 };
+        const receipts = await Promise.all(
+          Array.from({ length: 8 }, async () => {
+            const request = { crawlerId, accountId, jobs: jobsOf(made, 5), requestId: 'same' };
+            return only(await store.queue.push([request], limits, at(0)));
+          }),
+        );
+        expect(new Set(receipts.map(({ outcomes }) => JSON.stringify(outcomes))).size).toBe(1);
+        expect(receipts.filter(({ accountWentOver }) => accountWentOver)).toHaveLength(1);
+        expect(await counters(made)).toMatchObject({ pushed: 4, waiting: 4 });
+        expect(await store.queue.find(crawlerId, newId())).toBeUndefined();
+      }),
+    );
+  });
+}

@@ -1,0 +1,144 @@
+import { describe, expect, it } from 'vitest';
+import type { ResultScope, Store } from '../../../src/store/store.ts';
+import { EXPIRES, recordOf } from './outcomes.ts';
+import { at, newId, type OpenStore, withStore } from './store-harness.ts';
+
+const url = 'https://example.com/a?b=c';
+
+async function put(store: Store, scope: ResultScope, ms: number, pushedUrl = url): Promise<string> {
+  const rid = newId();
+  await store.results.put(scope, recordOf({ rid, url: pushedUrl }), at(ms), EXPIRES);
+  return rid;
+}
+
+/** Stored results. */
+export function resultsContract(open: OpenStore): void {
+  const newScope = (): ResultScope => ({ accountId: newId(), tokenType: 'normal' });
+
+  describe('stored results', () => {
+    it(
+      'come back whole, for their own account and token type only',
+      withStore(open, async ({ store }) => {
+        const scope = newScope();
+        const rid = await put(store, scope, 1);
+        const found = await store.results.get(scope, rid);
+        const record = recordOf({ rid, url });
+        expect({ ...found, body: [...(found?.body ?? [])] }).toEqual({
+          ...record,
+          body: [...record.body],
+          storedAt: at(1),
+        });
+        const strangers: ResultScope[] = [newScope(), { ...scope, tokenType: 'javascript' }];
+        for (const other of strangers) {
+          expect(await store.results.get(other, rid)).toBeUndefined();
+          expect(await store.results.newestByUrl(other, url)).toBeUndefined();
+          expect(await store.results.getMany(other, [rid], true)).toEqual([]);
+          expect(await store.results.remove(other, [rid])).toEqual(new Set());
+          expect((await store.results.rids(other, { limit: 9, order: 'asc' })).rids).toEqual([]);
+          expect(await store.results.count(other)).toBe(0);
+        }
+        expect(await store.results.count(scope)).toBe(1);
+      }),
+    );
+
+    it(
+      'are found by the URL that was pushed, the newest first',
+      withStore(open, async ({ store }) => {
+        const scope = newScope();
+        await put(store, scope, 1);
+        const newest = await put(store, scope, 3);
+        await put(store, scope, 2);
+        await put(store, scope, 9, `${url}&other`);
+        expect((await store.results.newestByUrl(scope, url))?.rid).toBe(newest);
+        expect(await store.results.newestByUrl(scope, `${url}#after-redirects`)).toBeUndefined();
+        await store.results.remove(scope, [newest]);
+        expect((await store.results.newestByUrl(scope, url))?.storedAt).toEqual(at(2));
+      }),
+    );
+
+    it(
+      'are fetched in the order asked for, and gone after it when so wished',
+      withStore(open, async ({ store }) => {
+        const scope = newScope();
+        const [a, b, c] = [
+          await put(store, scope, 1),
+          await put(store, scope, 2),
+          await put(store, scope, 3),
+        ];
+        const fetch = async (rids: string[], remove: boolean) => {
+          const found = await store.results.getMany(scope, rids, remove);
+          return found.map(({ rid }) => rid);
+        };
+        expect(await fetch([c, newId(), a], false)).toEqual([c, a]);
+        expect(await fetch([c, a], true)).toEqual([c, a]);
+        expect(await fetch([a, b, c], false)).toEqual([b]);
+        expect(await store.results.count(scope)).toBe(1);
+      }),
+    );
+
+    it(
+      'are handed to one of eight who fetch and remove',
+      withStore(open, async ({ store }) => {
+        const scope = newScope();
+        const rids = [await put(store, scope, 1), await put(store, scope, 2)];
+        const shares = await Promise.all(
+          Array.from({ length: 8 }, () => store.results.getMany(scope, rids, true)),
+        );
+        const given = shares.flat().map(({ rid }) => rid);
+        expect(given.sort()).toEqual([...rids].sort());
+        expect(await store.results.count(scope)).toBe(0);
+      }),
+    );
+
+    it(
+      'are removed once each, and it is told which',
+      withStore(open, async ({ store }) => {
+        const scope = newScope();
+        const [a, b] = [await put(store, scope, 1), await put(store, scope, 2)];
+        expect(await store.results.remove(scope, [a, newId()])).toEqual(new Set([a]));
+        expect(await store.results.remove(scope, [a, b])).toEqual(new Set([b]));
+      }),
+    );
+
+    it(
+      'are listed page by page in either order, each once though more are stored meanwhile',
+      withStore(open, async ({ store }) => {
+        const scope = newScope();
+        const stored: string[] = [];
+        for (const ms of [1, 2, 2, 2, 3, 4, 5]) stored.push(await put(store, scope, ms));
+        for (const order of ['asc', 'desc'] as const) {
+          const seen: string[] = [];
+          let cursor: string | undefined;
+          do {
+            const at_ = cursor === undefined ? {} : { cursor };
+            const page = await store.results.rids(scope, { limit: 2, order, ...at_ });
+            expect(page.rids.length).toBeLessThanOrEqual(2);
+            seen.push(...page.rids);
+            cursor = page.cursor;
+            // Behind the place reached when newest come first; ahead of it otherwise.
+            if (seen.length <= 4) stored.push(await put(store, scope, 10 + stored.length));
+          } while (cursor !== undefined);
+          const expected = order === 'asc' ? stored : stored.slice(0, 9).reverse();
+          expect(new Set(seen).size).toBe(seen.length);
+          expect(timesOf(seen, stored)).toEqual(timesOf(expected, stored));
+        }
+      }),
+    );
+
+    it(
+      'are listed from an empty storage as none',
+      withStore(open, async ({ store }) => {
+        const page = await store.results.rids(newScope(), { limit: 2, order: 'desc' });
+        expect(page).toEqual({ rids: [], cursor: undefined });
+      }),
+    );
+  });
+
+  /** Places of the rids in the order of storing; equal moments may come in any order. */
+  function timesOf(rids: readonly string[], stored: readonly string[]): number[] {
+    return rids.map((rid) => {
+      const place = stored.indexOf(rid);
+      return place >= 1 && place <= 3 ? 1 : place;
+    });
+  }
+}

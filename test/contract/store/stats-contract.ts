@@ -1,0 +1,155 @@
+import { describe, expect, it } from 'vitest';
+import type { HistoryDay } from '../../../src/domain/stats.ts';
+import { deliveryOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
+import { at, jobsOf, newId, type OpenStore, only, withStore } from './store-harness.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+const NOTHING: Omit<HistoryDay, 'date'> = {
+  pushed: 0,
+  success: 0,
+  failed: 0,
+  byCbStatus: {},
+  deliveries: 0,
+  deliveryFailures: 0,
+  billed: 0,
+  retries: 0,
+  timeouts: 0,
+  deleted: 0,
+  purged: 0,
+};
+
+/** History by day, push rates and pictures. */
+export function statsContract(open: OpenStore): void {
+  describe('history', () => {
+    it(
+      'counts everything on the UTC day it happened',
+      withStore(open, async ({ store, crawler, push, running }) => {
+        const made = await crawler({ delivery: 'webhook' });
+        const { crawlerId } = made;
+        const { lease, jobs } = await running(made, 5);
+        const [good, bad, again, unpaid, deleted] = jobs;
+        if (!good || !bad || !again || !unpaid || !deleted) throw new Error('five were pushed');
+        const outcomes = [
+          deliveryOf(good, {}, { held: true }),
+          deliveryOf(bad, { cbStatus: 521, originalStatus: 0 }, { billed: false }),
+          retryOf(again, at(5 * DAY_MS)),
+          deliveryOf(unpaid, { originalStatus: 403 }, { billed: false }),
+        ];
+        await store.queue.finish(outcomes, at(1), lease);
+        await store.queue.deleteJob(crawlerId, deleted.rid, at(2));
+        const next = at(DAY_MS);
+        await store.deliveries.settle([settlementOf({ ...good, attempt: 1 }, 'delivered')], next);
+        await push(jobsOf(made, 2), next);
+        await store.queue.purge(crawlerId, next);
+        const days = await store.stats.history([crawlerId], {});
+        expect(days.get(crawlerId)).toEqual([
+          {
+            ...NOTHING,
+            date: '2040-05-17',
+            pushed: 5,
+            success: 2,
+            failed: 1,
+            byCbStatus: { 200: 2, 521: 1 },
+            billed: 1,
+            retries: 1,
+            deleted: 1,
+          },
+          { ...NOTHING, date: '2040-05-18', pushed: 2, deliveries: 1, purged: 3 },
+        ]);
+      }),
+    );
+
+    it(
+      'gives the days of each crawler between two days inclusive',
+      withStore(open, async ({ store, account, crawler, push }) => {
+        const { accountId } = await account();
+        const [made, other] = [await crawler({ accountId }), await crawler({ accountId })];
+        for (let n = 0; n < 6; n++) await push(jobsOf(made, n + 1), at(n * DAY_MS));
+        await push(jobsOf(other, 1), at(2 * DAY_MS));
+        const ids = [made.crawlerId, other.crawlerId];
+        const pushed = async (range: { from?: string; to?: string }) => {
+          const days = await store.stats.history(ids, range);
+          return ids.map((id) => (days.get(id) ?? []).map((day) => day.pushed));
+        };
+        expect(await pushed({})).toEqual([[1, 2, 3, 4, 5, 6], [1]]);
+        expect(await pushed({ from: '2040-05-18', to: '2040-05-20' })).toEqual([[2, 3, 4], [1]]);
+        expect(await pushed({ from: '2040-05-21' })).toEqual([[5, 6], []]);
+        expect(await pushed({ to: '2040-05-17' })).toEqual([[1], []]);
+        expect(await pushed({ from: '2040-05-19', to: '2040-05-18' })).toEqual([[], []]);
+      }),
+    );
+
+    it(
+      'loses no count when many happen at once',
+      withStore(open, async ({ store, crawler, push, running }) => {
+        const made = await crawler();
+        const { lease, jobs } = await running(made, 40);
+        await Promise.all([
+          ...jobs.map((job, n) =>
+            store.queue.finish(
+              [storedOf(job, { cbStatus: n % 2 === 0 ? 200 : 520 })],
+              at(1),
+              lease,
+            ),
+          ),
+          ...Array.from({ length: 20 }, () => push(jobsOf(made, 2), at(1))),
+        ]);
+        const days = await store.stats.history([made.crawlerId], {});
+        expect(only(days.get(made.crawlerId) ?? [])).toMatchObject({
+          pushed: 80,
+          success: 20,
+          failed: 20,
+          billed: 40,
+          byCbStatus: { 200: 20, 520: 20 },
+        });
+      }),
+    );
+  });
+
+  describe('push rates', () => {
+    it(
+      'hold a second’s worth and fill up again',
+      withStore(open, async ({ store }) => {
+        const key = newId();
+        const take = (count: number, ms: number) => store.rates.take(key, count, 30, at(ms));
+        expect(await take(20, 0)).toMatchObject({ granted: 20 });
+        const short = await take(20, 0);
+        expect(short.granted).toBe(10);
+        expect(short.retryAfterMs).toBeGreaterThan(0);
+        expect(short.retryAfterMs).toBeLessThanOrEqual(34);
+        expect(await take(1, 0)).toMatchObject({ granted: 0 });
+        expect(await take(1, short.retryAfterMs)).toMatchObject({ granted: 1 });
+        expect(await take(1_000, 60_000)).toMatchObject({ granted: 30 });
+        expect(await store.rates.take(newId(), 5, 30, at(60_000))).toMatchObject({ granted: 5 });
+      }),
+    );
+
+    it(
+      'are not exceeded by eight at once',
+      withStore(open, async ({ store }) => {
+        const key = newId();
+        const takes = await Promise.all(
+          Array.from({ length: 8 }, () => store.rates.take(key, 7, 30, at(0))),
+        );
+        expect(takes.reduce((sum, { granted }) => sum + granted, 0)).toBe(30);
+      }),
+    );
+  });
+
+  describe('pictures', () => {
+    it(
+      'live until they expire',
+      withStore(open, async ({ store }) => {
+        const bytes = new Uint8Array(70_000).map((_, n) => n);
+        const id = newId();
+        await store.media.put(id, 'image/jpeg', bytes, at(100));
+        const found = await store.media.get(id, at(99));
+        expect(found?.contentType).toBe('image/jpeg');
+        expect(Buffer.compare(found?.bytes ?? new Uint8Array(0), bytes)).toBe(0);
+        expect(await store.media.get(id, at(100))).toBeUndefined();
+        expect(await store.media.get(newId(), at(0))).toBeUndefined();
+      }),
+    );
+  });
+}

@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest';
+import { deliveryOf, recordOf, settlementOf, storedOf } from './outcomes.ts';
+import { at, jobsOf, newId, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
+
+/** Retention, and what a crash leaves. */
+export function upkeepContract(open: OpenStore): void {
+  describe('maintenance', () => {
+    it(
+      'removes what is past its retention, and only that',
+      withStore(open, async ({ store, crawler, running, counters }) => {
+        const made = await crawler({ delivery: 'webhook' });
+        const { lease, jobs } = await running(made, 3);
+        const outcomes = [100, 200, 100].map((ms, n) =>
+          deliveryOf(jobs[n] ?? only([]), {}, { expiresAt: at(ms), held: n === 2 }),
+        );
+        await store.queue.finish(outcomes, at(0), lease);
+        const [pending = '', kept = '', delivered = ''] = jobs.map(({ rid }) => rid);
+        const end = { rid: delivered, crawlerId: made.crawlerId, attempt: 1 };
+        await store.deliveries.settle(
+          [settlementOf(end, 'delivered', { expiresAt: at(50) })],
+          at(1),
+        );
+        const scope = { accountId: made.accountId, tokenType: 'normal' } as const;
+        const expiring = [100, 200].map((ms) => ({ rid: newId(), url: 'https://a.test/', ms }));
+        for (const each of expiring)
+          await store.results.put(scope, recordOf(each), at(0), at(each.ms));
+        const media = [newId(), newId()];
+        for (const [n, id] of media.entries()) {
+          await store.media.put(id, 'image/jpeg', new Uint8Array(9), at(n === 0 ? 100 : 200));
+        }
+
+        expect((await store.maintain(at(10))).expired).toBe(0);
+        await store.maintain(at(60));
+        expect(await store.deliveries.get(made.crawlerId, delivered)).toBeUndefined();
+        expect(await store.deliveries.get(made.crawlerId, pending)).toBeDefined();
+        await store.maintain(at(150));
+        expect(await store.deliveries.get(made.crawlerId, pending)).toBeUndefined();
+        expect(await store.deliveries.get(made.crawlerId, kept)).toBeDefined();
+        expect((await counters(made)).deliveriesPending).toBe(1);
+        expect(await store.results.count(scope)).toBe(1);
+        expect(await store.results.get(scope, expiring[1]?.rid ?? '')).toBeDefined();
+        expect(await store.media.get(media[1] ?? '', at(150))).toBeDefined();
+        expect(await store.maintain(at(150))).toEqual({ expired: 0, repaired: 0 });
+        // An expired delivery is not posted any more, nor replayed.
+        expect(await store.deliveries.replay(made.crawlerId, { rid: pending }, at(150))).toBe(0);
+        const claimed = await store.deliveries.claim(lease, 9, 1e9, at(150));
+        expect(claimed.map(({ rid }) => rid)).toEqual([kept]);
+      }),
+    );
+
+    it(
+      'answers pings before and after',
+      withStore(open, async ({ store }) => {
+        await store.ping();
+        expect(await store.maintain(at(0))).toEqual({ expired: 0, repaired: 0 });
+        await store.ping();
+      }),
+    );
+  });
+
+  describe('after a crash', () => {
+    it(
+      'everything acknowledged is there, and what was under way is due when its lease is gone',
+      withStore(open, async (bench) => {
+        const { crawler, push, running, counters } = bench;
+        const made = await crawler({ delivery: 'webhook' });
+        const { crawlerId, accountId } = made;
+        const { lease, jobs } = await running(made, 3);
+        const [crawling, posting, done] = jobs;
+        if (!crawling || !posting || !done) throw new Error('three jobs were pushed');
+        const ends = [
+          deliveryOf(posting, {}, { held: true }),
+          deliveryOf(done, {}, { held: true }),
+        ];
+        await bench.store.queue.finish(ends, at(0), lease);
+        const settled = settlementOf({ ...done, attempt: 1 }, 'delivered');
+        await bench.store.deliveries.settle([settled], at(0));
+        const waiting = jobsOf(made, 5);
+        const request = { crawlerId, accountId, jobs: waiting.slice(2), requestId: 'once' };
+        await push(waiting.slice(0, 2));
+        const [first] = await bench.store.queue.push(
+          [request],
+          { crawlerQueue: 99, accountQueue: 99 },
+          at(0),
+        );
+
+        await bench.crash();
+        const { store } = bench;
+        const [again] = await store.queue.push(
+          [request],
+          { crawlerQueue: 99, accountQueue: 99 },
+          at(1),
+        );
+        expect(again?.outcomes).toEqual(first?.outcomes);
+        const now = at(TTL_MS + 1);
+        expect(await store.queue.wakeable(now, 9)).toEqual([crawlerId]);
+        const next = await bench.lease(made, now, 'next');
+        expect(next.epoch).toBeGreaterThan(lease.epoch);
+        const claimed = (await store.queue.claim(next, 9, now)).jobs;
+        const rids = [crawling, ...waiting].map(({ rid }) => rid).sort();
+        expect(claimed.map(({ rid }) => rid).sort()).toEqual(rids);
+        const taken = claimed.find(({ rid }) => rid === crawling.rid);
+        expect(taken).toMatchObject({ retry: 0, attempt: 2, firstTriedAt: at(0) });
+        const delivery = only(await store.deliveries.claim(next, 9, 1e9, now));
+        expect(delivery).toMatchObject({ rid: posting.rid, attempt: 2 });
+        const late = settlementOf({ ...posting, attempt: 1 }, 'delivered');
+        expect(await store.queue.finish([storedOf(crawling)], now, lease)).toEqual(['lost']);
+        expect(await store.deliveries.settle([late], now)).toEqual(['lost']);
+        const counted = { pushed: 8, running: 6, completed: 2, deliveriesPending: 1 };
+        expect(await counters(made)).toMatchObject(counted);
+      }),
+    );
+  });
+}

@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest';
+import { deliveryOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
+import { at, jobsOf, newId, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
+
+/** Removal of jobs, and when a crawler has something to do. */
+export function wakingContract(open: OpenStore): void {
+  describe('removal', () => {
+    it(
+      'of one job works in every state, once, and for its own crawler only',
+      withStore(open, async ({ store, crawler, push, running, counters }) => {
+        const made = await crawler();
+        const { lease, jobs } = await running(made, 2);
+        const [runs, retries] = jobs;
+        if (runs === undefined || retries === undefined) throw new Error('two jobs were pushed');
+        await store.queue.finish([retryOf(retries, at(9_000))], at(0), lease);
+        const waits = only(jobsOf(made, 1));
+        await push([waits]);
+        const { deleteJob } = store.queue;
+        expect(await deleteJob(newId(), waits.rid, at(1))).toBe(false);
+        for (const { rid } of [runs, retries, waits]) {
+          expect(await deleteJob(made.crawlerId, rid, at(1))).toBe(true);
+          expect(await deleteJob(made.crawlerId, rid, at(1))).toBe(false);
+          expect(await store.queue.find(made.crawlerId, rid)).toBeUndefined();
+        }
+        const none = { waiting: 0, running: 0, retrying: 0 };
+        expect(await counters(made)).toMatchObject({ ...none, pushed: 3, deleted: 3 });
+        expect(await store.accounts.queued(made.accountId)).toBe(0);
+      }),
+    );
+
+    it(
+      'of all that waits spares what is being crawled and other crawlers',
+      withStore(open, async ({ store, account, crawler, push, running, counters }) => {
+        const { accountId } = await account();
+        const [made, other] = [await crawler({ accountId }), await crawler({ accountId })];
+        const { lease, jobs } = await running(made, 2);
+        const [runs, retries] = jobs;
+        if (runs === undefined || retries === undefined) throw new Error('two jobs were pushed');
+        await store.queue.finish([retryOf(retries, at(9_000))], at(0), lease);
+        await push(jobsOf(made, 3));
+        await push(jobsOf(other, 2));
+        expect(await store.queue.purge(made.crawlerId, at(1))).toBe(4);
+        expect(await store.queue.purge(made.crawlerId, at(1))).toBe(0);
+        expect(await store.queue.purge(newId(), at(1))).toBe(0);
+        const counted = { waiting: 0, retrying: 0, running: 1, purged: 4, pushed: 5 };
+        expect(await counters(made)).toMatchObject(counted);
+        expect(await store.accounts.queued(accountId)).toBe(2);
+        expect(await store.queue.finish([storedOf(runs)], at(2), lease)).toEqual(['won']);
+        expect((await counters(other)).waiting).toBe(2);
+      }),
+    );
+  });
+
+  describe('the next wake', () => {
+    it(
+      'is the earliest job or delivery, less what is paused',
+      withStore(open, async ({ store, crawler, running }) => {
+        const made = await crawler({ delivery: 'webhook' });
+        const { crawlerId } = made;
+        const next = () => store.queue.nextWake(crawlerId);
+        expect(await next()).toBeUndefined();
+        const { lease, jobs } = await running(made, 2);
+        expect(await next()).toBeUndefined();
+        const [job, crawled] = jobs;
+        if (job === undefined || crawled === undefined) throw new Error('two jobs were pushed');
+        await store.queue.finish([retryOf(job, at(100)), deliveryOf(crawled)], at(0), lease);
+        expect(await next()).toEqual(at(0));
+        const delivery = only(await store.deliveries.claim(lease, 9, 1e9, at(0)));
+        expect(await next()).toEqual(at(100));
+        const retry = settlementOf(delivery, 'retry', { dueAt: at(200) });
+        await store.deliveries.settle([retry], at(0));
+        expect(await next()).toEqual(at(100));
+        await store.crawlers.setPaused(crawlerId, 'user_pause', at(1));
+        expect(await next()).toEqual(at(200));
+        await store.crawlers.setPaused(crawlerId, 'monitor_pause', at(1));
+        expect(await next()).toBeUndefined();
+        expect(await store.queue.release(lease, at(2))).toEqual({ wakeAt: undefined });
+        await store.crawlers.setPaused(crawlerId, 'user_unpause', at(3));
+        expect(await next()).toEqual(at(100));
+        expect(await store.queue.nextWake(newId())).toBeUndefined();
+      }),
+    );
+  });
+
+  describe('wakeable', () => {
+    it(
+      'are crawlers with due work that nobody dispatches',
+      withStore(open, async ({ store, account, crawler, push, lease }) => {
+        const { accountId } = await account();
+        const made = await crawler({ accountId });
+        for (let n = 0; n < 3; n++) await crawler({ accountId });
+        const wakeable = (ms: number) => store.queue.wakeable(at(ms), 9);
+        expect(await wakeable(0)).toEqual([]);
+        await push(jobsOf(made, 1));
+        expect(await wakeable(0)).toEqual([made.crawlerId]);
+        const held = await lease(made);
+        expect(await wakeable(1)).toEqual([]);
+        expect(await wakeable(TTL_MS + 1)).toEqual([made.crawlerId]);
+        const job = only((await store.queue.claim(held, 1, at(1))).jobs);
+        await store.queue.finish([retryOf(job, at(500))], at(2), held);
+        await store.queue.release(held, at(3));
+        expect(await wakeable(499)).toEqual([]);
+        expect(await wakeable(500)).toEqual([made.crawlerId]);
+        const next = await lease(made, at(500));
+        const again = only((await store.queue.claim(next, 1, at(500))).jobs);
+        await store.queue.finish([storedOf(again)], at(501), next);
+        await store.queue.release(next, at(502));
+        expect(await wakeable(999_999)).toEqual([]);
+      }),
+    );
+
+    it(
+      'are not those whose work is paused or purged',
+      withStore(open, async ({ store, crawler, push }) => {
+        const made = await crawler({ delivery: 'webhook' });
+        const { crawlerId } = made;
+        const wakeable = () => store.queue.wakeable(at(5), 9);
+        await push(jobsOf(made, 1));
+        for (const by of ['user_pause', 'monitor_pause'] as const) {
+          await store.crawlers.setPaused(crawlerId, by, at(1));
+          expect(await wakeable()).toEqual([]);
+          await push(jobsOf(made, 1), at(2));
+          expect(await wakeable()).toEqual([]);
+          await store.crawlers.setPaused(crawlerId, 'user_unpause', at(3));
+          expect(await wakeable()).toEqual([crawlerId]);
+        }
+        await store.queue.purge(crawlerId, at(4));
+        expect(await wakeable()).toEqual([]);
+      }),
+    );
+
+    it(
+      'are those whose user paused them while deliveries go on',
+      withStore(open, async ({ store, crawler, running }) => {
+        const made = await crawler({ delivery: 'webhook' });
+        const { crawlerId } = made;
+        const { lease, jobs } = await running(made, 1);
+        await store.crawlers.setPaused(crawlerId, 'user_pause', at(1));
+        await store.queue.finish([deliveryOf(only(jobs))], at(2), lease);
+        await store.queue.release(lease, at(2));
+        expect(await store.queue.wakeable(at(2), 9)).toEqual([crawlerId]);
+        await store.crawlers.setPaused(crawlerId, 'monitor_pause', at(3));
+        expect(await store.queue.wakeable(at(3), 9)).toEqual([]);
+        await store.crawlers.setPaused(crawlerId, 'monitor_resume', at(4));
+        expect(await store.queue.wakeable(at(4), 9)).toEqual([crawlerId]);
+      }),
+    );
+
+    it(
+      'are given up to a limit',
+      withStore(open, async ({ store, account, crawler, push }) => {
+        const { accountId } = await account();
+        for (let n = 0; n < 5; n++) await push(jobsOf(await crawler({ accountId }), 1));
+        expect(await store.queue.wakeable(at(0), 3)).toHaveLength(3);
+        expect(await store.queue.wakeable(at(0), 9)).toHaveLength(5);
+      }),
+    );
+  });
+}
