@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Config } from './config.ts';
 import { createEngine } from './crawler/engine.ts';
+import { createDocumentWorkshop } from './crawler/formats/document-workshop.ts';
+import { createPageShaper } from './crawler/formats/shape-page.ts';
 import { createHttpEngine } from './crawler/http/http-engine.ts';
 import { type Clock, systemClock } from './domain/clock.ts';
 import type { Logger } from './domain/logger.ts';
@@ -82,6 +84,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
     browser: createHttpEngine(engineDeps),
   });
   stack.defer(() => engine.close());
+  const workshop = createDocumentWorkshop({ timeoutMs: timing.documentMs });
+  stack.defer(() => workshop.close());
   stack.defer(() => agenda.close(config.shutdownSeconds * 1_000));
 
   let publicUrl = config.publicUrl.replace(/\/$/, '');
@@ -91,6 +95,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     store,
     scheduler,
     engine,
+    shapePage: createPageShaper(workshop),
     webhook: createWebhook({
       client,
       clock,

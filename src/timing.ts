@@ -6,6 +6,8 @@ import type { TaskTiming } from './service/tasks.ts';
 export interface AppTiming {
   readonly dispatch: DispatchTiming;
   readonly tasks: TaskTiming;
+  /** Longest that parsing one page may take. */
+  readonly documentMs: number;
 }
 
 /**
@@ -31,5 +33,6 @@ export function appTiming(
       probeMs: probeMs === 0 ? 0 : Math.min(Math.max(probeMs, 500), 5_000),
       lockMs: 20_000,
     },
+    documentMs: 10_000,
   };
 }

@@ -12,6 +12,7 @@ import type { PushedItem, Pushing, PushWishes } from '../service/push.ts';
 import { ownerOf } from './authorized.ts';
 import { parametersFrom } from './crawl-parameters.ts';
 import { type Call, type Method, methodsOf } from './method.ts';
+import { resultExtras } from './result-extras.ts';
 
 /** What the push service works with. */
 export interface PushHandlerDeps {
@@ -65,7 +66,6 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
 }
 
 function crawlResponse(result: InlineResult, token: string, base: string) {
-  const { screenshot_url: screenshotUrl, ...originalHeaders } = result.extras;
   const { rid } = result;
   return {
     cbStatus: result.cbStatus,
@@ -74,9 +74,8 @@ function crawlResponse(result: InlineResult, token: string, base: string) {
     url: result.url,
     body: result.body,
     contentType: result.contentType,
-    ...(screenshotUrl === undefined ? {} : { screenshotUrl }),
     ...(rid === undefined ? {} : { rid, storageUrl: storageUrl(base, token, rid) }),
-    originalHeaders,
+    ...resultExtras(result.extras),
   };
 }
 

@@ -11,6 +11,7 @@ import type { Authenticator } from '../service/authenticate.ts';
 import type { Storage } from '../service/storage.ts';
 import { ownerOf } from './authorized.ts';
 import { type Method, methodsOf } from './method.ts';
+import { resultExtras } from './result-extras.ts';
 
 /** The methods of the storage service. */
 export function storageHandlers(deps: {
@@ -62,7 +63,6 @@ export function storageHandlers(deps: {
 }
 
 function resultMessage(result: StoredResult): MessageInitShape<typeof StoredResultSchema> {
-  const { screenshot_url: screenshotUrl, ...originalHeaders } = result.extras;
   return {
     rid: result.rid,
     url: result.url,
@@ -72,7 +72,6 @@ function resultMessage(result: StoredResult): MessageInitShape<typeof StoredResu
     storedAt: timestampFromDate(result.storedAt),
     body: Uint8Array.from(result.body),
     contentType: result.contentType,
-    ...(screenshotUrl === undefined ? {} : { screenshotUrl }),
-    originalHeaders,
+    ...resultExtras(result.extras),
   };
 }

@@ -1,5 +1,5 @@
 import type { Page } from '../crawler/crawler.ts';
-import { shapePage } from '../crawler/formats/shape-page.ts';
+import type { PageShaper } from '../crawler/formats/shape-page.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { DeliveryMode } from '../domain/crawler.ts';
 import type { CrawlRecord, CrawlRequest } from '../domain/job.ts';
@@ -35,6 +35,7 @@ export interface Recorder {
 
 /** Makes the recorder. `publicUrl` is the base of `screenshot_url`, without a slash at its end. */
 export function createRecorder(deps: {
+  readonly shapePage: PageShaper;
   readonly media: Pick<MediaStore, 'put'>;
   readonly clock: Clock;
   readonly publicUrl: () => string;
@@ -62,7 +63,7 @@ export function createRecorder(deps: {
       const cookies = page.headers.filter(([name]) => name === 'set-cookie');
       extras.original_set_cookie = cookies.map(([, value]) => value).join('; ');
     }
-    return { ...(await shapePage(page, request)), extras };
+    return { ...(await deps.shapePage(page, request)), extras };
   }
 
   return {

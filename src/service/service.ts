@@ -1,4 +1,5 @@
 import type { CrawlEngine } from '../crawler/crawler.ts';
+import type { PageShaper } from '../crawler/formats/shape-page.ts';
 import {
   createDispatcher,
   type Dispatcher,
@@ -32,6 +33,7 @@ export interface ServiceDeps {
   readonly store: Store;
   readonly scheduler: Scheduler;
   readonly engine: CrawlEngine;
+  readonly shapePage: PageShaper;
   readonly webhook: Webhook;
   readonly mailer: Mailer;
   readonly clock: Clock;
@@ -87,7 +89,12 @@ export function createService(deps: ServiceDeps): Service {
   const { adminToken } = settings;
   const authenticator = createAuthenticator({ accounts: store.accounts, adminToken, clock });
   const access = createCrawlerAccess({ crawlers: store.crawlers, clock });
-  const recorder = createRecorder({ media: store.media, clock, publicUrl: settings.publicUrl });
+  const recorder = createRecorder({
+    shapePage: deps.shapePage,
+    media: store.media,
+    clock,
+    publicUrl: settings.publicUrl,
+  });
   const crawlJobs = createCrawlJobs({ engine, recorder, clock, retentionDays });
   const schedule = settings.webhookRetrySchedule;
   const postDelivery = createPostDelivery({ webhook, clock, schedule });

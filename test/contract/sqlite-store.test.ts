@@ -7,7 +7,7 @@ import { createRid } from '../../src/domain/rid.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { silentLogger } from '../support/webhook-fixtures.ts';
 import { storeContract } from './store/store-contract.ts';
-import { jobOf, makeCrawler, START, WIDE } from './store/store-fixture.ts';
+import { at, benchOf, jobOf, LIMITS } from './store/store-harness.ts';
 
 async function openInFolder(dataDir: string) {
   return openSqliteStore({ dataDir, logger: silentLogger });
@@ -38,12 +38,12 @@ storeContract('SQLite', async () => {
 test('pushes that arrive together share a commit', async () => {
   await using folder = await temporaryFolder();
   const { store, database } = await openInFolder(folder.path);
-  const crawler = await makeCrawler(store, 'group');
+  const crawler = await benchOf({ store }).crawler();
   const before = database.commits;
   const { crawlerId, accountId } = crawler;
   await Promise.all(
     Array.from({ length: 500 }, () =>
-      store.queue.push([{ crawlerId, accountId, jobs: [jobOf(crawler)] }], WIDE, START),
+      store.queue.push([{ crawlerId, accountId, jobs: [jobOf(crawler)] }], LIMITS, at(0)),
     ),
   );
   expect(database.commits - before).toBeLessThan(50);
@@ -53,13 +53,13 @@ test('pushes that arrive together share a commit', async () => {
 test('an operation that fails takes nothing of its batch with it', async () => {
   await using folder = await temporaryFolder();
   const { store } = await openInFolder(folder.path);
-  const crawler = await makeCrawler(store, 'batch');
+  const crawler = await benchOf({ store }).crawler();
   const { crawlerId, accountId } = crawler;
   const job = jobOf(crawler);
   const results = await Promise.allSettled([
-    store.queue.push([{ crawlerId, accountId, jobs: [jobOf(crawler)] }], WIDE, START),
-    store.queue.push([{ crawlerId, accountId, jobs: [job, job] }], WIDE, START),
-    store.queue.push([{ crawlerId, accountId, jobs: [jobOf(crawler)] }], WIDE, START),
+    store.queue.push([{ crawlerId, accountId, jobs: [jobOf(crawler)] }], LIMITS, at(0)),
+    store.queue.push([{ crawlerId, accountId, jobs: [job, job] }], LIMITS, at(0)),
+    store.queue.push([{ crawlerId, accountId, jobs: [jobOf(crawler)] }], LIMITS, at(0)),
   ]);
   expect(results.map((result) => result.status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
   const counters = (await store.crawlers.counters([crawlerId])).get(crawlerId);
@@ -90,7 +90,7 @@ test('calls after close are refused as unavailable', async () => {
 test('the hot statements read by an index what is alive, however much there is', async () => {
   await using folder = await temporaryFolder();
   const { store, query } = await openInFolder(folder.path);
-  const id = createRid(START);
+  const id = createRid(at(0));
   const hot: [string, unknown[], RegExp][] = [
     [
       `SELECT * FROM jobs WHERE crawler_id = ? AND state <> 'running' AND due_at <= ?

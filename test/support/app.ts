@@ -54,6 +54,7 @@ export interface TestAppOptions {
 export const QUICK: AppTiming = {
   dispatch: { leaseMs: 3_000, pollMs: 30, refreshMs: 100, lingerMs: 100, drainMs: 3_000 },
   tasks: { timeoutMs: 100, reconcileMs: 200, probeMs: 100, lockMs: 4_000 },
+  documentMs: 2_000,
 };
 
 /** Starts the service; disposing stops it and removes its data. */

@@ -135,7 +135,7 @@ function replay(
     counts.add(crawlerId, 'deliveries_pending', done);
     counts.write(sql, now);
   }
-  if (done + waiting > 0) wakeBy(sql, crawlerId, now);
+  if (done + waiting > 0) wakeBy(sql, crawlerId, now, 'delivery');
   return done + waiting;
 }
 

@@ -79,7 +79,8 @@ function goBack(
   const state = retry > 0 ? 'retrying' : 'waiting';
   const dueAt = (outcome.dueAt ?? now).getTime();
   sql.run(
-    'UPDATE jobs SET state = ?, retry = ?, due_at = ?, epoch = NULL WHERE rid = ?',
+    `UPDATE jobs SET state = ?, retry = ?, due_at = ?, epoch = NULL, first_tried_at = ${retry > 0 ? 'first_tried_at' : 'NULL'}
+      WHERE rid = ?`,
     state,
     retry,
     dueAt,
@@ -147,5 +148,5 @@ function insertDelivery(
     JSON.stringify(outcome.callbackHeaders),
     record.body.byteLength,
   );
-  if (!held) wakeBy(sql, crawlerId, now);
+  if (!held) wakeBy(sql, crawlerId, now, 'delivery');
 }

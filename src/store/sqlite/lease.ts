@@ -103,7 +103,9 @@ export function release(sql: Sql, lease: Lease, now: Date): { wakeAt: Date | und
     lease.epoch,
     lease.owner,
   );
-  if (ended > 0) requeue(sql, lease.crawlerId, lease.epoch + 1, now);
+  // Whoever holds it now may crash: its wake stays.
+  if (ended === 0) return { wakeAt: nextWake(sql, lease.crawlerId) };
+  requeue(sql, lease.crawlerId, lease.epoch + 1, now);
   return { wakeAt: setWake(sql, lease.crawlerId) };
 }
 
@@ -138,13 +140,21 @@ export function setWake(sql: Sql, crawlerId: string): Date | undefined {
   return wakeAt;
 }
 
+// What is paused has nothing to do; lifting the pause sets the wake anew.
+const PAUSES = {
+  job: 'paused_by_user = 1 OR paused_by_monitor = 1',
+  delivery: 'paused_by_monitor = 1',
+};
+
 /** Lowers the moment at which the crawler has something to do. */
-export function wakeBy(sql: Sql, crawlerId: string, at: Date): void {
+export function wakeBy(sql: Sql, crawlerId: string, at: Date, what: keyof typeof PAUSES): void {
   sql.run(
-    'UPDATE dispatch SET wake_at = ? WHERE crawler_id = ? AND (wake_at IS NULL OR wake_at > ?)',
+    `UPDATE dispatch SET wake_at = ? WHERE crawler_id = ? AND (wake_at IS NULL OR wake_at > ?)
+      AND NOT EXISTS (SELECT 1 FROM crawlers WHERE crawler_id = ? AND (${PAUSES[what]}))`,
     at.getTime(),
     crawlerId,
     at.getTime(),
+    crawlerId,
   );
 }
 

@@ -105,5 +105,5 @@ function count(counts: Counts, request: PushRequest, accepted: number, sql: Sql,
   counts.addQueued(accountId, accepted);
   counts.addDay(crawlerId, 'pushed', accepted);
   counts.write(sql, now);
-  wakeBy(sql, crawlerId, now);
+  wakeBy(sql, crawlerId, now, 'job');
 }

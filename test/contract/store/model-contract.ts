@@ -2,20 +2,17 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Crawler } from '../../../src/domain/crawler.ts';
 import type { QueuedJob } from '../../../src/domain/job.ts';
-import type { Lease, Store } from '../../../src/store/store.ts';
+import type { Lease } from '../../../src/store/store.ts';
+import { deliveryOf, releaseOf, retryOf, storedOf } from './outcomes.ts';
 import {
   at,
-  countersOf,
-  delivered,
-  jobOf,
-  leaseOf,
-  makeCrawler,
+  benchOf,
+  jobsOf,
+  LIMITS,
   type OpenedStore,
   type OpenStore,
-  pushJobs,
-  retried,
-  stored,
-} from './store-fixture.ts';
+  type StoreBench,
+} from './store-harness.ts';
 
 /** A step of a crawler's life; `pick` chooses among the jobs it could be about. */
 type Step =
@@ -90,11 +87,13 @@ const emptyModel = (): Model => ({
   paused: false,
 });
 
+const SECOND = 1_000;
+const TTL_MS = 60_000;
+
 /** One crawler of a real store beside its model. */
 class Life {
-  readonly #opened: OpenedStore;
+  readonly #bench: StoreBench;
   readonly #delivery: 'storage' | 'webhook';
-  #store: Store;
   #crawler: Crawler | undefined;
   #lease: Lease | undefined;
   #running = new Map<string, QueuedJob>();
@@ -103,28 +102,25 @@ class Life {
   #process = 0;
 
   constructor(opened: OpenedStore, delivery: 'storage' | 'webhook') {
-    this.#opened = opened;
-    this.#store = opened.store;
+    this.#bench = benchOf(opened);
     this.#delivery = delivery;
   }
 
   async take(step: Step): Promise<void> {
     this.#second += 1;
-    this.#crawler ??= await makeCrawler(this.#store, 'life', { delivery: this.#delivery });
+    this.#crawler ??= await this.#bench.crawler({ delivery: this.#delivery });
     await this.#act(step, this.#crawler);
     await this.#compare();
   }
 
   async #act(step: Step, crawler: Crawler): Promise<void> {
     const model = this.#model;
-    const now = at(this.#second);
+    const now = at(this.#second * SECOND);
     switch (step.do) {
       case 'push': {
-        const deadline = step.timeout ? at(this.#second + 1_000) : undefined;
-        const jobs = Array.from({ length: step.count }, () =>
-          jobOf(crawler, { createdAt: now, queueDeadline: deadline }),
-        );
-        await pushJobs(this.#store, crawler, jobs, undefined, now);
+        const deadline = step.timeout ? at((this.#second + 1_000) * SECOND) : undefined;
+        const jobs = jobsOf(crawler, step.count, { createdAt: now, queueDeadline: deadline });
+        await this.#bench.push(jobs, now, LIMITS);
         for (const { rid } of jobs) {
           model.state.set(rid, 'waiting');
           if (step.timeout) model.mayExpire.add(rid);
@@ -134,7 +130,7 @@ class Life {
       }
       case 'claim': {
         const lease = await this.#leaseNow(crawler);
-        const { jobs } = await this.#store.queue.claim(lease, step.count, now);
+        const { jobs } = await this.#bench.store.queue.claim(lease, step.count, now);
         const due = [...model.state.values()].filter((state) => state !== 'running').length;
         expect(jobs).toHaveLength(model.paused ? 0 : Math.min(step.count, due));
         for (const job of jobs) {
@@ -153,19 +149,19 @@ class Life {
       case 'delete_job': {
         const rid = [...model.state.keys()][step.pick % Math.max(model.state.size, 1)];
         if (rid === undefined) return;
-        expect(await this.#store.queue.deleteJob(crawler.crawlerId, rid, now)).toBe(true);
+        expect(await this.#bench.store.queue.deleteJob(crawler.crawlerId, rid, now)).toBe(true);
         this.#forget(rid);
         model.ended.deleted += 1;
         return;
       }
       case 'pause':
       case 'unpause':
-        await this.#store.crawlers.setPaused(crawler.crawlerId, `user_${step.do}`, now);
+        await this.#bench.store.crawlers.setPaused(crawler.crawlerId, `user_${step.do}`, now);
         model.paused = step.do === 'pause';
         return;
       case 'purge': {
         const waiting = [...model.state].filter(([, state]) => state !== 'running');
-        expect(await this.#store.queue.purge(crawler.crawlerId, now)).toBe(waiting.length);
+        expect(await this.#bench.store.queue.purge(crawler.crawlerId, now)).toBe(waiting.length);
         for (const [rid] of waiting) this.#forget(rid);
         model.ended.purged += waiting.length;
         return;
@@ -173,7 +169,7 @@ class Life {
       case 'expire':
         return this.#expire();
       case 'crash':
-        this.#store = await this.#opened.reopen();
+        await this.#bench.crash();
         // Another process, after the lease of the dead one has lapsed.
         this.#process += 1;
         this.#second += 100;
@@ -185,9 +181,9 @@ class Life {
         this.#running.clear();
         return;
       case 'delete_crawler':
-        await this.#store.crawlers.remove(crawler.crawlerId);
+        await this.#bench.store.crawlers.remove(crawler.crawlerId);
         for (const job of this.#running.values()) {
-          expect(await this.#store.queue.finish([stored(job)], now)).toEqual(['lost']);
+          expect(await this.#bench.store.queue.finish([storedOf(job)], now)).toEqual(['lost']);
         }
         this.#crawler = undefined;
         this.#lease = undefined;
@@ -200,24 +196,20 @@ class Life {
   async #finish(how: 'succeed' | 'fail' | 'retry' | 'release', pick: number, now: Date) {
     const job = [...this.#running.values()][pick % Math.max(this.#running.size, 1)];
     if (job === undefined) return;
-    const { rid, crawlerId, attempt } = job;
-    const good = this.#delivery === 'storage' ? stored(job) : delivered(job);
-    const outcome = {
-      succeed: good,
-      fail: {
-        ...good,
-        record: { ...('record' in good ? good.record : {}), cbStatus: 521 },
-      } as typeof good,
-      retry: retried(job, now),
-      release: { rid, crawlerId, attempt, kind: 'release' as const },
-    }[how];
-    expect(await this.#store.queue.finish([outcome], now, this.#lease)).toEqual(['won']);
+    const { rid, retry, queueDeadline } = job;
+    const record = how === 'fail' ? { cbStatus: 521 } : {};
+    const end = this.#delivery === 'storage' ? storedOf(job, record) : deliveryOf(job, record);
+    const back = how === 'retry' ? retryOf(job, now) : releaseOf(job);
+    const outcome = how === 'retry' || how === 'release' ? back : end;
+    expect(await this.#bench.store.queue.finish([outcome], now, this.#lease)).toEqual(['won']);
     // A worker that tells the end a second time changes nothing.
-    expect(await this.#store.queue.finish([outcome], now, this.#lease)).toEqual(['lost']);
+    expect(await this.#bench.store.queue.finish([outcome], now, this.#lease)).toEqual(['lost']);
     this.#running.delete(rid);
     if (how === 'retry') this.#model.state.set(rid, 'retrying');
-    else if (how === 'release') this.#model.state.set(rid, job.retry > 0 ? 'retrying' : 'waiting');
-    else {
+    else if (how === 'release') {
+      this.#model.state.set(rid, retry > 0 ? 'retrying' : 'waiting');
+      if (retry === 0 && queueDeadline !== undefined) this.#model.mayExpire.add(rid);
+    } else {
       this.#forget(rid);
       this.#model.ended[how === 'succeed' ? 'completed' : 'failed'] += 1;
     }
@@ -226,11 +218,11 @@ class Life {
   async #expire(): Promise<void> {
     this.#second += 2_000;
     this.#lease = undefined;
-    const now = at(this.#second);
-    const late = await this.#store.queue.overdue(now, 1_000);
+    const now = at(this.#second * SECOND);
+    const late = await this.#bench.store.queue.overdue(now, 1_000);
     expect(new Set(late.map((job) => job.rid))).toEqual(this.#model.mayExpire);
-    const outcomes = late.map((job) => ({ ...stored(job, 699), timedOut: true }));
-    await this.#store.queue.finish(outcomes, now);
+    const outcomes = late.map((job) => storedOf(job, { cbStatus: 699 }, { timedOut: true }));
+    await this.#bench.store.queue.finish(outcomes, now);
     for (const { rid } of late) this.#forget(rid);
     this.#model.ended.failed += late.length;
     // The lease has lapsed with the time that passed: what was running is taken over.
@@ -244,8 +236,11 @@ class Life {
 
   async #leaseNow(crawler: Crawler): Promise<Lease> {
     const owner = `process-${this.#process}`;
-    this.#lease ??= await leaseOf(this.#store, crawler, owner, at(this.#second));
-    await this.#store.queue.renew(this.#lease, 60_000, at(this.#second));
+    const now = at(this.#second * SECOND);
+    const { queue } = this.#bench.store;
+    this.#lease ??= await queue.acquire(crawler.crawlerId, owner, TTL_MS, now);
+    if (this.#lease === undefined) throw new Error('the lease is not to be had');
+    await queue.renew(this.#lease, TTL_MS, now);
     return this.#lease;
   }
 
@@ -258,7 +253,7 @@ class Life {
   async #compare(): Promise<void> {
     if (this.#crawler === undefined) return;
     const { state, ended, pushed } = this.#model;
-    const counters = await countersOf(this.#store, this.#crawler);
+    const counters = await this.#bench.counters(this.#crawler);
     const count = (which: string): number =>
       [...state.values()].filter((each) => each === which).length;
     expect(counters).toMatchObject({
@@ -271,10 +266,12 @@ class Life {
     const { waiting, running, retrying, completed, failed, deleted, purged } = counters;
     expect(waiting + running + retrying + completed + failed + deleted + purged).toBe(pushed);
     for (const [rid, expected] of state) {
-      const found = await this.#store.queue.find(this.#crawler.crawlerId, rid);
+      const found = await this.#bench.store.queue.find(this.#crawler.crawlerId, rid);
       expect(found?.state).toBe(expected);
     }
-    expect(await this.#store.accounts.queued(this.#crawler.accountId)).toBe(waiting + retrying);
+    expect(await this.#bench.store.accounts.queued(this.#crawler.accountId)).toBe(
+      waiting + retrying,
+    );
   }
 }
 

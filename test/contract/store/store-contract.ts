@@ -6,6 +6,7 @@ import { crawlersContract } from './crawlers-contract.ts';
 import { deliveriesContract } from './deliveries-contract.ts';
 import { endsContract } from './ends-contract.ts';
 import { leasesContract } from './leases-contract.ts';
+import { modelContract } from './model-contract.ts';
 import { probesContract } from './probes-contract.ts';
 import { pushContract } from './push-contract.ts';
 import { resultsContract } from './results-contract.ts';
@@ -15,6 +16,7 @@ import { upkeepContract } from './upkeep-contract.ts';
 import { wakingContract } from './waking-contract.ts';
 
 const contracts = [
+  modelContract,
   accountsContract,
   crawlersContract,
   probesContract,
@@ -30,12 +32,9 @@ const contracts = [
   balanceContract,
 ];
 
-/**
- * What `store.ts` promises, for any implementation. Each test opens a fresh, empty store. Moments are in 2040, so that a
- * database that expires records by its own clock does not interfere.
- */
+/** Everything `store.ts` promises, asked of one implementation. Each test opens a fresh, empty store. */
 export function storeContract(name: string, open: OpenStore): void {
-  describe(`the store on ${name}`, () => {
+  describe(`store on ${name}`, () => {
     for (const contract of contracts) contract(open);
   });
 }

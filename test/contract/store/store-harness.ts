@@ -4,16 +4,14 @@ import type { Job, QueuedJob } from '../../../src/domain/job.ts';
 import { createRid } from '../../../src/domain/rid.ts';
 import type { Lease, PushLimits, PushReceipt, Store } from '../../../src/store/store.ts';
 
-/** A fresh, empty store. */
-export interface OpenedStore {
+/** A store under test: fresh and empty. */
+export interface OpenedStore extends AsyncDisposable {
   readonly store: Store;
-  /** The store as the next process finds it, after the one that had it crashed. */
+  /** The same data after a crash and a restart, or as another process sees it. The first store is not used any more. */
   reopen(): Promise<Store>;
-  /** Closes it and removes its data. */
-  close(): Promise<void>;
 }
 
-/** Opens a fresh, empty store. */
+/** Opens one. */
 export type OpenStore = () => Promise<OpenedStore>;
 
 /** Limits that no test meets by accident. */
@@ -113,13 +111,15 @@ export interface StoreBench {
   counters(crawler: Crawler): Promise<CrawlerCounters>;
 }
 
-function benchOf(opened: OpenedStore): StoreBench {
+/** Wraps an open store. */
+export function benchOf(opened: { readonly store: Store; reopen?(): Promise<Store> }): StoreBench {
   let { store } = opened;
   const bench: StoreBench = {
     get store() {
       return store;
     },
     async crash() {
+      if (opened.reopen === undefined) throw new Error('cannot be reopened');
       store = await opened.reopen();
     },
     async account(overrides) {
@@ -163,12 +163,8 @@ export function withStore(
   use: (bench: StoreBench) => Promise<void>,
 ): () => Promise<void> {
   return async () => {
-    const opened = await open();
-    try {
-      await use(benchOf(opened));
-    } finally {
-      await opened.close();
-    }
+    await using opened = await open();
+    await use(benchOf(opened));
   };
 }
 

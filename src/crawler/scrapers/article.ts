@@ -1,0 +1,41 @@
+import { Readability } from '@mozilla/readability';
+import { isOfType, jsonLdOf, metaOf, type ScrapedPage } from './scraper.ts';
+
+const TYPES = [
+  'Article',
+  'NewsArticle',
+  'BlogPosting',
+  'Report',
+  'TechArticle',
+  'ScholarlyArticle',
+];
+
+/** Whether the page says that it is an article. */
+export function isArticle(page: ScrapedPage): boolean {
+  if (metaOf(page, 'og:type')?.toLowerCase() === 'article') return true;
+  return jsonLdOf(page).some((object) => isOfType(object, ...TYPES));
+}
+
+/** The page's main content and what is known of it; `content` is empty when no main content was found. */
+export function article(page: ScrapedPage) {
+  const object = jsonLdOf(page).find((each) => isOfType(each, ...TYPES));
+  const published = metaOf(page, 'article:published_time', 'date') ?? object?.datePublished;
+  // Readability takes the document apart, so it comes last.
+  const readable = new Readability(page.document).parse();
+  const text =
+    readable?.textContent
+      ?.replace(/[ \t]+/g, ' ')
+      .replace(/\s*\n\s*/g, '\n')
+      .trim() ?? '';
+  return {
+    title: readable?.title ?? null,
+    byline: readable?.byline ?? metaOf(page, 'author') ?? null,
+    published_at: typeof published === 'string' ? published : (readable?.publishedTime ?? null),
+    site_name: readable?.siteName ?? null,
+    language: readable?.lang ?? null,
+    excerpt: readable?.excerpt ?? null,
+    content: text,
+    html: readable?.content ?? '',
+    length: text.length,
+  };
+}

@@ -1,0 +1,40 @@
+import { links } from './links.ts';
+import { metadata } from './metadata.ts';
+import { addressOf, type ScrapedPage, textOf } from './scraper.ts';
+
+const MAX_TABLES = 50;
+
+/** Everything that any page has: metadata, text, headings, links, images, tables. */
+export function genericExtractor(page: ScrapedPage) {
+  const { document } = page;
+  const facts = metadata(page);
+  const found = links(page);
+  const images = new Map<string, { url: string; alt: string }>();
+  for (const image of document.querySelectorAll('img')) {
+    const url = addressOf(page, image.getAttribute('src') ?? image.getAttribute('data-src'));
+    if (url !== undefined && !images.has(url)) {
+      images.set(url, { url, alt: image.getAttribute('alt') ?? '' });
+    }
+  }
+  const headings = [...document.querySelectorAll('h1, h2, h3')].flatMap((heading) => {
+    const text = textOf(heading);
+    return text === undefined ? [] : [{ level: Number(heading.tagName.slice(1)), text }];
+  });
+  const tables = [...document.querySelectorAll('table')]
+    .slice(0, MAX_TABLES)
+    .map((table) =>
+      [...table.querySelectorAll('tr')].map((row) =>
+        [...row.querySelectorAll('th, td')].map((cell) => textOf(cell) ?? ''),
+      ),
+    );
+  for (const unseen of document.querySelectorAll('script, style, noscript, template'))
+    unseen.remove();
+  return {
+    ...facts,
+    headings,
+    text: textOf(document.body) ?? '',
+    ...found,
+    images: [...images.values()],
+    tables,
+  };
+}

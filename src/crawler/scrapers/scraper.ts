@@ -1,0 +1,66 @@
+/** A parsed page, as scrapers see it. */
+export interface ScrapedPage {
+  readonly document: Document;
+  /** Address of the page; relative links are resolved against it, or against the page's own base. */
+  readonly url: string;
+}
+
+/** Takes structured data from a page. Returns a JSON value; absent facts are null or empty, never made up. */
+export type Scraper = (page: ScrapedPage) => unknown;
+
+/** The text of an element in one line, undefined when there is none. */
+export function textOf(element: Element | null | undefined): string | undefined {
+  const text = element?.textContent?.replace(/\s+/g, ' ').trim();
+  return text === undefined || text === '' ? undefined : text;
+}
+
+/** The absolute http(s) address of a link; undefined for others and for what is no address. */
+export function addressOf(page: ScrapedPage, href: string | null): string | undefined {
+  if (href === null) return undefined;
+  const base = page.document.querySelector('base[href]')?.getAttribute('href') ?? '';
+  const from = URL.parse(base, page.url) ?? URL.parse(page.url);
+  const url = from === null ? null : URL.parse(href.trim(), from);
+  return url !== null && /^https?:$/.test(url.protocol) ? url.href : undefined;
+}
+
+/** The content of the first `<meta>` whose name or property is one of these. */
+export function metaOf(page: ScrapedPage, ...names: string[]): string | undefined {
+  for (const name of names) {
+    const element = page.document.querySelector(
+      `meta[name="${name}" i], meta[property="${name}" i]`,
+    );
+    const content = element?.getAttribute('content')?.trim();
+    if (content !== undefined && content !== '') return content;
+  }
+  return undefined;
+}
+
+/** Every JSON-LD object of the page, `@graph`s unfolded; blocks that are no JSON are passed over. */
+export function jsonLdOf(page: ScrapedPage): Record<string, unknown>[] {
+  const found: Record<string, unknown>[] = [];
+  for (const script of page.document.querySelectorAll('script[type="application/ld+json"]')) {
+    try {
+      collect(JSON.parse(script.textContent ?? ''), found);
+    } catch {
+      // Pages in the wild have broken blocks; the others still count.
+    }
+  }
+  return found;
+}
+
+function collect(value: unknown, into: Record<string, unknown>[]): void {
+  if (Array.isArray(value)) {
+    for (const each of value) collect(each, into);
+  } else if (typeof value === 'object' && value !== null) {
+    const object = value as Record<string, unknown>;
+    if ('@graph' in object) collect(object['@graph'], into);
+    else into.push(object);
+  }
+}
+
+/** Whether a JSON-LD object is of one of these schema.org types. */
+export function isOfType(object: Record<string, unknown>, ...types: string[]): boolean {
+  const own = object['@type'];
+  const all = (Array.isArray(own) ? own : [own]).map((each) => String(each).replace(/^.*[/:]/, ''));
+  return all.some((each) => types.includes(each));
+}

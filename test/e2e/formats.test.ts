@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { NORMAL, startApp } from '../support/app.ts';
+import { createCrawler } from '../support/crawler-client.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { startSite } from '../support/site.ts';
+
+const fixtures = join(import.meta.dirname, '..', 'fixtures', 'scrapers');
+const fixture = (name: string): string => readFileSync(join(fixtures, name), 'utf8');
+
+function startShop() {
+  const serve = (html: string) => (_request: unknown, response: ServerResponse) =>
+    void response
+      .writeHead(200, {
+        'content-type': 'text/html; charset=utf-8',
+        'x-shop': 'yes',
+        'set-cookie': 'a=1',
+      })
+      .end(html);
+  return startSite({
+    routes: {
+      '/product': serve(fixture('product.html')),
+      '/article': serve(fixture('article.html')),
+      '/deep': serve('<div>'.repeat(200_000)),
+    },
+  });
+}
+
+test('md: the page as Markdown, or its main content only', async () => {
+  await using site = await startShop();
+  await using app = await startApp();
+  const url = encodeURIComponent(`${site.url}/article`);
+  const whole = await app.rest('GET', `/?token=${NORMAL}&url=${url}&format=md`);
+  expect(whole.headers.get('content-type')).toContain('text/markdown');
+  expect(whole.text).toContain('## How it began');
+  expect(whole.text).toContain('- One **point**'.replace('- ', '-   '));
+  expect(whole.text).toContain('Imprint');
+  const main = await app.rest('GET', `/?token=${NORMAL}&url=${url}&format=md&md_readability=true`);
+  expect(main.text).toContain('Paragraph 8');
+  expect(main.text).not.toContain('Imprint');
+});
+
+test('scraper and autoparse: structured data, inline and at a webhook', async () => {
+  await using site = await startShop();
+  await using receiver = await startReceiver();
+  await using app = await startApp();
+  const url = encodeURIComponent(`${site.url}/product`);
+  const inline = await app.rest('GET', `/?token=${NORMAL}&url=${url}&scraper=product`);
+  expect(inline.json).toMatchObject({ name: 'Blue kettle', price: 1299, currency: 'EUR' });
+  const crawler = await createCrawler(app, 'scrape', { callback_url: receiver.url });
+  await crawler.push(`${site.url}/product`, '&autoparse=true&format=json');
+  const [post] = await receiver.until(1);
+  const { body = '' } = (post?.json ?? {}) as { body?: string };
+  expect(JSON.parse(body)).toMatchObject({ scraper: 'product', sku: 'K-1' });
+  const unknown = await app.rest('GET', `/?token=${NORMAL}&url=${url}&scraper=magic`);
+  expect([unknown.status, unknown.json.field]).toEqual([422, 'scraper']);
+  expect(unknown.json.error).toContain('generic-extractor');
+});
+
+test('a document nested beyond reason is answered, and the next page is read as usual', async () => {
+  await using site = await startShop();
+  await using app = await startApp();
+  const deep = encodeURIComponent(`${site.url}/deep`);
+  const answer = await app.rest('GET', `/?token=${NORMAL}&url=${deep}&scraper=links`);
+  expect(answer.status).toBe(200);
+  const url = encodeURIComponent(`${site.url}/product`);
+  const next = await app.rest('GET', `/?token=${NORMAL}&url=${url}&scraper=links`);
+  expect(next.json.links).toHaveLength(2);
+});
+
+test('get_headers and get_cookies tell what the target sent; pretty indents', async () => {
+  await using site = await startShop();
+  await using app = await startApp();
+  const url = encodeURIComponent(`${site.url}/product`);
+  const html = await app.rest(
+    'GET',
+    `/?token=${NORMAL}&url=${url}&get_headers=true&get_cookies=true`,
+  );
+  expect(html.headers.get('original_x_shop')).toBe('yes');
+  expect(html.headers.get('original_set_cookie')).toBe('a=1');
+  const json = await app.rest(
+    'GET',
+    `/?token=${NORMAL}&url=${url}&format=json&pretty=True&get_headers=1`,
+  );
+  expect(json.json.original_x_shop).toBe('yes');
+  expect(json.text).toContain('\n  "');
+  const plain = await app.rest('GET', `/?token=${NORMAL}&url=${url}`);
+  expect(plain.headers.get('original_x_shop')).toBeNull();
+});
