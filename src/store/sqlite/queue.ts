@@ -3,7 +3,7 @@ import type { Lease } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { finish } from './finish.ts';
 import { jobFrom } from './job-row.ts';
-import { acquire, isCurrent, nextWake, release, renew } from './lease.ts';
+import { acquire, isCurrent, isLeased, nextWake, release, renew, setWake } from './lease.ts';
 import { push } from './push.ts';
 import { marks, type Sql } from './sql.ts';
 
@@ -111,6 +111,8 @@ function purge(sql: Sql, crawlerId: string, now: Date): number {
   counts.addDay(crawlerId, 'purged', purged);
   counts.addQueued(String(row.account_id), -purged);
   counts.write(sql, now);
+  // Under a lease the wake stays, for its holder may crash; letting go sets it anew.
+  if (!isLeased(sql, crawlerId, now)) setWake(sql, crawlerId);
   return purged;
 }
 
