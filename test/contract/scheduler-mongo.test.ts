@@ -2,12 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { type Document, MongoClient } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import { agendaCollection, createMongoBackend } from '../../src/scheduler/mongo-backend.ts';
+import { mongodbUri as uri } from '../support/mongodb.ts';
 import { backendContract } from './scheduler-backend-contract.ts';
 import { schedulerContract } from './scheduler-contract.ts';
 import type { SchedulerDatabase } from './scheduler-harness.ts';
 import { tasksContract } from './scheduler-tasks-contract.ts';
-
-const uri = process.env['MONGODB_TEST_URI'] ?? '';
 
 async function open(): Promise<SchedulerDatabase> {
   const client = await MongoClient.connect(uri);

@@ -1,0 +1,118 @@
+import type { Account, TokenOwner } from '../../domain/account.ts';
+import { DomainError } from '../../domain/errors.ts';
+import type { AccountStore } from '../store.ts';
+import type { AccountDocument, Collections } from './collections.ts';
+import { isDuplicate } from './errors.ts';
+
+/** Accounts and their tokens. */
+export function createAccounts(c: Collections): AccountStore {
+  async function findByTokenHash(hash: string): Promise<TokenOwner | undefined> {
+    const document = await c.accounts.findOne({ hashes: hash });
+    if (document === null) return undefined;
+    const tokenType = document.normalHash === hash ? 'normal' : 'javascript';
+    return { account: accountFrom(document), tokenType };
+  }
+
+  async function get(accountId: string): Promise<Account | undefined> {
+    const document = await c.accounts.findOne({ _id: accountId });
+    return document === null ? undefined : accountFrom(document);
+  }
+
+  return {
+    async create(account) {
+      const { normal, javascript } = account.tokenHashes;
+      try {
+        await c.accounts.insertOne({
+          _id: account.accountId,
+          name: account.name,
+          email: account.email,
+          normalHash: normal,
+          javascriptHash: javascript,
+          hashes: [normal, javascript],
+          createdAt: account.createdAt,
+          queued: 0,
+          over: false,
+        });
+      } catch (error) {
+        if (!isDuplicate(error)) throw error;
+        const named = await c.accounts.findOne({ name: account.name }, { projection: { _id: 1 } });
+        throw named === null ? tokenTaken() : nameTaken(account.name);
+      }
+    },
+
+    findByTokenHash,
+
+    async findByName(name) {
+      const document = await c.accounts.findOne({ name });
+      return document === null ? undefined : accountFrom(document);
+    },
+
+    get,
+
+    async list({ limit, after = '' }) {
+      const found = await c.accounts
+        .find({ name: { $gt: after } })
+        .sort({ name: 1 })
+        .limit(limit)
+        .toArray();
+      return found.map(accountFrom);
+    },
+
+    async update(accountId, patch) {
+      const { email, tokenHashes: { normal, javascript } = {} } = patch;
+      const fields = {
+        ...(email === undefined ? {} : { email: { $literal: email } }),
+        ...(normal === undefined ? {} : { normalHash: normal }),
+        ...(javascript === undefined ? {} : { javascriptHash: javascript }),
+      };
+      try {
+        const document = await c.accounts.findOneAndUpdate(
+          { _id: accountId },
+          [{ $set: fields }, { $set: { hashes: ['$normalHash', '$javascriptHash'] } }],
+          { returnDocument: 'after' },
+        );
+        return document === null ? undefined : accountFrom(document);
+      } catch (error) {
+        if (isDuplicate(error)) throw tokenTaken();
+        throw error;
+      }
+    },
+
+    async remove(accountId) {
+      const crawler = await c.crawlers.findOne({ accountId }, { projection: { _id: 1 } });
+      if (crawler !== null) {
+        throw new DomainError(
+          'failed_precondition',
+          'account_has_crawlers',
+          'The account has crawlers; delete them first.',
+        );
+      }
+      return (await c.accounts.deleteOne({ _id: accountId })).deletedCount > 0;
+    },
+
+    async queued(accountId) {
+      const document = await c.accounts.findOne({ _id: accountId }, { projection: { queued: 1 } });
+      return document?.queued ?? 0;
+    },
+  };
+}
+
+function nameTaken(name: string): DomainError {
+  return new DomainError('conflict', 'account_exists', `There is an account "${name}".`, {
+    field: 'name',
+  });
+}
+
+function tokenTaken(): DomainError {
+  return new DomainError('conflict', 'token_taken', 'The token belongs to another account.');
+}
+
+function accountFrom(document: AccountDocument): Account {
+  return {
+    accountId: document._id,
+    name: document.name,
+    email: document.email,
+    tokenHashes: { normal: document.normalHash, javascript: document.javascriptHash },
+    createdAt: document.createdAt,
+  };
+}

@@ -1,0 +1,243 @@
+import type { Binary, Collection, Db } from 'mongodb';
+import type { TokenType } from '../../domain/account.ts';
+import type { Crawler, Politeness } from '../../domain/crawler.ts';
+import type { DeliveryAttempt } from '../../domain/delivery.ts';
+import type { QueuedJob } from '../../domain/job.ts';
+import type { HistoryDay } from '../../domain/stats.ts';
+import type { PushOutcome } from '../store.ts';
+
+/** An account; `queued` follows the waiting and retrying URLs of its crawlers, repaired by `maintain`. */
+export interface AccountDocument {
+  readonly _id: string;
+  readonly name: string;
+  readonly email: string;
+  readonly normalHash: string;
+  readonly javascriptHash: string;
+  /** Both hashes, under one unique index. */
+  readonly hashes: readonly string[];
+  readonly createdAt: Date;
+  readonly queued: number;
+  /** In an episode over the limit. */
+  readonly over: boolean;
+  /** What the last push was granted; written and read by one update. */
+  readonly granted?: number;
+}
+
+/** A day's counts as stored: absent is zero. */
+export type DayCounts = Partial<Record<DayField, number>> & {
+  readonly byCbStatus?: Readonly<Record<string, number>>;
+};
+export type DayField = Exclude<keyof HistoryDay, 'date' | 'byCbStatus'>;
+
+/** A push that has reserved room and not yet been confirmed. Its jobs are left alone until it is. */
+export interface PendingPush {
+  readonly id: string;
+  readonly n: number;
+  readonly at: Date;
+  /** Its jobs' `rid`s are between these two, inclusive. */
+  readonly first: string;
+  readonly last: string;
+}
+
+/**
+ * A crawler with its counters, its lease and the days that history has not taken over yet, in one document: what must agree
+ * is written together, and every reading adds up.
+ */
+export interface CrawlerDocument {
+  readonly _id: string;
+  readonly accountId: string;
+  readonly name: string;
+  readonly tokenType: TokenType;
+  readonly delivery: Crawler['delivery'];
+  readonly callbackUrl: string | null;
+  readonly concurrency: number;
+  readonly maxRetries: number;
+  readonly retryWindowHours: number;
+  readonly politeness: Politeness | null;
+  readonly pausedByUser: boolean;
+  readonly pausedByMonitor: boolean;
+  readonly webhookSecrets: readonly { readonly secret: string; readonly expiresAt?: Date }[];
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  /** Absent in storage mode; the beginning of time until the first claim of probes spreads it. */
+  readonly probeAt?: Date;
+  readonly probeClaim?: string;
+  /** Waiting, running and retrying together; waiting is what the other two leave. */
+  readonly live: number;
+  readonly running: number;
+  readonly retrying: number;
+  readonly completed: number;
+  readonly failed: number;
+  readonly deleted: number;
+  readonly purged: number;
+  readonly deliveriesPending: number;
+  readonly days: Readonly<Record<string, DayCounts>>;
+  /** The earliest of `days`. */
+  readonly firstDay?: string;
+  /** Of each process, the last of its batches that these counters contain. */
+  readonly applied: Readonly<Record<string, number>>;
+  readonly pending: readonly PendingPush[];
+  /** What the last push was granted; written and read by one update. */
+  readonly granted?: number;
+  readonly epoch: number;
+  readonly leaseOwner: string | null;
+  readonly leaseUntil: Date;
+  /** When somebody must look at it: its next work, or the end of its lease. */
+  readonly wakeAt: Date;
+  /** Grows with everything that may bring `wakeAt` forward, so that whoever sets it back notices. */
+  readonly wakes: number;
+}
+
+/** What an ended job leaves until its counts are written: the commit of its end, and the recipe to repair the counters. */
+export interface Tombstone {
+  readonly from: QueuedJob['state'];
+  readonly end: 'completed' | 'failed' | 'deleted' | 'purged';
+  readonly cbStatus?: number;
+  readonly billed?: boolean;
+  readonly timedOut?: boolean;
+  /** Whether a delivery was made that is due when the counts are written. */
+  readonly delivers?: boolean;
+  readonly endedAt: Date;
+  /** The process and its batch that ended the job. */
+  readonly by: string;
+  readonly seq: number;
+}
+
+/** A job; ended ones are tombstones for some milliseconds. */
+export interface JobDocument extends Partial<Omit<Tombstone, 'from'>> {
+  readonly _id: string;
+  readonly crawlerId: string;
+  readonly accountId: string;
+  readonly url: string;
+  readonly method: QueuedJob['method'];
+  readonly body?: Binary;
+  readonly contentType?: string;
+  readonly parameters: string;
+  readonly callbackHeaders: string;
+  readonly queueDeadline?: Date;
+  readonly createdAt: Date;
+  readonly state: QueuedJob['state'] | 'ended';
+  readonly from?: QueuedJob['state'];
+  readonly due: Date;
+  /** Set while waiting or retrying. */
+  readonly queued?: true;
+  /** Set while the queue deadline applies. */
+  readonly expires?: true;
+  readonly retry: number;
+  readonly attempt: number;
+  readonly epoch?: number;
+  readonly firstTriedAt?: Date;
+  /** The push that brought it. */
+  readonly push: string;
+  /** The last batch that moved it. */
+  readonly mark?: string;
+}
+
+/** What a delivery and a result have in common. */
+interface RecordDocument {
+  readonly _id: string;
+  /** The job's attempt that made it; an older one never replaces a newer one. */
+  readonly claim: number;
+  /** The last batch that moved it. */
+  readonly mark: string;
+  readonly url: string;
+  readonly pushedUrl: string;
+  readonly cbStatus: number;
+  readonly originalStatus: number;
+  readonly contentType: string;
+  readonly extras: string;
+  readonly expiresAt: Date;
+  readonly body: Binary;
+}
+
+/** A result on its way to a callback URL. `staged` until its job has ended. */
+export interface DeliveryDocument extends RecordDocument {
+  readonly crawlerId: string;
+  readonly state: 'staged' | 'due' | 'sending' | 'delivered' | 'failed';
+  readonly due: Date;
+  readonly attempt: number;
+  readonly epoch?: number;
+  readonly createdAt: Date;
+  readonly callbackHeaders: string;
+  readonly size: number;
+  readonly attempts: readonly DeliveryAttempt[];
+}
+
+/** A stored result. While its job is alive it has not been committed and is not shown. */
+export interface ResultDocument extends RecordDocument {
+  /** Account and token type. */
+  readonly scope: string;
+  readonly storedAt: Date;
+  readonly urlHash: string;
+}
+
+/** A day of a crawler, once it is over. `_id` is `<crawlerId>/<day>`. */
+export interface HistoryDocument {
+  readonly _id: string;
+  readonly crawlerId: string;
+  readonly day: string;
+  readonly counts: DayCounts;
+}
+
+/** A push with a `request_id`. `_id` is `<crawlerId>/<requestId>`. */
+export interface PushRequestDocument {
+  readonly _id: string;
+  readonly crawlerId: string;
+  readonly rids: readonly string[];
+  /** Set once its jobs are durable. */
+  readonly outcomes: readonly PushOutcome[] | null;
+  /** Who works on it. */
+  readonly claim: string;
+  readonly expiresAt: Date;
+}
+
+/** A token's bucket. */
+export interface RateDocument {
+  readonly _id: string;
+  readonly left: number;
+  readonly granted: number;
+  readonly at: Date;
+}
+
+/** A picture. */
+export interface MediaDocument {
+  readonly _id: string;
+  readonly contentType: string;
+  readonly bytes: Binary;
+  readonly expiresAt: Date;
+}
+
+/** A crawler whose belongings are still to be removed. */
+export interface RemovalDocument {
+  readonly _id: string;
+}
+
+/** Every collection of the store. */
+export interface Collections {
+  readonly accounts: Collection<AccountDocument>;
+  readonly crawlers: Collection<CrawlerDocument>;
+  readonly jobs: Collection<JobDocument>;
+  readonly deliveries: Collection<DeliveryDocument>;
+  readonly results: Collection<ResultDocument>;
+  readonly history: Collection<HistoryDocument>;
+  readonly pushRequests: Collection<PushRequestDocument>;
+  readonly rates: Collection<RateDocument>;
+  readonly media: Collection<MediaDocument>;
+  readonly removals: Collection<RemovalDocument>;
+}
+
+/** The collections of a database. */
+export function collectionsOf(db: Db): Collections {
+  return {
+    accounts: db.collection('accounts'),
+    crawlers: db.collection('crawlers'),
+    jobs: db.collection('jobs'),
+    deliveries: db.collection('deliveries'),
+    results: db.collection('results'),
+    history: db.collection('history'),
+    pushRequests: db.collection('push_requests'),
+    rates: db.collection('rates'),
+    media: db.collection('media'),
+    removals: db.collection('removals'),
+  };
+}

@@ -1,0 +1,234 @@
+import type { Filter } from 'mongodb';
+import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
+import type { CrawlerStore } from '../store.ts';
+import type { Collections, CrawlerDocument } from './collections.ts';
+import type { Ledger } from './counts.ts';
+import { isDuplicate } from './errors.ts';
+import { NEVER, setWake } from './lease.ts';
+
+const EPOCH = new Date(0);
+
+const settingsOnly = { days: 0, applied: 0, pending: 0 } as const;
+
+/** Crawlers, their pauses and their counters. */
+export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
+  async function one(filter: Filter<CrawlerDocument>): Promise<Crawler | undefined> {
+    const document = await c.crawlers.findOne(filter, { projection: settingsOnly });
+    return document === null ? undefined : crawlerFrom(document);
+  }
+
+  return {
+    async insert(crawler) {
+      const { accountId, name } = crawler;
+      try {
+        await c.crawlers.insertOne(documentOf(crawler));
+        return { crawler, inserted: true };
+      } catch (error) {
+        if (!isDuplicate(error)) throw error;
+      }
+      const existing = await one({ accountId, name });
+      if (existing === undefined) return this.insert(crawler);
+      return { crawler: existing, inserted: false };
+    },
+
+    findByName: (accountId, name) => one({ accountId, name }),
+    get: (crawlerId) => one({ _id: crawlerId }),
+
+    async list(accountId, { limit, after = '' }, tokenType) {
+      const found = await c.crawlers
+        .find(
+          { accountId, name: { $gt: after }, ...(tokenType === undefined ? {} : { tokenType }) },
+          { projection: settingsOnly },
+        )
+        .sort({ name: 1 })
+        .limit(limit)
+        .toArray();
+      return found.map(crawlerFrom);
+    },
+
+    async update(crawlerId, patch, now) {
+      const { callbackUrl, politeness, ...others } = patch;
+      const document = await c.crawlers.findOneAndUpdate(
+        { _id: crawlerId },
+        {
+          $set: {
+            ...others,
+            ...('callbackUrl' in patch ? { callbackUrl: callbackUrl ?? null } : {}),
+            ...('politeness' in patch ? { politeness: politeness ?? null } : {}),
+            updatedAt: now,
+          },
+        },
+        { returnDocument: 'after', projection: settingsOnly },
+      );
+      return document === null ? undefined : crawlerFrom(document);
+    },
+
+    async setPaused(crawlerId, change, now) {
+      const { set, unless } = pauses[change];
+      const document = await c.crawlers.findOneAndUpdate(
+        { _id: crawlerId, ...unless },
+        { $set: { ...set, updatedAt: now }, $inc: { wakes: 1 } },
+        { returnDocument: 'after', projection: settingsOnly },
+      );
+      if (document !== null) {
+        await setWake(c, crawlerId);
+        return { crawler: crawlerFrom(document), changed: true };
+      }
+      const crawler = await one({ _id: crawlerId });
+      return crawler === undefined ? undefined : { crawler, changed: false };
+    },
+
+    remove: (crawlerId) =>
+      ledger.inTurn(crawlerId, async () => {
+        await c.removals.updateOne({ _id: crawlerId }, { $set: {} }, { upsert: true });
+        const gone = await c.crawlers.findOneAndDelete(
+          { _id: crawlerId },
+          { projection: { accountId: 1, live: 1, running: 1 } },
+        );
+        if (gone === null) {
+          await c.removals.deleteOne({ _id: crawlerId });
+          return undefined;
+        }
+        const purged = gone.live - gone.running;
+        await c.accounts.updateOne({ _id: gone.accountId }, { $inc: { queued: -purged } });
+        await removeBelongings(c, crawlerId);
+        return { purged };
+      }),
+
+    async counters(crawlerIds) {
+      const found = await c.crawlers
+        .find({ _id: { $in: [...crawlerIds] } }, { projection: countersOnly })
+        .toArray();
+      return new Map(found.map((document) => [document._id, countersFrom(document)]));
+    },
+
+    async claimProbes(now, intervalMs, limit) {
+      const fresh = await c.crawlers
+        .find({ probeAt: EPOCH }, { projection: { _id: 1 } })
+        .limit(1_000)
+        .toArray();
+      if (fresh.length > 0) {
+        // Each somewhere in its first interval, so that they spread.
+        const moves = fresh.map(({ _id }) => {
+          const probeAt = new Date(now.getTime() + Math.floor(Math.random() * intervalMs));
+          return {
+            updateOne: { filter: { _id, probeAt: EPOCH }, update: { $set: { probeAt } } },
+          };
+        });
+        await c.crawlers.bulkWrite(moves, { ordered: false });
+      }
+      const due = await c.crawlers
+        .find({ probeAt: { $lte: now } }, { projection: { _id: 1 } })
+        .sort({ probeAt: 1 })
+        .limit(limit)
+        .toArray();
+      if (due.length === 0) return [];
+      const ids = due.map((each) => each._id);
+      const probeClaim = `${ledger.processId}.${ledger.nextSeq()}`;
+      await c.crawlers.updateMany(
+        { _id: { $in: ids }, probeAt: { $lte: now } },
+        { $set: { probeAt: new Date(now.getTime() + intervalMs), probeClaim } },
+      );
+      const claimed = await c.crawlers
+        .find({ _id: { $in: ids }, probeClaim }, { projection: settingsOnly })
+        .toArray();
+      return claimed.map(crawlerFrom);
+    },
+  };
+}
+
+/** Removes what a crawler that is gone has left. */
+export async function removeBelongings(c: Collections, crawlerId: string): Promise<void> {
+  await Promise.all([
+    c.jobs.deleteMany({ crawlerId, queued: true }),
+    c.jobs.deleteMany({ crawlerId, state: 'running' }),
+    c.jobs.deleteMany({ state: 'ended', endedAt: { $gte: EPOCH }, crawlerId }),
+    c.deliveries.deleteMany({ crawlerId }),
+    c.history.deleteMany({ crawlerId }),
+    c.pushRequests.deleteMany({ crawlerId }),
+  ]);
+  await c.removals.deleteOne({ _id: crawlerId });
+}
+
+const pauses = {
+  user_pause: { set: { pausedByUser: true }, unless: { pausedByUser: false } },
+  user_unpause: {
+    set: { pausedByUser: false, pausedByMonitor: false },
+    unless: { $or: [{ pausedByUser: true }, { pausedByMonitor: true }] },
+  },
+  monitor_pause: { set: { pausedByMonitor: true }, unless: { pausedByMonitor: false } },
+  monitor_resume: { set: { pausedByMonitor: false }, unless: { pausedByMonitor: true } },
+};
+
+const countersOnly = {
+  live: 1,
+  running: 1,
+  retrying: 1,
+  completed: 1,
+  failed: 1,
+  deleted: 1,
+  purged: 1,
+  deliveriesPending: 1,
+} as const;
+
+function countersFrom(document: CrawlerDocument): CrawlerCounters {
+  const { live, running, retrying, completed, failed, deleted, purged } = document;
+  return {
+    waiting: live - running - retrying,
+    running,
+    retrying,
+    pushed: live + completed + failed + deleted + purged,
+    completed,
+    failed,
+    deleted,
+    purged,
+    deliveriesPending: document.deliveriesPending,
+  };
+}
+
+function documentOf(crawler: Crawler): CrawlerDocument {
+  const { crawlerId, callbackUrl, politeness, ...others } = crawler;
+  return {
+    ...others,
+    _id: crawlerId,
+    callbackUrl: callbackUrl ?? null,
+    politeness: politeness ?? null,
+    ...(crawler.delivery === 'webhook' ? { probeAt: EPOCH } : {}),
+    live: 0,
+    running: 0,
+    retrying: 0,
+    completed: 0,
+    failed: 0,
+    deleted: 0,
+    purged: 0,
+    deliveriesPending: 0,
+    days: {},
+    applied: {},
+    pending: [],
+    epoch: 0,
+    leaseOwner: null,
+    leaseUntil: EPOCH,
+    wakeAt: NEVER,
+    wakes: 0,
+  };
+}
+
+function crawlerFrom(document: CrawlerDocument): Crawler {
+  return {
+    crawlerId: document._id,
+    accountId: document.accountId,
+    name: document.name,
+    tokenType: document.tokenType,
+    delivery: document.delivery,
+    callbackUrl: document.callbackUrl ?? undefined,
+    concurrency: document.concurrency,
+    maxRetries: document.maxRetries,
+    retryWindowHours: document.retryWindowHours,
+    politeness: document.politeness ?? undefined,
+    pausedByUser: document.pausedByUser,
+    pausedByMonitor: document.pausedByMonitor,
+    webhookSecrets: document.webhookSecrets,
+    createdAt: document.createdAt,
+    updatedAt: document.updatedAt,
+  };
+}

@@ -1,0 +1,180 @@
+import type { AnyBulkWriteOperation, Filter } from 'mongodb';
+import type { Delivery, DeliverySummary } from '../../domain/delivery.ts';
+import type { HeaderPair } from '../../domain/job.ts';
+import type { DeliveryOutcome, DeliveryStore, Lease } from '../store.ts';
+import type { Collections, DeliveryDocument } from './collections.ts';
+import { createDelta, type Ledger, updateOf } from './counts.ts';
+import { currentLease, wakeNow } from './lease.ts';
+
+const KEPT_ATTEMPTS = 100;
+
+/** Results on their way to callback URLs. */
+export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore {
+  const newMark = (): string => `${ledger.processId}.${ledger.nextSeq()}`;
+
+  async function claimNow(
+    lease: Lease,
+    limit: number,
+    maxBytes: number,
+    now: Date,
+  ): Promise<Delivery[]> {
+    const { crawlerId, epoch } = lease;
+    const crawler = await c.crawlers.findOne(currentLease(lease, now), {
+      projection: { pausedByMonitor: 1 },
+    });
+    if (crawler === null || crawler.pausedByMonitor) return [];
+    const due = await c.deliveries
+      .find({ crawlerId, state: 'due', due: { $lte: now } }, { projection: { size: 1 } })
+      .sort({ due: 1, _id: 1 })
+      .limit(limit)
+      .toArray();
+    let bytes = 0;
+    const taken = due.filter(({ size }, index) => {
+      bytes += size;
+      return index === 0 || bytes <= maxBytes;
+    });
+    if (taken.length === 0) return [];
+    const rids = taken.map((each) => each._id);
+    const mark = newMark();
+    await c.deliveries.updateMany(
+      { _id: { $in: rids }, state: 'due' },
+      { $set: { state: 'sending', epoch, mark }, $inc: { attempt: 1 } },
+    );
+    const claimed = await c.deliveries.find({ _id: { $in: rids }, mark }).toArray();
+    const places = new Map(rids.map((rid, index) => [rid, index]));
+    return claimed
+      .toSorted((a, b) => (places.get(a._id) ?? 0) - (places.get(b._id) ?? 0))
+      .map(deliveryFrom);
+  }
+
+  async function settleOwn(
+    crawlerId: string,
+    outcomes: readonly DeliveryOutcome[],
+    now: Date,
+  ): Promise<Set<DeliveryOutcome>> {
+    const mark = newMark();
+    const moves = outcomes.map((each) => moveOf(each, now, mark));
+    const { matchedCount } = await c.deliveries.bulkWrite(moves, { ordered: false });
+    let won = new Set(outcomes);
+    if (matchedCount !== outcomes.length) {
+      const rids = outcomes.map((each) => each.rid);
+      const marked = await c.deliveries
+        .find({ _id: { $in: rids }, mark }, { projection: { _id: 1 } })
+        .toArray();
+      const moved = new Set(marked.map((each) => each._id));
+      won = new Set(outcomes.filter((each) => moved.has(each.rid)));
+    }
+    const delta = createDelta(now);
+    for (const { kind, billed } of won) {
+      if (kind !== 'release') {
+        delta.addDay(kind === 'delivered' ? 'deliveries' : 'deliveryFailures', 1);
+      }
+      if (billed) delta.addDay('billed', 1);
+      if (kind === 'delivered' || kind === 'failed') delta.add('deliveriesPending', -1);
+    }
+    const update = updateOf(delta);
+    if (Object.keys(update).length > 0) await c.crawlers.updateOne({ _id: crawlerId }, update);
+    return won;
+  }
+
+  return {
+    claim: (lease, limit, maxBytes, now) =>
+      ledger.inTurn(lease.crawlerId, () => claimNow(lease, limit, maxBytes, now)),
+
+    async settle(outcomes, now) {
+      const crawlerIds = [...new Set(outcomes.map((each) => each.crawlerId))];
+      const wins = await Promise.all(
+        crawlerIds.map((crawlerId) => {
+          const own = outcomes.filter((each) => each.crawlerId === crawlerId);
+          return ledger.inTurn(crawlerId, () => settleOwn(crawlerId, own, now));
+        }),
+      );
+      return outcomes.map((each) => (wins.some((won) => won.has(each)) ? 'won' : 'lost'));
+    },
+
+    async get(crawlerId, rid): Promise<DeliverySummary | undefined> {
+      const document = await c.deliveries.findOne(
+        { _id: rid, crawlerId, state: { $ne: 'staged' } },
+        { projection: { body: 0 } },
+      );
+      if (document === null) return undefined;
+      const pending = document.state === 'due' || document.state === 'sending';
+      return {
+        rid,
+        url: document.url,
+        cbStatus: document.cbStatus,
+        originalStatus: document.originalStatus,
+        state: pending ? 'pending' : (document.state as 'delivered' | 'failed'),
+        createdAt: document.createdAt,
+        nextAttemptAt: pending ? document.due : undefined,
+        attempts: document.attempts,
+      };
+    },
+
+    replay: (crawlerId, which, now) =>
+      ledger.inTurn(crawlerId, async () => {
+        const range: Filter<DeliveryDocument> =
+          'rid' in which ? { _id: which.rid } : { createdAt: { $gte: which.from, $lt: which.to } };
+        const waiting = await c.deliveries.updateMany(
+          { crawlerId, ...range, state: 'due' },
+          { $min: { due: now } },
+        );
+        const done = await c.deliveries.updateMany(
+          { crawlerId, ...range, state: { $in: ['delivered', 'failed'] } },
+          { $set: { state: 'due', due: now } },
+        );
+        if (done.modifiedCount > 0) {
+          const delta = createDelta(now);
+          delta.add('deliveriesPending', done.modifiedCount);
+          await c.crawlers.updateOne({ _id: crawlerId }, updateOf(delta));
+        }
+        const count = waiting.matchedCount + done.modifiedCount;
+        if (count > 0) await wakeNow(c, crawlerId, now, 'delivery');
+        return count;
+      }),
+  };
+}
+
+function moveOf(
+  outcome: DeliveryOutcome,
+  now: Date,
+  mark: string,
+): AnyBulkWriteOperation<DeliveryDocument> {
+  const { rid, crawlerId, attempt, log, kind, dueAt, expiresAt } = outcome;
+  const again = kind === 'retry' || kind === 'release';
+  return {
+    updateOne: {
+      filter: { _id: rid, crawlerId, attempt, state: 'sending' },
+      update: {
+        $set: {
+          state: again ? 'due' : kind,
+          mark,
+          ...(again ? { due: dueAt ?? now } : {}),
+          ...(expiresAt === undefined ? {} : { expiresAt }),
+        },
+        $unset: { epoch: 1 },
+        ...(kind === 'release' ? { $inc: { attempt: -1 } } : {}),
+        ...(log === undefined
+          ? {}
+          : { $push: { attempts: { $each: [log], $slice: -KEPT_ATTEMPTS } } }),
+      },
+    },
+  };
+}
+
+function deliveryFrom(document: DeliveryDocument): Delivery {
+  return {
+    rid: document._id,
+    crawlerId: document.crawlerId,
+    url: document.url,
+    pushedUrl: document.pushedUrl,
+    cbStatus: document.cbStatus,
+    originalStatus: document.originalStatus,
+    contentType: document.contentType,
+    extras: JSON.parse(document.extras) as Record<string, string>,
+    callbackHeaders: JSON.parse(document.callbackHeaders) as HeaderPair[],
+    attempt: document.attempt,
+    createdAt: document.createdAt,
+    body: document.body.value(),
+  };
+}

@@ -1,0 +1,49 @@
+import {
+  MongoBulkWriteError,
+  MongoError,
+  MongoNetworkError,
+  MongoNotConnectedError,
+  MongoServerError,
+  MongoServerSelectionError,
+  MongoTopologyClosedError,
+} from 'mongodb';
+import { DomainError } from '../../domain/errors.ts';
+
+const duplicateKey = 11_000;
+// Primary stepped down, shutting down, interrupted, write concern not met in time, no writable member, too slow.
+const passingCodes = new Set([
+  6, 7, 50, 64, 89, 91, 112, 133, 189, 262, 317, 358, 9_001, 10_058, 10_107, 11_600, 11_602, 13_388,
+  13_435, 13_436,
+]);
+
+/** Whether a unique index refused the write. */
+export function isDuplicate(error: unknown): boolean {
+  return error instanceof MongoServerError && error.code === duplicateKey;
+}
+
+/** The places of an unordered insert that a unique index refused; rethrows any other failure. */
+export function duplicatesOf(error: unknown): number[] {
+  if (!(error instanceof MongoBulkWriteError)) throw error;
+  const failures = [error.writeErrors].flat();
+  if (failures.length === 0 || failures.some((each) => each.code !== duplicateKey)) throw error;
+  return failures.map((each) => each.index);
+}
+
+/** The driver's errors as the store's: a database that cannot answer now is `unavailable`, the rest is unknown. */
+export function translated(error: unknown): unknown {
+  if (error instanceof DomainError || !(error instanceof MongoError)) return error;
+  const passing =
+    error instanceof MongoNetworkError ||
+    error instanceof MongoServerSelectionError ||
+    error instanceof MongoNotConnectedError ||
+    error instanceof MongoTopologyClosedError ||
+    error.hasErrorLabel('RetryableWriteError') ||
+    error.hasErrorLabel('TransientTransactionError') ||
+    passingCodes.has(Number(error.code));
+  return new DomainError(
+    passing ? 'unavailable' : 'internal',
+    passing ? 'database_unavailable' : 'database_error',
+    passing ? 'The database cannot be reached; try again.' : 'The database refused an operation.',
+    passing ? { retryAfterMs: 1_000, cause: error } : { cause: error },
+  );
+}

@@ -1,0 +1,49 @@
+import { Binary } from 'mongodb';
+import type { HeaderPair, Job, QueuedJob } from '../../domain/job.ts';
+import type { CrawlParameters } from '../../domain/parameters.ts';
+import type { JobDocument } from './collections.ts';
+
+/** A job of its document, which must not have ended. */
+export function jobFrom(document: JobDocument): QueuedJob {
+  return {
+    rid: document._id,
+    crawlerId: document.crawlerId,
+    accountId: document.accountId,
+    url: document.url,
+    method: document.method,
+    body: document.body?.value(),
+    contentType: document.contentType,
+    parameters: JSON.parse(document.parameters) as CrawlParameters,
+    callbackHeaders: JSON.parse(document.callbackHeaders) as HeaderPair[],
+    queueDeadline: document.queueDeadline,
+    createdAt: document.createdAt,
+    state: document.state as QueuedJob['state'],
+    retry: document.retry,
+    attempt: document.attempt,
+    firstTriedAt: document.firstTriedAt,
+  };
+}
+
+/** The document of a new job. */
+export function documentOf(job: Job, push: string): JobDocument {
+  const { rid, body, contentType, queueDeadline, parameters, callbackHeaders, ...rest } = job;
+  return {
+    _id: rid,
+    crawlerId: rest.crawlerId,
+    accountId: rest.accountId,
+    url: rest.url,
+    method: rest.method,
+    ...(body === undefined ? {} : { body: new Binary(body) }),
+    ...(contentType === undefined ? {} : { contentType }),
+    parameters: JSON.stringify(parameters),
+    callbackHeaders: JSON.stringify(callbackHeaders),
+    ...(queueDeadline === undefined ? {} : { queueDeadline, expires: true }),
+    createdAt: rest.createdAt,
+    state: 'waiting',
+    due: rest.createdAt,
+    queued: true,
+    retry: 0,
+    attempt: 0,
+    push,
+  };
+}

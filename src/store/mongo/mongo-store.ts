@@ -1,0 +1,89 @@
+import { type Db, MongoClient } from 'mongodb';
+import type { Logger } from '../../domain/logger.ts';
+import { createRid } from '../../domain/rid.ts';
+import { decorateStore } from '../decorate-store.ts';
+import type { Store } from '../store.ts';
+import { createAccounts } from './accounts.ts';
+import { collectionsOf } from './collections.ts';
+import { createLedger } from './counts.ts';
+import { createCrawlers } from './crawlers.ts';
+import { createDeliveries } from './deliveries.ts';
+import { translated } from './errors.ts';
+import { maintain } from './maintenance.ts';
+import { createMedia } from './media.ts';
+import { migrate } from './migrations.ts';
+import { createQueue } from './queue.ts';
+import { createRates } from './rates.ts';
+import { createResults } from './results.ts';
+import { createStats } from './stats.ts';
+
+/** What the store is opened with. */
+export interface MongoStoreOptions {
+  /** A connection string; its path names the database, `queued_crawler` when it has none. */
+  readonly uri: string;
+  readonly logger: Logger;
+}
+
+/** The open store, and its database for what else is kept there. */
+export interface OpenMongoStore {
+  readonly store: Store;
+  readonly db: Db;
+}
+
+const DEFAULT_DATABASE = 'queued_crawler';
+// A request waits this long for a database that is away, then it is told so.
+const SELECTION_MS = 3_000;
+const SOCKET_MS = 60_000;
+
+/**
+ * Opens the store on MongoDB: a server alone, a replica set, or a sharded cluster. It needs no transactions; every write is
+ * acknowledged by a majority and is in the journal. `store.close` closes the connection.
+ */
+export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMongoStore> {
+  const client = new MongoClient(options.uri, {
+    appName: 'queued-crawler',
+    writeConcern: { w: 'majority', journal: true },
+    serverSelectionTimeoutMS: SELECTION_MS,
+    socketTimeoutMS: SOCKET_MS,
+    ignoreUndefined: true,
+  });
+  try {
+    await client.connect();
+    const named = client.options.dbName;
+    const db = client.db(
+      named === 'test' && !/\/test(\?|$)/.test(options.uri) ? DEFAULT_DATABASE : named,
+    );
+    const c = collectionsOf(db);
+    await migrate(db, c);
+    const ledger = createLedger(c, createRid(new Date()));
+    const store: Store = {
+      accounts: createAccounts(c),
+      crawlers: createCrawlers(c, ledger),
+      queue: createQueue(c, ledger),
+      deliveries: createDeliveries(c, ledger),
+      results: createResults(c),
+      stats: createStats(c),
+      rates: createRates(c),
+      media: createMedia(c),
+      ping: async () => void (await db.command({ ping: 1 })),
+      maintain: (now) => maintain(c, ledger, now),
+      close: () => client.close(),
+    };
+    return { store: withDomainErrors(store, options.logger), db };
+  } catch (error) {
+    await client.close();
+    throw translated(error);
+  }
+}
+
+/** The same store, its failures told in the terms of the layers above. */
+function withDomainErrors(store: Store, logger: Logger): Store {
+  return decorateStore(store, async (operation, call) => {
+    try {
+      return await call();
+    } catch (error) {
+      logger.debug({ err: error, operation }, 'the database refused an operation');
+      throw translated(error);
+    }
+  });
+}

@@ -1,0 +1,81 @@
+import type { RateStore } from '../store.ts';
+import type { Collections } from './collections.ts';
+import { isDuplicate } from './errors.ts';
+
+type Take = Awaited<ReturnType<RateStore['take']>>;
+
+interface Waiting {
+  readonly count: number;
+  readonly perSecond: number;
+  readonly now: Date;
+  readonly resolve: (take: Take) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** The push rate of each token, one bucket for all processes. What asks while a bucket is written asks together next. */
+export function createRates(c: Collections): RateStore {
+  const waiting = new Map<string, Waiting[]>();
+
+  async function drain(key: string): Promise<void> {
+    const queue = waiting.get(key) ?? [];
+    while (queue.length > 0) {
+      const { perSecond } = queue[0] as Waiting;
+      const other = queue.findIndex((each) => each.perSecond !== perSecond);
+      const group = queue.splice(0, other === -1 ? queue.length : other);
+      try {
+        await takeTogether(key, perSecond, group);
+      } catch (error) {
+        for (const each of group) each.reject(error);
+      }
+    }
+    waiting.delete(key);
+  }
+
+  async function takeTogether(key: string, perSecond: number, group: Waiting[]): Promise<void> {
+    const now = new Date(Math.max(...group.map((each) => each.now.getTime())));
+    const wanted = group.reduce((sum, each) => sum + each.count, 0);
+    const bucket = await takeFrom(c, key, perSecond, wanted, now);
+    let granted = bucket?.granted ?? 0;
+    const missing = 1 - (bucket?.left ?? 0);
+    const wait = Math.max(Math.ceil((missing * 1_000) / perSecond), 1);
+    for (const each of group) {
+      const own = Math.min(each.count, granted);
+      granted -= own;
+      each.resolve({ granted: own, retryAfterMs: own === each.count ? 0 : wait });
+    }
+  }
+
+  return {
+    take(key, count, perSecond, now) {
+      const { promise, resolve, reject } = Promise.withResolvers<Take>();
+      const one = { count, perSecond, now, resolve, reject };
+      const others = waiting.get(key);
+      if (others !== undefined) others.push(one);
+      else {
+        waiting.set(key, [one]);
+        void drain(key);
+      }
+      return promise;
+    },
+  };
+}
+
+async function takeFrom(c: Collections, key: string, perSecond: number, wanted: number, now: Date) {
+  const before = { $ifNull: ['$at', now] };
+  const passedMs = { $max: [0, { $subtract: [now, before] }] };
+  const refill = { $divide: [{ $multiply: [passedMs, perSecond] }, 1_000] };
+  const full = { $min: [perSecond, { $add: [{ $ifNull: ['$left', perSecond] }, refill] }] };
+  const update = [
+    { $set: { left: full, at: { $max: [before, now] } } },
+    { $set: { granted: { $min: [wanted, { $floor: '$left' }] } } },
+    { $set: { left: { $subtract: ['$left', '$granted'] } } },
+  ];
+  const options = { upsert: true, returnDocument: 'after' } as const;
+  try {
+    return await c.rates.findOneAndUpdate({ _id: key }, update, options);
+  } catch (error) {
+    // Of two that found no bucket one made it; the other finds that now.
+    if (!isDuplicate(error)) throw error;
+    return c.rates.findOneAndUpdate({ _id: key }, update, options);
+  }
+}

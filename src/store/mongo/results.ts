@@ -1,0 +1,129 @@
+import type { Filter } from 'mongodb';
+import { invalidField } from '../../domain/errors.ts';
+import type { StoredResult } from '../../domain/job.ts';
+import type { ResultStore } from '../store.ts';
+import type { Collections, ResultDocument } from './collections.ts';
+import { hashOf, insertRecords, resultDocument, scopeOf } from './records.ts';
+
+// Of one URL's newest records, how many may be waiting for their job's end: one for each crawl of it under way.
+const NEWEST = 20;
+
+const NO_JOB = { claim: 0, mark: '' };
+
+/** Stored results. */
+export function createResults(c: Collections): ResultStore {
+  /** Which of them belong to jobs that have not ended: these are not there yet. */
+  async function uncommitted(rids: readonly string[]): Promise<Set<string>> {
+    if (rids.length === 0) return new Set();
+    const alive = await c.jobs
+      .find({ _id: { $in: [...rids] }, state: { $ne: 'ended' } }, { projection: { _id: 1 } })
+      .toArray();
+    return new Set(alive.map((each) => each._id));
+  }
+
+  async function remove(scope: string, rids: readonly string[]): Promise<Set<string>> {
+    const hidden = await uncommitted(rids);
+    const gone = await Promise.all(
+      rids
+        .filter((rid) => !hidden.has(rid))
+        .map((_id) => c.results.findOneAndDelete({ _id, scope }, { projection: { _id: 1 } })),
+    );
+    return new Set(gone.flatMap((each) => (each === null ? [] : each._id)));
+  }
+
+  return {
+    put: (scope, record, now, expiresAt) =>
+      insertRecords(c.results, [resultDocument(scope, record, NO_JOB, now, expiresAt)]),
+
+    async get(scope, rid) {
+      const [document, hidden] = await Promise.all([
+        c.results.findOne({ _id: rid, scope: scopeOf(scope) }),
+        uncommitted([rid]),
+      ]);
+      return document === null || hidden.has(rid) ? undefined : resultFrom(document);
+    },
+
+    async newestByUrl(scope, pushedUrl) {
+      const newest = await c.results
+        .find({ scope: scopeOf(scope), urlHash: hashOf(pushedUrl) }, { projection: { _id: 1 } })
+        .sort({ storedAt: -1, _id: -1 })
+        .limit(NEWEST)
+        .toArray();
+      const hidden = await uncommitted(newest.map((each) => each._id));
+      const first = newest.find((each) => !hidden.has(each._id));
+      const document = first && (await c.results.findOne({ _id: first._id }));
+      return document ? resultFrom(document) : undefined;
+    },
+
+    async getMany(scope, rids, removes) {
+      const hidden = await uncommitted(rids);
+      const shown = rids.filter((rid) => !hidden.has(rid));
+      const owned = { scope: scopeOf(scope) };
+      const documents = removes
+        ? await Promise.all(shown.map((_id) => c.results.findOneAndDelete({ _id, ...owned })))
+        : await c.results.find({ _id: { $in: shown }, ...owned }).toArray();
+      const found = new Map(documents.flatMap((each) => (each === null ? [] : [[each._id, each]])));
+      return shown.flatMap((rid) => {
+        const document = found.get(rid);
+        return document === undefined ? [] : resultFrom(document);
+      });
+    },
+
+    remove: (scope, rids) => remove(scopeOf(scope), rids),
+
+    async rids(scope, page) {
+      const { order, after } = placeOf(page);
+      const direction = order === 'asc' ? 1 : -1;
+      const found = await c.results
+        .find({ scope: scopeOf(scope), ...after }, { projection: { storedAt: 1 } })
+        .sort({ storedAt: direction, _id: direction })
+        .limit(page.limit)
+        .toArray();
+      const last = found.at(-1);
+      const full = found.length === page.limit && last !== undefined;
+      return {
+        rids: found.map((each) => each._id),
+        cursor: full ? `${order}.${last.storedAt.getTime()}.${last._id}` : undefined,
+      };
+    },
+
+    count: (scope) => c.results.countDocuments({ scope: scopeOf(scope) }),
+  };
+}
+
+/** Where a page begins: behind the cursor, or at the end that the order starts from. */
+function placeOf(page: { order: 'asc' | 'desc'; cursor?: string }): {
+  order: 'asc' | 'desc';
+  after: Filter<ResultDocument>;
+} {
+  if (page.cursor === undefined) return { order: page.order, after: {} };
+  const [, order, text, rid] = /^(asc|desc)\.(\d+)\.([0-9a-f]{24})$/.exec(page.cursor) ?? [];
+  if (rid === undefined) {
+    throw invalidField('scroll_id', 'scroll_id must be the one of the page before.');
+  }
+  const storedAt = new Date(Number(text));
+  const ascending = order === 'asc';
+  const beyond = ascending ? { $gt: storedAt } : { $lt: storedAt };
+  const beyondRid = ascending ? { $gt: rid } : { $lt: rid };
+  return {
+    order: ascending ? 'asc' : 'desc',
+    after: {
+      storedAt: ascending ? { $gte: storedAt } : { $lte: storedAt },
+      $or: [{ storedAt: beyond }, { storedAt, _id: beyondRid }],
+    },
+  };
+}
+
+function resultFrom(document: ResultDocument): StoredResult {
+  return {
+    rid: document._id,
+    url: document.url,
+    pushedUrl: document.pushedUrl,
+    cbStatus: document.cbStatus,
+    originalStatus: document.originalStatus,
+    contentType: document.contentType,
+    extras: JSON.parse(document.extras) as Record<string, string>,
+    storedAt: document.storedAt,
+    body: document.body.value(),
+  };
+}

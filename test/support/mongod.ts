@@ -1,0 +1,82 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+/** A MongoDB server of the tests' own. */
+export interface Mongod extends AsyncDisposable {
+  readonly uri: string;
+  /** Kills it as a crash would. */
+  kill(): Promise<void>;
+  /** Starts it again on the same data and port. */
+  start(): Promise<void>;
+}
+
+/** The program that would be started: `MONGOD`, or `mongod` on PATH; undefined when there is none. */
+export function mongodProgram(): string | undefined {
+  const named = process.env.MONGOD ?? '';
+  if (named !== '') return named;
+  const folders = (process.env.PATH ?? '').split(delimiter);
+  return folders.map((folder) => join(folder, 'mongod')).find(isExecutable);
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Starts a server on a folder that is removed when it is disposed. */
+export async function startMongod(program: string): Promise<Mongod> {
+  const folder = await mkdtemp(join(tmpdir(), 'queued-crawler-mongod-'));
+  const port = await freePort();
+  let child: ChildProcess | undefined;
+
+  async function start(): Promise<void> {
+    const args = ['--dbpath', folder, '--port', String(port), '--bind_ip', '127.0.0.1'];
+    const started = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    child = started;
+    await new Promise<void>((resolve, reject) => {
+      started.once('error', reject);
+      started.once('exit', (code) => reject(new Error(`mongod ended with code ${code}`)));
+      createInterface(started.stdout).on('line', (line) => {
+        if (line.includes('Waiting for connections')) resolve();
+      });
+    });
+  }
+
+  async function end(signal: NodeJS.Signals): Promise<void> {
+    const running = child;
+    child = undefined;
+    if (running === undefined || running.exitCode !== null) return;
+    const exited = new Promise((resolve) => running.once('exit', resolve));
+    running.kill(signal);
+    await exited;
+  }
+
+  await start();
+  return {
+    uri: `mongodb://127.0.0.1:${port}`,
+    kill: () => end('SIGKILL'),
+    start,
+    async [Symbol.asyncDispose]() {
+      await end('SIGTERM');
+      await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
