@@ -21,6 +21,10 @@ export interface AgendaSchedulerDeps {
   readonly logger: Logger;
 }
 
+const BEAT_MS = 5_000;
+const GRACE_STEP_MS = 10;
+const MAX_GRACE_MS = 400;
+
 interface Definition {
   readonly options: TaskOptions;
   readonly handler: (task: Task) => Promise<void>;
@@ -41,6 +45,9 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   const channel = new InMemoryNotificationChannel();
   let connected: Promise<void> | undefined;
   let agenda: Agenda | undefined;
+  const processName = `${deps.processName}#${randomUUID()}`;
+  let peers = 0;
+  let beating: NodeJS.Timeout | undefined;
 
   function lookFor(name: string): void {
     if (closing.signal.aborted || !definitions.has(name) || channel.state !== 'connected') return;
@@ -55,8 +62,20 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     outage,
     closing: closing.signal,
     lockMsOf: (name) => definitions.get(name)?.options.lockMs ?? 0,
+    graceMsOf: (name) => (definitions.get(name)?.options.spreads === true ? graceMs(name) : 0),
     onChange: lookFor,
   });
+
+  /** The more this process runs, the longer it leaves new ones to its peers, who look twice a second. */
+  function graceMs(name: string): number {
+    if (peers === 0) return 0;
+    const own = [...claims.running].filter((held) => held.name === name).length;
+    return Math.min(own * GRACE_STEP_MS, MAX_GRACE_MS);
+  }
+
+  async function beat(): Promise<void> {
+    peers = (await backend.presence?.beat(processName, new Date()).catch(() => peers)) ?? 0;
+  }
 
   async function onDatabase<T>(use: () => Promise<T>): Promise<T> {
     try {
@@ -89,7 +108,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
 
   function createAgenda(): Agenda {
     const made = new Agenda({
-      name: `${deps.processName}#${randomUUID()}`,
+      name: processName,
       backend: {
         name: backend.agenda.name,
         repository: claims.repository,
@@ -128,6 +147,8 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
       await onDatabase(async () => {
         agenda ??= createAgenda();
         await agenda.start();
+        await beat();
+        beating ??= setInterval(() => void beat(), BEAT_MS).unref();
       });
     },
     async wake(name, key, at) {
@@ -139,6 +160,8 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     cancel: (name, key) => onDatabase(() => tasks.cancel(name, key)),
     async close(drainMs) {
       closing.abort();
+      clearInterval(beating);
+      if (beating !== undefined) await backend.presence?.leave(processName).catch(() => undefined);
       for (const run of runs) run.abort(stopping());
       const deadline = new AbortController();
       const drained = (async () => {

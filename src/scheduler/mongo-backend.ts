@@ -6,6 +6,14 @@ import type { ClockBackend } from './task-documents.ts';
 /** Where Agenda's documents are. */
 export const agendaCollection = 'agenda_jobs';
 
+/** A process that has not said so for this long runs no tasks any more. */
+const PRESENT_MS = 15_000;
+
+interface ProcessDocument {
+  readonly _id: string;
+  readonly at: Date;
+}
+
 /** Agenda on MongoDB, through its official backend. The indexes are made when it connects; `db` stays the caller's to close. */
 export function createMongoBackend(db: Db): ClockBackend {
   const { name, repository } = new MongoBackend({
@@ -14,6 +22,7 @@ export function createMongoBackend(db: Db): ClockBackend {
     ensureIndex: false,
   });
   const documents = db.collection<TaskDocument>(agendaCollection);
+  const processes = db.collection<ProcessDocument>('agenda_processes');
   return {
     agenda: {
       name,
@@ -21,6 +30,7 @@ export function createMongoBackend(db: Db): ClockBackend {
       ownsConnection: false,
       async connect() {
         await repository.connect();
+        await processes.createIndex({ at: 1 }, { name: 'expiry', expireAfterSeconds: 3_600 });
         await documents.createIndexes([
           // Polling reads the near end of each: nothing that is due later, and only what is locked. Agenda's own query joins
           // the two with `$or` under one order, for which it reads every document of the name.
@@ -36,5 +46,13 @@ export function createMongoBackend(db: Db): ClockBackend {
       async disconnect() {},
     },
     tasks: createMongoTaskDocuments(documents),
+    presence: {
+      async beat(processName, now) {
+        const lately = new Date(now.getTime() - PRESENT_MS);
+        await processes.updateOne({ _id: processName }, { $set: { at: now } }, { upsert: true });
+        return processes.countDocuments({ _id: { $ne: processName }, at: { $gt: lately } });
+      },
+      leave: async (processName) => void (await processes.deleteOne({ _id: processName })),
+    },
   };
 }

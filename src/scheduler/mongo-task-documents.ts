@@ -73,9 +73,9 @@ export function createMongoTaskDocuments(documents: Collection<TaskDocument>): T
       await documents.updateOne({ task }, { $unset: { nextRunAt: true } });
       await documents.deleteOne({ task, lockedAt: null, nextRunAt: { $exists: false } });
     },
-    claimDue: (name, token, now) =>
+    claimDue: (name, token, now, dueBy = now) =>
       lock(
-        { name, lockedAt: null, nextRunAt: { $lte: now } },
+        { name, lockedAt: null, nextRunAt: { $lte: dueBy } },
         { $set: { lockedAt: now, lastModifiedBy: token } },
         { nextRunAt: 1, priority: -1 },
       ),

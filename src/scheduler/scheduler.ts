@@ -18,6 +18,8 @@ export interface TaskOptions {
   readonly lockMs: number;
   /** Most runs at once in this process. */
   readonly concurrency: number;
+  /** Whether a process that runs many of it leaves new ones to the others for a moment. */
+  readonly spreads?: boolean;
 }
 
 /**

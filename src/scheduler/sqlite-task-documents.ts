@@ -48,13 +48,13 @@ export function createSqliteTaskDocuments(query: SqlQuery): TaskDocuments {
         [task],
       );
     },
-    claimDue: (name, token, now) =>
+    claimDue: (name, token, now, dueBy = now) =>
       claim(
         `UPDATE agenda_jobs SET locked_at = ?, last_modified_by = ? WHERE id = (
            SELECT id FROM agenda_jobs
            WHERE name = ? AND locked_at IS NULL AND next_run_at <= ? AND disabled IS NOT 1
            ORDER BY next_run_at, priority DESC LIMIT 1) RETURNING *`,
-        [now.getTime(), token, name, now.getTime()],
+        [now.getTime(), token, name, dueBy.getTime()],
       ),
     claimLapsed: (name, token, lockedBefore, now) =>
       claim(

@@ -19,8 +19,13 @@ export interface TaskDocuments {
   repeat(name: string, intervalMs: number, now: Date): Promise<void>;
   /** Forgets the waiting run of a task; one that has begun goes on. */
   cancel(name: string, key: string): Promise<void>;
-  /** Locks the task that is due longest for `token`. */
-  claimDue(name: string, token: string, now: Date): Promise<JobParameters | undefined>;
+  /** Locks the task that is due longest, since `dueBy` (default `now`) or before, for `token`. */
+  claimDue(
+    name: string,
+    token: string,
+    now: Date,
+    dueBy?: Date,
+  ): Promise<JobParameters | undefined>;
   /** Locks a task whose lock was last renewed at `lockedBefore` or earlier, and makes it due. */
   claimLapsed(
     name: string,
@@ -40,6 +45,15 @@ export interface TaskDocuments {
 export interface ClockBackend {
   readonly agenda: AgendaBackend;
   readonly tasks: TaskDocuments;
+  /** Absent where there is only one process. */
+  readonly presence?: Presence;
+}
+
+/** Which processes run tasks. */
+export interface Presence {
+  /** Says that this one does, and learns how many others have said so lately. */
+  beat(processName: string, now: Date): Promise<number>;
+  leave(processName: string): Promise<void>;
 }
 
 /** The value that makes a task's document unique: the name alone for a repeating one. */

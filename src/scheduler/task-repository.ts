@@ -21,6 +21,8 @@ export interface TaskRepositoryDeps {
   readonly inner: JobRepository;
   readonly tasks: TaskDocuments;
   readonly lockMsOf: (name: string) => number;
+  /** How long a due task is left to other processes before this one takes it. */
+  readonly graceMsOf: (name: string) => number;
   readonly outage: OutageLog;
   /** Aborted when nothing may start any more. */
   readonly closing: AbortSignal;
@@ -58,6 +60,7 @@ export function createTaskRepository(deps: TaskRepositoryDeps): TaskRepository {
   const claiming = new Map<string, { again: boolean; done: Promise<unknown> }>();
   let activeAt = Number.NEGATIVE_INFINITY;
   const lapsedCheckAt = new Map<string, number>();
+  const waiting = new Set<string>();
 
   /** Repeats a write through an outage for as long as the lock can be ours. */
   async function persist<T>(held: HeldTask, write: () => Promise<T>): Promise<T | undefined> {
@@ -76,7 +79,9 @@ export function createTaskRepository(deps: TaskRepositoryDeps): TaskRepository {
   async function claim(name: string): Promise<JobParameters | undefined> {
     const token = randomUUID();
     const now = new Date();
-    let job = await tasks.claimDue(name, token, now);
+    const graceMs = deps.graceMsOf(name);
+    let job = await tasks.claimDue(name, token, now, new Date(now.getTime() - graceMs));
+    if (!job && graceMs > 0) lookAfter(name, graceMs);
     if (!job && (lapsedCheckAt.get(name) ?? 0) <= now.getTime()) {
       const lockedBefore = new Date(now.getTime() - deps.lockMsOf(name));
       job = await tasks.claimLapsed(name, token, lockedBefore, now);
@@ -94,6 +99,16 @@ export function createTaskRepository(deps: TaskRepositoryDeps): TaskRepository {
     // A claim in a long row of claims starts now, not after the last of them.
     setImmediate(() => deps.onChange(name));
     return { ...job, lockedAt: neverLapses };
+  }
+
+  /** Looks again when what is due now is no longer left to others. */
+  function lookAfter(name: string, graceMs: number): void {
+    if (waiting.has(name)) return;
+    waiting.add(name);
+    setTimeout(() => {
+      waiting.delete(name);
+      deps.onChange(name);
+    }, graceMs).unref();
   }
 
   async function next(name: string): Promise<JobParameters | undefined> {

@@ -31,7 +31,8 @@ export function defineTasks(deps: TaskDeps): void {
   const { scheduler, store, clock } = deps;
   const { lockMs } = deps.timing;
   const alone = { lockMs, concurrency: 1 };
-  scheduler.define('crawl', { lockMs, concurrency: CRAWLERS_PER_PROCESS }, deps.dispatcher.run);
+  const crawl = { lockMs, concurrency: CRAWLERS_PER_PROCESS, spreads: true };
+  scheduler.define('crawl', crawl, deps.dispatcher.run);
   scheduler.define('retry', { lockMs, concurrency: 100 }, (task) =>
     scheduler.wake('crawl', task.key, clock.now()),
   );
