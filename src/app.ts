@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Config } from './config.ts';
-import { createEngine } from './crawler/engine.ts';
+import { createEngine, createLazyEngine } from './crawler/engine.ts';
 import { createDocumentWorkshop } from './crawler/formats/document-workshop.ts';
 import { createPageShaper } from './crawler/formats/shape-page.ts';
 import { createHttpEngine } from './crawler/http/http-engine.ts';
@@ -10,7 +10,9 @@ import type { Logger } from './domain/logger.ts';
 import { createEdge } from './edge/edge.ts';
 import { createMailer } from './mail/mailer.ts';
 import { createMetrics } from './metrics.ts';
+import { createAddressGuard } from './net/address-guard.ts';
 import { createHttpClient } from './net/create-http-client.ts';
+import { createCachedLookup, systemLookup } from './net/lookup.ts';
 import { openBackend } from './open-backend.ts';
 import { documentedAdapters } from './rest/documented/documented-adapters.ts';
 import { createGateway } from './rest/gateway.ts';
@@ -79,9 +81,21 @@ export async function startApp(deps: AppDeps): Promise<App> {
       maxBodyBytes: config.maxBodyBytes,
     },
   };
+  const http = createHttpEngine(engineDeps);
   const engine = createEngine({
-    http: createHttpEngine(engineDeps),
-    browser: createHttpEngine(engineDeps),
+    http,
+    browser: createLazyEngine(async () => {
+      const { createBrowserEngine } = await import('./crawler/browser/browser-engine.ts');
+      const { createBrowserPool } = await import('./crawler/browser/browser-pool.ts');
+      const { chromiumPath, browserPages: pages } = config;
+      return createBrowserEngine({
+        ...engineDeps,
+        http,
+        pool: createBrowserPool({ chromiumPath, pages, logger }),
+        guard: createAddressGuard(config.networkAllow),
+        lookup: createCachedLookup(systemLookup),
+      });
+    }),
   });
   stack.defer(() => engine.close());
   const workshop = createDocumentWorkshop({ timeoutMs: timing.documentMs });

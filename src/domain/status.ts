@@ -61,6 +61,9 @@ export const FAILURES = {
   body_too_large: { cbStatus: CB_STATUS.noPage, passing: false },
   robots_disallowed: { cbStatus: CB_STATUS.noPage, passing: false },
   proxy_not_configured: { cbStatus: CB_STATUS.noPage, passing: false },
+  selector_not_found: { cbStatus: CB_STATUS.noPage, passing: false },
+  browser_unavailable: { cbStatus: CB_STATUS.noPage, passing: false },
+  page_crashed: { cbStatus: CB_STATUS.tryAgain, passing: true },
   // A challenge is not shown to every visitor and not at all times.
   anti_bot_challenge: { cbStatus: CB_STATUS.challenge, passing: true },
   captcha: { cbStatus: CB_STATUS.targetUnavailable, passing: true },

@@ -21,7 +21,7 @@ export interface AgendaSchedulerDeps {
   readonly logger: Logger;
 }
 
-const BEAT_MS = 5_000;
+const BEAT_MS = 2_000;
 const GRACE_STEP_MS = 10;
 const MAX_GRACE_MS = 400;
 

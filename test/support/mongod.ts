@@ -40,11 +40,17 @@ export async function startMongod(program: string): Promise<Mongod> {
 
   async function start(): Promise<void> {
     const args = ['--dbpath', folder, '--port', String(port), '--bind_ip', '127.0.0.1'];
-    const started = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const started = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     child = started;
+    let errors = '';
+    started.stderr.on('data', (chunk: Buffer) => {
+      errors = (errors + chunk.toString()).slice(-2_000);
+    });
     await new Promise<void>((resolve, reject) => {
       started.once('error', reject);
-      started.once('exit', (code) => reject(new Error(`mongod ended with code ${code}`)));
+      started.once('exit', (code) =>
+        reject(new Error(`mongod ended with code ${code}: ${errors}`)),
+      );
       createInterface(started.stdout).on('line', (line) => {
         if (line.includes('Waiting for connections')) resolve();
       });

@@ -9,6 +9,8 @@ export interface ServiceProcess extends AsyncDisposable {
   readonly process: ChildProcess;
   /** What it printed on standard output so far. */
   readonly output: string;
+  /** What it printed on standard error so far. */
+  readonly errors: string;
   rest(method: string, path: string, body?: unknown): Promise<RestReply>;
   /** Ends it as a crash would. */
   kill9(): Promise<void>;
@@ -59,6 +61,9 @@ export async function startProcess(env: Readonly<Record<string, string>>): Promi
     process: child,
     get output() {
       return output;
+    },
+    get errors() {
+      return errors;
     },
     rest: (method, path, body) => callRest(url + path, method, body),
     kill9: async () => void (await end('SIGKILL')),

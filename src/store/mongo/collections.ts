@@ -77,6 +77,8 @@ export interface CrawlerDocument {
   /** Of each process, the last of its batches that these counters contain. */
   readonly applied: Readonly<Record<string, number>>;
   readonly pending: readonly PendingPush[];
+  /** The last pushes with a `request_id` that were counted, and how many of their jobs were taken. */
+  readonly counted: readonly { readonly id: string; readonly n: number }[];
   /** What the last push was granted; written and read by one update. */
   readonly granted?: number;
   readonly epoch: number;
@@ -184,6 +186,8 @@ export interface PushRequestDocument {
   readonly _id: string;
   readonly crawlerId: string;
   readonly rids: readonly string[];
+  /** The push that took its jobs, if it came so far. */
+  readonly push: string;
   /** Set once its jobs are durable. */
   readonly outcomes: readonly PushOutcome[] | null;
   /** Who works on it. */

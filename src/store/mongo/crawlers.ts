@@ -8,7 +8,7 @@ import { NEVER, setWake } from './lease.ts';
 
 const EPOCH = new Date(0);
 
-const settingsOnly = { days: 0, applied: 0, pending: 0 } as const;
+const settingsOnly = { days: 0, applied: 0, pending: 0, counted: 0 } as const;
 
 /** Crawlers, their pauses and their counters. */
 export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
@@ -205,6 +205,7 @@ function documentOf(crawler: Crawler): CrawlerDocument {
     days: {},
     applied: {},
     pending: [],
+    counted: [],
     epoch: 0,
     leaseOwner: null,
     leaseUntil: EPOCH,

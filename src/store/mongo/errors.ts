@@ -32,18 +32,26 @@ export function duplicatesOf(error: unknown): number[] {
 /** The driver's errors as the store's: a database that cannot answer now is `unavailable`, the rest is unknown. */
 export function translated(error: unknown): unknown {
   if (error instanceof DomainError || !(error instanceof MongoError)) return error;
-  const passing =
+  const passing = isPassing(error);
+  return new DomainError(
+    passing ? 'unavailable' : 'internal',
+    passing ? 'database_unavailable' : 'database_error',
+    passing ? 'The database cannot be reached; try again.' : 'The database refused an operation.',
+    passing ? { retryAfterMs: 1_000, cause: error } : { cause: error },
+  );
+}
+
+function isPassing(error: MongoError): boolean {
+  // A bulk write wraps whatever kept its command from being answered.
+  const wrapped: unknown = error instanceof MongoServerError ? error.errorResponse : undefined;
+  if (wrapped instanceof MongoError) return isPassing(wrapped);
+  return (
     error instanceof MongoNetworkError ||
     error instanceof MongoServerSelectionError ||
     error instanceof MongoNotConnectedError ||
     error instanceof MongoTopologyClosedError ||
     error.hasErrorLabel('RetryableWriteError') ||
     error.hasErrorLabel('TransientTransactionError') ||
-    passingCodes.has(Number(error.code));
-  return new DomainError(
-    passing ? 'unavailable' : 'internal',
-    passing ? 'database_unavailable' : 'database_error',
-    passing ? 'The database cannot be reached; try again.' : 'The database refused an operation.',
-    passing ? { retryAfterMs: 1_000, cause: error } : { cause: error },
+    passingCodes.has(Number(error.code))
   );
 }

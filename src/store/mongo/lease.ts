@@ -1,6 +1,6 @@
 import type { Filter } from 'mongodb';
 import type { Lease } from '../store.ts';
-import type { Collections, CrawlerDocument, Tombstone } from './collections.ts';
+import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
 
 /** The wake of a crawler that has nothing to do. */
 export const NEVER = new Date('9999-12-31T00:00:00Z');
@@ -148,17 +148,22 @@ export async function recount(c: Collections, crawlerId: string, all = false): P
     c.deliveries.countDocuments({ crawlerId, state: { $in: ['due', 'sending'] } }),
     c.jobs.find({ state: 'ended', endedAt: { $gte: new Date(0) }, crawlerId }).toArray(),
   ]);
-  const unapplied = ended.filter(
-    (each) => (each.seq ?? 0) > (crawler.applied[each.by ?? ''] ?? 0),
-  ) as Tombstone[];
+  const isUnapplied = ({ by = '', seq = 0 }: JobDocument) => seq > (crawler.applied[by] ?? 0);
+  const unapplied = ended.filter(isUnapplied);
   const were = (state: string): number => unapplied.filter((each) => each.from === state).length;
+  // Applying them will count their deliveries.
+  const delivering = ended.filter((each) => each.delivers !== undefined && isUnapplied(each));
+  const staged = await c.deliveries.countDocuments({
+    _id: { $in: delivering.map((each) => each._id) },
+    state: 'staged',
+  });
   await c.crawlers.updateOne(
     { _id: crawlerId },
     {
       $set: {
         running: running + were('running'),
         retrying: retrying + were('retrying'),
-        deliveriesPending,
+        deliveriesPending: deliveriesPending + staged - delivering.length,
         ...(all ? { live: queued + running + unapplied.length } : {}),
       },
     },

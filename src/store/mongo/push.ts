@@ -3,7 +3,12 @@ import { DomainError } from '../../domain/errors.ts';
 import type { Job } from '../../domain/job.ts';
 import { dayOf } from '../../domain/stats.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
-import type { Collections, CrawlerDocument, PendingPush } from './collections.ts';
+import type {
+  Collections,
+  CrawlerDocument,
+  PendingPush,
+  PushRequestDocument,
+} from './collections.ts';
 import type { Ledger } from './counts.ts';
 import { isDuplicate } from './errors.ts';
 import { documentOf } from './job-row.ts';
@@ -19,11 +24,15 @@ const MAX_STALL_MS = 20_000;
 const MAX_WAIT_MS = 10_000;
 const WAIT_STEP_MS = 20;
 const GIVEN_UP = 'given up';
+/** How many counted requests a crawler remembers, for those whose answer was lost on the way. */
+const REMEMBERED = 100;
 
 interface Waiting {
   readonly request: PushRequest;
   readonly limits: PushLimits;
   readonly now: Date;
+  /** Names the push of a request that may come again; it is written alone. */
+  readonly id: string | undefined;
   readonly resolve: (receipt: PushReceipt) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -31,10 +40,16 @@ interface Waiting {
 /** Makes `QueueStore.push`. Pushes to a crawler that come while one is written are written together next. */
 export function createPush(c: Collections, ledger: Ledger) {
   const waiting = new Map<string, Waiting[]>();
+  const newId = (): string => `${ledger.processId}.${ledger.nextSeq()}`;
 
-  function grouped(request: PushRequest, limits: PushLimits, now: Date): Promise<PushReceipt> {
+  function grouped(
+    request: PushRequest,
+    limits: PushLimits,
+    now: Date,
+    id?: string,
+  ): Promise<PushReceipt> {
     const { promise, resolve, reject } = Promise.withResolvers<PushReceipt>();
-    const one = { request, limits, now, resolve, reject };
+    const one = { request, limits, now, id, resolve, reject };
     const others = waiting.get(request.crawlerId);
     if (others !== undefined) others.push(one);
     else {
@@ -59,10 +74,10 @@ export function createPush(c: Collections, ledger: Ledger) {
   }
 
   async function pushGroup(group: readonly Waiting[]): Promise<PushReceipt[]> {
-    const { request, limits } = group[0] as Waiting;
+    const { request, limits, id } = group[0] as Waiting;
     const { now } = group.at(-1) as Waiting;
     const jobs = group.flatMap((each) => each.request.jobs);
-    const admitted = await admit(request, jobs, limits, now);
+    const admitted = await admit(request, jobs, limits, now, id);
     let index = 0;
     return group.map((each) => {
       const outcomes = each.request.jobs.map(
@@ -80,10 +95,11 @@ export function createPush(c: Collections, ledger: Ledger) {
     jobs: readonly Job[],
     limits: PushLimits,
     now: Date,
+    ownId: string | undefined,
   ) {
     const startedAt = performance.now();
     const rids = jobs.map((job) => job.rid).sort();
-    const id = `${ledger.processId}.${ledger.nextSeq()}`;
+    const id = ownId ?? newId();
     const entry = { id, at: now, first: rids[0] ?? '', last: rids.at(-1) ?? '' };
     const [account, crawler] = await Promise.all([
       reserveInAccount(c, accountId, jobs.length, limits.accountQueue),
@@ -107,7 +123,7 @@ export function createPush(c: Collections, ledger: Ledger) {
       const documents = jobs.slice(0, accepted).map((job) => documentOf(job, id));
       await c.jobs.insertMany(documents, { ordered: false });
     }
-    const confirmed = await confirm(c, crawlerId, id, accepted, now);
+    const confirmed = await confirm(c, crawlerId, id, accepted, now, ownId !== undefined);
     if (confirmed === null) {
       const there = await c.crawlers.findOne({ _id: crawlerId }, { projection: { _id: 1 } });
       if (there === null) {
@@ -136,13 +152,21 @@ export function createPush(c: Collections, ledger: Ledger) {
   async function once(request: PushRequest, limits: PushLimits, now: Date): Promise<PushReceipt> {
     const { crawlerId, requestId } = request;
     const _id = `${crawlerId}/${requestId}`;
-    const claim = `${ledger.processId}.${ledger.nextSeq()}`;
+    const claim = newId();
     const rids = request.jobs.map((job) => job.rid);
     const expiresAt = new Date(now.getTime() + REQUEST_MS);
     await c.pushRequests.deleteOne({ _id, expiresAt: { $lte: now } });
     let mine = request;
     try {
-      await c.pushRequests.insertOne({ _id, crawlerId, rids, outcomes: null, claim, expiresAt });
+      await c.pushRequests.insertOne({
+        _id,
+        crawlerId,
+        rids,
+        push: claim,
+        outcomes: null,
+        claim,
+        expiresAt,
+      });
     } catch (error) {
       if (!isDuplicate(error)) throw error;
       const before = await outcomesOf(_id, claim);
@@ -154,9 +178,10 @@ export function createPush(c: Collections, ledger: Ledger) {
         const leased = (crawler?.leaseUntil ?? new Date(0)) > now;
         return { outcomes: before.outcomes, accountWentOver: false, leased };
       }
-      mine = { ...request, jobs: await unpushed(request, before.rids) };
+      mine = { ...request, jobs: await unpushed(request, before, now) };
+      await c.pushRequests.updateOne({ _id, claim }, { $set: { push: claim } });
     }
-    const pushed = await grouped(mine, limits, now).catch(async (error: unknown) => {
+    const pushed = await grouped(mine, limits, now, claim).catch(async (error: unknown) => {
       // So that the client's next try need not wait; if this fails too, it waits.
       await c.pushRequests
         .updateOne({ _id, claim }, { $set: { claim: GIVEN_UP } })
@@ -177,7 +202,7 @@ export function createPush(c: Collections, ledger: Ledger) {
   async function outcomesOf(
     _id: string,
     claim: string,
-  ): Promise<{ outcomes: readonly PushOutcome[] } | { rids: readonly string[] }> {
+  ): Promise<{ outcomes: readonly PushOutcome[] } | Pick<PushRequestDocument, 'rids' | 'push'>> {
     const until = performance.now() + MAX_WAIT_MS;
     for (;;) {
       const document = await c.pushRequests.findOne({ _id });
@@ -188,21 +213,30 @@ export function createPush(c: Collections, ledger: Ledger) {
           { _id, claim: document.claim, outcomes: null },
           { $set: { claim } },
         );
-        if (taken.matchedCount > 0) return { rids: document.rids };
+        if (taken.matchedCount > 0) return { rids: document.rids, push: document.push };
       }
       await delay(WAIT_STEP_MS);
     }
   }
 
-  /** The jobs of a repeated request under their first `rid`s, without those that are queued. */
-  async function unpushed(request: PushRequest, rids: readonly string[]): Promise<Job[]> {
-    const queued = await c.jobs
-      .find({ _id: { $in: [...rids] } }, { projection: { _id: 1 } })
+  /** The jobs of a repeated request under their first `rid`s, without those that the first push took. */
+  async function unpushed(
+    request: PushRequest,
+    { rids, push }: Pick<PushRequestDocument, 'rids' | 'push'>,
+    now: Date,
+  ): Promise<Job[]> {
+    const { crawlerId } = request;
+    const inserted = await c.jobs
+      .find({ _id: { $in: [...rids] }, push }, { projection: { _id: 1 } })
       .toArray();
-    const there = new Set(queued.map((each) => each._id));
+    // Not counted yet, so nobody has touched what it inserted.
+    const confirmed = await confirm(c, crawlerId, push, inserted.length, now, true);
+    const crawler = await c.crawlers.findOne({ _id: crawlerId }, { projection: { counted: 1 } });
+    const counted = crawler?.counted.find((each) => each.id === push)?.n ?? 0;
+    const taken = confirmed === null ? rids.slice(0, counted) : inserted.map((each) => each._id);
     return request.jobs.flatMap((job, index) => {
       const rid = rids[index];
-      return rid === undefined || there.has(rid) ? [] : { ...job, rid };
+      return rid === undefined || taken.includes(rid) ? [] : { ...job, rid };
     });
   }
 
@@ -222,9 +256,9 @@ export function createPush(c: Collections, ledger: Ledger) {
 
 function takeGroup(queue: Waiting[]): Waiting[] {
   let jobs = 0;
-  const end = queue.findIndex((each) => {
+  const end = queue.findIndex((each, index) => {
     jobs += each.request.jobs.length;
-    return jobs > MAX_GROUP;
+    return jobs > MAX_GROUP || (index > 0 && (each.id ?? queue[0]?.id) !== undefined);
   });
   return queue.splice(0, end === -1 ? queue.length : Math.max(end, 1));
 }
@@ -271,7 +305,14 @@ async function reserveInCrawler(
 }
 
 /** Counts a pending push, and wakes its crawler; null when it is not pending. */
-async function confirm(c: Collections, crawlerId: string, id: string, n: number, now: Date) {
+async function confirm(
+  c: Collections,
+  crawlerId: string,
+  id: string,
+  n: number,
+  now: Date,
+  remembered = false,
+) {
   const day = dayOf(now);
   const counted = {
     live: { $add: ['$live', n] },
@@ -280,10 +321,13 @@ async function confirm(c: Collections, crawlerId: string, id: string, n: number,
     wakes: { $add: ['$wakes', 1] },
     wakeAt: wakeExpression(now, 'job'),
   };
+  const lately = {
+    $slice: [{ $concatArrays: ['$counted', [{ id, n }]] }, -REMEMBERED],
+  };
   const pending = { $filter: { input: '$pending', cond: { $ne: ['$$this.id', id] } } };
   return c.crawlers.findOneAndUpdate(
     { _id: crawlerId, 'pending.id': id },
-    [{ $set: { pending, ...(n > 0 ? counted : {}) } }],
+    [{ $set: { pending, ...(n > 0 ? counted : {}), ...(remembered ? { counted: lately } : {}) } }],
     { returnDocument: 'after', projection: { leaseUntil: 1 } },
   );
 }

@@ -1,0 +1,340 @@
+import type { BrowserContext, Page as BrowserPage, Request, Response } from 'playwright-core';
+import type { Clock } from '../../domain/clock.ts';
+import type { Logger } from '../../domain/logger.ts';
+import {
+  type FailureReason,
+  parseSuccessCodes,
+  type StatusVerdict,
+  verdictOnAnswer,
+  verdictOnFailure,
+} from '../../domain/status.ts';
+import type { AddressGuard } from '../../net/address-guard.ts';
+import { type GuardProxy, startGuardProxy } from '../../net/guard-proxy.ts';
+import type { HttpClient } from '../../net/http-client.ts';
+import type { Lookup } from '../../net/lookup.ts';
+import type { CrawlEngine, CrawlTask, Page } from '../crawler.ts';
+import { createHostGate } from '../host-gate.ts';
+import { recogniseObstacle } from '../http/obstacles.ts';
+import { pageBody } from '../http/page-body.ts';
+import { createPoliteEntry } from '../http/polite-entry.ts';
+import { parseRequestHeaders } from '../http/request-headers.ts';
+import { parseRetryAfter } from '../http/retry-after.ts';
+import { type BrowserPool, BrowserUnavailable } from './browser-pool.ts';
+import { createBrowserSessions } from './browser-sessions.ts';
+import { deviceOptions } from './devices.ts';
+import { navigationFailure } from './navigation-failure.ts';
+import { type Budget, interact, settle, takePicture } from './page-steps.ts';
+
+/** What the engine works with. */
+export interface BrowserEngineDeps {
+  readonly pool: BrowserPool;
+  /** Crawls what a browser would download instead of showing. */
+  readonly http: CrawlEngine;
+  /** Reads robots.txt. */
+  readonly client: Pick<HttpClient, 'request'>;
+  readonly guard: AddressGuard;
+  readonly lookup: Lookup;
+  readonly clock: Clock;
+  readonly limits: {
+    /** Of a whole crawl, from when it has its browser page. */
+    readonly timeoutMs: number;
+    /** Of the page; all it loads together may be ten times that. */
+    readonly maxBodyBytes: number;
+  };
+  /** Proxy URLs by ISO country, and `tor`. */
+  readonly proxies: Readonly<Record<string, string>>;
+  readonly logger: Logger;
+}
+
+const PARTS_OF_A_PAGE = 10;
+/** Left for taking the page once its waits are over. */
+const TAKING_MS = 5_000;
+
+/** Makes the engine that crawls in Chromium: each crawl in a context and behind a guarding proxy of its own. */
+export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
+  const { pool, clock, limits, proxies, logger } = deps;
+  const sessions = createBrowserSessions({ clock });
+  const entry = createPoliteEntry({ client: deps.client, clock, gate: createHostGate({ clock }) });
+
+  async function crawl(task: CrawlTask, signal: AbortSignal): Promise<Page> {
+    const { parameters, url } = task.request;
+    const start = URL.parse(url);
+    if (start === null || !/^https?:$/.test(start.protocol)) return failed(task, 'invalid_url');
+    const exit = parameters.tor_network === true ? 'tor' : parameters.country;
+    const upstream = exit === undefined ? undefined : proxies[exit];
+    if (exit !== undefined && upstream === undefined) return failed(task, 'proxy_not_configured');
+    const admission = await entry.enter(task, start, upstream, signal);
+    if ('refused' in admission) return failed(task, admission.refused, admission.retryAfterMs);
+    let page: Page | undefined;
+    try {
+      page = await visit(task, start, upstream, signal);
+      return page;
+    } finally {
+      admission.leave(task.politeness === undefined ? 0 : page?.failure?.retryAfterMs);
+    }
+  }
+
+  async function visit(
+    task: CrawlTask,
+    start: URL,
+    upstream: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Page> {
+    await using proxy = await startGuardProxy({
+      guard: deps.guard,
+      lookup: deps.lookup,
+      maxBytes: limits.maxBodyBytes * PARTS_OF_A_PAGE,
+      ...(upstream === undefined ? {} : { upstream }),
+    });
+    await using lent = await pool.lend(
+      {
+        ...deviceOptions(task.request.parameters),
+        proxy: { server: proxy.url },
+        acceptDownloads: false,
+        permissions: [],
+      },
+      signal,
+    );
+    const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.timeoutMs)]);
+    const seen = await withinTime(deadline, () => look(task, start, lent.context, proxy)).catch(
+      (error: unknown) => {
+        if (proxy.exhausted) return undefined;
+        throw error;
+      },
+    );
+    signal.throwIfAborted();
+    // Whatever a page that was cut off ends with, this is why.
+    if (proxy.exhausted) return failed(task, 'body_too_large');
+    if (seen === undefined) return failed(task, 'timeout');
+    return seen === 'download' ? deps.http.crawl(task, signal) : seen;
+  }
+
+  /** Loads the page, does what was asked, and takes it. */
+  async function look(
+    task: CrawlTask,
+    start: URL,
+    context: BrowserContext,
+    proxy: GuardProxy,
+  ): Promise<Page | 'download'> {
+    const { parameters } = task.request;
+    const endsAt = performance.now() + limits.timeoutMs;
+    const budget: Budget = (most) =>
+      Math.max(Math.min(most, endsAt - performance.now() - TAKING_MS), 1);
+    await prepare(task, start, context);
+    const page = await context.newPage();
+    const crashed = new Promise<'crashed'>((resolve) => {
+      page.once('crash', () => resolve('crashed'));
+    });
+    const documents = watchDocuments(page, context);
+    const loaded = load(page, start, budget, proxy, documents);
+    const failure = await Promise.race([loaded, crashed]);
+    if (failure === 'download') return 'download';
+    if (failure === 'crashed') return failed(task, 'page_crashed');
+    if (failure !== undefined) return failed(task, failure);
+    const taken = take(task, page, documents, budget);
+    // When the page crashes first, nobody waits for this any more.
+    taken.catch(() => undefined);
+    const result = await Promise.race([taken, crashed]);
+    if (result === 'crashed') return failed(task, 'page_crashed');
+    if (parameters.cookies_session !== undefined) {
+      sessions.keep(task.accountId, parameters.cookies_session, await context.cookies());
+    }
+    return result;
+  }
+
+  async function prepare(task: CrawlTask, start: URL, context: BrowserContext): Promise<void> {
+    const {
+      set_cookies: given,
+      cookies_session: session,
+      request_headers,
+    } = task.request.parameters;
+    if (session !== undefined) {
+      await context.addCookies([...sessions.cookies(task.accountId, session)]);
+    }
+    const cookies = (given ?? '').split(';').flatMap((pair) => {
+      const [name = '', ...value] = pair.split('=');
+      if (name.trim() === '') return [];
+      return [{ name: name.trim(), value: value.join('=').trim(), url: start.origin }];
+    });
+    if (cookies.length > 0) await context.addCookies(cookies);
+    const headers = parseRequestHeaders(request_headers);
+    if (headers.length > 0) {
+      // For the site itself: what it loads from elsewhere is not told.
+      await context.route(
+        (url) => url.origin === start.origin,
+        (route, request) =>
+          route.continue({ headers: { ...request.headers(), ...Object.fromEntries(headers) } }),
+      );
+    }
+  }
+
+  async function take(
+    task: CrawlTask,
+    page: BrowserPage,
+    documents: { readonly last: Response | undefined },
+    budget: Budget,
+  ): Promise<Page> {
+    const { parameters } = task.request;
+    await settle(page, parameters, budget);
+    const clicked = await interact(page, parameters, budget);
+    const response = documents.last;
+    if (response === undefined) return failed(task, 'connection_failed');
+    const screenshot =
+      parameters.screenshot === true ? await takePicture(page, parameters, budget) : undefined;
+    const headers = (await response.headersArray()).map(
+      ({ name, value }) => [name.toLowerCase(), value] as const,
+    );
+    const contentType = headers.findLast(([name]) => name === 'content-type')?.[1];
+    const isPage = /^(text\/html|application\/xhtml\+xml)\b|^$/i.test(contentType ?? '');
+    const bytes = isPage ? Buffer.from(await page.content()) : await response.body();
+    const shown = isPage
+      ? { body: bytes, contentType: 'text/html; charset=utf-8', isText: true }
+      : pageBody(bytes, contentType);
+    const verdict = verdictOf(task, response, headers, bytes, clicked);
+    const status = response.status();
+    const [, wish] = headers.find(([name]) => name === 'retry-after') ?? [];
+    const retryAfterMs =
+      status === 429 || status === 503 ? parseRetryAfter(wish, clock.now()) : undefined;
+    const tooLarge = bytes.length > limits.maxBodyBytes;
+    return {
+      cbStatus: verdict.cbStatus,
+      originalStatus: status,
+      url: page.url() === 'about:blank' ? response.url() : page.url(),
+      ...shown,
+      ...(tooLarge ? { body: new Uint8Array(0) } : {}),
+      headers,
+      ...(screenshot === undefined ? {} : { screenshot }),
+      ...failureOf(verdict, retryAfterMs),
+    };
+  }
+
+  function verdictOf(
+    task: CrawlTask,
+    response: Response,
+    headers: readonly (readonly [string, string])[],
+    body: Uint8Array,
+    clicked: boolean,
+  ): StatusVerdict {
+    if (body.length > limits.maxBodyBytes) return verdictOnFailure('body_too_large');
+    if (!clicked) return verdictOnFailure('selector_not_found');
+    const status = response.status();
+    return verdictOnAnswer({
+      status,
+      method: 'GET',
+      isEmpty: isEmptyPage(body),
+      obstacle: recogniseObstacle({ status, headers: new Map(headers), body }),
+      successCodes: parseSuccessCodes(task.request.parameters.custom_success_codes),
+    });
+  }
+
+  return {
+    async crawl(task, signal) {
+      signal.throwIfAborted();
+      try {
+        return await crawl(task, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (error instanceof BrowserUnavailable) return failed(task, 'browser_unavailable');
+        // Its message may quote what a site sent, or the URL; where it was thrown is enough to find it.
+        const { name, stack = '' } = error instanceof Error ? error : new Error('not an Error');
+        const at = stack
+          .split('\n')
+          .filter((line) => line.startsWith('    at '))
+          .slice(0, 5);
+        logger.error({ error: name, at }, 'a browser crawl failed inside');
+        return failed(task, 'engine_failed');
+      }
+    },
+    close: () => pool.close(),
+  };
+}
+
+/** Goes to the address; why it did not get there, `download` for what a browser does not show. */
+async function load(
+  page: BrowserPage,
+  start: URL,
+  budget: Budget,
+  proxy: GuardProxy,
+  documents: { readonly failedAt: string },
+): Promise<FailureReason | 'download' | undefined> {
+  try {
+    await page.goto(start.href, { waitUntil: 'commit', timeout: budget(Number.MAX_SAFE_INTEGER) });
+    return undefined;
+  } catch (error) {
+    const message = error instanceof Error ? error.message : '';
+    return navigationFailure(message, URL.parse(documents.failedAt) ?? start, proxy);
+  }
+}
+
+/** Follows the answers that the page itself came with, and closes what it opens beside itself. */
+function watchDocuments(page: BrowserPage, context: BrowserContext) {
+  const seen: { last: Response | undefined; failedAt: string } = { last: undefined, failedAt: '' };
+  page.on('requestfailed', (request) => {
+    if (isDocumentOf(request, page)) seen.failedAt = request.url();
+  });
+  page.on('response', (response) => {
+    if (isDocumentOf(response.request(), page) && !isRedirect(response.status())) {
+      seen.last = response;
+    }
+  });
+  page.on('dialog', (dialog) => void dialog.dismiss().catch(() => undefined));
+  context.on('page', (other) => {
+    if (other !== page) void other.close().catch(() => undefined);
+  });
+  return seen;
+}
+
+function isDocumentOf(request: Request, page: BrowserPage): boolean {
+  try {
+    return request.isNavigationRequest() && request.frame() === page.mainFrame();
+  } catch {
+    // The frame of a request that is older than its frame cannot be told.
+    return false;
+  }
+}
+
+function isRedirect(status: number): boolean {
+  return [301, 302, 303, 307, 308].includes(status);
+}
+
+/** Chromium makes a document of nothing, too. */
+function isEmptyPage(body: Uint8Array): boolean {
+  if (body.length > 200) return false;
+  const text = Buffer.from(body).toString();
+  return text.replace(/<!doctype[^>]*>|<\/?(html|head|body)>|\s/gi, '') === '';
+}
+
+/** The work's end; undefined when the signal comes first. */
+async function withinTime<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const onAbort = (): void => resolve(undefined);
+  signal.addEventListener('abort', onAbort, { once: true });
+  const working = work();
+  // After the signal nobody waits for it; closing the page makes it fail.
+  working.catch(() => undefined);
+  try {
+    return await Promise.race([working, promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+function failed(task: CrawlTask, reason: FailureReason, retryAfterMs?: number): Page {
+  const verdict = verdictOnFailure(reason);
+  return {
+    cbStatus: verdict.cbStatus,
+    originalStatus: 0,
+    url: task.request.url,
+    body: new Uint8Array(0),
+    contentType: 'text/plain; charset=utf-8',
+    isText: true,
+    headers: [],
+    ...failureOf(verdict, retryAfterMs),
+  };
+}
+
+function failureOf(verdict: StatusVerdict, retryAfterMs?: number): Pick<Page, 'failure'> {
+  const { reason, passing } = verdict;
+  if (reason === '') return {};
+  return { failure: { reason, passing, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) } };
+}

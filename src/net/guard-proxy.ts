@@ -1,0 +1,279 @@
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
+import { type AddressInfo, connect as connectTcp, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { connect as connectTls } from 'node:tls';
+import { type AddressGuard, parseAddress } from './address-guard.ts';
+import { notAllowed, permittedAnswers } from './guarded-connector.ts';
+import { HttpError, type HttpFailure } from './http-client.ts';
+import { httpError, httpErrorFrom } from './http-failures.ts';
+import type { Lookup } from './lookup.ts';
+
+/** What a proxy judges and reaches targets with. */
+export interface GuardProxyDeps {
+  readonly guard: AddressGuard;
+  readonly lookup: Lookup;
+  /** URL of the operator's proxy that everything goes on through. */
+  readonly upstream?: string;
+  /** Bytes that may come back in all; more ends every connection. */
+  readonly maxBytes: number;
+}
+
+/** A proxy on a port of its own, for one page of a browser. */
+export interface GuardProxy extends AsyncDisposable {
+  /** `http://127.0.0.1:PORT` */
+  readonly url: string;
+  /** Why the last connection to `host:port` could not be made. */
+  failureOf(authority: string): HttpFailure | undefined;
+  /** Whether more than `maxBytes` came back. */
+  readonly exhausted: boolean;
+}
+
+const CONNECT_TIMEOUT_MS = 20_000;
+const PROXY_REPLY_BYTES = 16_384;
+
+interface Target {
+  readonly hostname: string;
+  readonly port: number;
+}
+
+/**
+ * Starts a proxy that a browser sends all its traffic through: plain HTTP as such, everything else (TLS, WebSocket) by CONNECT. Names
+ * are looked up here, once for each connection, and the addresses connected to are the ones the guard has judged.
+ * Whatever a page does, it reaches what it may or nothing.
+ */
+export async function startGuardProxy(deps: GuardProxyDeps): Promise<GuardProxy> {
+  const failures = new Map<string, HttpFailure>();
+  const sockets = new Set<Duplex>();
+  let bytes = 0;
+  let exhausted = false;
+
+  function keep<T extends Duplex>(socket: T): T {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    // A broken connection is the browser's to notice: it is closed on both sides.
+    socket.on('error', () => socket.destroy());
+    return socket;
+  }
+
+  function count(chunk: Buffer): void {
+    bytes += chunk.length;
+    if (bytes <= deps.maxBytes || exhausted) return;
+    exhausted = true;
+    for (const socket of sockets) socket.destroy();
+  }
+
+  async function reach(target: Target): Promise<Socket> {
+    const authority = `${target.hostname}:${target.port}`;
+    try {
+      if (exhausted) throw httpError('body_too_large');
+      const socket =
+        deps.upstream === undefined
+          ? await connectGuarded(deps, target)
+          : await connectThrough(deps, target, deps.upstream);
+      failures.delete(authority);
+      return keep(socket);
+    } catch (error) {
+      failures.set(authority, httpErrorFrom(error, deps.upstream !== undefined).code);
+      throw error;
+    }
+  }
+
+  const server = createServer();
+  server.on('connection', keep);
+  server.on('connect', (request: IncomingMessage, client: Socket, head: Buffer) => {
+    const target = targetOf(`http://${request.url ?? ''}`);
+    if (target === undefined) return void client.end('HTTP/1.1 400 Bad Request\r\n\r\n');
+    reach(target).then(
+      (socket) => {
+        client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
+        if (head.length > 0) socket.write(head);
+        socket.on('data', count);
+        socket.pipe(client);
+        client.pipe(socket);
+        socket.once('close', () => client.destroy());
+        client.once('close', () => socket.destroy());
+      },
+      () => client.end('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n'),
+    );
+  });
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    forward(request, response).catch(() => {
+      // Closed without an answer: an error page of the proxy's own would look like the site's.
+      response.destroy();
+    });
+  });
+
+  async function forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = URL.parse(request.url ?? '');
+    const target = url?.protocol === 'http:' ? targetOf(url.href) : undefined;
+    if (url === null || target === undefined) throw httpError('invalid_url');
+    const socket = await reach(target);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const onward = httpRequest({
+      createConnection: () => socket,
+      method: request.method,
+      path: url.pathname + url.search,
+      headers: onwardHeaders(request),
+      setHost: false,
+    });
+    onward.once('error', (error) => {
+      failures.set(`${target.hostname}:${target.port}`, httpErrorFrom(error, false).code);
+      reject(error);
+    });
+    onward.once('response', (answer) => {
+      answer.on('data', count);
+      answer.once('error', reject);
+      const headers = answer.rawHeaders.filter((_, index, all) => !isHop(all[index - (index % 2)]));
+      response.writeHead(answer.statusCode ?? 502, headers);
+      answer.pipe(response).once('finish', resolve);
+    });
+    response.once('close', () => socket.destroy());
+    request.pipe(onward);
+    await promise;
+    socket.destroy();
+  }
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    failureOf: (authority) => failures.get(authority),
+    get exhausted() {
+      return exhausted;
+    },
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+function targetOf(text: string): Target | undefined {
+  const url = URL.parse(text);
+  if (url === null || url.hostname === '') return undefined;
+  const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  return { hostname, port: url.port === '' ? 80 : Number(url.port) };
+}
+
+const HOP_BY_HOP = /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i;
+
+function isHop(name: string | undefined): boolean {
+  return HOP_BY_HOP.test(name ?? '');
+}
+
+function onwardHeaders(request: IncomingMessage): string[] {
+  const kept = request.rawHeaders.filter((_, index, all) => !isHop(all[index - (index % 2)]));
+  return [...kept, 'connection', 'close'];
+}
+
+/** The addresses of a target that the guard permits; all must be permitted when somebody else will connect. */
+async function addressesOf(deps: GuardProxyDeps, target: Target, all: boolean): Promise<string[]> {
+  const { hostname, port } = target;
+  if (parseAddress(hostname) === undefined) {
+    const answers = await permittedAnswers({ ...deps, port }, hostname, all);
+    return answers.map((each) => each.address);
+  }
+  if (!deps.guard.permits({ hostname, address: hostname, port })) throw notAllowed(hostname);
+  return [hostname];
+}
+
+async function connectGuarded(deps: GuardProxyDeps, target: Target): Promise<Socket> {
+  const addresses = await addressesOf(deps, target, false);
+  let failure: unknown = httpError('connection_failed');
+  for (const host of addresses) {
+    try {
+      return await connected(connectTcp({ host, port: target.port }), 'connect');
+    } catch (error) {
+      // The next address may answer.
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+async function connectThrough(
+  deps: GuardProxyDeps,
+  target: Target,
+  upstream: string,
+): Promise<Socket> {
+  const { hostname, port } = target;
+  if (!hostname.endsWith('.onion')) await addressesOf(deps, target, true);
+  const proxy = URL.parse(upstream);
+  if (proxy === null) throw httpError('proxy_failed');
+  const place = {
+    host: proxy.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: Number(proxy.port) || (proxy.protocol === 'https:' ? 443 : 80),
+  };
+  const socket =
+    proxy.protocol === 'https:'
+      ? await connected(connectTls({ ...place, servername: place.host }), 'secureConnect')
+      : await connected(connectTcp(place), 'connect');
+  const authority = hostname.includes(':') ? `[${hostname}]:${port}` : `${hostname}:${port}`;
+  const user = decodeURIComponent(proxy.username);
+  const password = decodeURIComponent(proxy.password);
+  const credentials = Buffer.from(`${user}:${password}`).toString('base64');
+  const authorization = user === '' ? '' : `proxy-authorization: Basic ${credentials}\r\n`;
+  socket.write(`CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n${authorization}\r\n`);
+  const { head, rest } = await replyOf(socket);
+  if (!/^HTTP\/1\.[01] 2\d\d/.test(head)) {
+    socket.destroy();
+    throw httpError('proxy_failed');
+  }
+  if (rest.length > 0) socket.unshift(rest);
+  return socket;
+}
+
+function connected<T extends Socket>(socket: T, event: 'connect' | 'secureConnect'): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => fail(httpError('connect_timeout')), CONNECT_TIMEOUT_MS);
+    const fail = (error: Error): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      reject(error);
+    };
+    socket.once('error', fail);
+    socket.once(event, () => {
+      clearTimeout(timer);
+      socket.off('error', fail);
+      resolve(socket);
+    });
+  });
+}
+
+/** Reads the header of a proxy's answer to CONNECT. */
+async function replyOf(socket: Socket): Promise<{ head: string; rest: Buffer }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ head: string; rest: Buffer }>();
+  let read = Buffer.alloc(0);
+  const timer = setTimeout(
+    () => reject(new HttpError('proxy_failed', 'no answer')),
+    CONNECT_TIMEOUT_MS,
+  );
+  const onData = (chunk: Buffer): void => {
+    read = Buffer.concat([read, chunk]);
+    const end = read.indexOf('\r\n\r\n');
+    if (end >= 0)
+      resolve({ head: read.subarray(0, end).toString('latin1'), rest: read.subarray(end + 4) });
+    else if (read.length > PROXY_REPLY_BYTES) reject(httpError('proxy_failed'));
+  };
+  const onEnd = (): void => reject(httpError('proxy_failed'));
+  socket.on('data', onData).once('end', onEnd).once('error', onEnd);
+  try {
+    return await promise;
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    socket.pause();
+    socket.off('data', onData).off('end', onEnd).off('error', onEnd);
+  }
+}

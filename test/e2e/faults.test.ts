@@ -1,0 +1,252 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { NORMAL } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Mongod, mongodProgram, startMongod } from '../support/mongod.ts';
+import { mongodbUri, testDatabase } from '../support/mongodb.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { type ServiceProcess, startProcess } from '../support/service-process.ts';
+import { startSite } from '../support/site.ts';
+
+const CRAWLERS = ['store', 'hook', 'other'];
+
+/** Makes one storage and two webhook crawlers. */
+async function makeCrawlers(service: ServiceProcess, receiver: Receiver): Promise<void> {
+  for (const name of CRAWLERS) {
+    const callback = name === 'store' ? {} : { callback_url: receiver.url };
+    const made = await service.rest('POST', `/crawler/${NORMAL}`, { name, ...callback });
+    expect(made.status).toBe(200);
+  }
+}
+
+/** What clients were told: every `rid` they hold, by crawler. */
+type Acknowledged = Map<string, Set<string>>;
+
+/** Pushes batches until stopped, to one service after the other; a failed push is repeated with its `request_id`. */
+function pushUnderLoad(services: () => ServiceProcess[], site: string, maxBatches: number) {
+  const acknowledged: Acknowledged = new Map(CRAWLERS.map((name) => [name, new Set()]));
+  const refusals: number[] = [];
+  let stopped = false;
+  async function client(name: string): Promise<void> {
+    for (let batch = 0; batch < maxBatches && !stopped; batch++) {
+      const items = Array.from({ length: 10 }, (_, n) => ({
+        url: `${site}/page/${name}-${batch}-${n}?delay=2`,
+      }));
+      for (let attempt = 0; !stopped; attempt++) {
+        const all = services();
+        const service = all[(batch + attempt) % all.length];
+        const reply = await service
+          ?.rest('POST', `/crawler/${NORMAL}/${name}/push_batch`, {
+            items,
+            request_id: `${name}-${batch}`,
+          })
+          .catch(() => undefined);
+        if (reply?.status === 200) {
+          for (const { rid } of reply.json.results) acknowledged.get(name)?.add(rid);
+          break;
+        }
+        if (reply !== undefined) refusals.push(reply.status);
+        await delay(50);
+      }
+      await delay(10);
+    }
+  }
+  const done = Promise.all(CRAWLERS.map(client));
+  return {
+    acknowledged,
+    refusals,
+    done,
+    async stop() {
+      stopped = true;
+      await done;
+    },
+  };
+}
+
+async function stats(service: ServiceProcess) {
+  const { json } = await service.rest('GET', `/crawler/${NORMAL}/stats`);
+  return json;
+}
+
+/** Waits until everything has ended, and holds what clients were told against what they got. */
+async function expectBalance(
+  service: ServiceProcess,
+  receiver: Receiver,
+  acknowledged: Acknowledged,
+): Promise<void> {
+  await eventually(
+    async () => {
+      const { queue, concurrency, crawlers } = await stats(service);
+      expect({ queue, running: concurrency.running }).toMatchObject({
+        queue: { waiting: 0, retrying: 0 },
+        running: 0,
+      });
+      for (const { activity } of crawlers) {
+        const { pushed, completed, failed, deleted, purged } = activity;
+        expect(completed + failed + deleted + purged).toBe(pushed);
+        expect(activity.deliveries_pending).toBe(0);
+      }
+    },
+    { timeoutMs: 90_000 },
+  );
+  const rids = await service.rest('GET', `/storage/rids?token=${NORMAL}&limit=10000`);
+  const stored = new Set<string>(rids.json);
+  const delivered = new Set(receiver.deliveries.map((post) => post.rid));
+  const { crawlers } = await stats(service);
+  for (const { name, activity } of crawlers) {
+    const told = acknowledged.get(name) ?? new Set();
+    const arrived = name === 'store' ? stored : delivered;
+    expect([...told].filter((rid) => !arrived.has(rid))).toEqual([]);
+    if (name === 'store') expect(activity.pushed).toBe(stored.size);
+  }
+  const hooked = crawlers.filter((each: { name: string }) => each.name !== 'store');
+  const pushed = hooked.reduce(
+    (sum: number, each: { activity: { pushed: number } }) => sum + each.activity.pushed,
+    0,
+  );
+  expect(delivered.size).toBe(pushed);
+}
+
+describe.skipIf(mongodbUri === '')('on MongoDB', () => {
+  test('processes killed with -9 one after the other, while others run, lose nothing', async () => {
+    await using database = testDatabase();
+    await using receiver = await startReceiver();
+    await using site = await startSite();
+    const env = { MONGODB_URI: database.uri };
+    const services = await Promise.all([startProcess(env), startProcess(env)]);
+    try {
+      await makeCrawlers(services[0], receiver);
+      const load = pushUnderLoad(() => services, site.url, 60);
+      for (let kill = 0; kill < 5; kill++) {
+        await delay(400 + 150 * kill);
+        const victim = kill % services.length;
+        await services[victim]?.kill9();
+        services[victim] = await startProcess(env);
+      }
+      await load.done;
+      await expectBalance(services[0], receiver, load.acknowledged);
+      expect(await statsservices[1]).toEqual(await statsservices[0]);
+    } finally {
+      await Promise.all(services.map((service) => service.kill9()));
+    }
+  }, 180_000);
+
+  test('all processes killed at once lose nothing', async () => {
+    await using database = testDatabase();
+    await using receiver = await startReceiver();
+    await using site = await startSite();
+    const env = { MONGODB_URI: database.uri };
+    let services = await Promise.all([startProcess(env), startProcess(env)]);
+    try {
+      await makeCrawlers(services[0], receiver);
+      const load = pushUnderLoad(() => services, site.url, 40);
+      for (let round = 0; round < 2; round++) {
+        await delay(700);
+        await Promise.all(services.map((service) => service.kill9()));
+        services = await Promise.all([startProcess(env), startProcess(env)]);
+      }
+      await load.done;
+      await expectBalance(services[0], receiver, load.acknowledged);
+    } finally {
+      await Promise.all(services.map((service) => service.kill9()));
+    }
+  }, 180_000);
+
+  test('a process stopped beyond its leases finishes nothing that others took over', async () => {
+    await using database = testDatabase();
+    await using receiver = await startReceiver();
+    await using site = await startSite();
+    const env = { MONGODB_URI: database.uri };
+    await using sleeper = await startProcess(env);
+    await makeCrawlers(sleeper, receiver);
+    const load = pushUnderLoad(() => [sleeper], site.url, 30);
+    await eventually(() => expect(receiver.deliveries.length).toBeGreaterThan(50));
+    await load.stop();
+    await using other = await startProcess(env);
+    await sleeper.rest('POST', `/crawler/${NORMAL}/hook/push_batch`, {
+      items: Array.from({ length: 200 }, (_, n) => ({
+        url: `${site.url}/page/late-${n}?delay=50`,
+      })),
+    });
+    await eventually(() => expect(site.concurrent).toBeGreaterThan(5));
+    sleeper.process.kill('SIGSTOP');
+    try {
+      // The leases lapse and the other takes over.
+      await eventually(
+        async () => {
+          const { queue, concurrency } = await stats(other);
+          expect(queue.waiting + queue.retrying + concurrency.running).toBe(0);
+        },
+        { timeoutMs: 60_000 },
+      );
+    } finally {
+      sleeper.process.kill('SIGCONT');
+    }
+    const before = await stats(other);
+    await delay(3_000);
+    await expectBalance(other, receiver, load.acknowledged);
+    const after = await stats(sleeper);
+    expect(after).toMatchObject({ completed: before.completed, failed: before.failed });
+  }, 180_000);
+
+  test('SIGTERM under load ends within its limit, and nothing is lost or crawled twice', async () => {
+    await using database = testDatabase();
+    await using receiver = await startReceiver();
+    await using site = await startSite();
+    const env = { MONGODB_URI: database.uri, SHUTDOWN_SECONDS: '10' };
+    const services = await Promise.all([startProcess(env), startProcess(env)]);
+    try {
+      await makeCrawlers(services[0], receiver);
+      const load = pushUnderLoad(() => services, site.url, 40);
+      for (let round = 0; round < 4; round++) {
+        await delay(500);
+        const startedAt = Date.now();
+        expect(await services[round % 2]?.terminate()).toBe(0);
+        expect(Date.now() - startedAt).toBeLessThan(12_000);
+        services[round % 2] = await startProcess(env);
+      }
+      await load.done;
+      await expectBalance(services[0], receiver, load.acknowledged);
+      expect(site.hits()).toBe(40 * 10 * CRAWLERS.length);
+      expect(receiver.deliveries).toHaveLength(40 * 10 * 2);
+    } finally {
+      await Promise.all(services.map((service) => service.kill9()));
+    }
+  }, 180_000);
+});
+
+const program = mongodProgram();
+
+describe.skipIf(program === undefined)('with a MongoDB of its own', () => {
+  test('a database killed with -9 under load is waited for: 503 while it is away, nothing acknowledged is lost', async () => {
+    await using mongod: Mongod = await startMongod(program ?? '');
+    await using receiver = await startReceiver();
+    await using site = await startSite();
+    const env = { MONGODB_URI: `${mongod.uri}/faults` };
+    const services = await Promise.all([startProcess(env), startProcess(env)]);
+    const first = services[0];
+    try {
+      await makeCrawlers(first, receiver);
+      const load = pushUnderLoad(() => services, site.url, 40);
+      for (let kill = 0; kill < 2; kill++) {
+        await delay(1_000);
+        await mongod.kill();
+        const push = `/?token=${NORMAL}&crawler=store&callback=true&url=${encodeURIComponent(site.url)}`;
+        const refused = await first.rest('GET', push);
+        expect(refused.status).toBe(503);
+        expect(refused.json).toMatchObject({ code: expect.stringMatching(/_unavailable$/) });
+        expect((await first.rest('GET', '/readyz')).status).toBe(503);
+        expect((await first.rest('GET', '/healthz')).status).toBe(200);
+        await mongod.start();
+      }
+      await load.done;
+      expect(
+        new Set(load.refusals),
+        services.map((each) => each.errors + each.output).join(''),
+      ).toEqual(new Set([503]));
+      await expectBalance(first, receiver, load.acknowledged);
+    } finally {
+      await Promise.all(services.map((service) => service.kill9()));
+    }
+  }, 240_000);
+});
