@@ -125,7 +125,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
       }
       await load.done;
       await expectBalance(services[0], receiver, load.acknowledged);
-      expect(await statsservices[1]).toEqual(await statsservices[0]);
+      expect(await stats(services[1])).toEqual(await stats(services[0]));
     } finally {
       await Promise.all(services.map((service) => service.kill9()));
     }

@@ -38,7 +38,7 @@ export interface BrowserEngineDeps {
   readonly limits: {
     /** Of a whole crawl, from when it has its browser page. */
     readonly timeoutMs: number;
-    /** Of the page; all it loads together may be ten times that. */
+    /** Of the page; all it loads together may be three times that. */
     readonly maxBodyBytes: number;
   };
   /** Proxy URLs by ISO country, and `tor`. */
@@ -46,7 +46,7 @@ export interface BrowserEngineDeps {
   readonly logger: Logger;
 }
 
-const PARTS_OF_A_PAGE = 10;
+const PARTS_OF_A_PAGE = 3;
 /** Left for taking the page once its waits are over. */
 const TAKING_MS = 5_000;
 
