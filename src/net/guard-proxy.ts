@@ -21,6 +21,8 @@ export interface GuardProxyDeps {
   readonly upstream?: string;
   /** Bytes that may come back in all; more ends every connection. */
   readonly maxBytes: number;
+  /** Bytes of one answer, where answers can be told apart (plain HTTP); more ends it. */
+  readonly maxAnswerBytes: number;
 }
 
 /** A proxy on a port of its own, for one page of a browser. */
@@ -31,6 +33,8 @@ export interface GuardProxy extends AsyncDisposable {
   failureOf(authority: string): HttpFailure | undefined;
   /** Whether more than `maxBytes` came back. */
   readonly exhausted: boolean;
+  /** Whether the answer of an address was cut off for its length. */
+  hasCut(url: string): boolean;
 }
 
 const CONNECT_TIMEOUT_MS = 20_000;
@@ -49,6 +53,7 @@ interface Target {
 export async function startGuardProxy(deps: GuardProxyDeps): Promise<GuardProxy> {
   const failures = new Map<string, HttpFailure>();
   const sockets = new Set<Duplex>();
+  const cut = new Set<string>();
   let bytes = 0;
   let exhausted = false;
 
@@ -126,7 +131,14 @@ export async function startGuardProxy(deps: GuardProxyDeps): Promise<GuardProxy>
       reject(error);
     });
     onward.once('response', (answer) => {
-      answer.on('data', count);
+      let answered = 0;
+      answer.on('data', (chunk: Buffer) => {
+        count(chunk);
+        answered += chunk.length;
+        if (answered <= deps.maxAnswerBytes) return;
+        cut.add(url.href);
+        socket.destroy();
+      });
       answer.once('error', reject);
       const headers = answer.rawHeaders.filter((_, index, all) => !isHop(all[index - (index % 2)]));
       response.writeHead(answer.statusCode ?? 502, headers);
@@ -146,6 +158,7 @@ export async function startGuardProxy(deps: GuardProxyDeps): Promise<GuardProxy>
   return {
     url: `http://127.0.0.1:${port}`,
     failureOf: (authority) => failures.get(authority),
+    hasCut: (address) => cut.has(address),
     get exhausted() {
       return exhausted;
     },

@@ -5,6 +5,9 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const FREED_MS = 10_000;
 
 /** A MongoDB server of the tests' own. */
 export interface Mongod extends AsyncDisposable {
@@ -38,7 +41,18 @@ export async function startMongod(program: string): Promise<Mongod> {
   const port = await freePort();
   let child: ChildProcess | undefined;
 
+  /** What a killed server has left is in use until its last process has ended. */
   async function start(): Promise<void> {
+    for (const until = Date.now() + FREED_MS; ; await delay(200)) {
+      try {
+        return await startOnce();
+      } catch (error) {
+        if (Date.now() > until || !String(error).includes('is in use')) throw error;
+      }
+    }
+  }
+
+  async function startOnce(): Promise<void> {
     const args = ['--dbpath', folder, '--port', String(port), '--bind_ip', '127.0.0.1'];
     const started = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     child = started;

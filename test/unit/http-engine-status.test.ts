@@ -79,6 +79,9 @@ describe('the verdict on a failure', () => {
     ['body_too_large', 523, false],
     ['robots_disallowed', 523, false],
     ['proxy_not_configured', 523, false],
+    ['selector_not_found', 523, false],
+    ['browser_unavailable', 523, false],
+    ['page_crashed', 599, true],
     ['anti_bot_challenge', 525, true],
     ['captcha', 503, true],
     ['empty_body', 520, true],
@@ -87,7 +90,7 @@ describe('the verdict on a failure', () => {
   });
 
   test('the table above is whole', () => {
-    expect(Object.keys(FAILURES)).toHaveLength(21);
+    expect(Object.keys(FAILURES)).toHaveLength(24);
   });
 });
 

@@ -46,6 +46,13 @@ export interface BrowserEngineDeps {
   readonly logger: Logger;
 }
 
+/** The answers that the page itself came with. */
+interface Documents {
+  last: Response | undefined;
+  /** Where the last failed; empty for nowhere. */
+  failedAt: string;
+}
+
 const PARTS_OF_A_PAGE = 3;
 /** Left for taking the page once its waits are over. */
 const TAKING_MS = 5_000;
@@ -84,6 +91,7 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
       guard: deps.guard,
       lookup: deps.lookup,
       maxBytes: limits.maxBodyBytes * PARTS_OF_A_PAGE,
+      maxAnswerBytes: limits.maxBodyBytes,
       ...(upstream === undefined ? {} : { upstream }),
     });
     await using lent = await pool.lend(
@@ -96,15 +104,16 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
       signal,
     );
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.timeoutMs)]);
-    const seen = await withinTime(deadline, () => look(task, start, lent.context, proxy)).catch(
-      (error: unknown) => {
-        if (proxy.exhausted) return undefined;
-        throw error;
-      },
-    );
+    const documents: Documents = { last: undefined, failedAt: '' };
+    const isCut = (): boolean => proxy.exhausted || proxy.hasCut(documents.last?.url() ?? '');
+    const looking = () => look(task, start, lent.context, proxy, documents);
+    const seen = await withinTime(deadline, looking).catch((error: unknown) => {
+      if (isCut()) return undefined;
+      throw error;
+    });
     signal.throwIfAborted();
     // Whatever a page that was cut off ends with, this is why.
-    if (proxy.exhausted) return failed(task, 'body_too_large');
+    if (isCut()) return failed(task, 'body_too_large');
     if (seen === undefined) return failed(task, 'timeout');
     return seen === 'download' ? deps.http.crawl(task, signal) : seen;
   }
@@ -115,6 +124,7 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     start: URL,
     context: BrowserContext,
     proxy: GuardProxy,
+    documents: Documents,
   ): Promise<Page | 'download'> {
     const { parameters } = task.request;
     const endsAt = performance.now() + limits.timeoutMs;
@@ -125,7 +135,7 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     const crashed = new Promise<'crashed'>((resolve) => {
       page.once('crash', () => resolve('crashed'));
     });
-    const documents = watchDocuments(page, context);
+    watchDocuments(page, context, documents);
     const loaded = load(page, start, budget, proxy, documents);
     const failure = await Promise.race([loaded, crashed]);
     if (failure === 'download') return 'download';
@@ -171,7 +181,7 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
   async function take(
     task: CrawlTask,
     page: BrowserPage,
-    documents: { readonly last: Response | undefined },
+    documents: Documents,
     budget: Budget,
   ): Promise<Page> {
     const { parameters } = task.request;
@@ -255,7 +265,7 @@ async function load(
   start: URL,
   budget: Budget,
   proxy: GuardProxy,
-  documents: { readonly failedAt: string },
+  documents: Documents,
 ): Promise<FailureReason | 'download' | undefined> {
   try {
     await page.goto(start.href, { waitUntil: 'commit', timeout: budget(Number.MAX_SAFE_INTEGER) });
@@ -267,8 +277,7 @@ async function load(
 }
 
 /** Follows the answers that the page itself came with, and closes what it opens beside itself. */
-function watchDocuments(page: BrowserPage, context: BrowserContext) {
-  const seen: { last: Response | undefined; failedAt: string } = { last: undefined, failedAt: '' };
+function watchDocuments(page: BrowserPage, context: BrowserContext, seen: Documents): void {
   page.on('requestfailed', (request) => {
     if (isDocumentOf(request, page)) seen.failedAt = request.url();
   });
@@ -281,7 +290,6 @@ function watchDocuments(page: BrowserPage, context: BrowserContext) {
   context.on('page', (other) => {
     if (other !== page) void other.close().catch(() => undefined);
   });
-  return seen;
 }
 
 function isDocumentOf(request: Request, page: BrowserPage): boolean {

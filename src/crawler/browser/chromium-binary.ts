@@ -2,11 +2,20 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { access, chmod, constants, mkdir, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress } from 'node:zlib';
 
-const INSTALLED = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome'];
+const INSTALLED = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome-stable',
+  '/usr/bin/google-chrome',
+  '/usr/local/bin/chromium',
+  '/snap/bin/chromium',
+  '/Applications/Chromium.app/Contents/MacOS/Chromium',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+];
 
 /**
  * The Chromium to run: `CHROMIUM_PATH`, else the one inside the npm package, unpacked once for each user and version, else one
@@ -49,8 +58,7 @@ async function unpackedChromium(): Promise<string | undefined> {
 }
 
 async function installedChromium(): Promise<string | undefined> {
-  const folders = (process.env.PATH ?? '').split(delimiter);
-  for (const path of INSTALLED.flatMap((name) => folders.map((folder) => join(folder, name)))) {
+  for (const path of INSTALLED) {
     if (await isExecutable(path)) return path;
   }
   return undefined;

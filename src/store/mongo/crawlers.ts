@@ -3,7 +3,7 @@ import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
 import type { CrawlerStore } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import type { Ledger } from './counts.ts';
-import { isDuplicate } from './errors.ts';
+import { isConflict, isDuplicate } from './errors.ts';
 import { NEVER, setWake } from './lease.ts';
 
 const EPOCH = new Date(0);
@@ -24,7 +24,7 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
         await c.crawlers.insertOne(documentOf(crawler));
         return { crawler, inserted: true };
       } catch (error) {
-        if (!isDuplicate(error)) throw error;
+        if (!isDuplicate(error) && !isConflict(error)) throw error;
       }
       const existing = await one({ accountId, name });
       if (existing === undefined) return this.insert(crawler);

@@ -10,6 +10,7 @@ import {
 import { DomainError } from '../../domain/errors.ts';
 
 const duplicateKey = 11_000;
+const WRITE_CONFLICT = 112;
 // Primary stepped down, shutting down, interrupted, write concern not met in time, no writable member, too slow.
 const passingCodes = new Set([
   6, 7, 50, 64, 89, 91, 112, 133, 189, 262, 317, 358, 9_001, 10_058, 10_107, 11_600, 11_602, 13_388,
@@ -19,6 +20,11 @@ const passingCodes = new Set([
 /** Whether a unique index refused the write. */
 export function isDuplicate(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === duplicateKey;
+}
+
+/** Whether the server gave the write up because another was in its way; nothing of it was done. */
+export function isConflict(error: unknown): boolean {
+  return error instanceof MongoServerError && error.code === WRITE_CONFLICT;
 }
 
 /** The places of an unordered insert that a unique index refused; rethrows any other failure. */
