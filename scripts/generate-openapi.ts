@@ -13,6 +13,6 @@ if (!process.argv.includes('--check')) {
   mkdirSync(`${root}docs`, { recursive: true });
   writeFileSync(target, text);
 } else if (readFileSync(target, 'utf8') !== text) {
-  console.error('docs/openapi.json is out of date: run npm run openapi');
+  console.error('docs/openapi.json is out of date: run npm run docs');
   process.exitCode = 1;
 }

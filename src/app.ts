@@ -131,6 +131,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       limits: { crawlerQueue: config.crawlerQueueLimit, accountQueue: config.accountQueueLimit },
       pushRatePerSecond: config.pushRatePerSecond,
       inlineConcurrency: config.inlineConcurrency,
+      exits: new Set(Object.keys(config.proxies)),
       defaults: {
         concurrency: config.defaultConcurrency,
         maxRetries: config.maxRetries,

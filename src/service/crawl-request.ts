@@ -2,6 +2,7 @@ import type { TokenType } from '../domain/account.ts';
 import { invalidField } from '../domain/errors.ts';
 import type { CrawlRequest } from '../domain/job.ts';
 import { parseCrawlParameters } from '../domain/parameter-table.ts';
+import type { CrawlParameters } from '../domain/parameters.ts';
 import { parseTargetUrl } from '../domain/target-url.ts';
 
 /** A crawl as the client asked for it. */
@@ -18,10 +19,18 @@ export interface CrawlWishes {
 const DEFAULT_CONTENT_TYPE = 'application/x-www-form-urlencoded';
 const MAX_POST_BYTES = 1024 * 1024;
 
+/** Names of the operator's proxies: ISO countries, and `tor`. */
+export type Exits = ReadonlySet<string>;
+
 /** The crawl, checked. Throws `invalid` naming the parameter. */
-export function parseCrawlRequest(wishes: CrawlWishes, tokenType: TokenType): CrawlRequest {
+export function parseCrawlRequest(
+  wishes: CrawlWishes,
+  tokenType: TokenType,
+  exits: Exits,
+): CrawlRequest {
   const url = parseTargetUrl(wishes.url);
   const parameters = parseCrawlParameters(wishes.parameters, tokenType);
+  assertExit(parameters, exits);
   const method = (wishes.method ?? 'GET').toUpperCase();
   if (method === 'GET') {
     return { url, method, body: undefined, contentType: undefined, parameters };
@@ -41,4 +50,14 @@ export function parseCrawlRequest(wishes: CrawlWishes, tokenType: TokenType): Cr
     throw invalidField('post_content_type', 'post_content_type must be a media type.');
   }
   return { url, method, body, contentType, parameters };
+}
+
+function assertExit({ country, tor_network: tor }: CrawlParameters, exits: Exits): void {
+  if (tor === true && !exits.has('tor')) {
+    throw invalidField('tor_network', 'tor_network: this service has no proxy to the Tor network.');
+  }
+  if (country === undefined || tor === true || exits.has(country)) return;
+  const countries = [...exits].filter((exit) => exit !== 'tor').toSorted();
+  const offer = countries.length === 0 ? 'for none' : `for ${countries.join(', ')}`;
+  throw invalidField('country', `country: this service has no proxy for ${country}, but ${offer}.`);
 }

@@ -8,7 +8,7 @@ import { createRid } from '../domain/rid.ts';
 import type { Store } from '../store/store.ts';
 import { ensureAsyncCrawler } from './async-crawler.ts';
 import { compress } from './compress.ts';
-import { type CrawlWishes, parseCrawlRequest } from './crawl-request.ts';
+import { type CrawlWishes, type Exits, parseCrawlRequest } from './crawl-request.ts';
 import type { Pushing } from './push.ts';
 import type { Recorder, ShapedPage } from './record.ts';
 
@@ -43,6 +43,7 @@ export interface InlineCrawlDeps {
   readonly recorder: Recorder;
   readonly pushing: Pushing;
   readonly clock: Clock;
+  readonly exits: Exits;
   readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
   readonly retentionDays: number;
   /** Most at once, for each token. */
@@ -75,7 +76,7 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
     async crawl(owner, wishes, store, signal) {
       const { accountId } = owner.account;
       const { tokenType } = owner;
-      const request = parseCrawlRequest(wishes, tokenType);
+      const request = parseCrawlRequest(wishes, tokenType, deps.exits);
       return withSlot(`${accountId}:${tokenType}`, async () => {
         const page = await deps.engine.crawl(
           { request, tokenType, accountId, crawlerId: undefined, politeness: undefined },

@@ -9,7 +9,7 @@ import { integerInRange, MAX_BATCH_ITEMS, MAX_QUEUE_TIMEOUT_MINUTES } from '../d
 import { createRid } from '../domain/rid.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { PushLimits, PushOutcome, Store } from '../store/store.ts';
-import { type CrawlWishes, parseCrawlRequest } from './crawl-request.ts';
+import { type CrawlWishes, type Exits, parseCrawlRequest } from './crawl-request.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
 
 /** One URL to queue, as the client gave it. */
@@ -46,6 +46,7 @@ export interface PushingDeps {
   readonly dispatcher: Pick<Dispatcher, 'notify'>;
   readonly clock: Clock;
   readonly limits: PushLimits;
+  readonly exits: Exits;
   /** URLs per second and token; 0 for no limit. */
   readonly ratePerSecond: number;
   /** Told of each call, for metrics. */
@@ -129,7 +130,7 @@ export function createPushing(deps: PushingDeps): Pushing {
     }
     const crawler = await access.findRecent(owner, crawlerName);
     const now = clock.now();
-    const parsed = items.map((item) => attempt(() => jobFrom(item, crawler, now)));
+    const parsed = items.map((item) => attempt(() => jobFrom(item, crawler, now, deps.exits)));
     const jobs = parsed.filter((each): each is Job => !(each instanceof DomainError));
     const { granted, retryAfterMs } = await takeRate(owner, jobs.length);
     const admitted = jobs.slice(0, granted);
@@ -167,12 +168,12 @@ function attempt<Value>(make: () => Value): Value | DomainError {
   }
 }
 
-function jobFrom(wishes: PushWishes, crawler: Crawler, now: Date): Job {
+function jobFrom(wishes: PushWishes, crawler: Crawler, now: Date, exits: Exits): Job {
   const minutes = wishes.queueTimeout ?? 0;
   if (minutes !== 0) integerInRange('queue_timeout', minutes, 1, MAX_QUEUE_TIMEOUT_MINUTES);
   const headers = crawler.delivery === 'webhook' ? (wishes.callbackHeaders ?? '') : '';
   return {
-    ...parseCrawlRequest(wishes, crawler.tokenType),
+    ...parseCrawlRequest(wishes, crawler.tokenType, exits),
     rid: createRid(now),
     crawlerId: crawler.crawlerId,
     accountId: crawler.accountId,

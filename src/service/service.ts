@@ -55,6 +55,8 @@ export interface ServiceSettings {
   readonly limits: PushLimits;
   readonly pushRatePerSecond: number;
   readonly inlineConcurrency: number;
+  /** Names of the operator's proxies. */
+  readonly exits: ReadonlySet<string>;
   readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
   readonly retentionDays: number;
   readonly webhookRetrySchedule: readonly number[];
@@ -123,6 +125,7 @@ export function createService(deps: ServiceDeps): Service {
     dispatcher,
     clock,
     limits,
+    exits: settings.exits,
     ratePerSecond: settings.pushRatePerSecond,
     onPushed: observe.push,
     onAccountOver: ({ account }) => {
@@ -143,6 +146,7 @@ export function createService(deps: ServiceDeps): Service {
       recorder,
       pushing,
       clock,
+      exits: settings.exits,
       defaults,
       retentionDays,
       concurrency: settings.inlineConcurrency,

@@ -1,0 +1,34 @@
+import type { Parameter } from '../src/domain/parameter-table.ts';
+
+/** `docs/parameters.md` of a table of parameters. */
+export function parametersDocument(parameters: readonly Parameter[]): string {
+  const rows = parameters.map(
+    ({ name, kind, fallback, javascript, meaning }) =>
+      `| \`${name}\` | ${valuesOf(kind)} | ${fallback === '' ? '' : `\`${fallback}\``} | ${javascript ? 'JavaScript' : 'any'} | ${meaning.replaceAll('|', '\\|')} |`,
+  );
+  return `# Crawl parameters
+
+Every crawl takes these, queued or inline: in the query of a push or an inline crawl, and as fields of \`parameters\` in a batch, a
+stream or an RPC. They are checked when the URL is pushed (422 names the parameter and what is allowed), stored with the
+job, and applied to each of its crawls. Booleans may be \`true\`, \`True\` or \`1\`. \`cookies\` is another name of \`set_cookies\`.
+
+| parameter | values | default | token | meaning |
+|---|---|---|---|---|
+${rows.join('\n')}
+
+This table is made from the one in \`src/domain/parameter-table.ts\` that the service itself checks by: \`npm run docs\`.
+`;
+}
+
+function valuesOf(kind: Parameter['kind']): string {
+  switch (kind.type) {
+    case 'boolean':
+      return 'true, false';
+    case 'integer':
+      return `${kind.min} to ${kind.max} ${kind.unit}`;
+    case 'word':
+      return kind.words.map((word) => `\`${word}\``).join(', ');
+    case 'text':
+      return `text, up to ${kind.maxLength} characters`;
+  }
+}

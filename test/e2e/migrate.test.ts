@@ -1,0 +1,102 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { MongoClient } from 'mongodb';
+import { describe, expect, test } from 'vitest';
+import { NORMAL, startApp } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
+import { mongodbUri, testDatabase } from '../support/mongodb.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { startSite } from '../support/site.ts';
+
+interface Ended {
+  readonly code: number | null;
+  readonly output: string;
+}
+
+/** Runs the command; with `killWhen`, ends it as soon as that is printed. */
+function migrate(from: string, to: string, killWhen?: RegExp): Promise<Ended> {
+  const child = spawn(process.execPath, ['src/migrate.ts', '--from', from, '--to', to], {
+    cwd: join(import.meta.dirname, '..', '..'),
+  });
+  let output = '';
+  const read = (chunk: Buffer): void => {
+    output += chunk.toString();
+    if (killWhen?.test(output) === true) child.kill('SIGKILL');
+  };
+  child.stdout.on('data', read);
+  child.stderr.on('data', read);
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => resolve({ code, output }));
+  });
+}
+
+describe.skipIf(mongodbUri === '')('npm run migrate', () => {
+  test('moves everything, goes on where it broke off, and the service goes on there', async () => {
+    await using database = testDatabase();
+    await using receiver = await startReceiver();
+    await using site = await startSite();
+    await using app = await startApp();
+    await app.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
+    await app.rest('POST', `/crawler/${NORMAL}`, { name: 'hook', callback_url: receiver.url });
+    const push = async (name: string, path: string, count: number) => {
+      const items = Array.from({ length: count }, (_, n) => ({ url: `${site.url}/${path}/${n}` }));
+      const { json } = await app.rest('POST', `/crawler/${NORMAL}/${name}/push_batch`, { items });
+      return json.results.map((each: { rid: string }) => each.rid) as string[];
+    };
+    const done = await push('store', 'page', 40);
+    await push('hook', 'page', 5);
+    await eventually(async () => {
+      const { json } = await app.rest('GET', `/crawler/${NORMAL}/stats`);
+      expect(json.completed).toBe(45);
+    });
+    await app.rest('POST', `/crawler/${NORMAL}/store/pause`);
+    const waiting = await push('store', 'later', 700);
+    const before = (await app.rest('GET', `/crawler/${NORMAL}/stats`)).json;
+    const stored = (await app.rest('GET', `/storage?token=${NORMAL}&rid=${done[0]}`)).text;
+    const running = await migrate(app.dataDir, database.uri);
+    expect(running).toMatchObject({ code: 1, output: expect.stringContaining('Another process uses') });
+    await app.stop();
+
+    const broken = await migrate(app.dataDir, database.uri, /URLs in queues/);
+    expect(broken.code).not.toBe(0);
+    const moved = await migrate(app.dataDir, database.uri);
+    expect(moved.output).toMatch(/URLs in queues\s+700\s+700/);
+    expect(moved.output).toMatch(/stored results\s+40\s+40/);
+    expect(moved.code).toBe(0);
+    const again = await migrate(app.dataDir, database.uri);
+    expect(again).toMatchObject({ code: 1, output: expect.stringContaining('finished copy') });
+
+    await using after = await startApp({ env: { MONGODB_URI: database.uri } });
+    expect((await after.rest('GET', `/crawler/${NORMAL}/stats`)).json).toEqual(before);
+    const page = await after.rest('GET', `/storage?token=${NORMAL}&rid=${done[0]}`);
+    expect(page.text).toBe(stored);
+    const found = await after.rest('GET', `/crawler/${NORMAL}/store/find_by_rid/${waiting[0]}`);
+    expect(found.json).toMatchObject({
+      status: 'QUEUED',
+      request_info: { url: `${site.url}/later/0` },
+    });
+    await after.rest('POST', `/crawler/${NORMAL}/store/unpause`);
+    await eventually(
+      async () => {
+        const { json } = await after.rest('GET', `/crawler/${NORMAL}/stats`);
+        expect(json).toMatchObject({ completed: 745, queue: { waiting: 0 } });
+      },
+      { timeoutMs: 30_000 },
+    );
+  }, 120_000);
+
+  test('refuses a database that is in use, and says what it needs', async () => {
+    await using database = testDatabase();
+    const client = await MongoClient.connect(database.uri);
+    await client.db().collection('accounts').insertOne({ name: 'somebody' });
+    await client.close();
+    await using app = await startApp();
+    await app.stop();
+    expect(await migrate(app.dataDir, database.uri)).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('in use'),
+    });
+    expect(await migrate('/nowhere', database.uri)).toMatchObject({ code: 1 });
+  }, 60_000);
+});
