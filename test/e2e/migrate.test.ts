@@ -55,7 +55,10 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     const before = (await app.rest('GET', `/crawler/${NORMAL}/stats`)).json;
     const stored = (await app.rest('GET', `/storage?token=${NORMAL}&rid=${done[0]}`)).text;
     const running = await migrate(app.dataDir, database.uri);
-    expect(running).toMatchObject({ code: 1, output: expect.stringContaining('Another process uses') });
+    expect(running).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('Another process uses'),
+    });
     await app.stop();
 
     const broken = await migrate(app.dataDir, database.uri, /URLs in queues/);
