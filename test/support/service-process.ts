@@ -18,9 +18,13 @@ export interface ServiceProcess extends AsyncDisposable {
   terminate(): Promise<number | null>;
 }
 
-/** Starts `npm start`'s command with the given environment on a free port. Throws, with what it printed, when it does not start. */
-export async function startProcess(env: Readonly<Record<string, string>>): Promise<ServiceProcess> {
-  const child = spawn(process.execPath, ['src/main.ts'], {
+/** Starts `npm start`'s command with the given environment on a free port, by `launcher` if one is given. Throws, with what it printed, when it does not start. */
+export async function startProcess(
+  env: Readonly<Record<string, string>>,
+  launcher: readonly string[] = [],
+): Promise<ServiceProcess> {
+  const [program = '', ...args] = [...launcher, process.execPath, 'src/main.ts'];
+  const child = spawn(program, args, {
     cwd: join(import.meta.dirname, '..', '..'),
     env: {
       PATH: process.env.PATH,

@@ -1,0 +1,70 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { NORMAL } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
+import { startProcess } from '../support/service-process.ts';
+import { startSite } from '../support/site.ts';
+
+const DISK_MIB = 24;
+const BALLAST_MIB = 12;
+
+/** Runs a command where `folder` is a small disk of its own with a file that fills half of it. */
+function onSmallDisk(folder: string): string[] {
+  const script = `mount -t tmpfs -o size=${DISK_MIB}m tmpfs "$0" && head -c ${BALLAST_MIB}M /dev/zero > "$0/ballast" && exec "$@"`;
+  return ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-c', script, folder];
+}
+
+const [unshare = '', ...how] = onSmallDisk(tmpdir());
+const canMount = spawnSync(unshare, [...how, 'true']).status === 0;
+
+test.skipIf(!canMount)(
+  'a full disk refuses pushes with 503 and loses nothing; with room again the service goes on by itself',
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'queued-crawler-disk-'));
+    await using _folder = { [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
+    await using site = await startSite();
+    const env = { DATA_DIR: join(folder, 'data'), LOG_LEVEL: 'error' };
+    await using service = await startProcess(env, onSmallDisk(folder));
+    await service.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
+    await service.rest('POST', `/crawler/${NORMAL}/store/pause`);
+    const acknowledged = new Set<string>();
+    let refused: number | undefined;
+    const long = 'x'.repeat(1_000);
+    for (let batch = 0; batch < 100 && refused === undefined; batch++) {
+      const items = Array.from({ length: 200 }, (_, n) => ({
+        url: `${site.url}/page/${batch}-${n}?${long}`,
+      }));
+      const path = `/crawler/${NORMAL}/store/push_batch`;
+      const reply = await service.rest('POST', path, { items });
+      if (reply.status === 200) {
+        for (const { rid } of reply.json.results) acknowledged.add(rid);
+      } else refused = reply.status;
+    }
+    expect(refused).toBe(503);
+    expect(acknowledged.size).toBeGreaterThan(1_000);
+    expect((await service.rest('GET', '/healthz')).status).toBe(200);
+
+    // Room again, as the operator would make it.
+    const inside = join('/proc', String(service.process.pid), 'root', folder);
+    expect((await stat(join(inside, 'ballast'))).size).toBe(BALLAST_MIB * 1024 * 1024);
+    await rm(join(inside, 'ballast'));
+    await eventually(async () => {
+      const reply = await service.rest('POST', `/crawler/${NORMAL}/store/unpause`);
+      expect(reply.status).toBe(200);
+    });
+    await eventually(
+      async () => {
+        const { json } = await service.rest('GET', `/crawler/${NORMAL}/stats`);
+        expect(json).toMatchObject({ completed: acknowledged.size, queue: { waiting: 0 } });
+      },
+      { timeoutMs: 60_000 },
+    );
+    const rids = await service.rest('GET', `/storage/rids?token=${NORMAL}&limit=10000`);
+    expect(new Set(rids.json)).toEqual(acknowledged);
+    expect(await service.terminate()).toBe(0);
+  },
+  120_000,
+);
