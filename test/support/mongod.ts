@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -12,6 +12,10 @@ const FREED_MS = 10_000;
 /** A MongoDB server of the tests' own. */
 export interface Mongod extends AsyncDisposable {
   readonly uri: string;
+  /** Where its data are. */
+  readonly folder: string;
+  /** Stops it in good order. */
+  stop(): Promise<void>;
   /** Kills it as a crash would. */
   kill(): Promise<void>;
   /** Starts it again on the same data and port. */
@@ -35,9 +39,10 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Starts a server on a folder that is removed when it is disposed. */
-export async function startMongod(program: string): Promise<Mongod> {
+/** Starts a server on a new folder, with what is in `data` if that is given; the folder is removed when it is disposed. */
+export async function startMongod(program: string, data?: string): Promise<Mongod> {
   const folder = await mkdtemp(join(tmpdir(), 'queued-crawler-mongod-'));
+  if (data !== undefined) await cp(data, folder, { recursive: true, preserveTimestamps: true });
   const port = await freePort();
   let child: ChildProcess | undefined;
 
@@ -83,6 +88,8 @@ export async function startMongod(program: string): Promise<Mongod> {
   await start();
   return {
     uri: `mongodb://127.0.0.1:${port}`,
+    folder,
+    stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
     start,
     async [Symbol.asyncDispose]() {
