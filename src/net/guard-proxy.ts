@@ -126,6 +126,8 @@ export async function startGuardProxy(deps: GuardProxyDeps): Promise<GuardProxy>
       headers: onwardHeaders(request),
       setHost: false,
     });
+    // One that came through another proxy was paused when that had answered.
+    socket.resume();
     onward.once('error', (error) => {
       failures.set(`${target.hostname}:${target.port}`, httpErrorFrom(error, false).code);
       reject(error);

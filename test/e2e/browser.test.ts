@@ -1,7 +1,11 @@
+import { execFileSync } from 'node:child_process';
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createBrowserPool } from '../../src/crawler/browser/browser-pool.ts';
 import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { startProxy } from '../support/proxy.ts';
 import { type Site, startSite } from '../support/site.ts';
+import { silentLogger } from '../support/webhook-fixtures.ts';
 
 const page = (html: string) => (_request: unknown, response: ServerResponse) => {
   response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' });
@@ -205,6 +209,17 @@ describe('a crawl in a browser', () => {
       .toContain('made by script');
   }, 30_000);
 
+  test('goes through the proxy of its country', async () => {
+    await using proxy = await startProxy({ target: site.host });
+    const PROXIES = JSON.stringify({ DE: proxy.url });
+    await using abroad = await startApp({ env: { NETWORK_ALLOW: site.host, PROXIES } });
+    const query = { token: JAVASCRIPT, url: `${site.url}/script`, country: 'DE', format: 'json' };
+    const { json } = await abroad.rest('GET', `/?${new URLSearchParams(query)}`);
+    expect(json).toMatchObject({ cb_status: 200 });
+    expect(json.body).toContain('made by script');
+    expect(new Set(proxy.asked)).toEqual(new Set([site.host]));
+  }, 30_000);
+
   test('is for the JavaScript token', async () => {
     const query = new URLSearchParams({ token: NORMAL, url: site.url, page_wait: '5' });
     const { status, json } = await app.rest('GET', `/?${query}`);
@@ -272,6 +287,27 @@ describe('a hostile page', () => {
     expect(await crawl('/hostile/endless-body')).toMatchObject({ cb_status: 523 });
   }, 60_000);
 });
+
+test('a browser that crashes, or has shown many pages, is replaced', async () => {
+  const ids = execFileSync('ps', ['--ppid', String(process.pid), '-o', 'pid=,args=']).toString();
+  const [pid] = /\d+(?=.*chromium)/.exec(ids) ?? [];
+  process.kill(Number(pid), 'SIGKILL');
+  await expect.poll(async () => (await crawl('/script')).cb_status, { timeout: 10_000 }).toBe(200);
+
+  const pool = createBrowserPool({
+    chromiumPath: '',
+    pages: 1,
+    logger: silentLogger,
+    recycleAfter: 2,
+  });
+  const browsers: unknown[] = [];
+  for (let n = 0; n < 5; n++) {
+    await using lent = await pool.lend({}, new AbortController().signal);
+    browsers.push(lent.context.browser());
+  }
+  expect(new Set(browsers).size).toBe(3);
+  await pool.close();
+}, 60_000);
 
 test('without a browser the crawl says so, and the log names what to set', async () => {
   await using without = await startApp({

@@ -23,8 +23,8 @@ export async function startProcess(
   env: Readonly<Record<string, string>>,
   launcher: readonly string[] = [],
 ): Promise<ServiceProcess> {
-  const [program = '', ...args] = [...launcher, process.execPath, 'src/main.ts'];
-  const child = spawn(program, args, {
+  const command = [...launcher, process.execPath, 'src/main.ts'];
+  const child = spawn(command[0] ?? '', command.slice(1), {
     cwd: join(import.meta.dirname, '..', '..'),
     env: {
       PATH: process.env.PATH,

@@ -90,7 +90,7 @@ export function createBrowserPool(deps: BrowserPoolDeps): BrowserPool {
     });
     const running: Running = { browser, opened: 0, lent: 0, retired: false };
     all.add(running);
-    const unwatch = await watchRenderers(browser, maxRendererBytes, logger);
+    const unwatch = await watchMemory(browser, maxRendererBytes, logger, () => retire(running));
     browser.once('disconnected', () => {
       unwatch();
       all.delete(running);
@@ -220,11 +220,15 @@ function createTurns(most: number) {
   };
 }
 
-/** Kills renderers that grow beyond the limit; V8's own limit does not count what is outside its heap. Linux only. */
-async function watchRenderers(
+/**
+ * Kills renderers that grow beyond the limit, for V8's own does not count what is outside its heap, and retires a browser whose
+ * own process does. Linux only.
+ */
+async function watchMemory(
   browser: Browser,
   maxBytes: number,
   logger: Logger,
+  onGrown: () => void,
 ): Promise<() => void> {
   if (process.platform !== 'linux') return () => undefined;
   const session = await browser.newBrowserCDPSession();
@@ -244,7 +248,11 @@ async function watchRenderers(
   async function look(): Promise<void> {
     const { processInfo } = await session.send('SystemInfo.getProcessInfo');
     for (const { id, type } of processInfo) {
-      if (type !== 'renderer' || (await residentBytes(id)) <= maxBytes) continue;
+      if (!/^(renderer|browser)$/.test(type) || (await residentBytes(id)) <= maxBytes) continue;
+      if (type === 'browser') {
+        onGrown();
+        continue;
+      }
       logger.warn({ limit: maxBytes }, 'A page took too much memory and was ended');
       process.kill(id, 'SIGKILL');
     }

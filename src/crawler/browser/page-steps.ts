@@ -9,6 +9,7 @@ const DEFAULT_SCROLL_SECONDS = 10;
 /** What Chromium can draw in one picture. */
 const MAX_PICTURE_PIXELS = 16_384;
 const PICTURE_MS = 20_000;
+const MAX_PICTURE_BYTES = 12 * 1024 * 1024;
 
 /** How long one step may take of what is left. */
 export type Budget = (mostMs: number) => number;
@@ -59,7 +60,18 @@ export async function takePicture(
   parameters: CrawlParameters,
   budget: Budget,
 ): Promise<Uint8Array> {
-  const options = { type: 'jpeg', quality: 80, timeout: budget(PICTURE_MS) } as const;
+  const picture = await drawn(page, parameters, budget, 80);
+  // Noise hardly compresses; what is kept must fit into a database's record.
+  return picture.length <= MAX_PICTURE_BYTES ? picture : drawn(page, parameters, budget, 20);
+}
+
+async function drawn(
+  page: Page,
+  parameters: CrawlParameters,
+  budget: Budget,
+  quality: number,
+): Promise<Uint8Array> {
+  const options = { type: 'jpeg', quality, timeout: budget(PICTURE_MS) } as const;
   if (parameters.mode === 'viewport') return page.screenshot(options);
   const height = Number(await page.evaluate('document.documentElement.scrollHeight'));
   const { width = 0 } = page.viewportSize() ?? {};
