@@ -1,3 +1,4 @@
+import { Health } from '../../gen/health/v1/health_pb.ts';
 import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
@@ -57,7 +58,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       accountQueueLimit: limits.accountQueue,
     }),
     ...health,
-    ...createReflectionMethods(apiServices),
+    ...createReflectionMethods([...apiServices, Health]),
   ];
   return {
     methods: withNormalisedErrors(methods, logger),

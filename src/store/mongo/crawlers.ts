@@ -1,6 +1,7 @@
 import type { Filter } from 'mongodb';
 import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
 import type { CrawlerStore } from '../store.ts';
+import { createChain } from './chain.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import type { Ledger } from './counts.ts';
 import { isConflict, isDuplicate } from './errors.ts';
@@ -12,24 +13,32 @@ const settingsOnly = { days: 0, applied: 0, pending: 0, counted: 0 } as const;
 
 /** Crawlers, their pauses and their counters. */
 export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
+  const names = createChain();
+
   async function one(filter: Filter<CrawlerDocument>): Promise<Crawler | undefined> {
     const document = await c.crawlers.findOne(filter, { projection: settingsOnly });
     return document === null ? undefined : crawlerFrom(document);
   }
 
-  return {
-    async insert(crawler) {
-      const { accountId, name } = crawler;
+  async function insertOrFind(crawler: Crawler): ReturnType<CrawlerStore['insert']> {
+    const { accountId, name } = crawler;
+    for (;;) {
+      const existing = await one({ accountId, name });
+      if (existing !== undefined) return { crawler: existing, inserted: false };
       try {
         await c.crawlers.insertOne(documentOf(crawler));
         return { crawler, inserted: true };
       } catch (error) {
+        // Another process was faster, or in the way.
         if (!isDuplicate(error) && !isConflict(error)) throw error;
       }
-      const existing = await one({ accountId, name });
-      if (existing === undefined) return this.insert(crawler);
-      return { crawler: existing, inserted: false };
-    },
+    }
+  }
+
+  return {
+    // One by one for each name: set-up scripts that make the same crawler at once need not meet in the database.
+    insert: (crawler) =>
+      names.run(`${crawler.accountId}/${crawler.name}`, () => insertOrFind(crawler)),
 
     findByName: (accountId, name) => one({ accountId, name }),
     get: (crawlerId) => one({ _id: crawlerId }),
