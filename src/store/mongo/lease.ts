@@ -169,3 +169,30 @@ export async function recount(c: Collections, crawlerId: string, all = false): P
     },
   );
 }
+
+const MANY_PROCESSES = 50;
+const FORGOTTEN_MS = 7 * 86_400_000;
+
+/** Takes processes of long ago out of `applied`, unless they left something that is yet to be applied. */
+export async function forgetProcesses(
+  c: Collections,
+  crawler: Pick<CrawlerDocument, '_id' | 'applied'>,
+  now: Date,
+): Promise<void> {
+  const all = Object.keys(crawler.applied);
+  if (all.length < MANY_PROCESSES) return;
+  // Their names begin with the second they were started in.
+  const old = all.filter(
+    (by) => parseInt(by.slice(0, 8), 16) * 1_000 < now.getTime() - FORGOTTEN_MS,
+  );
+  const left = await c.jobs
+    .find(
+      { state: 'ended', endedAt: { $gte: new Date(0) }, crawlerId: crawler._id, by: { $in: old } },
+      { projection: { by: 1 } },
+    )
+    .toArray();
+  const gone = old.filter((by) => !left.some((each) => each.by === by));
+  if (gone.length === 0) return;
+  const fields = Object.fromEntries(gone.map((by) => [`applied.${by}`, '' as const]));
+  await c.crawlers.updateOne({ _id: crawler._id }, { $unset: fields });
+}

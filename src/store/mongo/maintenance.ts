@@ -11,13 +11,23 @@ const BATCH = 500;
 /** A process that has not come back to its own unfinished writes for this long has died, or sleeps and will be ignored. */
 const ABANDONED_MS = 60_000;
 const SECOND_LOOK_MS = 100;
+/** Comparing reads every crawler. */
+const COMPARE_EVERY_MS = 60_000;
 
-/** Removes what is past its retention, and completes what processes that died have left halfway. */
-export async function maintain(
-  c: Collections,
-  ledger: Ledger,
-  now: Date,
-): Promise<MaintenanceReport> {
+/** Makes `Store.maintain`: removes what is past its retention, and completes what processes that died have left halfway. */
+export function createMaintenance(c: Collections, ledger: Ledger) {
+  let comparedAt = Number.NEGATIVE_INFINITY;
+  return async (now: Date): Promise<MaintenanceReport> => {
+    const report = await sweep(c, ledger, now);
+    if (performance.now() - comparedAt >= COMPARE_EVERY_MS) {
+      comparedAt = performance.now();
+      await repairAccounts(c);
+    }
+    return report;
+  };
+}
+
+async function sweep(c: Collections, ledger: Ledger, now: Date): Promise<MaintenanceReport> {
   const abandoned = new Date(now.getTime() - ABANDONED_MS);
   await moveDays(c, now);
   const expired = await expire(c, now);
@@ -25,7 +35,6 @@ export async function maintain(
     (await applyAbandoned(c, ledger, abandoned, now)) +
     (await resolvePending(c, abandoned, now)) +
     (await finishRemovals(c));
-  await repairAccounts(c);
   return { expired, repaired };
 }
 

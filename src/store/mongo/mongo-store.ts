@@ -9,7 +9,7 @@ import { createLedger } from './counts.ts';
 import { createCrawlers } from './crawlers.ts';
 import { createDeliveries } from './deliveries.ts';
 import { translated } from './errors.ts';
-import { maintain } from './maintenance.ts';
+import { createMaintenance } from './maintenance.ts';
 import { createMedia } from './media.ts';
 import { migrate } from './migrations.ts';
 import { createQueue } from './queue.ts';
@@ -66,7 +66,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       rates: createRates(c),
       media: createMedia(c),
       ping: async () => void (await db.command({ ping: 1 })),
-      maintain: (now) => maintain(c, ledger, now),
+      maintain: createMaintenance(c, ledger),
       close: () => client.close(),
     };
     return { store: withDomainErrors(store, options.logger), db };

@@ -4,7 +4,7 @@ import type { Collections, Tombstone } from './collections.ts';
 import { createDelta, type Ledger, updateOf } from './counts.ts';
 import { createFinish, SHED } from './finish.ts';
 import { jobFrom } from './job-row.ts';
-import { currentLease, nextWake, recount, requeue, setWake } from './lease.ts';
+import { currentLease, forgetProcesses, nextWake, recount, requeue, setWake } from './lease.ts';
 import { createPush } from './push.ts';
 
 /** The queue: admission, leases, claims and ends. */
@@ -22,10 +22,11 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
       { _id: crawlerId, $or: [{ leaseUntil: { $lte: now } }, { leaseOwner: owner }] },
       // It is looked at when the lease ends: its holder may crash.
       { $inc: { epoch: 1 }, $set: { leaseOwner: owner, leaseUntil, wakeAt: leaseUntil } },
-      { returnDocument: 'before', projection: { epoch: 1, leaseOwner: 1 } },
+      { returnDocument: 'before', projection: { epoch: 1, leaseOwner: 1, applied: 1 } },
     );
     if (before === null) return undefined;
     const epoch = before.epoch + 1;
+    await forgetProcesses(c, before, now);
     if (before.leaseOwner !== null) {
       await ledger.inTurn(crawlerId, async () => {
         await requeue(c, crawlerId, epoch, now, newMark());

@@ -1,0 +1,123 @@
+import { describe, expect, test } from 'vitest';
+import { type Collections, collectionsOf } from '../../src/store/mongo/collections.ts';
+import { documentOf } from '../../src/store/mongo/job-row.ts';
+import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
+import { resultDocument } from '../../src/store/mongo/records.ts';
+import { mongodbUri, testDatabase } from '../support/mongodb.ts';
+import { silentLogger } from '../support/webhook-fixtures.ts';
+import { EXPIRES, recordOf, storedOf } from './store/outcomes.ts';
+import { at, benchOf, jobsOf, only, type StoreBench } from './store/store-harness.ts';
+
+const MINUTE = 60_000;
+
+/** A store, and the documents behind it as a process that died may have left them. */
+function withDocuments(use: (bench: StoreBench, c: Collections) => Promise<void>) {
+  return async () => {
+    await using database = testDatabase();
+    const { store, db } = await openMongoStore({ uri: database.uri, logger: silentLogger });
+    await using _closing = { [Symbol.asyncDispose]: () => store.close() };
+    await use(benchOf({ store }), collectionsOf(db));
+  };
+}
+
+describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', () => {
+  test(
+    'a push it did not count is left alone, then counted as far as it came',
+    withDocuments(async ({ store, crawler, push, lease, counters }, c) => {
+      const made = await crawler();
+      await push(jobsOf(made, 3));
+      const jobs = jobsOf(made, 2);
+      const rids = jobs.map((job) => job.rid).sort();
+      const entry = { id: 'dead.1', n: 5, at: at(0), first: rids[0] ?? '', last: rids[1] ?? '' };
+      await c.crawlers.updateOne({ _id: made.crawlerId }, { $push: { pending: entry } });
+      await c.jobs.insertMany(jobs.map((job) => documentOf(job, 'dead.1')));
+      const held = await lease(made);
+      expect((await store.queue.claim(held, 9, at(1))).jobs).toHaveLength(3);
+      await store.queue.release(held, at(1));
+      expect((await store.maintain(at(MINUTE / 2))).repaired).toBe(0);
+      expect((await store.maintain(at(2 * MINUTE))).repaired).toBe(1);
+      expect(await counters(made)).toMatchObject({ pushed: 5, waiting: 5 });
+      const next = await lease(made, at(2 * MINUTE));
+      expect((await store.queue.claim(next, 9, at(2 * MINUTE))).jobs).toHaveLength(5);
+    }),
+  );
+
+  test(
+    'an end it did not count is counted once',
+    withDocuments(async ({ store, account, crawler, running, counters }, c) => {
+      const { accountId } = await account();
+      const made = await crawler({ accountId });
+      const { lease, jobs } = await running(made, 2);
+      const [job, other] = jobs;
+      if (job === undefined || other === undefined) throw new Error('two jobs were pushed');
+      const ended = { state: 'ended', from: 'running', end: 'completed', cbStatus: 200 } as const;
+      const tombstone = { ...ended, billed: true, endedAt: at(0), by: 'dead', seq: 7 };
+      await c.jobs.updateOne({ _id: job.rid }, { $set: tombstone });
+      expect(await store.queue.find(made.crawlerId, job.rid)).toBeUndefined();
+      expect((await store.maintain(at(2 * MINUTE))).repaired).toBe(1);
+      const counted = { completed: 1, running: 1, pushed: 2 };
+      expect(await counters(made)).toMatchObject(counted);
+      // As if the counting had been broken off before the tombstone went.
+      await c.jobs.insertOne({ ...documentOf(job, ''), ...tombstone });
+      await store.maintain(at(3 * MINUTE));
+      expect(await counters(made)).toMatchObject(counted);
+      expect(await c.jobs.countDocuments({ _id: job.rid })).toBe(0);
+      const days = (await store.stats.history([made.crawlerId], {})).get(made.crawlerId);
+      expect(days).toMatchObject([{ pushed: 2, success: 1, billed: 1, byCbStatus: { 200: 1 } }]);
+      expect(await store.queue.finish([storedOf(other)], at(4 * MINUTE), lease)).toEqual(['won']);
+    }),
+  );
+
+  test(
+    'a claim it made after its lease was gone is taken back by who holds the lease now',
+    withDocuments(async ({ store, crawler, push, lease, counters }, c) => {
+      const made = await crawler();
+      await push(jobsOf(made, 1));
+      await lease(made, at(0), 'dead');
+      const now = at(MINUTE);
+      const held = await lease(made, now, 'alive');
+      const stray = { state: 'running', epoch: held.epoch - 1 } as const;
+      await c.jobs.updateMany({}, { $set: stray, $unset: { queued: 1 }, $inc: { attempt: 1 } });
+      await c.crawlers.updateOne({ _id: made.crawlerId }, { $inc: { running: 1 } });
+      expect((await store.queue.claim(held, 1, now)).jobs).toEqual([]);
+      await store.queue.renew(held, MINUTE, now);
+      expect((await store.queue.claim(held, 1, now)).jobs).toHaveLength(1);
+      expect(await counters(made)).toMatchObject({ running: 1, waiting: 0 });
+    }),
+  );
+
+  test(
+    'a page whose job has not ended is not shown, and the job’s next end replaces it',
+    withDocuments(async ({ store, crawler, running }, c) => {
+      const made = await crawler();
+      const { lease, jobs } = await running(made, 1);
+      const job = only(jobs);
+      const scope = { accountId: made.accountId, tokenType: 'normal' } as const;
+      const origin = { claim: 0, mark: 'dead.1.0' };
+      const early = recordOf(job, { body: new Uint8Array([9]) });
+      await c.results.insertOne(resultDocument(scope, early, origin, at(0), EXPIRES));
+      expect(await store.results.get(scope, job.rid)).toBeUndefined();
+      expect(await store.results.newestByUrl(scope, job.url)).toBeUndefined();
+      expect(await store.results.getMany(scope, [job.rid], true)).toEqual([]);
+      expect(await store.queue.finish([storedOf(job)], at(1), lease)).toEqual(['won']);
+      const shown = await store.results.get(scope, job.rid);
+      expect([...(shown?.body ?? [])]).toEqual([...recordOf(job).body]);
+    }),
+  );
+
+  test(
+    'a removal it did not finish is finished, and a total it left wrong is put right',
+    withDocuments(async ({ store, account, crawler, push }, c) => {
+      const { accountId } = await account();
+      const [gone, kept] = [await crawler({ accountId }), await crawler({ accountId })];
+      await push(jobsOf(gone, 3));
+      await push(jobsOf(kept, 2));
+      await c.removals.insertOne({ _id: gone.crawlerId });
+      await c.crawlers.deleteOne({ _id: gone.crawlerId });
+      await store.maintain(at(0));
+      expect(await c.jobs.countDocuments({})).toBe(2);
+      expect(await c.removals.countDocuments()).toBe(0);
+      expect(await store.accounts.queued(accountId)).toBe(2);
+    }),
+  );
+});
