@@ -1,4 +1,5 @@
 import { type DomainError, invalidField } from './errors.ts';
+import { CONNECTION_HEADERS } from './header-names.ts';
 import type { HeaderPair } from './job.ts';
 
 /** Most headers of one push. */
@@ -13,22 +14,6 @@ const NAME = /^[!#$%&'*+.^_`~0-9A-Za-z-]+$/;
 const NAME_COLON = /^[!#$%&'*+.^_`~0-9A-Za-z-]+[ \t]*:/;
 /** A field value of RFC 9110 without control characters: tab, visible ASCII, space, and the printable upper half of latin-1. */
 const VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
-
-/** Belong to one connection (RFC 9110, 7.6.1), to its framing, or change how the exchange goes. */
-const HOP_BY_HOP = new Set([
-  'connection',
-  'expect',
-  'host',
-  'http2-settings',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
 
 /** Set by every delivery itself. */
 const OWN = new Set([
@@ -49,7 +34,7 @@ const OWN_PREFIXES = ['content-', 'original-', 'webhook-'];
 export function isReservedHeader(name: string): boolean {
   const folded = name.toLowerCase().replaceAll('_', '-');
   return (
-    HOP_BY_HOP.has(folded) ||
+    CONNECTION_HEADERS.has(folded) ||
     OWN.has(folded) ||
     OWN_PREFIXES.some((prefix) => folded.startsWith(prefix))
   );

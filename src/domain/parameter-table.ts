@@ -1,5 +1,6 @@
 import type { TokenType } from './account.ts';
 import { invalidField } from './errors.ts';
+import { CONNECTION_HEADERS, HEADER_NAME } from './header-names.ts';
 import type { CrawlParameters } from './parameters.ts';
 
 /** What a parameter's values are, and what is allowed. */
@@ -36,16 +37,13 @@ export const SCRAPER_NAMES: readonly string[] = [
   'metadata',
 ];
 
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const CONNECTION_HEADERS =
-  /^(connection|content-length|expect|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i;
-
 function headers(text: string): string {
   for (const part of text.split('|').filter((each) => each.trim() !== '')) {
     const colon = part.indexOf(':');
     const name = part.slice(0, Math.max(colon, 0)).trim();
     if (!HEADER_NAME.test(name)) throw new Error('must have the form name:value|name2:value2');
-    if (CONNECTION_HEADERS.test(name)) throw new Error(`must not set ${name.toLowerCase()}`);
+    if (CONNECTION_HEADERS.has(name.toLowerCase()))
+      throw new Error(`must not set ${name.toLowerCase()}`);
   }
   return printable(text);
 }

@@ -1,24 +1,8 @@
+import { CONNECTION_HEADERS, HEADER_NAME } from '../domain/header-names.ts';
 import type { HttpRequest } from './http-client.ts';
 import { httpError } from './http-failures.ts';
 
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-
-/** The client's own, or belonging to a connection, of which callers know nothing. */
-const OWN = new Set([
-  'connection',
-  'content-length',
-  'expect',
-  'host',
-  'http2-settings',
-  'keep-alive',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
 
 /**
  * Throws `protocol_error` for a method or headers that no request can have. undici would refuse them too, but only after it has set up a
@@ -27,10 +11,11 @@ const OWN = new Set([
 export function assertSendable(request: Pick<HttpRequest, 'method' | 'headers'>): void {
   const { method, headers = [] } = request;
   const sendable =
-    TOKEN.test(method) &&
+    HEADER_NAME.test(method) &&
     method !== 'CONNECT' &&
     headers.every(
-      ([name, value]) => TOKEN.test(name) && VALUE.test(value) && !OWN.has(name.toLowerCase()),
+      ([name, value]) =>
+        HEADER_NAME.test(name) && VALUE.test(value) && !CONNECTION_HEADERS.has(name.toLowerCase()),
     );
   if (!sendable) throw httpError('protocol_error');
 }

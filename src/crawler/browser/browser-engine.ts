@@ -13,6 +13,7 @@ import { type GuardProxy, startGuardProxy } from '../../net/guard-proxy.ts';
 import type { HttpClient } from '../../net/http-client.ts';
 import type { Lookup } from '../../net/lookup.ts';
 import type { CrawlEngine, CrawlTask, Page } from '../crawler.ts';
+import { departureOf, failedPage, failureOf, withoutThrowing } from '../failed-page.ts';
 import { createHostGate } from '../host-gate.ts';
 import { recogniseObstacle } from '../http/obstacles.ts';
 import { pageBody } from '../http/page-body.ts';
@@ -64,14 +65,11 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
   const entry = createPoliteEntry({ client: deps.client, clock, gate: createHostGate({ clock }) });
 
   async function crawl(task: CrawlTask, signal: AbortSignal): Promise<Page> {
-    const { parameters, url } = task.request;
-    const start = URL.parse(url);
-    if (start === null || !/^https?:$/.test(start.protocol)) return failed(task, 'invalid_url');
-    const exit = parameters.tor_network === true ? 'tor' : parameters.country;
-    const upstream = exit === undefined ? undefined : proxies[exit];
-    if (exit !== undefined && upstream === undefined) return failed(task, 'proxy_not_configured');
+    const departure = departureOf(task.request, proxies);
+    if ('refused' in departure) return failedPage(task, departure.refused);
+    const { start, proxy: upstream } = departure;
     const admission = await entry.enter(task, start, upstream, signal);
-    if ('refused' in admission) return failed(task, admission.refused, admission.retryAfterMs);
+    if ('refused' in admission) return failedPage(task, admission.refused, admission.retryAfterMs);
     let page: Page | undefined;
     try {
       page = await visit(task, start, upstream, signal);
@@ -113,8 +111,8 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     });
     signal.throwIfAborted();
     // Whatever a page that was cut off ends with, this is why.
-    if (isCut()) return failed(task, 'body_too_large');
-    if (seen === undefined) return failed(task, 'timeout');
+    if (isCut()) return failedPage(task, 'body_too_large');
+    if (seen === undefined) return failedPage(task, 'timeout');
     return seen === 'download' ? deps.http.crawl(task, signal) : seen;
   }
 
@@ -139,13 +137,13 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     const loaded = load(page, start, budget, proxy, documents);
     const failure = await Promise.race([loaded, crashed]);
     if (failure === 'download') return 'download';
-    if (failure === 'crashed') return failed(task, 'page_crashed');
-    if (failure !== undefined) return failed(task, failure);
+    if (failure === 'crashed') return failedPage(task, 'page_crashed');
+    if (failure !== undefined) return failedPage(task, failure);
     const taken = take(task, page, documents, budget);
     // When the page crashes first, nobody waits for this any more.
     taken.catch(() => undefined);
     const result = await Promise.race([taken, crashed]);
-    if (result === 'crashed') return failed(task, 'page_crashed');
+    if (result === 'crashed') return failedPage(task, 'page_crashed');
     if (parameters.cookies_session !== undefined) {
       sessions.keep(task.accountId, parameters.cookies_session, await context.cookies());
     }
@@ -188,7 +186,7 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     await settle(page, parameters, budget);
     const clicked = await interact(page, parameters, budget);
     const response = documents.last;
-    if (response === undefined) return failed(task, 'connection_failed');
+    if (response === undefined) return failedPage(task, 'connection_failed');
     const screenshot =
       parameters.screenshot === true ? await takePicture(page, parameters, budget) : undefined;
     const headers = (await response.headersArray()).map(
@@ -238,23 +236,13 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
   }
 
   return {
-    async crawl(task, signal) {
-      signal.throwIfAborted();
-      try {
-        return await crawl(task, signal);
-      } catch (error) {
-        signal.throwIfAborted();
-        if (error instanceof BrowserUnavailable) return failed(task, 'browser_unavailable');
-        // Its message may quote what a site sent, or the URL; where it was thrown is enough to find it.
-        const { name, stack = '' } = error instanceof Error ? error : new Error('not an Error');
-        const at = stack
-          .split('\n')
-          .filter((line) => line.startsWith('    at '))
-          .slice(0, 5);
-        logger.error({ error: name, at }, 'a browser crawl failed inside');
-        return failed(task, 'engine_failed');
-      }
-    },
+    crawl: (task, signal) =>
+      withoutThrowing(task, signal, logger, () =>
+        crawl(task, signal).catch((error: unknown) => {
+          if (error instanceof BrowserUnavailable) return failedPage(task, 'browser_unavailable');
+          throw error;
+        }),
+      ),
     close: () => pool.close(),
   };
 }
@@ -325,24 +313,4 @@ async function withinTime<T>(signal: AbortSignal, work: () => Promise<T>): Promi
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
-}
-
-function failed(task: CrawlTask, reason: FailureReason, retryAfterMs?: number): Page {
-  const verdict = verdictOnFailure(reason);
-  return {
-    cbStatus: verdict.cbStatus,
-    originalStatus: 0,
-    url: task.request.url,
-    body: new Uint8Array(0),
-    contentType: 'text/plain; charset=utf-8',
-    isText: true,
-    headers: [],
-    ...failureOf(verdict, retryAfterMs),
-  };
-}
-
-function failureOf(verdict: StatusVerdict, retryAfterMs?: number): Pick<Page, 'failure'> {
-  const { reason, passing } = verdict;
-  if (reason === '') return {};
-  return { failure: { reason, passing, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) } };
 }

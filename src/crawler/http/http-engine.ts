@@ -1,15 +1,10 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
-import {
-  type FailureReason,
-  parseSuccessCodes,
-  type StatusVerdict,
-  verdictOnAnswer,
-  verdictOnFailure,
-} from '../../domain/status.ts';
+import { parseSuccessCodes, verdictOnAnswer, verdictOnFailure } from '../../domain/status.ts';
 import type { HttpClient } from '../../net/http-client.ts';
 import { type Cookies, createCookieSessions, createCookies } from '../cookies.ts';
 import type { CrawlEngine, CrawlTask, Page } from '../crawler.ts';
+import { departureOf, failedPage, failureOf, withoutThrowing } from '../failed-page.ts';
 import { createHostGate } from '../host-gate.ts';
 import { type Arrival, follow, valuesOf } from './follow.ts';
 import { recogniseObstacle } from './obstacles.ts';
@@ -43,16 +38,13 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
 
   async function crawl(task: CrawlTask, signal: AbortSignal): Promise<Page> {
     const { request, politeness } = task;
-    const { parameters } = request;
     const deadline = performance.now() + limits.timeoutMs;
-    const start = URL.parse(request.url);
-    if (start === null || !/^https?:$/.test(start.protocol)) return failed(task, 'invalid_url');
-    const proxyName = parameters.tor_network === true ? 'tor' : parameters.country;
-    const proxy = proxyName === undefined ? undefined : proxies[proxyName];
-    if (proxyName !== undefined && proxy === undefined) return failed(task, 'proxy_not_configured');
+    const departure = departureOf(request, proxies);
+    if ('refused' in departure) return failedPage(task, departure.refused);
+    const { start, proxy } = departure;
 
     const admission = await entry.enter(task, start, proxy, signal);
-    if ('refused' in admission) return failed(task, admission.refused, admission.retryAfterMs);
+    if ('refused' in admission) return failedPage(task, admission.refused, admission.retryAfterMs);
     let page: Page | undefined;
     try {
       const cookies = cookiesOf(task, start);
@@ -79,7 +71,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
   function pageFrom(task: CrawlTask, arrival: Arrival): Page {
     const { answer, failure } = arrival;
     const url = arrival.redirected ? arrival.hop.url.href : task.request.url;
-    if (answer === undefined) return failed(task, failure ?? 'connection_failed');
+    if (answer === undefined) return failedPage(task, failure ?? 'connection_failed');
     const { status, headers } = answer;
     const { body, contentType, isText } = pageBody(
       answer.body,
@@ -112,38 +104,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
   }
 
   return {
-    async crawl(task, signal) {
-      signal.throwIfAborted();
-      try {
-        return await crawl(task, signal);
-      } catch (error) {
-        signal.throwIfAborted();
-        // Its message may quote what a site sent, or the URL; where it was thrown is enough to find it.
-        const { name, stack = '' } = error instanceof Error ? error : new Error('not an Error');
-        logger.error({ error: name, at: stack.split('\n').slice(1, 6) }, 'a crawl failed inside');
-        return failed(task, 'engine_failed');
-      }
-    },
+    crawl: (task, signal) => withoutThrowing(task, signal, logger, () => crawl(task, signal)),
     close: async () => undefined,
   };
-}
-
-function failed(task: CrawlTask, reason: FailureReason, retryAfterMs?: number): Page {
-  const verdict = verdictOnFailure(reason);
-  return {
-    cbStatus: verdict.cbStatus,
-    originalStatus: 0,
-    url: task.request.url,
-    body: new Uint8Array(0),
-    contentType: 'text/plain; charset=utf-8',
-    isText: true,
-    headers: [],
-    ...failureOf(verdict, retryAfterMs),
-  };
-}
-
-function failureOf(verdict: StatusVerdict, retryAfterMs?: number): Pick<Page, 'failure'> {
-  const { reason, passing } = verdict;
-  if (reason === '') return {};
-  return { failure: { reason, passing, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) } };
 }

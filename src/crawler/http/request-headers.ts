@@ -1,23 +1,8 @@
+import { CONNECTION_HEADERS } from '../../domain/header-names.ts';
 import type { CrawlRequest, HeaderPair } from '../../domain/job.ts';
 import type { Hop } from './redirect.ts';
 import { USER_AGENTS } from './user-agents.ts';
 
-/** Belong to a connection or to the client itself; whoever pushes a URL cannot set them. */
-const OWN = new Set([
-  'connection',
-  'content-length',
-  'expect',
-  'host',
-  'http2-settings',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
 /** For the origin the client named, not for those it redirects to. */
 const FOR_FIRST_ORIGIN = new Set(['authorization', 'cookie']);
 
@@ -30,7 +15,8 @@ export function parseRequestHeaders(text: string | undefined): HeaderPair[] {
     const value = part.slice(colon + 1).trim();
     const isHeader =
       /^[!#$%&'*+.^_`~0-9A-Za-z-]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
-    if (isHeader && !OWN.has(name.toLowerCase())) pairs.push([name.toLowerCase(), value]);
+    if (isHeader && !CONNECTION_HEADERS.has(name.toLowerCase()))
+      pairs.push([name.toLowerCase(), value]);
   }
   return pairs;
 }
