@@ -5,6 +5,7 @@ import type { DeliveryOutcome, DeliveryStore, Lease } from '../store.ts';
 import type { Collections, DeliveryDocument } from './collections.ts';
 import { createDelta, type Ledger, updateOf } from './counts.ts';
 import { currentLease, wakeNow } from './lease.ts';
+import { recordFrom } from './records.ts';
 
 const KEPT_ATTEMPTS = 100;
 
@@ -164,17 +165,10 @@ function moveOf(
 
 function deliveryFrom(document: DeliveryDocument): Delivery {
   return {
-    rid: document._id,
+    ...recordFrom(document),
     crawlerId: document.crawlerId,
-    url: document.url,
-    pushedUrl: document.pushedUrl,
-    cbStatus: document.cbStatus,
-    originalStatus: document.originalStatus,
-    contentType: document.contentType,
-    extras: JSON.parse(document.extras) as Record<string, string>,
     callbackHeaders: JSON.parse(document.callbackHeaders) as HeaderPair[],
     attempt: document.attempt,
     createdAt: document.createdAt,
-    body: document.body.value(),
   };
 }

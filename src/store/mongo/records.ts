@@ -95,3 +95,17 @@ export async function insertRecords<T extends ResultDocument | DeliveryDocument>
     }
   }
 }
+
+/** A record of its document. */
+export function recordFrom(document: ResultDocument | DeliveryDocument): CrawlRecord {
+  return {
+    rid: document._id,
+    url: document.url,
+    pushedUrl: document.pushedUrl,
+    cbStatus: document.cbStatus,
+    originalStatus: document.originalStatus,
+    contentType: document.contentType,
+    extras: JSON.parse(document.extras) as Record<string, string>,
+    body: document.body.value(),
+  };
+}

@@ -3,7 +3,7 @@ import { invalidField } from '../../domain/errors.ts';
 import type { StoredResult } from '../../domain/job.ts';
 import type { ResultStore } from '../store.ts';
 import type { Collections, ResultDocument } from './collections.ts';
-import { hashOf, insertRecords, resultDocument, scopeOf } from './records.ts';
+import { hashOf, insertRecords, recordFrom, resultDocument, scopeOf } from './records.ts';
 
 // Of one URL's newest records, how many may be waiting for their job's end: one for each crawl of it under way.
 const NEWEST = 20;
@@ -115,15 +115,5 @@ function placeOf(page: { order: 'asc' | 'desc'; cursor?: string }): {
 }
 
 function resultFrom(document: ResultDocument): StoredResult {
-  return {
-    rid: document._id,
-    url: document.url,
-    pushedUrl: document.pushedUrl,
-    cbStatus: document.cbStatus,
-    originalStatus: document.originalStatus,
-    contentType: document.contentType,
-    extras: JSON.parse(document.extras) as Record<string, string>,
-    storedAt: document.storedAt,
-    body: document.body.value(),
-  };
+  return { ...recordFrom(document), storedAt: document.storedAt };
 }

@@ -3,7 +3,7 @@ import type { HeaderPair } from '../../domain/job.ts';
 import type { DeliveryOutcome, Lease } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { isCurrent, wakeBy } from './lease.ts';
-import { pageOf } from './pages.ts';
+import { recordFrom } from './pages.ts';
 import { date, dateOf, type Sql, type SqlRow } from './sql.ts';
 
 const KEPT_ATTEMPTS = 100;
@@ -32,24 +32,17 @@ function claim(sql: Sql, lease: Lease, limit: number, maxBytes: number, now: Dat
       lease.epoch,
       String(row.rid),
     );
-    return deliveryFrom(row, pageOf(sql, Number(row.page_id)));
+    return deliveryFrom(sql, row);
   });
 }
 
-function deliveryFrom(row: SqlRow, body: Uint8Array): Delivery {
+function deliveryFrom(sql: Sql, row: SqlRow): Delivery {
   return {
-    rid: String(row.rid),
+    ...recordFrom(sql, row),
     crawlerId: String(row.crawler_id),
-    url: String(row.url),
-    pushedUrl: String(row.pushed_url),
-    cbStatus: Number(row.cb_status),
-    originalStatus: Number(row.original_status),
-    contentType: String(row.content_type),
-    extras: JSON.parse(String(row.extras)) as Record<string, string>,
     callbackHeaders: JSON.parse(String(row.callback_headers)) as HeaderPair[],
     attempt: Number(row.attempt) + 1,
     createdAt: dateOf(row.created_at),
-    body,
   };
 }
 

@@ -1,4 +1,5 @@
-import type { Sql } from './sql.ts';
+import type { CrawlRecord } from '../../domain/job.ts';
+import type { Sql, SqlRow } from './sql.ts';
 
 /**
  * Keeps the bytes of a page in a row of their own, so that what is written about it later does not write it again. Returns its
@@ -9,8 +10,21 @@ export function insertPage(sql: Sql, body: Uint8Array): number {
   return Number(row?.page_id);
 }
 
-/** The bytes of a page. */
-export function pageOf(sql: Sql, pageId: number): Uint8Array {
+function pageOf(sql: Sql, pageId: number): Uint8Array {
   const body = sql.get('SELECT body FROM pages WHERE page_id = ?', pageId)?.body;
   return body instanceof Uint8Array ? body : new Uint8Array(0);
+}
+
+/** The record of a result's or a delivery's row. */
+export function recordFrom(sql: Sql, row: SqlRow): CrawlRecord {
+  return {
+    rid: String(row.rid),
+    url: String(row.url),
+    pushedUrl: String(row.pushed_url),
+    cbStatus: Number(row.cb_status),
+    originalStatus: Number(row.original_status),
+    contentType: String(row.content_type),
+    extras: JSON.parse(String(row.extras)) as Record<string, string>,
+    body: pageOf(sql, Number(row.page_id)),
+  };
 }

@@ -2,21 +2,11 @@ import { invalidField } from '../../domain/errors.ts';
 import type { CrawlRecord, StoredResult } from '../../domain/job.ts';
 import type { ResultScope } from '../store.ts';
 import { insertResult } from './finish.ts';
-import { pageOf } from './pages.ts';
+import { recordFrom } from './pages.ts';
 import { dateOf, type Sql, type SqlRow } from './sql.ts';
 
 function resultFrom(sql: Sql, row: SqlRow): StoredResult {
-  return {
-    rid: String(row.rid),
-    url: String(row.url),
-    pushedUrl: String(row.pushed_url),
-    cbStatus: Number(row.cb_status),
-    originalStatus: Number(row.original_status),
-    contentType: String(row.content_type),
-    extras: JSON.parse(String(row.extras)) as Record<string, string>,
-    storedAt: dateOf(row.stored_at),
-    body: pageOf(sql, Number(row.page_id)),
-  };
+  return { ...recordFrom(sql, row), storedAt: dateOf(row.stored_at) };
 }
 
 function put(sql: Sql, scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): void {
