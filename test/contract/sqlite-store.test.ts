@@ -1,21 +1,15 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { createRid } from '../../src/domain/rid.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { silentLogger } from '../support/webhook-fixtures.ts';
 import { storeContract } from './store/store-contract.ts';
 import { at, benchOf, jobOf, LIMITS } from './store/store-harness.ts';
 
 async function openInFolder(dataDir: string) {
   return openSqliteStore({ dataDir, logger: silentLogger });
-}
-
-async function temporaryFolder(): Promise<AsyncDisposable & { readonly path: string }> {
-  const path = await mkdtemp(join(tmpdir(), 'queued-crawler-store-'));
-  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
 storeContract('SQLite', async () => {

@@ -1,10 +1,13 @@
 import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createBrowserPool } from '../../src/crawler/browser/browser-pool.ts';
 import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { startProxy } from '../support/proxy.ts';
+import { startProcess } from '../support/service-process.ts';
 import { type Site, startSite } from '../support/site.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { silentLogger } from '../support/webhook-fixtures.ts';
 
 const page = (html: string) => (_request: unknown, response: ServerResponse) => {
@@ -289,9 +292,7 @@ describe('a hostile page', () => {
 });
 
 test('a browser that crashes, or has shown many pages, is replaced', async () => {
-  const ids = execFileSync('ps', ['--ppid', String(process.pid), '-o', 'pid=,args=']).toString();
-  const [pid] = /\d+(?=.*chromium)/.exec(ids) ?? [];
-  process.kill(Number(pid), 'SIGKILL');
+  for (const pid of childrenOf(process.pid)) process.kill(pid, 'SIGKILL');
   await expect.poll(async () => (await crawl('/script')).cb_status, { timeout: 10_000 }).toBe(200);
 
   const pool = createBrowserPool({
@@ -307,6 +308,25 @@ test('a browser that crashes, or has shown many pages, is replaced', async () =>
   }
   expect(new Set(browsers).size).toBe(3);
   await pool.close();
+}, 60_000);
+
+test('SIGTERM lets a crawl in the browser end, and leaves no browser behind', async () => {
+  await using folder = await temporaryFolder();
+  await using service = await startProcess({ DATA_DIR: folder.path, SHUTDOWN_SECONDS: '15' });
+  await service.rest('POST', `/crawler/${JAVASCRIPT}`, { name: 'js' });
+  const push = await service.rest(
+    'GET',
+    `/?token=${JAVASCRIPT}&crawler=js&callback=true&page_wait=2500&url=${encodeURIComponent(`${site.url}/late`)}`,
+  );
+  const hits = site.hits('/late');
+  await expect.poll(() => site.hits('/late'), { timeout: 20_000 }).toBe(hits + 1);
+  const browsers = childrenOf(service.process.pid);
+  expect(browsers).not.toEqual([]);
+  expect(await service.terminate()).toBe(0);
+  expect(browsers.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([]);
+  await using next = await startProcess({ DATA_DIR: folder.path });
+  const stored = await next.rest('GET', `/storage?token=${JAVASCRIPT}&rid=${push.json.rid}`);
+  expect(stored.text).toContain('late content');
 }, 60_000);
 
 test('without a browser the crawl says so, and the log names what to set', async () => {
@@ -328,4 +348,13 @@ async function jpegSize(url: string): Promise<{ width: number; height: number }>
     }
   }
   throw new Error('not a JPEG');
+}
+
+/** The Chromiums that a process has started. */
+function childrenOf(parent: number | undefined): number[] {
+  const lines = execFileSync('ps', ['-eo', 'ppid=,pid=,args=']).toString().split('\n');
+  return lines.flatMap((line) => {
+    const [, ppid, pid, args = ''] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
+    return Number(ppid) === parent && args.includes('chromium-') ? [Number(pid)] : [];
+  });
 }

@@ -1,19 +1,12 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { NORMAL } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { startSite } from '../support/site.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const URLS = 1_000;
-
-async function temporaryFolder(): Promise<AsyncDisposable & { readonly path: string }> {
-  const path = await mkdtemp(join(tmpdir(), 'queued-crawler-crash-'));
-  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
-}
 
 async function pushAll(service: ServiceProcess, name: string, site: string): Promise<string[]> {
   const items = Array.from({ length: URLS }, (_, n) => ({ url: `${site}/page/${n}?delay=3` }));

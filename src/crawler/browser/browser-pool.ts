@@ -38,6 +38,7 @@ export class BrowserUnavailable extends Error {
   override readonly name = 'BrowserUnavailable';
 }
 
+const LAUNCH_MS = 30_000;
 const CLOSE_MS = 5_000;
 const WATCH_MS = 500;
 const MIB = 1024 * 1024;
@@ -101,7 +102,16 @@ export function createBrowserPool(deps: BrowserPoolDeps): BrowserPool {
   }
 
   async function start(executablePath: string): Promise<Browser> {
-    const options = { executablePath, headless: true, args: ARGS, timeout: 30_000 };
+    const options = {
+      executablePath,
+      headless: true,
+      args: ARGS,
+      timeout: LAUNCH_MS,
+      // A signal to the service is the service's: what is being crawled may end.
+      handleSIGINT: false,
+      handleSIGTERM: false,
+      handleSIGHUP: false,
+    };
     // Chromium refuses its sandbox to root, and some containers refuse it to everybody.
     if (process.getuid?.() === 0) return chromium.launch({ ...options, chromiumSandbox: false });
     try {
