@@ -13,8 +13,10 @@ import { messageWriterOf } from './write-json.ts';
 
 /** A hand-written answer to exact paths, for shapes that a rule cannot say. It goes before the rules. */
 export interface Adapter {
-  /** Upper case; HEAD follows GET. */
+  /** Upper case; HEAD follows GET, unless GET changes something. */
   readonly methods: readonly string[];
+  /** Whether GET changes something, so that HEAD is refused. */
+  readonly getChanges?: boolean;
   /** The whole path, without variables. */
   readonly path: string;
   handle(exchange: Exchange): Promise<Reply>;

@@ -1,3 +1,4 @@
+import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import type { ConnectError } from '@connectrpc/connect';
 import { type Method, methodName } from '../rpc/method.ts';
 import type { AnyRequest, AnyResponse } from '../rpc/node-http.ts';
@@ -36,6 +37,8 @@ interface Route {
   /** `METHOD /path/{pattern}`, for the log. */
   readonly name: string;
   readonly answer: Endpoint;
+  /** Whether HEAD is refused where GET is answered. */
+  readonly noHead?: boolean;
 }
 
 /**
@@ -49,7 +52,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
     for (const rule of httpRulesOf(method.desc)) {
       if (method.kind !== 'unary') throw new Error(`${methodName(method.desc)} is not unary`);
       const name = `${rule.verb} ${rule.template.source}`;
-      rules.add(rule.verb, rule.template, { name, answer: endpointOf(rule, method) });
+      const noHead = method.desc.idempotency !== IdempotencyLevel.NO_SIDE_EFFECTS;
+      rules.add(rule.verb, rule.template, { name, answer: endpointOf(rule, method), noHead });
     }
   }
   const parts = adapterPartsOf(deps.methods);
@@ -57,17 +61,20 @@ export function createGateway(deps: GatewayDeps): Gateway {
     for (const verb of adapter.methods) {
       const name = `${verb} ${adapter.path}`;
       const answer: Endpoint = (exchange) => adapter.handle(exchange);
-      exact.add(verb, parseTemplate(adapter.path), { name, answer });
+      const noHead = adapter.getChanges === true;
+      exact.add(verb, parseTemplate(adapter.path), { name, answer, noHead });
     }
   }
 
   function routeOf(verb: string, segments: readonly string[]): Route {
     const method = verb === 'HEAD' ? 'GET' : verb;
     const route = exact.find(method, segments) ?? rules.find(method, segments);
-    if (route !== undefined) return route;
+    const refused = verb === 'HEAD' && route?.noHead === true;
+    if (route !== undefined && !refused) return route;
     const allowed = new Set([...exact.methods(segments), ...rules.methods(segments)]);
     if (allowed.size === 0) throw new Refusal(404, 'not_found', 'There is nothing at this path.');
-    if (allowed.has('GET')) allowed.add('HEAD');
+    const get = exact.find('GET', segments) ?? rules.find('GET', segments);
+    if (get !== undefined && get.noHead !== true) allowed.add('HEAD');
     const allow = [...allowed].sort().join(', ');
     throw new Refusal(405, 'method_not_allowed', `This path answers ${allow} only.`, {
       headers: { allow },

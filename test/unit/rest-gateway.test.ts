@@ -177,13 +177,15 @@ describe('errors', () => {
   );
 
   test.each([
-    ['DELETE', '/', 'GET, HEAD, POST, PUT'],
+    ['DELETE', '/', 'GET, POST, PUT'],
+    ['HEAD', '/', 'GET, POST, PUT'],
     ['DELETE', '/crawler/t/n', 'GET, HEAD, PUT'],
     ['GET', '/crawler/t/n/pause', 'POST'],
     ['PATCH', '/storage', 'DELETE, GET, HEAD'],
   ])('%s %s is 405', async (method, path, allow) => {
     const reply = await call(method, path);
-    expect(reply).toMatchObject({ status: 405, json: { code: 'method_not_allowed' } });
+    expect(reply.status).toBe(405);
+    if (method !== 'HEAD') expect(reply.json).toMatchObject({ code: 'method_not_allowed' });
     expect(reply.headers.get('allow')).toBe(allow);
   });
 });

@@ -27,6 +27,7 @@ export const pushOrCrawl: AdapterFactory = (parts) => {
     {
       path: '/',
       methods: ['GET', 'POST', 'PUT'],
+      getChanges: true,
       async handle(exchange) {
         const source = exchange.method === 'POST' || exchange.method === 'PUT' ? 'body' : 'query';
         if (isPush(exchange)) {
@@ -59,7 +60,7 @@ function isPush(exchange: Exchange): boolean {
 
 /** What the target is sent follows the call itself, not parameters of those names. */
 function completeTarget(request: PushRequest | CrawlRequest, exchange: Exchange): void {
-  request.method = exchange.method === 'HEAD' ? 'GET' : exchange.method;
+  request.method = exchange.method;
   if (request.method === 'GET') {
     delete request.body;
     delete request.postContentType;
