@@ -145,16 +145,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
       tasks: timing.tasks,
     },
   });
-  const newTokens = await ensureDefaultAccount(
-    { accounts: store.accounts, management: service.accounts },
-    {
-      ...(config.normalToken === '' ? {} : { normal: config.normalToken }),
-      ...(config.javascriptToken === '' ? {} : { javascript: config.javascriptToken }),
-    },
-    config.accountEmail,
-  );
-  service.authenticator.reset();
-
   const isReady = (): Promise<boolean> =>
     store.ping().then(
       () => true,
@@ -204,6 +194,17 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const port = await edge.listen(config.host, config.port);
   const url = `${config.tlsCertFile === '' ? 'http' : 'https'}://${hostInUrl(config.host)}:${port}`;
   if (publicUrl === '') publicUrl = url;
+
+  // After everything that can fail: tokens are shown once.
+  const newTokens = await ensureDefaultAccount(
+    { accounts: store.accounts, management: service.accounts },
+    {
+      ...(config.normalToken === '' ? {} : { normal: config.normalToken }),
+      ...(config.javascriptToken === '' ? {} : { javascript: config.javascriptToken }),
+    },
+    config.accountEmail,
+  );
+  service.authenticator.reset();
 
   const open = stack.move();
   return { port, url, newTokens, close: () => open.disposeAsync() };

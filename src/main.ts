@@ -15,6 +15,8 @@ async function main(): Promise<void> {
     process.stdout.write(HELP);
     return;
   }
+  const [unknown] = process.argv.slice(2);
+  if (unknown !== undefined) throw new ConfigError(`unknown argument ${unknown}; see --help`);
   const config = readConfig(process.env);
   const logger = pino({ level: config.logLevel });
   let app: App | undefined;
@@ -46,6 +48,7 @@ async function main(): Promise<void> {
       stop('fatal', 1);
     },
   });
+  if (process.env.npm_lifecycle_event !== undefined) whenOrphaned(() => stop('npm has ended', 0));
   process.on('SIGTERM', () => stop('SIGTERM', 0));
   process.on('SIGINT', () => stop('SIGINT', 0));
   printWelcome(app, config);
@@ -56,6 +59,17 @@ main().catch((error: unknown) => {
   process.stderr.write(`queued-crawler cannot start: ${text}\n`);
   process.exit(1);
 });
+
+/** npm starts a shell that passes no signals on: ended itself, it leaves the service behind with another parent. */
+function whenOrphaned(then: () => void): void {
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    then();
+  }, 500);
+  timer.unref();
+}
 
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -1,3 +1,4 @@
+import { parse as parseSelector } from 'css-what';
 import type { TokenType } from './account.ts';
 import { invalidField } from './errors.ts';
 import { CONNECTION_HEADERS, HEADER_NAME } from './header-names.ts';
@@ -67,8 +68,12 @@ function statuses(text: string): string {
   return text;
 }
 
-function scraperName(text: string): string {
-  if (!SCRAPER_NAMES.includes(text)) throw new Error(`must be one of ${SCRAPER_NAMES.join(', ')}`);
+function selector(text: string): string {
+  try {
+    parseSelector(text);
+  } catch (error) {
+    throw new Error('must be a CSS selector', { cause: error });
+  }
   return text;
 }
 
@@ -122,7 +127,7 @@ const anyToken: readonly Row[] = [
     "The target's Set-Cookie in the result, as `original_set_cookie`.",
   ],
   ['country', text(2, country), '', 'Exit country; needs a proxy of the operator for it.'],
-  ['scraper', text(64, scraperName), '', 'Structured data instead of the page.'],
+  ['scraper', words(...SCRAPER_NAMES), '', 'Structured data instead of the page.'],
   ['autoparse', flag, 'false', 'Structured data, by a scraper chosen from the page.'],
   [
     'custom_success_codes',
@@ -136,7 +141,12 @@ const anyToken: readonly Row[] = [
 const javascriptToken: readonly Row[] = [
   ['page_wait', integer(0, 60_000, 'ms'), '0', 'Wait after the page has loaded.'],
   ['ajax_wait', flag, 'false', 'Wait until the network is idle.'],
-  ['css_click_selector', text(1_024), '', 'Element that is clicked before the page is taken.'],
+  [
+    'css_click_selector',
+    text(1_024, selector),
+    '',
+    'Element that is clicked before the page is taken.',
+  ],
   ['scroll', flag, 'false', 'Scroll the page down before it is taken.'],
   ['scroll_interval', integer(1, 60, 's'), '10', 'How long to scroll.'],
   [

@@ -5,7 +5,7 @@ import {
   StorageService,
   type StoredResultSchema,
 } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
-import { DomainError } from '../domain/errors.ts';
+import { DomainError, invalidField } from '../domain/errors.ts';
 import type { StoredResult } from '../domain/job.ts';
 import type { Authenticator } from '../service/authenticate.ts';
 import type { Storage } from '../service/storage.ts';
@@ -31,6 +31,9 @@ export function storageHandlers(deps: {
     },
     async deleteResult(request, call) {
       const owner = await ownerOf(authenticator, request, call);
+      if (request.rid === '') {
+        throw invalidField('rid', 'The rid parameter is missing.', 'missing_rid');
+      }
       const removed = await storage.remove(owner, [request.rid]);
       if (removed.size === 0) {
         throw new DomainError('not_found', 'rid_not_found', 'RID not found', { field: 'rid' });

@@ -58,6 +58,6 @@ function assertExit({ country, tor_network: tor }: CrawlParameters, exits: Exits
   }
   if (country === undefined || tor === true || exits.has(country)) return;
   const countries = [...exits].filter((exit) => exit !== 'tor').toSorted();
-  const offer = countries.length === 0 ? 'for none' : `for ${countries.join(', ')}`;
-  throw invalidField('country', `country: this service has no proxy for ${country}, but ${offer}.`);
+  const offer = countries.length === 0 ? '' : `; it has for ${countries.join(', ')}`;
+  throw invalidField('country', `country: this service has no proxy for ${country}${offer}.`);
 }

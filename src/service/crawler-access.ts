@@ -1,7 +1,7 @@
 import type { TokenOwner } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
-import { DomainError } from '../domain/errors.ts';
+import { DomainError, invalidField } from '../domain/errors.ts';
 import type { CrawlerStore } from '../store/store.ts';
 import { createExpiringCache } from './expiring-cache.ts';
 
@@ -30,6 +30,9 @@ export function createCrawlerAccess(deps: {
   const keyOf = (accountId: string, name: string): string => `${accountId} ${name}`;
 
   function checked(owner: TokenOwner, name: string, crawler: Crawler | undefined): Crawler {
+    if (name === '') {
+      throw invalidField('crawler', 'The crawler parameter is missing.', 'missing_crawler');
+    }
     if (crawler === undefined) {
       throw new DomainError('not_found', 'crawler_not_found', `There is no crawler "${name}".`, {
         field: 'crawler',

@@ -16,7 +16,7 @@ export interface ShapedPage {
   /** Not compressed. */
   readonly body: Uint8Array;
   readonly isText: boolean;
-  /** `screenshot_url` and `original_*`, as asked for. */
+  /** `failure` when there is one; `screenshot_url` and `original_*`, as asked for. */
   readonly extras: Readonly<Record<string, string>>;
 }
 
@@ -51,6 +51,7 @@ export function createRecorder(deps: {
   async function shape(page: Page, request: CrawlRequest): Promise<ShapedPage> {
     const { parameters } = request;
     const extras: Record<string, string> = {};
+    if (page.failure !== undefined) extras.failure = page.failure.reason;
     if (page.screenshot !== undefined) {
       extras.screenshot_url = await screenshotUrl(page.screenshot);
     }

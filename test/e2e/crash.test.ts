@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { NORMAL } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
@@ -114,4 +116,35 @@ test('the first start prints both tokens and lines that work as pasted; later st
 
 test('a bad setting stops the start and is named', async () => {
   await expect(startProcess({ PORT: 'eighty' })).rejects.toThrow(/PORT: must be a whole number/);
+});
+
+test('a first start that fails keeps the tokens for the one that does not', async () => {
+  await using folder = await temporaryFolder();
+  await using site = await startSite();
+  const env = { DATA_DIR: folder.path, NORMAL_TOKEN: '', JAVASCRIPT_TOKEN: '' };
+  await expect(startProcess({ ...env, PORT: String(site.port) })).rejects.toThrow(/EADDRINUSE/);
+  await using service = await startProcess(env);
+  await eventually(() => expect(service.output).toMatch(/Normal token:\s+\S{32}/));
+});
+
+test('ending npm ends the service, although its shell passes no signals on', async () => {
+  await using folder = await temporaryFolder();
+  const npm = spawn('npm', ['start'], {
+    cwd: join(import.meta.dirname, '..', '..'),
+    env: { ...process.env, PORT: '0', DATA_DIR: folder.path, LOG_LEVEL: 'info' },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  let output = '';
+  npm.stdout.on('data', (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  await eventually(() => expect(output).toContain('Queued crawler:'), { timeoutMs: 20_000 });
+  const url = /Queued crawler: (\S+)/.exec(output)?.[1] ?? '';
+  npm.kill('SIGTERM');
+  await eventually(() => expect(fetch(`${url}/healthz`)).rejects.toThrow(), { timeoutMs: 20_000 });
+  await eventually(() => expect(output).toContain('"stopped"'));
+}, 60_000);
+
+test('an argument that means nothing is refused', async () => {
+  await expect(startProcess({}, [], ['--bogus'])).rejects.toThrow(/unknown argument --bogus/);
 });

@@ -22,8 +22,9 @@ export interface ServiceProcess extends AsyncDisposable {
 export async function startProcess(
   env: Readonly<Record<string, string>>,
   launcher: readonly string[] = [],
+  args: readonly string[] = [],
 ): Promise<ServiceProcess> {
-  const command = [...launcher, process.execPath, 'src/main.ts'];
+  const command = [...launcher, process.execPath, 'src/main.ts', ...args];
   const child = spawn(command[0] ?? '', command.slice(1), {
     cwd: join(import.meta.dirname, '..', '..'),
     env: {

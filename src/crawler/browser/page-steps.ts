@@ -31,13 +31,15 @@ export async function interact(
   const { css_click_selector: selector, page_wait: waitMs = 0 } = parameters;
   if (waitMs > 0) await page.waitForTimeout(budget(waitMs));
   if (selector !== undefined) {
-    const clicked = await leniently(
-      page
+    try {
+      await page
         .locator(`css=${selector}`)
         .first()
-        .click({ timeout: budget(CLICK_MS) }),
-    );
-    if (!clicked) return false;
+        .click({ timeout: budget(CLICK_MS) });
+    } catch {
+      // It is not there, covered, or more than Chromium understands. A page that is gone fails at its next step.
+      return false;
+    }
     await leniently(page.waitForLoadState('networkidle', { timeout: budget(CLICK_MS) }));
   }
   if (parameters.scroll === true) {

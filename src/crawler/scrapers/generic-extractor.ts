@@ -1,6 +1,6 @@
 import { links } from './links.ts';
 import { metadata } from './metadata.ts';
-import { addressOf, type ScrapedPage, textOf } from './scraper.ts';
+import { addressOf, blockTextOf, type ScrapedPage, textOf } from './scraper.ts';
 
 const MAX_TABLES = 50;
 
@@ -32,7 +32,7 @@ export function genericExtractor(page: ScrapedPage) {
   return {
     ...facts,
     headings,
-    text: textOf(document.body) ?? '',
+    text: blockTextOf(document.body),
     ...found,
     images: [...images.values()],
     tables,

@@ -14,6 +14,15 @@ export function textOf(element: Element | null | undefined): string | undefined 
   return text === undefined || text === '' ? undefined : text;
 }
 
+const BLOCKS =
+  'address, article, aside, blockquote, br, dd, div, dl, dt, figcaption, figure, footer, form, h1, h2, h3, h4, h5, h6, header, hr, li, main, nav, ol, option, p, pre, section, table, td, th, tr, ul';
+
+/** The text of an element in one line, with a space where a new block begins. Changes the document. */
+export function blockTextOf(element: Element | null): string {
+  for (const block of element?.querySelectorAll(BLOCKS) ?? []) block.before(' ');
+  return textOf(element) ?? '';
+}
+
 /** The absolute http(s) address of a link; undefined for others and for what is no address. */
 export function addressOf(page: ScrapedPage, href: string | null): string | undefined {
   if (href === null) return undefined;

@@ -11,6 +11,7 @@ export interface PageSource {
   readonly cbStatus: number;
   readonly rid?: string | undefined;
   readonly screenshotUrl?: string | undefined;
+  readonly failure?: string | undefined;
   readonly originalHeaders: Readonly<Record<string, string>>;
 }
 
@@ -26,6 +27,7 @@ export function pageFactsOf(page: PageSource, more: PageFacts = {}): PageFacts {
     url: page.url,
     rid: page.rid,
     screenshot_url: page.screenshotUrl,
+    failure: page.failure,
     ...more,
   };
   for (const [name, value] of Object.entries(page.originalHeaders)) {

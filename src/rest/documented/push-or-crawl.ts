@@ -55,7 +55,9 @@ const no: ReadonlySet<string | undefined> = new Set([
 ]);
 
 function isPush(exchange: Exchange): boolean {
-  return !no.has(exchange.parameter('callback')) || (exchange.parameter('crawler') ?? '') !== '';
+  const callback = exchange.parameter('callback') ?? '';
+  // A crawler alone says enough; that it is not meant for the queue has to be said.
+  return callback === '' ? (exchange.parameter('crawler') ?? '') !== '' : !no.has(callback);
 }
 
 /** What the target is sent follows the call itself, not parameters of those names. */
