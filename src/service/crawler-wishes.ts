@@ -68,10 +68,14 @@ export function assertSame(crawler: Crawler, wanted: CrawlerWishes): void {
   );
   const missingUrl = crawler.delivery === 'webhook' && wanted.callbackUrl === undefined;
   if (differs === undefined && !missingUrl) return;
+  const field = (differs ?? 'callbackUrl').replace(
+    /[A-Z]/g,
+    (letter) => `_${letter.toLowerCase()}`,
+  );
   throw new DomainError(
     'conflict',
     'crawler_exists',
-    `A crawler "${crawler.name}" exists with other values.`,
-    { field: 'name' },
+    `A crawler "${crawler.name}" exists with another ${field}.`,
+    { field },
   );
 }
