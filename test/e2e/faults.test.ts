@@ -23,14 +23,19 @@ async function makeCrawlers(service: ServiceProcess, receiver: Receiver): Promis
 type Acknowledged = Map<string, Set<string>>;
 
 /** Pushes batches until stopped, to one service after the other; a failed push is repeated with its `request_id`. */
-function pushUnderLoad(services: () => ServiceProcess[], site: string, maxBatches: number) {
+function pushUnderLoad(
+  services: () => ServiceProcess[],
+  site: string,
+  maxBatches: number,
+  pageMs = 2,
+) {
   const acknowledged: Acknowledged = new Map(CRAWLERS.map((name) => [name, new Set()]));
   const refusals: number[] = [];
   let stopped = false;
   async function client(name: string): Promise<void> {
     for (let batch = 0; batch < maxBatches && !stopped; batch++) {
       const items = Array.from({ length: 10 }, (_, n) => ({
-        url: `${site}/page/${name}-${batch}-${n}?delay=2`,
+        url: `${site}/page/${name}-${batch}-${n}?delay=${pageMs}`,
       }));
       for (let attempt = 0; !stopped; attempt++) {
         const all = services();
@@ -56,6 +61,32 @@ function pushUnderLoad(services: () => ServiceProcess[], site: string, maxBatche
     acknowledged,
     refusals,
     done,
+    async stop() {
+      stopped = true;
+      await done;
+    },
+  };
+}
+
+/** Deletes acknowledged jobs of one crawler and purges another, again and again; what is lost with a process is not repeated. */
+function removeUnderLoad(services: () => ServiceProcess[], acknowledged: Acknowledged) {
+  let stopped = false;
+  const done = (async () => {
+    for (let n = 0; !stopped; n++) {
+      const all = services();
+      const service = all[n % all.length];
+      const rids = [...(acknowledged.get('store') ?? [])].slice(-5);
+      const paths = rids.map((rid) => `store/delete_job?rid=${rid}`);
+      if (n % 5 === 0) paths.push('other/purge');
+      await Promise.all(
+        paths.map(async (path) =>
+          service?.rest('POST', `/crawler/${NORMAL}/${path}`).catch(() => undefined),
+        ),
+      );
+      await delay(100);
+    }
+  })();
+  return {
     async stop() {
       stopped = true;
       await done;
@@ -91,20 +122,16 @@ async function expectBalance(
   );
   const rids = await service.rest('GET', `/storage/rids?token=${NORMAL}&limit=10000`);
   const stored = new Set<string>(rids.json);
-  const delivered = new Set(receiver.deliveries.map((post) => post.rid));
-  const { crawlers } = await stats(service);
-  for (const { name, activity } of crawlers) {
-    const told = acknowledged.get(name) ?? new Set();
-    const arrived = name === 'store' ? stored : delivered;
-    expect([...told].filter((rid) => !arrived.has(rid))).toEqual([]);
-    if (name === 'store') expect(activity.pushed).toBe(stored.size);
+  for (const { name, activity } of (await stats(service)).crawlers) {
+    const posts = receiver.deliveries.filter((post) =>
+      post.headers.url?.includes(`/page/${name}-`),
+    );
+    const arrived = name === 'store' ? stored : new Set(posts.map((post) => post.rid));
+    const { pushed, deleted, purged } = activity;
+    expect(arrived.size + deleted + purged).toBe(pushed);
+    const missing = [...(acknowledged.get(name) ?? [])].filter((rid) => !arrived.has(rid));
+    expect(missing.length).toBeLessThanOrEqual(deleted + purged);
   }
-  const hooked = crawlers.filter((each: { name: string }) => each.name !== 'store');
-  const pushed = hooked.reduce(
-    (sum: number, each: { activity: { pushed: number } }) => sum + each.activity.pushed,
-    0,
-  );
-  expect(delivered.size).toBe(pushed);
 }
 
 describe.skipIf(mongodbUri === '')('on MongoDB', () => {
@@ -126,6 +153,39 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
       await load.done;
       await expectBalance(services[0], receiver, load.acknowledged);
       expect(await stats(services[1])).toEqual(await stats(services[0]));
+    } finally {
+      await Promise.all(services.map((service) => service.kill9()));
+    }
+  }, 180_000);
+
+  test('removals while processes are killed with -9 are counted for what they were', async () => {
+    await using database = testDatabase();
+    await using receiver = await startReceiver();
+    await using site = await startSite();
+    const env = { MONGODB_URI: database.uri, DEFAULT_CONCURRENCY: '2' };
+    const services = await Promise.all([startProcess(env), startProcess(env)]);
+    try {
+      await makeCrawlers(services[0], receiver);
+      const load = pushUnderLoad(() => services, site.url, 60, 10);
+      const removals = removeUnderLoad(() => services, load.acknowledged);
+      for (let kill = 0; kill < 4; kill++) {
+        await delay(900);
+        const victim = kill % services.length;
+        await services[victim]?.kill9();
+        services[victim] = await startProcess(env);
+      }
+      await load.done;
+      await removals.stop();
+      await expectBalance(services[0], receiver, load.acknowledged);
+      const { crawlers } = await stats(services[0]);
+      const sum = (field: string) =>
+        crawlers.reduce(
+          (all: number, each: { activity: Record<string, number> }) =>
+            all + (each.activity[field] ?? 0),
+          0,
+        );
+      expect(sum('deleted')).toBeGreaterThan(0);
+      expect(sum('purged')).toBeGreaterThan(0);
     } finally {
       await Promise.all(services.map((service) => service.kill9()));
     }
