@@ -225,7 +225,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     await using other = await startProcess(env);
     await sleeper.rest('POST', `/crawler/${NORMAL}/hook/push_batch`, {
       items: Array.from({ length: 200 }, (_, n) => ({
-        url: `${site.url}/page/late-${n}?delay=50`,
+        url: `${site.url}/page/hook-late-${n}?delay=50`,
       })),
     });
     await eventually(() => expect(site.concurrent).toBeGreaterThan(5));
