@@ -141,7 +141,7 @@ export type JobOutcome = {
   readonly attempt: number;
 } & (
   | {
-      /** Failed for a passing reason; due again later. `afterMs` was chosen by the retry schedule. */
+      /** Failed for a passing reason; due again when the retry schedule says. */
       readonly kind: 'retry';
       readonly dueAt: Date;
     }
