@@ -1,13 +1,39 @@
 import { defineConfig } from 'vitest/config';
+import { mongodProgram } from './test/support/mongod.ts';
+
+const hasMongodb = (process.env.MONGODB_TEST_URI ?? '') !== '' || mongodProgram() !== undefined;
+
+/** What a client sees, the same on either database. */
+const onEither = [
+  'admission',
+  'crawl-retries',
+  'delivery-retries',
+  'formats',
+  'monitoring',
+  'protocols',
+  'rest-paths',
+  'statistics',
+  'storage-calls',
+].map((name) => `test/e2e/${name}.test.ts`);
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/mongodb-setup.ts'],
     reporters: ['default', './test/support/summary-reporter.ts'],
     testTimeout: 30_000,
     hookTimeout: 30_000,
     // Two cores: each file starts servers and databases of its own.
     maxWorkers: 2,
+    projects: [
+      { extends: true, test: { name: 'embedded', include: ['test/**/*.test.ts'] } },
+      ...(hasMongodb
+        ? [
+            {
+              extends: true,
+              test: { name: 'mongodb', include: onEither, env: { TEST_STORE: 'mongodb' } },
+            } as const,
+          ]
+        : []),
+    ],
   },
 });

@@ -7,19 +7,23 @@ const server = await MongoMemoryServer.create({
   instance: { storageEngine: 'wiredTiger' },
   ...(systemBinary === '' ? {} : { binary: { systemBinary } }),
 });
-try {
-  const tests = spawn(
-    'vitest',
-    ['run', 'mongo', 'processes', 'faults', 'migrate', ...process.argv.slice(2)],
-    {
-      stdio: 'inherit',
-      env: { ...process.env, MONGODB_TEST_URI: server.getUri() },
-    },
-  );
-  process.exitCode = await new Promise<number>((resolve, reject) => {
+function run(...filters: string[]): Promise<number> {
+  const tests = spawn('vitest', ['run', ...filters, ...process.argv.slice(2)], {
+    stdio: 'inherit',
+    env: { ...process.env, MONGODB_TEST_URI: server.getUri() },
+  });
+  return new Promise((resolve, reject) => {
     tests.once('error', reject);
     tests.once('exit', (code) => resolve(code ?? 1));
   });
+}
+
+try {
+  const ends = [
+    await run('--project', 'embedded', 'mongo', 'processes', 'faults', 'migrate', 'backup'),
+    await run('--project', 'mongodb'),
+  ];
+  process.exitCode = Math.max(...ends);
 } finally {
   await server.stop();
 }

@@ -63,7 +63,10 @@ test('a delivery is due across a restart, given up after its schedule, and repla
   await app.stop();
   clock.advance(2 * MINUTE);
   await using again = await startApp({ clock, env, dataDir: app.dataDir });
-  await eventually(() => expect(receiver.deliveries).toHaveLength(2));
+  await eventually(async () => {
+    const { json } = await again.rest('GET', `${crawler.path}/deliveries/${rid}`);
+    expect(json.attempts).toHaveLength(2);
+  });
   clock.advance(20 * MINUTE);
   await eventually(async () => {
     const { json } = await again.rest('GET', `${crawler.path}/deliveries/${rid}`);
@@ -96,7 +99,10 @@ test('what was delivered can be replayed by time for a day', async () => {
   clock.advance(1_000);
   const replayed = await crawler.post('replay', { from });
   expect(replayed.json).toEqual({ replayed: 3 });
-  await eventually(() => expect(receiver.deliveries).toHaveLength(6));
+  await eventually(async () => {
+    expect(receiver.deliveries).toHaveLength(6);
+    expect((await crawler.details()).activity.deliveries_pending).toBe(0);
+  });
   expect((await crawler.post('replay', {})).status).toBe(422);
   clock.advance(26 * 60 * MINUTE);
   await eventually(async () => {

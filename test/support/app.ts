@@ -6,6 +6,7 @@ import { type App, startApp as start } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import type { Clock } from '../../src/domain/clock.ts';
 import type { AppTiming } from '../../src/timing.ts';
+import { type TestDatabase, testDatabase } from './mongodb.ts';
 
 /** Tokens that every test app has. */
 export const NORMAL = 'normal-token-for-tests';
@@ -57,10 +58,23 @@ export const QUICK: AppTiming = {
   documentMs: 2_000,
 };
 
+/** Whether this project of the tests runs the service on MongoDB. */
+const ofMongodb = process.env.TEST_STORE === 'mongodb';
+
+// An app that goes on with the data of another finds them by that one's folder.
+const databases = new Map<string, TestDatabase>();
+
+function databaseOf(dataDir: string): TestDatabase {
+  const database = databases.get(dataDir) ?? testDatabase();
+  databases.set(dataDir, database);
+  return database;
+}
+
 /** Starts the service; disposing stops it and removes its data. */
 export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
   const own = options.dataDir === undefined;
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'queued-crawler-')));
+  const database = ofMongodb ? databaseOf(dataDir) : undefined;
   const log: string[] = [];
   const logger = pino({ level: 'info' }, { write: (line) => void log.push(line) });
   const config = readConfig({
@@ -74,6 +88,7 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
     PROBE_INTERVAL_SECONDS: '0',
     WEBHOOK_ACK_TIMEOUT_MS: '2000',
     SHUTDOWN_SECONDS: '5',
+    ...(database === undefined ? {} : { MONGODB_URI: database.uri }),
     ...options.env,
   });
   const app: App = await start({
@@ -93,7 +108,10 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
     rest: (method, path, body, headers) => callRest(app.url + path, method, body, headers),
     async [Symbol.asyncDispose]() {
       await stop();
-      if (own) await rm(dataDir, { recursive: true, force: true });
+      if (!own) return;
+      await rm(dataDir, { recursive: true, force: true });
+      await database?.[Symbol.asyncDispose]();
+      databases.delete(dataDir);
     },
   };
 }
