@@ -6,6 +6,8 @@ import { Pool } from 'undici';
 
 /** The token of the service under test. */
 export const TOKEN = 'bench-normal-token';
+/** Its JavaScript token. */
+export const JAVASCRIPT_TOKEN = 'bench-javascript-token';
 
 /** As `npm start` runs it. */
 const START_FLAGS = ['--max-semi-space-size=8'];
@@ -30,6 +32,7 @@ export async function startBench(): Promise<Bench> {
       PORT: '0',
       DATA_DIR: dataDir,
       NORMAL_TOKEN: TOKEN,
+      JAVASCRIPT_TOKEN,
       NETWORK_ALLOW: '127.0.0.1',
       PUSH_RATE_PER_SECOND: '0',
       CRAWLER_QUEUE_LIMIT: '10000000',
