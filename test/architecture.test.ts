@@ -26,7 +26,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'npm:@connectrpc/connect',
     'npm:@connectrpc/connect-node',
   ],
-  rest: ['rpc', 'fairness', 'gen', 'npm:@connectrpc/connect'],
+  rest: ['domain', 'rpc', 'fairness', 'gen', 'npm:@connectrpc/connect'],
   edge: ['domain', 'fairness', 'rpc', 'rest'],
   console: [],
   cli: [],

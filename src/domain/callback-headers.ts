@@ -19,6 +19,7 @@ const VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
 const OWN = new Set([
   'cb-status',
   'pc-status',
+  'pushed-url',
   'rid',
   'screenshot-url',
   'stored-at',

@@ -57,21 +57,26 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       const wishes = crawlWishesOf(request);
       if (request.async === true) {
         const rid = await inlineCrawls.crawlLater(owner, wishes);
-        return { cbStatus: 201, pcStatus: 201, url: request.url, rid };
+        return { cbStatus: 201, pcStatus: 201, url: request.url, pushedUrl: request.url, rid };
       }
       const result = await inlineCrawls.crawl(owner, wishes, request.store === true, call.signal);
-      return crawlResponse(result, request.token, deps.publicUrl());
+      return crawlResponse(result, request, deps.publicUrl());
     },
   });
 }
 
-function crawlResponse(result: InlineResult, token: string, base: string) {
+function crawlResponse(
+  result: InlineResult,
+  { token, url: pushedUrl }: { readonly token: string; readonly url: string },
+  base: string,
+) {
   const { rid } = result;
   return {
     cbStatus: result.cbStatus,
     pcStatus: result.cbStatus,
     originalStatus: result.originalStatus,
     url: result.url,
+    pushedUrl,
     body: result.body,
     contentType: result.contentType,
     ...(rid === undefined ? {} : { rid, storageUrl: storageUrl(base, token, rid) }),

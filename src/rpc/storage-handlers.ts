@@ -69,6 +69,7 @@ function resultMessage(result: StoredResult): MessageInitShape<typeof StoredResu
   return {
     rid: result.rid,
     url: result.url,
+    pushedUrl: result.pushedUrl,
     cbStatus: result.cbStatus,
     pcStatus: result.cbStatus,
     originalStatus: result.originalStatus,

@@ -81,6 +81,7 @@ export function createRecorder(deps: {
               ...status,
               ...shaped,
               rid,
+              pushedUrl: request.url,
               format,
               pretty,
             });

@@ -1,3 +1,4 @@
+import { jsonBody } from '../domain/json-body.ts';
 import type { CrawlParameters } from '../domain/parameters.ts';
 import { extraFields, type FieldSource, resultFields } from './delivery-fields.ts';
 
@@ -16,23 +17,19 @@ export interface DeliverySource extends FieldSource {
 /**
  * The body of a webhook delivery before compression, and its content type. html: the page as `text/plain`; one that is not text keeps its
  * bytes and its own type. md: `text/markdown`. json: `gzip/json`, an object of the status fields, the extras, and the page as
- * `body`: a string, or base64 with `"body_encoding": "base64"` when it is not text.
+ * `body`: a string, or base64 with `"body_encoding": "base64"` when it is not UTF-8.
  */
 export function deliveryBody(source: DeliverySource): {
   readonly contentType: string;
   readonly body: Uint8Array;
 } {
   const { format, body, isText } = source;
-  if (format === 'json') return { contentType: 'gzip/json', body: jsonBody(source) };
+  if (format === 'json') return { contentType: 'gzip/json', body: envelope(source) };
   if (!isText) return { contentType: source.contentType || 'application/octet-stream', body };
   return { contentType: format === 'md' ? 'text/markdown' : 'text/plain', body };
 }
 
-function jsonBody(source: DeliverySource): Uint8Array {
-  const bytes = Buffer.from(source.body.buffer, source.body.byteOffset, source.body.byteLength);
-  const page = source.isText
-    ? { body: bytes.toString('utf8') }
-    : { body: bytes.toString('base64'), body_encoding: 'base64' };
-  const fields = { ...resultFields(source), ...extraFields(source), ...page };
+function envelope(source: DeliverySource): Uint8Array {
+  const fields = { ...resultFields(source), ...extraFields(source), ...jsonBody(source.body) };
   return Buffer.from(JSON.stringify(fields, undefined, source.pretty === true ? 2 : undefined));
 }

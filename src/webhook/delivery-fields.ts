@@ -3,6 +3,8 @@ import type { CrawlStatus } from '../domain/job.ts';
 /** A result whose fields are told. */
 export interface FieldSource extends CrawlStatus {
   readonly rid: string;
+  /** The URL as it was pushed. */
+  readonly pushedUrl: string;
   readonly extras: Readonly<Record<string, string>>;
 }
 
@@ -14,6 +16,7 @@ export function resultFields(result: FieldSource) {
     original_status: result.originalStatus,
     rid: result.rid,
     url: result.url,
+    pushed_url: result.pushedUrl,
   };
 }
 

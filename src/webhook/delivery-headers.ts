@@ -11,8 +11,8 @@ const MAX_CHARACTERS = 13_000;
 
 /**
  * The headers that tell a result. Each of the statuses goes under every spelling receivers read, because proxies that drop names
- * with underscores exist as well as receivers that read no others. Then the push's `callback_headers`, and of the extras those that
- * there is room for.
+ * with underscores exist as well as receivers that read no others. Then the push's `callback_headers`, and of `pushed_url` and the
+ * extras those that there is room for.
  */
 export function deliveryHeaders(delivery: Delivery): HeaderPair[] {
   const fields = resultFields(delivery);
@@ -28,7 +28,8 @@ export function deliveryHeaders(delivery: Delivery): HeaderPair[] {
     ...delivery.callbackHeaders,
   ];
   let room = MAX_CHARACTERS - headers.reduce((sum, header) => sum + lengthOf(header), 0);
-  for (const [name, value] of Object.entries(extraFields(delivery))) {
+  const more = { pushed_url: fields.pushed_url, ...extraFields(delivery) };
+  for (const [name, value] of Object.entries(more)) {
     const header: HeaderPair = [name, headerValue(value)];
     if (lengthOf(header) > room) continue;
     room -= lengthOf(header);

@@ -14,7 +14,13 @@ import { partialMethodsOf, startWire, type Wire } from '../support/wire.ts';
 const pushed: PushRequest[] = [];
 const crawled: CrawlRequest[] = [];
 let page: { body: Uint8Array; contentType: string };
-const facts = { cbStatus: 200, pcStatus: 200, originalStatus: 404, url: 'http://t/ü?a=b c\n' };
+const facts = {
+  cbStatus: 200,
+  pcStatus: 200,
+  originalStatus: 404,
+  url: 'http://t/ü?a=b c\n',
+  pushedUrl: 'http://t/to',
+};
 const originalHeaders = { 'Set-Cookie': 'a=ü', status: '1', 'bad name': 'x' };
 
 const methods = [
@@ -105,6 +111,7 @@ test('an inline crawl as a page', async () => {
   expect(reply.headers).toMatchObject({
     'content-type': 'text/html; charset=utf-8',
     url: 'http://t/%C3%BC?a=b c%0A',
+    pushed_url: 'http://t/to',
     original_status: '404',
     pc_status: '200',
     cb_status: '200',
@@ -127,6 +134,7 @@ test('an inline crawl as JSON, text and bytes', async () => {
     pc_status: 200,
     cb_status: 200,
     url: facts.url,
+    pushed_url: 'http://t/to',
     original_set_cookie: 'a=ü',
     body: '<p>ü</p>',
   });
@@ -158,6 +166,7 @@ test('a stored result, html and json', async () => {
     cb_status: '200',
     rid: 'r1',
     url: 'http://t/%C3%BC?a=b c%0A',
+    pushed_url: 'http://t/to',
   });
   const json = await call('/storage?token=t&rid=r1&format=json');
   expect(JSON.parse(json.text)).toEqual({
@@ -165,6 +174,7 @@ test('a stored result, html and json', async () => {
     pc_status: 200,
     cb_status: 200,
     url: facts.url,
+    pushed_url: 'http://t/to',
     rid: 'r1',
     stored_at: '2023-11-14T22:13:20.005+00:00',
     original_set_cookie: 'a=ü',

@@ -8,6 +8,7 @@ function bodyOf(overrides: Partial<DeliverySource>) {
     originalStatus: 404,
     url: 'https://example.com/ü',
     rid: '69f0c0de0123456789abcdef',
+    pushedUrl: 'https://example.com/to',
     contentType: 'text/html; charset=utf-8',
     body: Buffer.from('<p>日本語</p>'),
     isText: true,
@@ -54,6 +55,7 @@ describe('json', () => {
       original_status: 404,
       rid: '69f0c0de0123456789abcdef',
       url: 'https://example.com/ü',
+      pushed_url: 'https://example.com/to',
       body: '<p>日本語</p>',
     });
   });

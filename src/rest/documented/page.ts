@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { jsonBody } from '../../domain/json-body.ts';
 import { headerSafe } from '../reply.ts';
 
 /** What is said of a crawled page beside its body, by wire name; what is undefined is left out. */
@@ -7,6 +7,7 @@ export type PageFacts = Readonly<Record<string, string | number | undefined>>;
 /** A result whose facts are told: an inline crawl's or a stored one. */
 export interface PageSource {
   readonly url: string;
+  readonly pushedUrl: string;
   readonly originalStatus: number;
   readonly cbStatus: number;
   readonly rid?: string | undefined;
@@ -25,6 +26,7 @@ export function pageFactsOf(page: PageSource, more: PageFacts = {}): PageFacts {
     pc_status: page.cbStatus,
     cb_status: page.cbStatus,
     url: page.url,
+    pushed_url: page.pushedUrl,
     rid: page.rid,
     screenshot_url: page.screenshotUrl,
     failure: page.failure,
@@ -38,20 +40,21 @@ export function pageFactsOf(page: PageSource, more: PageFacts = {}): PageFacts {
   return facts;
 }
 
-/** The facts as response headers, safe to send. */
+/** Node's HTTP client, for one, takes 16 KiB of headers by default. */
+const MAX_CHARACTERS = 13_000;
+
+/** The facts as response headers, safe to send; `pushed_url` only when there is room for it. */
 export function headersFromFacts(facts: PageFacts): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(facts)) {
     if (value !== undefined) headers[name] = headerSafe(String(value));
   }
+  const characters = Object.values(headers).reduce((sum, value) => sum + value.length, 0);
+  if (characters > MAX_CHARACTERS) delete headers['pushed_url'];
   return headers;
 }
 
 /** The facts and the page as JSON text with scalar values only: text as it is, other bytes as base64 and said so. */
 export function envelopeFrom(facts: PageFacts, page: Uint8Array, pretty: boolean): string {
-  const bytes = Buffer.from(page.buffer, page.byteOffset, page.byteLength);
-  const body = isUtf8(bytes)
-    ? { body: bytes.toString('utf8') }
-    : { body: bytes.toString('base64'), body_encoding: 'base64' };
-  return JSON.stringify({ ...facts, ...body }, undefined, pretty ? 2 : undefined);
+  return JSON.stringify({ ...facts, ...jsonBody(page) }, undefined, pretty ? 2 : undefined);
 }

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { NORMAL, startApp } from '../support/app.ts';
+import { createCrawler } from '../support/crawler-client.ts';
+import { createGrpcClient } from '../support/grpc-client.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { startSite } from '../support/site.ts';
+
+test('a webhook is told the pushed URL beside the final one, in headers and in JSON', async () => {
+  await using site = await startSite();
+  await using receiver = await startReceiver();
+  await using app = await startApp();
+  const crawler = await createCrawler(app, 'pushed', { callback_url: receiver.url });
+  const pushed = `${site.url}/redirect/1`;
+  await crawler.push(pushed);
+  await crawler.push(pushed, '&format=json');
+  const posts = await receiver.until(2);
+  for (const post of posts) {
+    expect(post.headers).toMatchObject({ url: `${site.url}/page/0`, pushed_url: pushed });
+  }
+  const json = posts.map((post) => post.json).find((body) => body !== undefined);
+  expect(json).toMatchObject({ url: `${site.url}/page/0`, pushed_url: pushed });
+});
+
+test('a stored result and an inline one carry it, too, over REST and RPC', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  using grpc = createGrpcClient(`127.0.0.1:${app.port}`);
+  const crawler = await createCrawler(app, 'pushed');
+  const pushed = `${site.url}/redirect/1`;
+  const both = { url: `${site.url}/page/0`, pushed_url: pushed };
+  const rid = await crawler.push(pushed);
+  expect((await crawler.stored(rid)).json).toMatchObject(both);
+  const html = await app.rest('GET', `/storage?token=${NORMAL}&rid=${rid}`);
+  expect(Object.fromEntries(html.headers)).toMatchObject(both);
+  const bulk = await app.rest('POST', `/storage/bulk?token=${NORMAL}`, { rids: [rid] });
+  expect(bulk.json).toMatchObject([both]);
+  const inline = await app.rest('GET', `/?token=${NORMAL}&url=${encodeURIComponent(pushed)}`);
+  expect(Object.fromEntries(inline.headers)).toMatchObject(both);
+  const long = `${site.url}/page/0?${'x'.repeat(8_000)}`;
+  // Twice in the headers it would be more than the HTTP clients of node and others take.
+  const reply = await app.rest('GET', `/?token=${NORMAL}&url=${encodeURIComponent(long)}`);
+  expect([reply.headers.get('url'), reply.headers.get('pushed_url')]).toEqual([long, null]);
+  const { result } = await grpc.call(StorageService.method.getResult, { rid }, NORMAL);
+  expect(result).toMatchObject({ url: both.url, pushedUrl: pushed });
+  const crawled = await grpc.call(PushService.method.crawl, { url: pushed }, NORMAL);
+  expect(crawled).toMatchObject({ url: both.url, pushedUrl: pushed });
+});
