@@ -240,6 +240,7 @@ function jobDocument(row: SqlRow): Document {
     due: dateOf(row.due_at),
     retry: job.retry,
     attempt: job.attempt,
+    ...(job.crashes > 0 ? { crashes: job.crashes } : {}),
     ...(job.firstTriedAt === undefined ? {} : { firstTriedAt: job.firstTriedAt }),
   } as Document;
 }

@@ -37,6 +37,8 @@ export interface QueuedJob extends Job {
    * lease cannot write.
    */
   readonly attempt: number;
+  /** How many claims ended because the crawl took its thread, or its process, with it. */
+  readonly crashes: number;
   /** When the first crawl started; the retry window counts from it. */
   readonly firstTriedAt: Date | undefined;
 }

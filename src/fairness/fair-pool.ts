@@ -10,6 +10,8 @@ export interface Claimant {
 /** A part of the pool in use. */
 export interface Grant {
   readonly amount: number;
+  /** Moves `amount` of it, at most what it holds, to a grant of its own. */
+  split(amount: number): Grant;
   /** Gives back all but `amount`; a larger amount than it holds changes nothing. */
   shrink(amount: number): void;
   /** Gives everything back; further calls do nothing. */
@@ -87,25 +89,34 @@ export function createFairPool(options: FairPoolOptions): FairPool {
   }
 
   function grantFrom(part: 'main' | 'reserve', claimant: Claimant, amount: number): Grant {
-    const usage = usageOf(claimant.accountId);
+    use(part, usageOf(claimant.accountId), amount);
+    return grantOf(part, claimant, amount);
+  }
+
+  function use(part: 'main' | 'reserve', usage: Usage, change: number): void {
+    usage.used += change;
+    if (part === 'main') usedMain += change;
+    else usedReserve += change;
+  }
+
+  function grantOf(part: 'main' | 'reserve', claimant: Claimant, amount: number): Grant {
     let held = amount;
-    const move = (change: number): void => {
-      held += change;
-      usage.used += change;
-      if (part === 'main') usedMain += change;
-      else usedReserve += change;
-    };
-    held = 0;
-    move(amount);
-    const giveBack = (bytes: number): void => {
-      if (bytes <= 0) return;
-      move(-bytes);
+    const giveBack = (change: number): void => {
+      if (change <= 0) return;
+      held -= change;
+      const usage = usageOf(claimant.accountId);
+      use(part, usage, -change);
       serve();
       forgetIfIdle(claimant.accountId, usage);
     };
     return {
       get amount() {
         return held;
+      },
+      split(asked) {
+        const moved = Math.max(0, Math.min(asked, held));
+        held -= moved;
+        return grantOf(part, claimant, moved);
       },
       shrink: (target) => giveBack(held - Math.max(target, 0)),
       release: () => giveBack(held),

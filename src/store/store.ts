@@ -141,9 +141,11 @@ export type JobOutcome = {
   readonly attempt: number;
 } & (
   | {
-      /** Failed for a passing reason; due again when the retry schedule says. */
+      /** Failed for a transient reason; due again when the retry schedule says. */
       readonly kind: 'retry';
       readonly dueAt: Date;
+      /** The crawl ended with the thread it ran in; counted in the job's `crashes`. */
+      readonly crashed?: boolean;
     }
   | {
       /** Given back untried, as at shutdown or when its host is busy: not counted as a retry, due at once unless told. */
@@ -184,7 +186,8 @@ export interface QueueStore {
   push(requests: readonly PushRequest[], limits: PushLimits, now: Date): Promise<PushReceipt[]>;
   /**
    * Takes the crawler's lease until `now + ttlMs`, unless another owner holds a live one. Jobs and deliveries that an older
-   * epoch was working on become due again at once (a job keeps its retry count).
+   * epoch was working on become due again at once (a job keeps its retry count). When the lease had lapsed, its holder is taken for
+   * crashed, and so is each job it was crawling: their `crashes` grow by one.
    */
   acquire(crawlerId: string, owner: string, ttlMs: number, now: Date): Promise<Lease | undefined>;
   /** False when the lease was lost. */
@@ -193,12 +196,14 @@ export interface QueueStore {
   release(lease: Lease, now: Date): Promise<{ readonly wakeAt: Date | undefined }>;
   /**
    * Takes up to `limit` due jobs, oldest due first; jobs past their queue deadline are left to {@link overdue} unless they
-   * were tried before. Empty when the lease is not current or the crawler is paused; `leaseLost` tells which.
+   * were tried before. Their bodies are together at most about `maxBytes` (but at least one job is taken); no limit when absent.
+   * Empty when the lease is not current or the crawler is paused; `leaseLost` tells which.
    */
   claim(
     lease: Lease,
     limit: number,
     now: Date,
+    maxBytes?: number,
   ): Promise<{ readonly jobs: QueuedJob[]; readonly leaseLost: boolean }>;
   /**
    * Ends jobs. Each is won when the job still is in the state and attempt named; a lost one changes nothing. Counters and

@@ -118,6 +118,20 @@ test('an account has no more claims waiting than it may', async () => {
   expect(shared.waiting).toBe(1);
 });
 
+test('a grant can be split, and each part is given back by itself', async () => {
+  const shared = pool({ capacity: 10 });
+  const whole = await shared.acquire({ accountId: 'a' }, 10);
+  const part = whole.split(4);
+  const rest = whole.split(100);
+  expect([whole.amount, part.amount, rest.amount]).toEqual([0, 4, 6]);
+  expect(shared.used).toBe(10);
+  whole.release();
+  part.release();
+  expect(shared.used).toBe(6);
+  rest.shrink(1);
+  expect(shared.available({ accountId: 'b' })).toBe(9);
+});
+
 test('more than the whole capacity is granted as the capacity', async () => {
   const shared = pool({ capacity: 5 });
   const grant = await shared.acquire({ accountId: 'a' }, 50);

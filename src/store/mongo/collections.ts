@@ -127,6 +127,8 @@ export interface JobDocument extends Partial<Omit<Tombstone, 'from'>> {
   readonly expires?: true;
   readonly retry: number;
   readonly attempt: number;
+  /** Absent while there was none. */
+  readonly crashes?: number;
   readonly epoch?: number;
   readonly firstTriedAt?: Date;
   /** The push that brought it. */

@@ -188,7 +188,7 @@ function moveOf(
         filter,
         update: {
           $set: { state: 'retrying', queued: true, due, mark },
-          $inc: { retry: 1 },
+          $inc: { retry: 1, ...(outcome.crashed === true ? { crashes: 1 } : {}) },
           $unset: { epoch: 1 },
         },
       },

@@ -20,6 +20,7 @@ export function jobFrom(document: JobDocument): QueuedJob {
     state: document.state as QueuedJob['state'],
     retry: document.retry,
     attempt: document.attempt,
+    crashes: document.crashes ?? 0,
     firstTriedAt: document.firstTriedAt,
   };
 }

@@ -89,13 +89,17 @@ export async function setWake(
   }
 }
 
-/** Makes due again what epochs before `epoch` were working on; `mark` names this change. */
+/**
+ * Makes due again what epochs before `epoch` were working on; `mark` names this change. With `crashed`, the process that did counts as
+ * crashed.
+ */
 export async function requeue(
   c: Collections,
   crawlerId: string,
   epoch: number,
   now: Date,
   mark: string,
+  crashed = false,
 ): Promise<void> {
   const older = { crawlerId, state: 'running', epoch: { $lt: epoch } } as const;
   const running = await c.jobs.find(older, { projection: { _id: 1 } }).toArray();
@@ -108,6 +112,7 @@ export async function requeue(
           queued: true,
           due: { $min: ['$due', now] },
           mark,
+          ...(crashed ? { crashes: { $add: [{ $ifNull: ['$crashes', 0] }, 1] } } : {}),
         },
       },
       { $unset: 'epoch' },

@@ -1,6 +1,7 @@
+import type { FindCursor } from 'mongodb';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { Lease, QueueStore } from '../store.ts';
-import type { Collections, Tombstone } from './collections.ts';
+import type { Collections, JobDocument, Tombstone } from './collections.ts';
 import { createDelta, type Ledger, updateOf } from './counts.ts';
 import { createFinish, SHED } from './finish.ts';
 import { jobFrom } from './job-row.ts';
@@ -29,7 +30,7 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
     await forgetProcesses(c, before, now);
     if (before.leaseOwner !== null) {
       await ledger.inTurn(crawlerId, async () => {
-        await requeue(c, crawlerId, epoch, now, newMark());
+        await requeue(c, crawlerId, epoch, now, newMark(), before.leaseOwner !== owner);
         await recount(c, crawlerId);
       });
     }
@@ -72,11 +73,11 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
     });
   }
 
-  function claim(lease: Lease, limit: number, now: Date) {
-    return ledger.inTurn(lease.crawlerId, () => claimNow(lease, limit, now));
+  function claim(lease: Lease, limit: number, now: Date, maxBytes = Number.POSITIVE_INFINITY) {
+    return ledger.inTurn(lease.crawlerId, () => claimNow(lease, limit, now, maxBytes));
   }
 
-  async function claimNow(lease: Lease, limit: number, now: Date) {
+  async function claimNow(lease: Lease, limit: number, now: Date, maxBytes: number) {
     const { crawlerId, epoch } = lease;
     const crawler = await c.crawlers.findOne(currentLease(lease, now), {
       projection: { pausedByUser: 1, pausedByMonitor: 1, pending: 1, accountId: 1 },
@@ -84,7 +85,7 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
     if (crawler === null) return { jobs: [], leaseLost: true };
     if (crawler.pausedByUser || crawler.pausedByMonitor) return { jobs: [], leaseLost: false };
     const pending = crawler.pending.map((each) => each.id);
-    const found = await c.jobs
+    const cursor = c.jobs
       .find({
         crawlerId,
         queued: true,
@@ -93,8 +94,8 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
         $or: [{ expires: { $exists: false } }, { queueDeadline: { $gt: now } }],
       })
       .sort({ due: 1, _id: 1 })
-      .limit(limit)
-      .toArray();
+      .limit(limit);
+    const found = await documentsWithin(maxBytes, cursor);
     if (found.length === 0) return { jobs: [], leaseLost: false };
     const mark = newMark();
     const rids = found.map((each) => each._id);
@@ -235,6 +236,21 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
     deleteJob,
     purge,
   };
+}
+
+/** The first documents whose bodies are together at most `maxBytes`; at least one. The cursor is closed. */
+async function documentsWithin(
+  maxBytes: number,
+  cursor: FindCursor<JobDocument>,
+): Promise<JobDocument[]> {
+  const taken: JobDocument[] = [];
+  let bytes = 0;
+  for await (const document of cursor) {
+    bytes += document.body?.length() ?? 0;
+    if (taken.length > 0 && bytes > maxBytes) break;
+    taken.push(document);
+  }
+  return taken;
 }
 
 /** Turns a job into a tombstone that remembers the state it was in. */

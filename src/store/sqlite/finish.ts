@@ -79,11 +79,12 @@ function goBack(
   const state = retry > 0 ? 'retrying' : 'waiting';
   const dueAt = (outcome.dueAt ?? now).getTime();
   sql.run(
-    `UPDATE jobs SET state = ?, retry = ?, due_at = ?, epoch = NULL, first_tried_at = ${retry > 0 ? 'first_tried_at' : 'NULL'}
-      WHERE rid = ?`,
+    `UPDATE jobs SET state = ?, retry = ?, due_at = ?, crashes = crashes + ?, epoch = NULL,
+      first_tried_at = ${retry > 0 ? 'first_tried_at' : 'NULL'} WHERE rid = ?`,
     state,
     retry,
     dueAt,
+    outcome.kind === 'retry' && outcome.crashed === true ? 1 : 0,
     rid,
   );
   counts.add(crawlerId, 'running', -1);

@@ -19,6 +19,7 @@ export function jobFrom(row: SqlRow): QueuedJob {
     state: row.state as QueuedJob['state'],
     retry: Number(row.retry),
     attempt: Number(row.attempt),
+    crashes: Number(row.crashes),
     firstTriedAt: date(row.first_tried_at),
   };
 }

@@ -31,6 +31,7 @@ export function acquire(
   ttlMs: number,
   now: Date,
 ): Lease | undefined {
+  const before = sql.get('SELECT lease_owner FROM dispatch WHERE crawler_id = ?', crawlerId);
   const row = sql.get(
     // Until it is let go there is something to wake it for: whoever holds it may crash.
     `UPDATE dispatch SET epoch = epoch + 1, lease_owner = ?, lease_until = ?, wake_at = ?
@@ -44,16 +45,24 @@ export function acquire(
   );
   if (row === undefined) return undefined;
   const epoch = Number(row.epoch);
-  requeue(sql, crawlerId, epoch, now);
+  requeue(sql, crawlerId, epoch, now, before?.lease_owner !== owner);
   return { crawlerId, owner, epoch };
 }
 
-/** Makes due again what epochs before `epoch` were working on. */
-export function requeue(sql: Sql, crawlerId: string, epoch: number, now: Date): void {
+/** Makes due again what epochs before `epoch` were working on; with `crashed`, the process that did counts as crashed. */
+export function requeue(
+  sql: Sql,
+  crawlerId: string,
+  epoch: number,
+  now: Date,
+  crashed = false,
+): void {
   const back = sql.all(
-    `UPDATE jobs SET state = CASE retry WHEN 0 THEN 'waiting' ELSE 'retrying' END, due_at = min(due_at, ?), epoch = NULL
+    `UPDATE jobs SET state = CASE retry WHEN 0 THEN 'waiting' ELSE 'retrying' END, due_at = min(due_at, ?),
+      crashes = crashes + ?, epoch = NULL
       WHERE crawler_id = ? AND state = 'running' AND (epoch IS NULL OR epoch < ?) RETURNING account_id, retry`,
     now.getTime(),
+    crashed ? 1 : 0,
     crawlerId,
     epoch,
   );
@@ -166,7 +175,7 @@ export function voidLeases(sql: Sql, now: Date): void {
   );
   for (const row of leased) {
     const crawlerId = String(row.crawler_id);
-    requeue(sql, crawlerId, Number(row.epoch) + 1, now);
+    requeue(sql, crawlerId, Number(row.epoch) + 1, now, true);
     sql.run(
       'UPDATE dispatch SET lease_until = 0, lease_owner = NULL WHERE crawler_id = ?',
       crawlerId,

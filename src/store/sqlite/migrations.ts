@@ -82,6 +82,7 @@ export const migrations: readonly string[] = [
   ) WITHOUT ROWID;
   CREATE INDEX media_expiry ON media (expires_at);
   `,
+  'ALTER TABLE jobs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;',
 ];
 
 /** Brings the database to the newest version. Throws when a newer program has written it. */

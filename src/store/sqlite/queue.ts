@@ -5,13 +5,14 @@ import { finish } from './finish.ts';
 import { jobFrom } from './job-row.ts';
 import { acquire, isCurrent, isLeased, nextWake, release, renew, setWake } from './lease.ts';
 import { push } from './push.ts';
-import { marks, type Sql } from './sql.ts';
+import { marks, type Sql, type SqlRow } from './sql.ts';
 
 function claim(
   sql: Sql,
   lease: Lease,
   limit: number,
   now: Date,
+  maxBytes = Number.POSITIVE_INFINITY,
 ): { jobs: QueuedJob[]; leaseLost: boolean } {
   if (!isCurrent(sql, lease, now)) return { jobs: [], leaseLost: true };
   const { crawlerId } = lease;
@@ -20,14 +21,17 @@ function claim(
     crawlerId,
   );
   if (paused !== undefined) return { jobs: [], leaseLost: false };
-  const rows = sql.all(
-    `SELECT * FROM jobs WHERE crawler_id = ? AND state <> 'running' AND due_at <= ?
+  const rows = rowsWithin(
+    maxBytes,
+    sql.each(
+      `SELECT * FROM jobs WHERE crawler_id = ? AND state <> 'running' AND due_at <= ?
       AND (queue_deadline IS NULL OR queue_deadline > ? OR first_tried_at IS NOT NULL)
       ORDER BY due_at, rid LIMIT ?`,
-    crawlerId,
-    now.getTime(),
-    now.getTime(),
-    limit,
+      crawlerId,
+      now.getTime(),
+      now.getTime(),
+      limit,
+    ),
   );
   if (rows.length === 0) return { jobs: [], leaseLost: false };
   const rids = rows.map((row) => String(row.rid));
@@ -51,6 +55,18 @@ function claim(
     return { ...job, state: 'running', attempt: job.attempt + 1, firstTriedAt };
   });
   return { jobs, leaseLost: false };
+}
+
+/** The first rows whose bodies are together at most `maxBytes`; at least one. */
+function rowsWithin(maxBytes: number, rows: Iterable<SqlRow>): SqlRow[] {
+  const taken: SqlRow[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    bytes += row.body instanceof Uint8Array ? row.body.byteLength : 0;
+    if (taken.length > 0 && bytes > maxBytes) break;
+    taken.push(row);
+  }
+  return taken;
 }
 
 function overdue(sql: Sql, now: Date, limit: number): QueuedJob[] {

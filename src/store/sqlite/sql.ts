@@ -11,6 +11,8 @@ export interface Sql {
   run(sql: string, ...values: SqlValue[]): number;
   get(sql: string, ...values: SqlValue[]): SqlRow | undefined;
   all(sql: string, ...values: SqlValue[]): SqlRow[];
+  /** Rows one by one, for results that may be too large to hold at once; read to the end or left by `break`. */
+  each(sql: string, ...values: SqlValue[]): Iterable<SqlRow>;
   /** Runs statements that are not prepared, such as BEGIN. */
   exec(sql: string): void;
 }
@@ -37,6 +39,7 @@ export function createSql(database: DatabaseSync): Sql {
     run: (sql, ...values) => Number(prepared(sql).run(...values).changes),
     get: (sql, ...values) => prepared(sql).get(...values),
     all: (sql, ...values) => prepared(sql).all(...values),
+    each: (sql, ...values) => prepared(sql).iterate(...values),
     exec: (sql) => database.exec(sql),
   };
 }

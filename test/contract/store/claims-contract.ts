@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { JobOutcome } from '../../../src/store/store.ts';
 import { releaseOf, retryOf } from './outcomes.ts';
 import { at, jobOf, jobsOf, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
 
@@ -20,6 +21,7 @@ export function claimsContract(open: OpenStore): void {
           state: 'running',
           retry: 0,
           attempt: 1,
+          crashes: 0,
           firstTriedAt: at(10),
         });
         expect(await counters(made)).toMatchObject({ waiting: 1, running: 3, pushed: 4 });
@@ -27,6 +29,23 @@ export function claimsContract(open: OpenStore): void {
         expect(await store.queue.claim(held, 3, at(10))).toEqual({ jobs: [], leaseLost: false });
         const found = await store.queue.find(made.crawlerId, jobs[3]?.rid ?? '');
         expect(found).toEqual(first.jobs[0]);
+      }),
+    );
+
+    it(
+      'takes no more bytes of bodies than asked for, but at least one job',
+      withStore(open, async ({ store, crawler, push, lease, counters }) => {
+        const made = await crawler();
+        const body = new Uint8Array(1_000);
+        for (let n = 0; n < 5; n++)
+          await push([jobOf(made, { method: 'POST', body, createdAt: at(n) })]);
+        const held = await lease(made, at(10));
+        const sizes: number[] = [];
+        for (const maxBytes of [2_500, 10, undefined]) {
+          sizes.push((await store.queue.claim(held, 9, at(10), maxBytes)).jobs.length);
+        }
+        expect(sizes).toEqual([2, 1, 2]);
+        expect(await counters(made)).toMatchObject({ waiting: 0, running: 5 });
       }),
     );
 
@@ -94,6 +113,21 @@ export function claimsContract(open: OpenStore): void {
         const again = only((await store.queue.claim(lease, 9, at(500))).jobs);
         expect(again).toMatchObject({ rid: job.rid, retry: 1, attempt: 2, firstTriedAt: at(0) });
         expect(await counters(made)).toMatchObject({ running: 1, retrying: 0 });
+      }),
+    );
+
+    it(
+      'counts the crawls that ended with their thread',
+      withStore(open, async ({ store, crawler, running }) => {
+        const made = await crawler();
+        const { lease, jobs } = await running(made, 1);
+        let job = only(jobs);
+        for (const crashed of [true, false, true]) {
+          const outcome = { ...retryOf(job, at(1)), crashed } as JobOutcome;
+          expect(await store.queue.finish([outcome], at(1), lease)).toEqual(['won']);
+          job = only((await store.queue.claim(lease, 1, at(1))).jobs);
+        }
+        expect(job).toMatchObject({ retry: 3, crashes: 2 });
       }),
     );
 

@@ -76,8 +76,9 @@ export function leasesContract(open: OpenStore): void {
         expect(await counters(made)).toMatchObject({ running: 0, waiting: 1, retrying: 1 });
         const { jobs } = await store.queue.claim(next, 9, at(LAPSED));
         const byRid = new Map(jobs.map((job) => [job.rid, job]));
-        expect(byRid.get(tried.rid)).toMatchObject({ retry: 1, attempt: 3, firstTriedAt: at(0) });
-        expect(byRid.get(untried.rid)).toMatchObject({ retry: 0, attempt: 2, firstTriedAt: at(0) });
+        const both = { crashes: 1, firstTriedAt: at(0) };
+        expect(byRid.get(tried.rid)).toMatchObject({ retry: 1, attempt: 3, ...both });
+        expect(byRid.get(untried.rid)).toMatchObject({ retry: 0, attempt: 2, ...both });
         const again = only(await store.deliveries.claim(next, 9, 1e9, at(LAPSED)));
         expect(again).toMatchObject({ rid: crawled.rid, attempt: 2 });
         const late = [storedOf(untried), releaseOf({ ...tried, attempt: 2 })];
@@ -100,6 +101,7 @@ export function leasesContract(open: OpenStore): void {
         const next = await lease(made, at(6), 'second');
         const { jobs } = await store.queue.claim(next, 9, at(6));
         expect(jobs.map(({ rid }) => rid)).toEqual([other.rid]);
+        expect(only(jobs).crashes).toBe(0);
         await store.queue.finish([storedOf(only(jobs))], at(7), next);
         expect(await store.queue.release(next, at(8))).toEqual({ wakeAt: at(90_000) });
         const last = await lease(made, at(9), 'third');

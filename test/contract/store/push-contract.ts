@@ -48,7 +48,13 @@ export function pushContract(open: OpenStore): void {
           accountWentOver: false,
           leased: false,
         });
-        const fresh = { state: 'waiting', retry: 0, attempt: 0, firstTriedAt: undefined };
+        const fresh = {
+          state: 'waiting',
+          retry: 0,
+          attempt: 0,
+          crashes: 0,
+          firstTriedAt: undefined,
+        };
         const found = await store.queue.find(made.crawlerId, full.rid);
         expect(found).toMatchObject({ ...full, ...fresh, body: expect.anything() });
         expect(new Uint8Array(found?.body ?? [])).toEqual(full.body);
