@@ -1,9 +1,9 @@
 import type { Crawler } from '../domain/crawler.ts';
-import type { Delivery } from '../domain/delivery.ts';
 import type { QueuedJob } from '../domain/job.ts';
 import type { Task } from '../scheduler/scheduler.ts';
-import type { DeliveryOutcome, JobOutcome, Lease } from '../store/store.ts';
+import type { JobOutcome, Lease } from '../store/store.ts';
 import { createBell } from './bell.ts';
+import { createDeliveryLane } from './delivery-lane.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import { createFlights, FlightAbort } from './flights.ts';
 
@@ -29,24 +29,15 @@ export interface CrawlerRun {
   activity(): { readonly crawls: number; readonly deliveries: number };
 }
 
-// Pages beyond this wait for their delivery in the store instead of in memory. Eight of the largest pages fit.
-const MAX_HELD_BYTES = 96 * 1024 * 1024;
-// A claim of deliveries brings their pages into memory; this bounds one claim.
-const MAX_CLAIM_BYTES = 8 * 1024 * 1024;
-// Deliveries under way for one crawler: an endpoint takes at most 200 ms to answer, so few of them keep up with many crawls.
-const DELIVERIES_PER_SLOT = 2;
-
 /**
  * Makes a run. It is one loop of turns: a turn writes all that has ended since the last one and claims as much as there are
  * free slots, in one batch; while the batch is written, further work ends and waits for the next turn.
  */
 export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
-  const { store, clock, logger, crawlerId, task, timing, pages } = deps;
+  const { store, clock, logger, crawlerId, task, timing } = deps;
   const bell = createBell();
   const crawls = createFlights(bell.ring);
-  const posts = createFlights(bell.ring);
   const ended: JobOutcome[] = [];
-  const settled: DeliveryOutcome[] = [];
   let lease: Lease | undefined;
   let leaseUntil = 0;
   let crawler: Crawler | undefined;
@@ -56,7 +47,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   let ending = false;
 
   const hasLease = (): boolean => lease !== undefined && clock.now().getTime() < leaseUntil;
-  const canHold = (bytes: number): boolean => pages.heldBytes + bytes <= MAX_HELD_BYTES;
+  const lane = createDeliveryLane({ ...deps, hasLease, onEnd: bell.ring });
 
   function startCrawl(job: QueuedJob, by: Crawler): void {
     crawls.start(job.rid, async (signal) => {
@@ -70,65 +61,19 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     });
   }
 
-  function startPost(delivery: Delivery, by: Crawler): void {
-    pages.heldBytes += delivery.body.byteLength;
-    posts.start(delivery.rid, async (signal) => {
-      try {
-        // A process that slept through its lease (SIGSTOP, a suspended machine) must not post what others took over.
-        if (!hasLease()) throw new FlightAbort('released');
-        settled.push(await deps.postDelivery(by, delivery, signal));
-      } catch (error) {
-        if (!signal.aborted && !(error instanceof FlightAbort)) {
-          logger.error({ err: error, rid: delivery.rid }, 'a delivery broke off');
-        }
-        if (error instanceof FlightAbort && error.end === 'dropped') return;
-        const { rid, attempt } = delivery;
-        settled.push({ kind: 'release', rid, crawlerId, attempt, billed: false });
-      } finally {
-        pages.heldBytes -= delivery.body.byteLength;
-      }
-    });
-  }
-
-  /** Ends of this turn, with the pages that are delivered from memory marked as held. */
-  function takeEnded(): JobOutcome[] {
-    let slots = deliverySlots() - posts.size;
-    let bytes = 0;
-    return ended.splice(0).map((outcome) => {
-      if (outcome.kind !== 'delivery') return outcome;
-      const size = outcome.record.body.byteLength;
-      if (slots <= 0 || !canHold(bytes + size) || crawler?.pausedByMonitor === true) return outcome;
-      slots -= 1;
-      bytes += size;
-      return { ...outcome, held: true };
-    });
-  }
-
-  function deliverySlots(): number {
-    return crawler?.delivery === 'webhook' ? crawler.concurrency * DELIVERIES_PER_SLOT : 0;
-  }
-
   async function turn(by: Crawler, claims: boolean): Promise<void> {
     const held = lease as Lease;
     const now = clock.now();
-    const outcomes = takeEnded();
-    const settlements = settled.splice(0);
+    const posts = lane.begin(ended.splice(0), by, claims);
+    const { outcomes, settlements, claimLimit, claimBytes } = posts;
     const freeCrawls = claims ? by.concurrency - crawls.size : 0;
-    const heldNow = outcomes.filter((each) => each.kind === 'delivery' && each.held).length;
-    const freePosts =
-      claims && canHold(MAX_CLAIM_BYTES) ? deliverySlots() - posts.size - heldNow : 0;
-    const [verdicts, , jobs, deliveries] = await Promise.all([
+    const [verdicts, , jobs, claimed] = await Promise.all([
       outcomes.length > 0 ? store.queue.finish(outcomes, now, held) : [],
       settlements.length > 0 ? store.deliveries.settle(settlements, now) : [],
       freeCrawls > 0 ? store.queue.claim(held, freeCrawls, now) : undefined,
-      freePosts > 0 ? store.deliveries.claim(held, freePosts, MAX_CLAIM_BYTES, now) : [],
+      claimLimit > 0 ? store.deliveries.claim(held, claimLimit, claimBytes, now) : [],
     ]);
-    outcomes.forEach((outcome, index) => {
-      if (outcome.kind !== 'delivery' || !outcome.held || verdicts[index] !== 'won') return;
-      const { record, callbackHeaders } = outcome;
-      startPost({ ...record, crawlerId, callbackHeaders, attempt: 1, createdAt: now }, by);
-    });
-    for (const delivery of deliveries) startPost(delivery, by);
+    lane.start(posts, { verdicts, claimed }, by, now);
     for (const job of jobs?.jobs ?? []) startCrawl(job, by);
     if (jobs?.leaseLost === true) leaseUntil = 0;
   }
@@ -170,14 +115,14 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
         const draining = drainUntil !== undefined;
         if (drainUntil !== undefined && now >= drainUntil) {
           crawls.abortAll(new FlightAbort('released'));
-          posts.abortAll(new FlightAbort('released'));
+          lane.abortAll(new FlightAbort('released'));
         }
         const polls = told || now - polledAt >= timing.pollMs;
         if (polls) polledAt = now;
         told = false;
         // What ended has freed its slot, so claiming belongs to the batch that writes it.
-        if (polls || ended.length > 0 || settled.length > 0) await turn(crawler, !draining);
-        if (crawls.size > 0 || posts.size > 0 || ended.length > 0 || settled.length > 0) {
+        if (polls || ended.length > 0 || lane.unsettled > 0) await turn(crawler, !draining);
+        if (crawls.size > 0 || lane.inFlight > 0 || ended.length > 0 || lane.unsettled > 0) {
           idleSince = clock.now().getTime();
         } else if (draining || (!told && clock.now().getTime() - idleSince >= timing.lingerMs)) {
           return;
@@ -200,7 +145,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
       await dispatch();
     } finally {
       crawls.abortAll(new FlightAbort('dropped'));
-      posts.abortAll(new FlightAbort('dropped'));
+      lane.abortAll(new FlightAbort('dropped'));
     }
     if (aborted || !hasLease()) return undefined;
     const { wakeAt } = await store.queue.release(lease, clock.now());
@@ -226,6 +171,6 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
       aborted = true;
       bell.ring();
     },
-    activity: () => ({ crawls: crawls.size, deliveries: posts.size }),
+    activity: () => ({ crawls: crawls.size, deliveries: lane.inFlight }),
   };
 }

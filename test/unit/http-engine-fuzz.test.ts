@@ -5,7 +5,7 @@ import { createCookies } from '../../src/crawler/cookies.ts';
 import { pageBody } from '../../src/crawler/http/page-body.ts';
 import { nextHop } from '../../src/crawler/http/redirect.ts';
 import { parseRequestHeaders, requestHeaders } from '../../src/crawler/http/request-headers.ts';
-import { parseRetryAfter } from '../../src/crawler/http/retry-after.ts';
+import { parseRetryAfter } from '../../src/domain/retry-after.ts';
 import { parseSuccessCodes } from '../../src/domain/status.ts';
 import { isPublicAddress } from '../../src/net/address-guard.ts';
 import { parseContentEncoding } from '../../src/net/content-decoder.ts';

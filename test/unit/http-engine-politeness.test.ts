@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createHostGate, HOST_BUSY } from '../../src/crawler/host-gate.ts';
-import { parseRetryAfter } from '../../src/crawler/http/retry-after.ts';
+import { parseRetryAfter } from '../../src/domain/retry-after.ts';
 import { startHttpEngine } from '../support/http-engine.ts';
 import { startSite } from '../support/site.ts';
 import { createTestClock } from '../support/test-clock.ts';

@@ -1,6 +1,7 @@
 import type { BrowserContext, Page as BrowserPage, Request, Response } from 'playwright-core';
 import type { Clock } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
+import { parseRetryAfter } from '../../domain/retry-after.ts';
 import {
   type FailureReason,
   parseSuccessCodes,
@@ -19,7 +20,6 @@ import { recogniseObstacle } from '../http/obstacles.ts';
 import { pageBody } from '../http/page-body.ts';
 import { createPoliteEntry } from '../http/polite-entry.ts';
 import { parseRequestHeaders } from '../http/request-headers.ts';
-import { parseRetryAfter } from '../http/retry-after.ts';
 import { type BrowserPool, BrowserUnavailable } from './browser-pool.ts';
 import { createBrowserSessions } from './browser-sessions.ts';
 import { deviceOptions } from './devices.ts';

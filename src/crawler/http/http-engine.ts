@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
+import { parseRetryAfter } from '../../domain/retry-after.ts';
 import { parseSuccessCodes, verdictOnAnswer, verdictOnFailure } from '../../domain/status.ts';
 import type { HttpClient } from '../../net/http-client.ts';
 import { type Cookies, createCookieSessions, createCookies } from '../cookies.ts';
@@ -10,7 +11,6 @@ import { type Arrival, follow, valuesOf } from './follow.ts';
 import { recogniseObstacle } from './obstacles.ts';
 import { pageBody } from './page-body.ts';
 import { createPoliteEntry } from './polite-entry.ts';
-import { parseRetryAfter } from './retry-after.ts';
 
 /** What the engine works with. */
 export interface HttpEngineDeps {
