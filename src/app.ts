@@ -8,6 +8,7 @@ import { createHttpEngine } from './crawler/http/http-engine.ts';
 import { type Clock, systemClock } from './domain/clock.ts';
 import type { Logger } from './domain/logger.ts';
 import { createEdge } from './edge/edge.ts';
+import { createFairPool } from './fairness/fair-pool.ts';
 import { createMailer } from './mail/mailer.ts';
 import { createMetrics } from './metrics.ts';
 import { createAddressGuard } from './net/address-guard.ts';
@@ -61,6 +62,12 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const timing = { ...appTiming(config), ...deps.timing };
   await using stack = new AsyncDisposableStack();
 
+  // Bytes in flight, whoever they are of; the reserve is for accounts that use little while others fill the rest.
+  const memory = createFairPool({
+    name: 'memory',
+    capacity: config.memoryBudgetBytes,
+    reserve: Math.floor(config.memoryBudgetBytes / 8),
+  });
   const backend = await openBackend(config, logger, deps.onFatal ?? (() => undefined));
   stack.defer(() => backend.close());
   const agenda = createAgendaScheduler({
@@ -103,7 +110,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   stack.defer(() => agenda.close(config.shutdownSeconds * 1_000));
 
   let publicUrl = config.publicUrl.replace(/\/$/, '');
-  const metrics = createMetrics(() => service.dispatcher.activity());
+  const metrics = createMetrics(() => service.dispatcher.activity(), { memory });
   const store = withMetrics(backend.store, metrics.observeStoreCall);
   const service = createService({
     store,

@@ -1,3 +1,5 @@
+import { totalmem } from 'node:os';
+
 import { parseRetrySchedule } from './domain/retry-schedule.ts';
 import { parseNetworkAllow } from './net/network-allow.ts';
 
@@ -52,6 +54,16 @@ function token(value: string): string {
     throw new Error('must be 8 to 128 letters, digits or any of _ ~ . -');
   }
   return value;
+}
+
+const MIB = 1024 * 1024;
+
+/** An eighth of what the process may use, within reason: 128 MiB to 1 GiB. */
+function memoryBudget(value: string): number {
+  if (value !== '') return integer(64 * MIB, 2 ** 40)(value);
+  const limit = process.constrainedMemory();
+  const usable = limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+  return Math.min(Math.max(Math.floor(usable / 8), 128 * MIB), 1024 * MIB);
 }
 
 function hosts(value: string): readonly string[] {
@@ -215,6 +227,13 @@ export const settings = {
     fallback: '10485760',
     parse: integer(1_024, LARGEST_BODY),
     meaning: 'Longest page, decoded; a longer one fails.',
+  },
+  memoryBudgetBytes: {
+    variable: 'MEMORY_BUDGET_BYTES',
+    fallback: '',
+    parse: memoryBudget,
+    meaning:
+      'Bytes of requests, pages and replies in flight, in each process; an eighth of its memory (128 MiB to 1 GiB) when not set.',
   },
   crawlTimeoutSeconds: {
     variable: 'CRAWL_TIMEOUT_SECONDS',

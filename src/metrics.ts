@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Dispatcher } from './dispatcher/dispatcher.ts';
+import type { FairPool } from './fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from './store/store.ts';
 import type { StoreCall } from './store/with-metrics.ts';
 
@@ -13,8 +14,11 @@ export interface Metrics {
   read(): Promise<{ readonly text: string; readonly contentType: string }>;
 }
 
-/** Makes the measurements of one process. */
-export function createMetrics(activity: () => ReturnType<Dispatcher['activity']>): Metrics {
+/** Makes the measurements of one process. `pools` are those whose use is shown, by name. */
+export function createMetrics(
+  activity: () => ReturnType<Dispatcher['activity']>,
+  pools: Readonly<Record<string, Pick<FairPool, 'used' | 'waiting'>>> = {},
+): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -52,6 +56,19 @@ export function createMetrics(activity: () => ReturnType<Dispatcher['activity']>
       for (const [kind, count] of Object.entries(activity())) this.set({ kind }, count);
     },
   });
+  const poolGauge = (name: string, help: string, of: 'used' | 'waiting'): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames: ['pool'],
+      registers,
+      collect() {
+        for (const [pool, { [of]: value }] of Object.entries(pools)) this.set({ pool }, value);
+      },
+    });
+  };
+  poolGauge('queued_crawler_pool_used', 'What is in use of what tenants share.', 'used');
+  poolGauge('queued_crawler_pool_waiting', 'Claims that wait for their share.', 'waiting');
 
   return {
     observeStoreCall({ operation, outcome, seconds }) {
