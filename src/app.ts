@@ -105,7 +105,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     }),
   });
   stack.defer(() => engine.close());
-  const workshop = createDocumentWorkshop({ timeoutMs: timing.documentMs });
+  const workshop = createDocumentWorkshop({ timeoutMs: timing.documentMs, logger });
   stack.defer(() => workshop.close());
   stack.defer(() => agenda.close(config.shutdownSeconds * 1_000));
 

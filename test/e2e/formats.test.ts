@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { SCRAPER_NAMES } from '../../src/domain/parameter-table.ts';
 import { NORMAL, startApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { startReceiver } from '../support/receiver.ts';
@@ -57,6 +58,47 @@ test('scraper and autoparse: structured data, inline and at a webhook', async ()
   const unknown = await app.rest('GET', `/?token=${NORMAL}&url=${url}&scraper=magic`);
   expect([unknown.status, unknown.json.field]).toEqual([422, 'scraper']);
   expect(unknown.json.error).toContain('generic-extractor');
+});
+
+test.each([
+  // Pages without the tags that HTML lets authors leave out.
+  '<!doctype html><title>Shop</title><h1>Shoes</h1><p>Red shoes <b>12 EUR</b><ul><li>one<li>two</ul>',
+  '<html><h1>Shoes</h1>Red shoes <b>12 EUR</b></html>',
+  '<!-- generated --><h1>Shoes</h1><p>Red shoes <b>12 EUR</b>',
+])('text of %s', async (html) => {
+  await using site = await startSite({
+    routes: {
+      '/bare': (_request, response) =>
+        void response.writeHead(200, { 'content-type': 'text/html' }).end(html),
+    },
+  });
+  await using app = await startApp();
+  const crawl = (more: string) => app.rest('GET', `/?token=${NORMAL}&url=${site.url}/bare${more}`);
+  expect((await crawl('&format=md')).text).toContain('# Shoes\n\nRed shoes **12 EUR**');
+  const readable = (await crawl('&format=md&md_readability=true')).text;
+  expect(readable).toContain('Red shoes **12 EUR**');
+  expect(readable).not.toMatch(/^# *$/m);
+  expect((await crawl('&scraper=generic-extractor')).text).toContain('Red shoes 12 EUR');
+  expect((await crawl('&scraper=article')).text).toContain('Red shoes 12 EUR');
+});
+
+test('a page of words only, and one without anything, are read without an error', async () => {
+  await using site = await startSite({
+    routes: {
+      '/words': (_request, response) =>
+        void response.writeHead(200, { 'content-type': 'text/html' }).end('just words'),
+      '/comment': (_request, response) =>
+        void response.writeHead(200, { 'content-type': 'text/html' }).end('<!---->'),
+    },
+  });
+  await using app = await startApp();
+  for (const scraper of SCRAPER_NAMES) {
+    for (const page of ['words', 'comment']) {
+      const url = `${site.url}/${page}`;
+      const reply = await app.rest('GET', `/?token=${NORMAL}&url=${url}&scraper=${scraper}`);
+      expect([reply.status, reply.json?.error]).toEqual([200, undefined]);
+    }
+  }
 });
 
 test('a document nested beyond reason is answered, and the next page is read as usual', async () => {

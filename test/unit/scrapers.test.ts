@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseHTML } from 'linkedom';
 import { expect, test } from 'vitest';
+import { parseDocument } from '../../src/crawler/formats/parse-document.ts';
 import { scraperFor, scrapers } from '../../src/crawler/scrapers/scrapers.ts';
 import { SCRAPER_NAMES } from '../../src/domain/parameter-table.ts';
 
 const folder = join(import.meta.dirname, '..', 'fixtures', 'scrapers');
 
 function pageOf(name: string) {
-  const { document } = parseHTML(readFileSync(join(folder, name), 'utf8'));
+  const document = parseDocument(readFileSync(join(folder, name), 'utf8'));
   return { document, url: `https://shop.example/${name}` };
 }
 
@@ -37,7 +37,7 @@ test('product: JSON-LD within a graph, prices in either notation', () => {
 });
 
 test('product: microdata when there is no JSON-LD', () => {
-  const { document } = parseHTML(`<body><div itemscope itemtype="https://schema.org/Product">
+  const document = parseDocument(`<body><div itemscope itemtype="https://schema.org/Product">
     <span itemprop="name">Cup</span><span itemprop="price" content="4.20">4,20</span>
     <meta itemprop="priceCurrency" content="CHF"></div></body>`);
   const page = { document, url: 'https://shop.example/cup' };
@@ -98,7 +98,7 @@ test('generic-extractor: text without scripts, headings, images, tables', () => 
 test('autoparse goes by what the page says it is', () => {
   expect(scraperFor(pageOf('product.html'))).toBe('product');
   expect(scraperFor(pageOf('article.html'))).toBe('article');
-  const { document } = parseHTML('<p>Anything</p>');
+  const document = parseDocument('<p>Anything</p>');
   const page = { document, url: 'https://shop.example/' };
   expect(scraperFor(page)).toBe('generic-extractor');
 });

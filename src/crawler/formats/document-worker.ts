@@ -1,9 +1,9 @@
 import { parentPort } from 'node:worker_threads';
 import { Readability } from '@mozilla/readability';
-import { parseHTML } from 'linkedom';
 import TurndownService from 'turndown';
 import { scraperFor, scrapers } from '../scrapers/scrapers.ts';
-import type { DocumentAnswer, DocumentTask } from './document-workshop.ts';
+import { type DocumentAnswer, type DocumentTask, UNREADABLE } from './document-workshop.ts';
+import { parseDocument } from './parse-document.ts';
 
 // Documents are parsed in this thread, so that a hostile one can be stopped and stalls nobody else.
 
@@ -17,19 +17,15 @@ turndown.remove(['script', 'style', 'noscript', 'template', 'iframe']);
 function markdown(document: Document, readable: boolean): string {
   const main = readable ? new Readability(document).parse() : undefined;
   if (main?.content !== undefined && main.content !== null) {
-    const title = main.title === null || main.title === undefined ? '' : `# ${main.title}\n\n`;
-    return (
-      title +
-      turndown.turndown(
-        parseHTML(`<!doctype html><html><body>${main.content}</body></html>`).document.body,
-      )
-    );
+    const text = turndown.turndown(parseDocument(main.content).body);
+    const title = main.title?.trim() ?? '';
+    return title === '' ? text : `# ${title}\n\n${text}`;
   }
-  return turndown.turndown(document.body ?? document.documentElement);
+  return turndown.turndown(document.body);
 }
 
 function perform({ html, url, work }: DocumentTask): string {
-  const { document } = parseHTML(html) as unknown as { document: Document };
+  const document = parseDocument(html);
   if (work === 'md' || work === 'readable_md') return markdown(document, work === 'readable_md');
   const page = { document, url };
   const name = work === 'autoparse' ? scraperFor(page) : work;
@@ -39,12 +35,19 @@ function perform({ html, url, work }: DocumentTask): string {
   return JSON.stringify(work === 'autoparse' ? { scraper: name, ...data } : data);
 }
 
+// A message may quote the page; where it was thrown is enough to find it.
+function whereThrown(error: unknown): string {
+  const { name, stack = '' } = error instanceof Error ? error : new Error('not an Error');
+  const at = stack.split('\n').filter((line) => line.startsWith('    at '));
+  return [name, ...at.slice(0, 5)].join('\n');
+}
+
 parentPort?.on('message', (task: DocumentTask) => {
   let answer: DocumentAnswer;
   try {
     answer = { text: perform(task) };
   } catch (error) {
-    answer = { failed: error instanceof Error ? error.message : String(error) };
+    answer = { failed: UNREADABLE, cause: whereThrown(error) };
   }
   parentPort?.postMessage(answer);
 });

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import type { Logger } from '../../domain/logger.ts';
 
 /** One page to be read. */
 export interface DocumentTask {
@@ -9,8 +10,15 @@ export interface DocumentTask {
   readonly work: string;
 }
 
-/** What came of it. */
-export type DocumentAnswer = { readonly text: string } | { readonly failed: string };
+/** What came of it. `failed` is for the client, `cause` for the log: where the thread threw. */
+export type DocumentAnswer =
+  | { readonly text: string }
+  | { readonly failed: string; readonly cause?: string | undefined };
+
+/** What a client is told of a page that broke its reader. */
+export const UNREADABLE = 'the page could not be read';
+
+const TOO_MUCH = 'the page took too long or too much memory';
 
 /** Reads documents, one after the other, in a thread of their own. */
 export interface DocumentWorkshop {
@@ -20,7 +28,10 @@ export interface DocumentWorkshop {
 }
 
 /** Makes the workshop; its thread starts with the first task and is replaced when a task takes longer than `timeoutMs`. */
-export function createDocumentWorkshop(deps: { readonly timeoutMs: number }): DocumentWorkshop {
+export function createDocumentWorkshop(deps: {
+  readonly timeoutMs: number;
+  readonly logger?: Pick<Logger, 'warn'>;
+}): DocumentWorkshop {
   let worker: Worker | undefined;
   let last: Promise<unknown> = Promise.resolve();
   let closed = false;
@@ -49,12 +60,12 @@ export function createDocumentWorkshop(deps: { readonly timeoutMs: number }): Do
       return await Promise.race([
         once(current, 'message', { signal }).then(([answer]) => answer as DocumentAnswer),
         once(current, 'exit', { signal }).then(() => ({
-          failed: 'the page took too long or too much memory',
+          failed: TOO_MUCH,
         })),
       ]);
     } catch (error) {
       // `once` rejects with the thread's own error: out of memory.
-      return { failed: error instanceof Error ? error.message : String(error) };
+      return { failed: TOO_MUCH, cause: String(error) };
     } finally {
       clearTimeout(timer);
       ended.abort();
@@ -65,6 +76,10 @@ export function createDocumentWorkshop(deps: { readonly timeoutMs: number }): Do
     read(task) {
       const answer = last.then(() => perform(task));
       last = answer;
+      void answer.then((end) => {
+        if (!('cause' in end) || end.cause === undefined) return;
+        deps.logger?.warn({ cause: end.cause, work: task.work }, 'a page could not be read');
+      });
       return answer;
     },
     async close() {
