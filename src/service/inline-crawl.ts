@@ -10,7 +10,7 @@ import { ensureAsyncCrawler } from './async-crawler.ts';
 import { compress } from './compress.ts';
 import { type CrawlWishes, type Exits, parseCrawlRequest } from './crawl-request.ts';
 import type { Pushing } from './push.ts';
-import type { Recorder, ShapedPage } from './record.ts';
+import { type Recorder, type ShapedPage, storedContent } from './record.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
@@ -84,13 +84,16 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
         );
         const shaped = await deps.recorder.shape(page, request);
         const { cbStatus, originalStatus, url } = page;
-        const result = { ...shaped, cbStatus, originalStatus, url, rid: undefined };
+        const status = { cbStatus, originalStatus, url };
+        const result = { ...shaped, ...status, rid: undefined };
         if (!store) return result;
         const now = deps.clock.now();
         const rid = createRid(now);
+        const stored = { ...status, rid, pushedUrl: request.url };
+        const { contentType, body } = storedContent(shaped, stored, request.parameters);
         await deps.store.results.put(
           { accountId, tokenType },
-          { ...result, rid, pushedUrl: request.url, body: await compress(shaped.body) },
+          { ...stored, contentType, body: await compress(body), extras: shaped.extras },
           now,
           new Date(now.getTime() + deps.retentionDays * DAY_MS),
         );

@@ -2,10 +2,13 @@ import type { Page } from '../crawler/crawler.ts';
 import type { PageShaper } from '../crawler/formats/shape-page.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { DeliveryMode } from '../domain/crawler.ts';
-import type { CrawlRecord, CrawlRequest } from '../domain/job.ts';
+import type { CrawlRecord, CrawlRequest, CrawlStatus } from '../domain/job.ts';
+import { structuredBody } from '../domain/json-body.ts';
+import type { CrawlParameters } from '../domain/parameters.ts';
 import { createRid } from '../domain/rid.ts';
 import type { MediaStore } from '../store/store.ts';
 import { deliveryBody } from '../webhook/delivery-body.ts';
+import { extraFields, resultFields } from '../webhook/delivery-fields.ts';
 import { compress } from './compress.ts';
 
 const SCREENSHOT_MS = 60 * 60 * 1_000;
@@ -18,6 +21,28 @@ export interface ShapedPage {
   readonly isText: boolean;
   /** `failure` when there is one; `screenshot_url` and `original_*`, as asked for. */
   readonly extras: Readonly<Record<string, string>>;
+}
+
+/**
+ * What storage keeps of a shaped page: the page itself, or with `scraper` or `autoparse` an envelope whose `body` is the data, which is
+ * what readers of stored results expect.
+ */
+export function storedContent(
+  shaped: ShapedPage,
+  result: CrawlStatus & { readonly rid: string; readonly pushedUrl: string },
+  { scraper, autoparse }: CrawlParameters,
+): Pick<ShapedPage, 'contentType' | 'body'> {
+  if (scraper === undefined && autoparse !== true) return shaped;
+  const source = { ...result, extras: shaped.extras };
+  const envelope = {
+    ...resultFields(source),
+    ...extraFields(source),
+    ...structuredBody(shaped.body),
+  };
+  return {
+    contentType: 'application/json; charset=utf-8',
+    body: Buffer.from(JSON.stringify(envelope)),
+  };
 }
 
 /** Turns crawled pages into results. */
@@ -73,22 +98,13 @@ export function createRecorder(deps: {
       const { format = 'html', pretty } = request.parameters;
       const shaped = await shape(page, request);
       const { cbStatus, originalStatus, url } = page;
-      const status = { cbStatus, originalStatus, url };
+      const result = { cbStatus, originalStatus, url, rid, pushedUrl: request.url };
       const content =
         delivery === 'storage'
-          ? shaped
-          : deliveryBody({
-              ...status,
-              ...shaped,
-              rid,
-              pushedUrl: request.url,
-              format,
-              pretty,
-            });
+          ? storedContent(shaped, result, request.parameters)
+          : deliveryBody({ ...result, ...shaped, format, pretty });
       return {
-        ...status,
-        rid,
-        pushedUrl: request.url,
+        ...result,
         contentType: content.contentType,
         body: await compress(content.body),
         extras: shaped.extras,

@@ -6,7 +6,7 @@ import { SCRAPER_NAMES } from '../../src/domain/parameter-table.ts';
 import { NORMAL, startApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { startReceiver } from '../support/receiver.ts';
-import { startSite } from '../support/site.ts';
+import { pageHtml, startSite } from '../support/site.ts';
 
 const fixtures = join(import.meta.dirname, '..', 'fixtures', 'scrapers');
 const fixture = (name: string): string => readFileSync(join(fixtures, name), 'utf8');
@@ -49,7 +49,13 @@ test('scraper and autoparse: structured data, inline and at a webhook', async ()
   await using app = await startApp();
   const url = encodeURIComponent(`${site.url}/product`);
   const inline = await app.rest('GET', `/?token=${NORMAL}&url=${url}&scraper=product`);
-  expect(inline.json).toMatchObject({ name: 'Blue kettle', price: 1299, currency: 'EUR' });
+  expect(inline.json).toMatchObject({
+    original_status: 200,
+    pc_status: 200,
+    cb_status: 200,
+    url: `${site.url}/product`,
+    body: { name: 'Blue kettle', price: 1299, currency: 'EUR' },
+  });
   const crawler = await createCrawler(app, 'scrape', { callback_url: receiver.url });
   await crawler.push(`${site.url}/product`, '&autoparse=true&format=json');
   const [post] = await receiver.until(1);
@@ -58,6 +64,35 @@ test('scraper and autoparse: structured data, inline and at a webhook', async ()
   const unknown = await app.rest('GET', `/?token=${NORMAL}&url=${url}&scraper=magic`);
   expect([unknown.status, unknown.json.field]).toEqual([422, 'scraper']);
   expect(unknown.json.error).toContain('generic-extractor');
+});
+
+test('with a scraper there is an envelope everywhere but at a webhook, of a failed page, too', async () => {
+  await using site = await startShop();
+  await using receiver = await startReceiver();
+  await using app = await startApp();
+  const url = `${site.url}/product`;
+  const kettle = { name: 'Blue kettle' };
+  const inline = await app.rest('GET', `/?token=${NORMAL}&url=${url}&scraper=product&store=true`);
+  // The public python SDK: response['headers']['pc_status'], then json.loads(response['body'])['body'].
+  expect(inline.headers.get('content-type')).toBe('application/json; charset=utf-8');
+  expect(inline.headers.get('pc_status')).toBe('200');
+  expect(inline.json).toMatchObject({ pc_status: 200, body: kettle });
+  const crawler = await createCrawler(app, 'kept');
+  for (const rid of [inline.json.rid, await crawler.push(url, '&scraper=product')]) {
+    const stored = await crawler.stored(rid);
+    const envelope = JSON.parse(stored.json.body);
+    expect(envelope).toMatchObject({ original_status: 200, pc_status: 200, rid, body: kettle });
+  }
+  const json = await app.rest('GET', `/?token=${NORMAL}&url=${url}&scraper=product&format=json`);
+  expect(JSON.parse(json.json.body)).toMatchObject(kettle);
+  const failed = await app.rest(
+    'GET',
+    `/?token=${NORMAL}&url=${site.url}/status/500&scraper=product`,
+  );
+  expect(failed.json).toMatchObject({ original_status: 500, body: pageHtml('status 500', 0) });
+  const hook = await createCrawler(app, 'hook', { callback_url: receiver.url });
+  await hook.push(url, '&scraper=product');
+  expect((await receiver.until(1))[0]?.json).toMatchObject(kettle);
 });
 
 test.each([
@@ -78,8 +113,8 @@ test.each([
   const readable = (await crawl('&format=md&md_readability=true')).text;
   expect(readable).toContain('Red shoes **12 EUR**');
   expect(readable).not.toMatch(/^# *$/m);
-  expect((await crawl('&scraper=generic-extractor')).text).toContain('Red shoes 12 EUR');
-  expect((await crawl('&scraper=article')).text).toContain('Red shoes 12 EUR');
+  expect((await crawl('&scraper=generic-extractor')).json.body.text).toContain('Red shoes 12 EUR');
+  expect((await crawl('&scraper=article')).json.body.content).toContain('Red shoes 12 EUR');
 });
 
 test('a page of words only, and one without anything, are read without an error', async () => {
@@ -96,7 +131,7 @@ test('a page of words only, and one without anything, are read without an error'
     for (const page of ['words', 'comment']) {
       const url = `${site.url}/${page}`;
       const reply = await app.rest('GET', `/?token=${NORMAL}&url=${url}&scraper=${scraper}`);
-      expect([reply.status, reply.json?.error]).toEqual([200, undefined]);
+      expect([reply.status, reply.json.body.error]).toEqual([200, undefined]);
     }
   }
 });
@@ -109,7 +144,7 @@ test('a document nested beyond reason is answered, and the next page is read as 
   expect(answer.status).toBe(200);
   const url = encodeURIComponent(`${site.url}/product`);
   const next = await app.rest('GET', `/?token=${NORMAL}&url=${url}&scraper=links`);
-  expect(next.json.links).toHaveLength(2);
+  expect(next.json.body.links).toHaveLength(2);
 });
 
 test('get_headers and get_cookies tell what the target sent; pretty indents', async () => {

@@ -478,7 +478,8 @@ export type CrawlResponse = Message<"queuedcrawler.v1.CrawlResponse"> & {
   url: string;
 
   /**
-   * The page: UTF-8 text, or the target's bytes when it is not text.
+   * The page: UTF-8 text, or the target's bytes when it is not text. With `scraper` or `autoparse` the data as JSON; over
+   * REST, unless `format` is `json`, as the object `body` of an envelope.
    *
    * @generated from field: bytes body = 5;
    */

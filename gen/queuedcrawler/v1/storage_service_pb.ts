@@ -65,7 +65,8 @@ export type StoredResult = Message<"queuedcrawler.v1.StoredResult"> & {
   storedAt?: Timestamp | undefined;
 
   /**
-   * The page, gzip-compressed.
+   * The page, gzip-compressed. With `scraper` or `autoparse` it is a JSON object with the metadata and, as `body`, the
+   * data.
    *
    * @generated from field: bytes body = 7;
    */

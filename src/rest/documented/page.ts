@@ -1,4 +1,4 @@
-import { jsonBody } from '../../domain/json-body.ts';
+import { jsonBody, structuredBody } from '../../domain/json-body.ts';
 import { headerSafe } from '../reply.ts';
 
 /** What is said of a crawled page beside its body, by wire name; what is undefined is left out. */
@@ -52,6 +52,11 @@ export function headersFromFacts(facts: PageFacts): Record<string, string> {
   const characters = Object.values(headers).reduce((sum, value) => sum + value.length, 0);
   if (characters > MAX_CHARACTERS) delete headers['pushed_url'];
   return headers;
+}
+
+/** The facts and, where structured data was asked for, the data as JSON text. */
+export function dataEnvelopeFrom(facts: PageFacts, data: Uint8Array): string {
+  return JSON.stringify({ ...facts, ...structuredBody(data) });
 }
 
 /** The facts and the page as JSON text with scalar values only: text as it is, other bytes as base64 and said so. */

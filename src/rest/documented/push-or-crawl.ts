@@ -8,7 +8,7 @@ import {
 import type { AdapterFactory } from '../adapter.ts';
 import type { Exchange } from '../exchange.ts';
 import { headerSafe, jsonReply, type Reply } from '../reply.ts';
-import { envelopeFrom, headersFromFacts, pageFactsOf } from './page.ts';
+import { dataEnvelopeFrom, envelopeFrom, headersFromFacts, pageFactsOf } from './page.ts';
 
 /**
  * `/` for GET, POST and PUT: with `callback=true` or a `crawler` the URL is pushed, otherwise crawled in the same call. A body
@@ -82,16 +82,20 @@ function ridReply(rid: string): Reply {
 
 function pageReply(request: CrawlRequest, response: CrawlResponse): Reply {
   const facts = pageFactsOf(response, { storage_url: response.storageUrl });
-  const { format, pretty = false } = request.parameters ?? {};
+  const { format, pretty = false, scraper = '', autoparse } = request.parameters ?? {};
+  // Some clients look for the metadata in the headers whatever the format.
+  const headers = headersFromFacts(facts);
   if (format === Format.JSON) {
-    const headers = response.rid === undefined ? {} : { rid: headerSafe(response.rid) };
     return jsonReply(envelopeFrom(facts, response.body, pretty), 200, headers);
+  }
+  if (scraper !== '' || autoparse === true) {
+    return jsonReply(dataEnvelopeFrom(facts, response.body), 200, headers);
   }
   const type = response.contentType === '' ? 'application/octet-stream' : response.contentType;
   return {
     status: 200,
     headers: {
-      ...headersFromFacts(facts),
+      ...headers,
       'content-type': headerSafe(/^text\/[^;]+$/.test(type) ? `${type}; charset=utf-8` : type),
       // The page comes from anywhere and must not run as this origin, where the console lives.
       'content-security-policy': 'sandbox',
