@@ -50,10 +50,10 @@ function nodeOf(document: Document, node: DefaultTreeAdapterTypes.ChildNode): No
     return element;
   }
   if (node.nodeName === '#text') {
-    return document.createTextNode((node as DefaultTreeAdapterTypes.TextNode).value);
+    return document.createTextNode(node.value);
   }
   if (node.nodeName === '#comment') {
-    return document.createComment((node as DefaultTreeAdapterTypes.CommentNode).data);
+    return document.createComment(node.data);
   }
   return undefined;
 }
