@@ -6,6 +6,7 @@ const hasMongodb = (process.env.MONGODB_TEST_URI ?? '') !== '' || mongodProgram(
 /** What a client sees, the same on either database. */
 const onEither = [
   'admission',
+  'async-crawls',
   'crawl-retries',
   'delivery-retries',
   'formats',

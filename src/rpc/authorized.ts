@@ -7,7 +7,7 @@ import type { Call } from './method.ts';
  * `unauthenticated`.
  */
 export function ownerOf(
-  authenticator: Authenticator,
+  authenticator: Pick<Authenticator, 'authenticate'>,
   request: { readonly token: string },
   call: Call,
 ): Promise<TokenOwner> {

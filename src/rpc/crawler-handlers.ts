@@ -1,11 +1,18 @@
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { CrawlerService, JobStatus } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { invalidField } from '../domain/errors.ts';
+import type { AsyncJobs } from '../service/async-jobs.ts';
 import type { Authenticator } from '../service/authenticate.ts';
 import type { CrawlerDetails, CrawlerManagement } from '../service/crawlers.ts';
 import type { JobManagement, ReplayWish } from '../service/jobs.ts';
+import { asyncJobHandlers } from './async-job-handlers.ts';
 import { ownerOf } from './authorized.ts';
-import { crawlerMessage, deliveryMessage, wishesFrom } from './crawler-messages.ts';
+import {
+  crawlerMessage,
+  deliveryMessage,
+  jobStatusMessage,
+  wishesFrom,
+} from './crawler-messages.ts';
 import { type Method, methodsOf } from './method.ts';
 import { nextPageToken, pageFrom } from './page-token.ts';
 
@@ -14,15 +21,17 @@ export function crawlerHandlers(deps: {
   readonly authenticator: Authenticator;
   readonly crawlers: CrawlerManagement;
   readonly jobs: JobManagement;
+  readonly asyncJobs: AsyncJobs;
 }): Method[] {
   const { authenticator, crawlers, jobs } = deps;
   const messageOf = ({ crawler, counters }: CrawlerDetails) => crawlerMessage(crawler, counters);
 
   return methodsOf(CrawlerService, {
+    ...asyncJobHandlers(deps),
     async createCrawler(request, call) {
       const owner = await ownerOf(authenticator, request, call);
       const made = await crawlers.create(owner, request.name, wishesFrom(request));
-      const secret = made.crawler.webhookSecrets[0]?.secret;
+      const secret = made.created ? made.crawler.webhookSecrets[0]?.secret : undefined;
       const shown = secret === undefined ? {} : { webhookSecret: secret };
       return { crawler: { ...messageOf(made), ...shown }, created: made.created };
     },
@@ -68,11 +77,7 @@ export function crawlerHandlers(deps: {
     async findJob(request, call) {
       const owner = await ownerOf(authenticator, request, call);
       const { rid } = request;
-      const job = await jobs.find(owner, request.name, rid);
-      if (job === undefined) return { status: JobStatus.NOT_QUEUED, requestInfo: { rid } };
-      const { url, retry } = job;
-      const createdAt = job.createdAt.getTime() / 1_000;
-      return { status: JobStatus.QUEUED, requestInfo: { rid, url, retry, createdAt } };
+      return jobStatusMessage(rid, await jobs.find(owner, request.name, rid));
     },
     async rotateWebhookSecret(request, call) {
       const owner = await ownerOf(authenticator, request, call);

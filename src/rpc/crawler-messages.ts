@@ -7,8 +7,10 @@ import {
   DeliveryMode,
   type DeliverySchema,
   DeliveryState,
+  JobStatus,
   PausedBy,
   type Politeness,
+  type RequestInfoSchema,
   TokenType,
 } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import type { TokenType as DomainTokenType } from '../domain/account.ts';
@@ -20,6 +22,7 @@ import {
   isPaused,
 } from '../domain/crawler.ts';
 import type { DeliverySummary } from '../domain/delivery.ts';
+import type { QueuedJob } from '../domain/job.ts';
 import type { CrawlerWishes } from '../service/crawler-wishes.ts';
 
 /** A crawler on the wire. */
@@ -100,6 +103,19 @@ export function wishesFrom(request: {
     ...(delivery === undefined ? {} : { delivery }),
     ...(tokenType === undefined ? {} : { tokenType }),
   };
+}
+
+/** A queued job on the wire. */
+export function requestInfoMessage(job: QueuedJob): MessageInitShape<typeof RequestInfoSchema> {
+  const { rid, url, retry, createdAt } = job;
+  return { rid, url, retry, createdAt: createdAt.getTime() / 1_000 };
+}
+
+/** Whether a job is queued, on the wire; undefined for one that is not. */
+export function jobStatusMessage(rid: string, job: QueuedJob | undefined) {
+  return job === undefined
+    ? { status: JobStatus.NOT_QUEUED, requestInfo: { rid } }
+    : { status: JobStatus.QUEUED, requestInfo: requestInfoMessage(job) };
 }
 
 /** A delivery and its attempts on the wire. */

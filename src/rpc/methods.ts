@@ -43,7 +43,12 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
     isReady,
   });
   const methods = [
-    ...crawlerHandlers({ authenticator, crawlers: service.crawlers, jobs: service.jobs }),
+    ...crawlerHandlers({
+      authenticator,
+      crawlers: service.crawlers,
+      jobs: service.jobs,
+      asyncJobs: service.asyncJobs,
+    }),
     ...pushHandlers({
       authenticator,
       pushing: service.pushing,

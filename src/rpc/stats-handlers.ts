@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
+  type AsyncCrawlStatsSchema,
   type CrawlerStatsSchema,
   type HistoryDaySchema,
   StatsService,
@@ -23,21 +24,23 @@ export function statsHandlers(deps: {
       const owner = await ownerOf(authenticator, request, call);
       const { historyFrom, historyTo } = request;
       const found = await statistics.read(owner, historyFrom, historyTo);
-      const { crawlers } = found;
+      const { crawlers, asyncCrawls } = found;
+      const all = [...crawlers, ...asyncCrawls];
       return {
         concurrency: {
-          limit: BigInt(sum(crawlers, (row) => row.crawler.concurrency)),
-          running: BigInt(sum(crawlers, (row) => row.counters.running)),
+          limit: BigInt(sum(all, (row) => row.crawler.concurrency)),
+          running: BigInt(sum(all, (row) => row.counters.running)),
         },
         queue: {
-          waiting: BigInt(sum(crawlers, (row) => row.counters.waiting)),
-          retrying: BigInt(sum(crawlers, (row) => row.counters.retrying)),
+          waiting: BigInt(sum(all, (row) => row.counters.waiting)),
+          retrying: BigInt(sum(all, (row) => row.counters.retrying)),
           limit: BigInt(limits.accountQueue),
         },
         completed: BigInt(found.completed),
         failed: BigInt(found.failed),
         history: found.history.map(dayMessage),
         crawlers: crawlers.map((row) => crawlerStats(row, limits.crawlerQueue)),
+        asyncCrawls: asyncCrawls.map((row) => asyncCrawlStats(row, limits.crawlerQueue)),
       };
     },
   });
@@ -61,6 +64,16 @@ function crawlerStats(
     activity: activityMessage(counters),
     history: history.map(dayMessage),
   };
+}
+
+function asyncCrawlStats(
+  row: CrawlerStatistics,
+  queueLimit: number,
+): MessageInitShape<typeof AsyncCrawlStatsSchema> {
+  const { tokenType, concurrency, queue, activity, history } = crawlerStats(row, queueLimit);
+  return { tokenType, concurrency, queue, activity, history } as MessageInitShape<
+    typeof AsyncCrawlStatsSchema
+  >;
 }
 
 function dayMessage(day: HistoryDay): MessageInitShape<typeof HistoryDaySchema> {

@@ -1,4 +1,4 @@
-import type { TokenOwner } from '../domain/account.ts';
+import type { TokenOwner, TokenType } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Crawler, CrawlerSettings } from '../domain/crawler.ts';
 import { createRid } from '../domain/rid.ts';
@@ -7,14 +7,33 @@ import type { CrawlerStore } from '../store/store.ts';
 // No client can name a crawler so: a crawler's name begins with a letter or digit.
 const PREFIX = '.async-';
 
-/** Whether a crawler is the service's own, to be left out of listings. */
+/** Sorts behind every name of the service's own crawlers and before every name a client can give. */
+export const BEFORE_CLIENT_NAMES = '/';
+
+/** Stands for the crawler that carries a token's `async=true` crawls; nothing a client sends can be it. */
+export const ASYNC_CRAWLER = Symbol('the crawler of async crawls');
+
+/** A crawler as a call names it: by a client's name for it, or the one of `async=true` crawls. */
+export type CrawlerReference = string | typeof ASYNC_CRAWLER;
+
+/** Whether a crawler is the service's own: left out of listings, and not to be addressed by its name. */
 export function isInternal(crawler: Pick<Crawler, 'name'>): boolean {
   return crawler.name.startsWith(PREFIX);
 }
 
+/** The name under which a reference is stored. */
+export function storedNameOf(reference: CrawlerReference, tokenType: TokenType): string {
+  return typeof reference === 'string' ? reference : PREFIX + tokenType;
+}
+
+/** How a crawler is named to its owner. */
+export function labelOf(crawler: Pick<Crawler, 'name'>): string {
+  return isInternal(crawler) ? 'async=true crawls' : `crawler "${crawler.name}"`;
+}
+
 /**
- * Finds or makes the storage-mode crawler that carries a token's `async=true` crawls, so that they are as durable, limited
- * and retried as any other. Returns its name.
+ * Makes the storage-mode crawler that carries a token's `async=true` crawls, unless it is there, so that they are as durable,
+ * limited and retried as any other.
  */
 export async function ensureAsyncCrawler(
   deps: {
@@ -23,13 +42,13 @@ export async function ensureAsyncCrawler(
     readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
   },
   owner: TokenOwner,
-): Promise<string> {
+): Promise<void> {
   const now = deps.clock.now();
-  const { crawler } = await deps.crawlers.insert({
+  await deps.crawlers.insert({
     ...deps.defaults,
     crawlerId: createRid(now),
     accountId: owner.account.accountId,
-    name: PREFIX + owner.tokenType,
+    name: storedNameOf(ASYNC_CRAWLER, owner.tokenType),
     tokenType: owner.tokenType,
     delivery: 'storage',
     callbackUrl: undefined,
@@ -40,5 +59,4 @@ export async function ensureAsyncCrawler(
     createdAt: now,
     updatedAt: now,
   });
-  return crawler.name;
 }

@@ -3,14 +3,15 @@ import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import { DomainError, invalidField } from '../domain/errors.ts';
 import type { CrawlerStore } from '../store/store.ts';
+import { type CrawlerReference, isInternal, storedNameOf } from './async-crawler.ts';
 import { createExpiringCache } from './expiring-cache.ts';
 
-/** Finds the crawler a call names, for a caller who may address it. */
+/** Finds the crawler a call names, for a caller who may address it. The service's own have no name a client could use. */
 export interface CrawlerAccess {
   /** As the store has it now. Throws `not_found`, or `forbidden` when its token type is not the caller's. */
-  find(owner: TokenOwner, name: string): Promise<Crawler>;
+  find(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler>;
   /** The same, up to a second old: for pushes, which the store checks once more. */
-  findRecent(owner: TokenOwner, name: string): Promise<Crawler>;
+  findRecent(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler>;
   /** Forgets a crawler that was changed or removed. */
   forget(crawler: Pick<Crawler, 'accountId' | 'name'>): void;
 }
@@ -33,11 +34,7 @@ export function createCrawlerAccess(deps: {
     if (name === '') {
       throw invalidField('crawler', 'The crawler parameter is missing.', 'missing_crawler');
     }
-    if (crawler === undefined) {
-      throw new DomainError('not_found', 'crawler_not_found', `There is no crawler "${name}".`, {
-        field: 'crawler',
-      });
-    }
+    if (crawler === undefined) throw notFound(name);
     if (crawler.tokenType !== owner.tokenType) {
       const kind = crawler.tokenType === 'javascript' ? 'JavaScript' : 'Normal';
       throw new DomainError(
@@ -49,13 +46,21 @@ export function createCrawlerAccess(deps: {
     return crawler;
   }
 
+  function nameOf(owner: TokenOwner, reference: CrawlerReference): string {
+    const name = storedNameOf(reference, owner.tokenType);
+    if (name === reference && isInternal({ name })) throw notFound(name);
+    return name;
+  }
+
   return {
-    async find(owner, name) {
+    async find(owner, reference) {
       const { accountId } = owner.account;
+      const name = nameOf(owner, reference);
       return checked(owner, name, await deps.crawlers.findByName(accountId, name));
     },
-    async findRecent(owner, name) {
+    async findRecent(owner, reference) {
       const { accountId } = owner.account;
+      const name = nameOf(owner, reference);
       const crawler = await recent.get(keyOf(accountId, name), () =>
         deps.crawlers.findByName(accountId, name),
       );
@@ -63,4 +68,10 @@ export function createCrawlerAccess(deps: {
     },
     forget: (crawler) => recent.forget(keyOf(crawler.accountId, crawler.name)),
   };
+}
+
+function notFound(name: string): DomainError {
+  return new DomainError('not_found', 'crawler_not_found', `There is no crawler "${name}".`, {
+    field: 'crawler',
+  });
 }

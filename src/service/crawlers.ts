@@ -8,7 +8,7 @@ import { createRid } from '../domain/rid.ts';
 import { createWebhookSecret, rotateSecrets } from '../domain/webhook-signature.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { Store } from '../store/store.ts';
-import { isInternal } from './async-crawler.ts';
+import { BEFORE_CLIENT_NAMES } from './async-crawler.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
 import {
   assertFixed,
@@ -131,9 +131,9 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
     details: async (owner, name) => withCounters(await access.find(owner, name)),
 
     async list(owner, limit, after) {
-      const paging = after === '' ? { limit } : { limit, after };
-      const found = await store.crawlers.list(owner.account.accountId, paging, owner.tokenType);
-      return found.filter((crawler) => !isInternal(crawler));
+      // The page begins behind the service's own crawlers, so none of them takes the place of a client's.
+      const paging = { limit, after: after < BEFORE_CLIENT_NAMES ? BEFORE_CLIENT_NAMES : after };
+      return store.crawlers.list(owner.account.accountId, paging, owner.tokenType);
     },
 
     async update(owner, name, wishes) {

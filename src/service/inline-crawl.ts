@@ -6,7 +6,7 @@ import { DomainError } from '../domain/errors.ts';
 import type { CrawlStatus } from '../domain/job.ts';
 import { createRid } from '../domain/rid.ts';
 import type { Store } from '../store/store.ts';
-import { ensureAsyncCrawler } from './async-crawler.ts';
+import { ASYNC_CRAWLER, ensureAsyncCrawler } from './async-crawler.ts';
 import { compress } from './compress.ts';
 import { type CrawlWishes, type Exits, parseCrawlRequest } from './crawl-request.ts';
 import type { Pushing } from './push.ts';
@@ -103,8 +103,8 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
 
     async crawlLater(owner, wishes) {
       const { crawlers } = deps.store;
-      const name = await ensureAsyncCrawler({ ...deps, crawlers }, owner);
-      return deps.pushing.push(owner, name, wishes);
+      await ensureAsyncCrawler({ ...deps, crawlers }, owner);
+      return deps.pushing.push(owner, ASYNC_CRAWLER, wishes);
     },
   };
 }

@@ -9,6 +9,7 @@ import { integerInRange, MAX_BATCH_ITEMS, MAX_QUEUE_TIMEOUT_MINUTES } from '../d
 import { createRid } from '../domain/rid.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { PushLimits, PushOutcome, Store } from '../store/store.ts';
+import { type CrawlerReference, labelOf } from './async-crawler.ts';
 import { type CrawlWishes, type Exits, parseCrawlRequest } from './crawl-request.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
 
@@ -25,14 +26,14 @@ export type PushedItem = { readonly rid: string } | { readonly error: DomainErro
 /** Putting URLs into queues. */
 export interface Pushing {
   /** The `rid`, once it is durable. Throws what a refused item would carry. */
-  push(owner: TokenOwner, crawlerName: string, wishes: PushWishes): Promise<string>;
+  push(owner: TokenOwner, crawler: CrawlerReference, wishes: PushWishes): Promise<string>;
   /**
    * One result for each of 1 to 1,000 items; throws only for what concerns the call as a whole. With a `requestId`, a
    * repeated call answers as the first did and queues nothing.
    */
   pushBatch(
     owner: TokenOwner,
-    crawlerName: string,
+    crawler: CrawlerReference,
     items: readonly PushWishes[],
     requestId: string,
   ): Promise<PushedItem[]>;
@@ -87,7 +88,7 @@ export function createPushing(deps: PushingDeps): Pushing {
         return new DomainError(
           'exhausted',
           'crawler_queue_full',
-          `The queue of crawler "${crawler.name}" holds its ${limits.crawlerQueue} URLs.`,
+          `The queue of ${labelOf(crawler)} holds its ${limits.crawlerQueue} URLs.`,
           { retryAfterMs: 1_000, metadata: { limit: limits.crawlerQueue } },
         );
       case 'account_queue_full':
@@ -118,7 +119,7 @@ export function createPushing(deps: PushingDeps): Pushing {
 
   async function pushBatch(
     owner: TokenOwner,
-    crawlerName: string,
+    reference: CrawlerReference,
     items: readonly PushWishes[],
     requestId: string,
   ): Promise<PushedItem[]> {
@@ -128,7 +129,7 @@ export function createPushing(deps: PushingDeps): Pushing {
     if (requestId.length > 64) {
       throw invalidField('request_id', 'request_id must be at most 64 characters.');
     }
-    const crawler = await access.findRecent(owner, crawlerName);
+    const crawler = await access.findRecent(owner, reference);
     const now = clock.now();
     const parsed = items.map((item) => attempt(() => jobFrom(item, crawler, now, deps.exits)));
     const jobs = parsed.filter((each): each is Job => !(each instanceof DomainError));
@@ -150,8 +151,8 @@ export function createPushing(deps: PushingDeps): Pushing {
 
   return {
     pushBatch,
-    async push(owner, crawlerName, wishes) {
-      const [item] = await pushBatch(owner, crawlerName, [wishes], '');
+    async push(owner, reference, wishes) {
+      const [item] = await pushBatch(owner, reference, [wishes], '');
       if (item === undefined) throw new Error('a push of one item had no result');
       if ('error' in item) throw item.error;
       return item.rid;

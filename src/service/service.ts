@@ -13,6 +13,7 @@ import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { DeliveryOutcome, JobOutcome, PushLimits, Store } from '../store/store.ts';
 import type { Webhook } from '../webhook/webhook.ts';
 import { type AccountManagement, createAccountManagement } from './accounts.ts';
+import { type AsyncJobs, createAsyncJobs } from './async-jobs.ts';
 import { type Authenticator, createAuthenticator } from './authenticate.ts';
 import { createCrawlJobs } from './crawl-job.ts';
 import { createCrawlerAccess } from './crawler-access.ts';
@@ -73,6 +74,7 @@ export interface Service {
   readonly accounts: AccountManagement;
   readonly crawlers: CrawlerManagement;
   readonly jobs: JobManagement;
+  readonly asyncJobs: AsyncJobs;
   readonly pushing: Pushing;
   readonly inlineCrawls: InlineCrawls;
   readonly storage: Storage;
@@ -140,6 +142,7 @@ export function createService(deps: ServiceDeps): Service {
     accounts: createAccountManagement({ accounts: store.accounts, authenticator, clock }),
     crawlers: createCrawlerManagement({ store, access, dispatcher, scheduler, clock, defaults }),
     jobs: createJobManagement({ store, access, dispatcher, scheduler, clock }),
+    asyncJobs: createAsyncJobs({ store, dispatcher, clock }),
     inlineCrawls: createInlineCrawls({
       store,
       engine,

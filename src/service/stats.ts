@@ -14,11 +14,13 @@ export interface CrawlerStatistics {
   readonly history: readonly HistoryDay[];
 }
 
-/** Statistics of all crawlers of an account. */
+/** Statistics of all crawlers of an account, and of its `async=true` crawls. */
 export interface AccountStatistics {
   /** By name. */
   readonly crawlers: readonly CrawlerStatistics[];
-  /** Summed over the crawlers, oldest first. */
+  /** The crawlers that carry `async=true` crawls, by token type. */
+  readonly asyncCrawls: readonly CrawlerStatistics[];
+  /** Summed over both, oldest first. */
   readonly history: readonly HistoryDay[];
   /** All time, or the sum of the days when a range was asked for. */
   readonly completed: number;
@@ -48,7 +50,7 @@ export function createStatistics(deps: {
         after === undefined ? { limit: PAGE } : { limit: PAGE, after },
       );
       all.push(...page);
-      if (page.length < PAGE) return all.filter((crawler) => !isInternal(crawler));
+      if (page.length < PAGE) return all;
     }
   }
 
@@ -78,7 +80,8 @@ export function createStatistics(deps: {
       const history = sumByDay(rows.flatMap((row) => row.history));
       const bounded = from !== undefined || to !== undefined;
       return {
-        crawlers: rows,
+        crawlers: rows.filter((row) => !isInternal(row.crawler)),
+        asyncCrawls: rows.filter((row) => isInternal(row.crawler)),
         history,
         completed: bounded
           ? sum(history, (day) => day.success)

@@ -97,6 +97,15 @@ export interface CrawlerStore {
   claimProbes(now: Date, intervalMs: number, limit: number): Promise<Crawler[]>;
 }
 
+/** Where a queued job stands among those of its crawler. */
+export interface QueuePlace {
+  readonly dueAt: Date;
+  readonly rid: string;
+}
+
+/** A queued job and when it is due. */
+export type ListedJob = QueuedJob & QueuePlace;
+
 /** The limits a push is held to. */
 export interface PushLimits {
   /** Most waiting and retrying URLs of one crawler. */
@@ -220,6 +229,8 @@ export interface QueueStore {
   /** Crawlers that have work due (see `nextWake` on pauses) and no live lease. Costs nothing for idle crawlers. */
   wakeable(now: Date, limit: number): Promise<string[]>;
   find(crawlerId: string, rid: string): Promise<QueuedJob | undefined>;
+  /** Waiting and retrying jobs, earliest due first, at most `limit` of those behind the place `after`. */
+  listQueued(crawlerId: string, limit: number, after?: QueuePlace): Promise<ListedJob[]>;
   /** Removes a queued or running job; false when there is none. */
   deleteJob(crawlerId: string, rid: string, now: Date): Promise<boolean>;
   /** Removes all waiting and retrying jobs; how many. */

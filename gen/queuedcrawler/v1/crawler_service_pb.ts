@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file queuedcrawler/v1/crawler_service.proto.
  */
 export const file_queuedcrawler_v1_crawler_service: GenFile = /*@__PURE__*/
-  fileDesc("CiZxdWV1ZWRjcmF3bGVyL3YxL2NyYXdsZXJfc2VydmljZS5wcm90bxIQcXVldWVkY3Jhd2xlci52MSL8BAoHQ3Jhd2xlchIMCgRuYW1lGAEgASgJEjAKCGRlbGl2ZXJ5GAIgASgOMh4ucXVldWVkY3Jhd2xlci52MS5EZWxpdmVyeU1vZGUSGQoMY2FsbGJhY2tfdXJsGAMgASgJSACIAQESLwoKdG9rZW5fdHlwZRgEIAEoDjIbLnF1ZXVlZGNyYXdsZXIudjEuVG9rZW5UeXBlEhMKC2NvbmN1cnJlbmN5GAUgASgFEi8KBnN0YXR1cxgGIAEoDjIfLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlclN0YXR1cxIyCglwYXVzZWRfYnkYByABKA4yGi5xdWV1ZWRjcmF3bGVyLnYxLlBhdXNlZEJ5SAGIAQESEwoLbWF4X3JldHJpZXMYCCABKAUSGgoScmV0cnlfd2luZG93X2hvdXJzGAkgASgFEjUKCnBvbGl0ZW5lc3MYCiABKAsyHC5xdWV1ZWRjcmF3bGVyLnYxLlBvbGl0ZW5lc3NIAogBARIuCgpjcmVhdGVkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI4CghhY3Rpdml0eRgNIAEoCzIhLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlckFjdGl2aXR5SAOIAQESGwoOd2ViaG9va19zZWNyZXQYDiABKAlIBIgBAUIPCg1fY2FsbGJhY2tfdXJsQgwKCl9wYXVzZWRfYnlCDQoLX3BvbGl0ZW5lc3NCCwoJX2FjdGl2aXR5QhEKD193ZWJob29rX3NlY3JldCJICgpQb2xpdGVuZXNzEhQKDG1heF9wZXJfaG9zdBgBIAEoBRIQCghkZWxheV9tcxgCIAEoBRISCgpyb2JvdHNfdHh0GAMgASgIIrUBCg9DcmF3bGVyQWN0aXZpdHkSDwoHd2FpdGluZxgBIAEoAxIPCgdydW5uaW5nGAIgASgDEhAKCHJldHJ5aW5nGAMgASgDEg4KBnB1c2hlZBgEIAEoAxIRCgljb21wbGV0ZWQYBSABKAMSDgoGZmFpbGVkGAYgASgDEg8KB2RlbGV0ZWQYByABKAMSDgoGcHVyZ2VkGAggASgDEhoKEmRlbGl2ZXJpZXNfcGVuZGluZxgJIAEoAyK6AwoUQ3JlYXRlQ3Jhd2xlclJlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEbmFtZRgCIAEoCRIZCgxjYWxsYmFja191cmwYAyABKAlIAIgBARI1CghkZWxpdmVyeRgEIAEoDjIeLnF1ZXVlZGNyYXdsZXIudjEuRGVsaXZlcnlNb2RlSAGIAQESGAoLY29uY3VycmVuY3kYBSABKAVIAogBARIYCgttYXhfcmV0cmllcxgGIAEoBUgDiAEBEh8KEnJldHJ5X3dpbmRvd19ob3VycxgHIAEoBUgEiAEBEjUKCnBvbGl0ZW5lc3MYCCABKAsyHC5xdWV1ZWRjcmF3bGVyLnYxLlBvbGl0ZW5lc3NIBYgBARI0Cgp0b2tlbl90eXBlGAkgASgOMhsucXVldWVkY3Jhd2xlci52MS5Ub2tlblR5cGVIBogBAUIPCg1fY2FsbGJhY2tfdXJsQgsKCV9kZWxpdmVyeUIOCgxfY29uY3VycmVuY3lCDgoMX21heF9yZXRyaWVzQhUKE19yZXRyeV93aW5kb3dfaG91cnNCDQoLX3BvbGl0ZW5lc3NCDQoLX3Rva2VuX3R5cGUiVAoVQ3JlYXRlQ3Jhd2xlclJlc3BvbnNlEioKB2NyYXdsZXIYASABKAsyGS5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsZXISDwoHY3JlYXRlZBgCIAEoCCJLChNMaXN0Q3Jhd2xlcnNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIlwKFExpc3RDcmF3bGVyc1Jlc3BvbnNlEisKCGNyYXdsZXJzGAEgAygLMhkucXVldWVkY3Jhd2xlci52MS5DcmF3bGVyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIwChFHZXRDcmF3bGVyUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJIkAKEkdldENyYXdsZXJSZXNwb25zZRIqCgdjcmF3bGVyGAEgASgLMhkucXVldWVkY3Jhd2xlci52MS5DcmF3bGVyIroDChRVcGRhdGVDcmF3bGVyUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEhkKDGNhbGxiYWNrX3VybBgDIAEoCUgAiAEBEhgKC2NvbmN1cnJlbmN5GAQgASgFSAGIAQESGAoLbWF4X3JldHJpZXMYBSABKAVIAogBARIfChJyZXRyeV93aW5kb3dfaG91cnMYBiABKAVIA4gBARI1Cgpwb2xpdGVuZXNzGAcgASgLMhwucXVldWVkY3Jhd2xlci52MS5Qb2xpdGVuZXNzSASIAQESNQoIZGVsaXZlcnkYCCABKA4yHi5xdWV1ZWRjcmF3bGVyLnYxLkRlbGl2ZXJ5TW9kZUgFiAEBEjQKCnRva2VuX3R5cGUYCSABKA4yGy5xdWV1ZWRjcmF3bGVyLnYxLlRva2VuVHlwZUgGiAEBQg8KDV9jYWxsYmFja191cmxCDgoMX2NvbmN1cnJlbmN5Qg4KDF9tYXhfcmV0cmllc0IVChNfcmV0cnlfd2luZG93X2hvdXJzQg0KC19wb2xpdGVuZXNzQgsKCV9kZWxpdmVyeUINCgtfdG9rZW5fdHlwZSJDChVVcGRhdGVDcmF3bGVyUmVzcG9uc2USKgoHY3Jhd2xlchgBIAEoCzIZLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlciIyChNQYXVzZUNyYXdsZXJSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBG5hbWUYAiABKAkiQgoUUGF1c2VDcmF3bGVyUmVzcG9uc2USKgoHY3Jhd2xlchgBIAEoCzIZLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlciI0ChVVbnBhdXNlQ3Jhd2xlclJlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEbmFtZRgCIAEoCSJEChZVbnBhdXNlQ3Jhd2xlclJlc3BvbnNlEioKB2NyYXdsZXIYASABKAsyGS5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsZXIiMgoTUHVyZ2VDcmF3bGVyUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJIiYKFFB1cmdlQ3Jhd2xlclJlc3BvbnNlEg4KBnB1cmdlZBgBIAEoAyIzChREZWxldGVDcmF3bGVyUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJIicKFURlbGV0ZUNyYXdsZXJSZXNwb25zZRIOCgZwdXJnZWQYASABKAMiPAoQRGVsZXRlSm9iUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEgsKA3JpZBgDIAEoCSIgChFEZWxldGVKb2JSZXNwb25zZRILCgNyaWQYASABKAkiOgoORmluZEpvYlJlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEbmFtZRgCIAEoCRILCgNyaWQYAyABKAkicwoPRmluZEpvYlJlc3BvbnNlEisKBnN0YXR1cxgBIAEoDjIbLnF1ZXVlZGNyYXdsZXIudjEuSm9iU3RhdHVzEjMKDHJlcXVlc3RfaW5mbxgCIAEoCzIdLnF1ZXVlZGNyYXdsZXIudjEuUmVxdWVzdEluZm8iegoLUmVxdWVzdEluZm8SCwoDcmlkGAEgASgJEhAKA3VybBgCIAEoCUgAiAEBEhIKBXJldHJ5GAMgASgFSAGIAQESFwoKY3JlYXRlZF9hdBgEIAEoAUgCiAEBQgYKBF91cmxCCAoGX3JldHJ5Qg0KC19jcmVhdGVkX2F0IjkKGlJvdGF0ZVdlYmhvb2tTZWNyZXRSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBG5hbWUYAiABKAkibwobUm90YXRlV2ViaG9va1NlY3JldFJlc3BvbnNlEhYKDndlYmhvb2tfc2VjcmV0GAEgASgJEjgKFHByZXZpb3VzX3ZhbGlkX3VudGlsGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKzAgoIRGVsaXZlcnkSCwoDcmlkGAEgASgJEgsKA3VybBgCIAEoCRIuCgVzdGF0ZRgDIAEoDjIfLnF1ZXVlZGNyYXdsZXIudjEuRGVsaXZlcnlTdGF0ZRIRCgljYl9zdGF0dXMYBCABKAUSFwoPb3JpZ2luYWxfc3RhdHVzGAUgASgFEi4KCmNyZWF0ZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjgKD25leHRfYXR0ZW1wdF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAIgBARIzCghhdHRlbXB0cxgIIAMoCzIhLnF1ZXVlZGNyYXdsZXIudjEuRGVsaXZlcnlBdHRlbXB0QhIKEF9uZXh0X2F0dGVtcHRfYXQihgEKD0RlbGl2ZXJ5QXR0ZW1wdBIPCgdhdHRlbXB0GAEgASgFEi4KCnN0YXJ0ZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnN0YXR1cxgDIAEoBRITCgtkdXJhdGlvbl9tcxgEIAEoBRINCgVlcnJvchgFIAEoCSI+ChJHZXREZWxpdmVyeVJlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEbmFtZRgCIAEoCRILCgNyaWQYAyABKAkiQwoTR2V0RGVsaXZlcnlSZXNwb25zZRIsCghkZWxpdmVyeRgBIAEoCzIaLnF1ZXVlZGNyYXdsZXIudjEuRGVsaXZlcnkirwEKF1JlcGxheURlbGl2ZXJpZXNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBG5hbWUYAiABKAkSCwoDcmlkGAMgASgJEi0KBGZyb20YBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSACIAQESKwoCdG8YBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAGIAQFCBwoFX2Zyb21CBQoDX3RvIiwKGFJlcGxheURlbGl2ZXJpZXNSZXNwb25zZRIQCghyZXBsYXllZBgBIAEoAyqDAQoMRGVsaXZlcnlNb2RlEiMKGURFTElWRVJZX01PREVfVU5TUEVDSUZJRUQQABoEirUYABImChVERUxJVkVSWV9NT0RFX1dFQkhPT0sQARoLirUYB3dlYmhvb2sSJgoVREVMSVZFUllfTU9ERV9TVE9SQUdFEAIaC4q1GAdzdG9yYWdlKnsKCVRva2VuVHlwZRIgChZUT0tFTl9UWVBFX1VOU1BFQ0lGSUVEEAAaBIq1GAASIQoRVE9LRU5fVFlQRV9OT1JNQUwQARoKirUYBm5vcm1hbBIpChVUT0tFTl9UWVBFX0pBVkFTQ1JJUFQQAhoOirUYCmphdmFzY3JpcHQqhQEKDUNyYXdsZXJTdGF0dXMSJAoaQ1JBV0xFUl9TVEFUVVNfVU5TUEVDSUZJRUQQABoEirUYABInChZDUkFXTEVSX1NUQVRVU19SVU5OSU5HEAEaC4q1GAdydW5uaW5nEiUKFUNSQVdMRVJfU1RBVFVTX1BBVVNFRBACGgqKtRgGcGF1c2VkKm0KCFBhdXNlZEJ5Eh8KFVBBVVNFRF9CWV9VTlNQRUNJRklFRBAAGgSKtRgAEhwKDlBBVVNFRF9CWV9VU0VSEAEaCIq1GAR1c2VyEiIKEVBBVVNFRF9CWV9NT05JVE9SEAIaC4q1GAdtb25pdG9yKnsKCUpvYlN0YXR1cxIgChZKT0JfU1RBVFVTX1VOU1BFQ0lGSUVEEAAaBIq1GAASIQoRSk9CX1NUQVRVU19RVUVVRUQQARoKirUYBlFVRVVFRBIpChVKT0JfU1RBVFVTX05PVF9RVUVVRUQQAhoOirUYCk5PVF9RVUVVRUQqsgEKDURlbGl2ZXJ5U3RhdGUSJAoaREVMSVZFUllfU1RBVEVfVU5TUEVDSUZJRUQQABoEirUYABInChZERUxJVkVSWV9TVEFURV9QRU5ESU5HEAEaC4q1GAdwZW5kaW5nEisKGERFTElWRVJZX1NUQVRFX0RFTElWRVJFRBACGg2KtRgJZGVsaXZlcmVkEiUKFURFTElWRVJZX1NUQVRFX0ZBSUxFRBADGgqKtRgGZmFpbGVkMsUOCg5DcmF3bGVyU2VydmljZRJ9Cg1DcmVhdGVDcmF3bGVyEiYucXVldWVkY3Jhd2xlci52MS5DcmVhdGVDcmF3bGVyUmVxdWVzdBonLnF1ZXVlZGNyYXdsZXIudjEuQ3JlYXRlQ3Jhd2xlclJlc3BvbnNlIhuC0+STAhU6ASoiEC9jcmF3bGVyL3t0b2tlbn0SegoMTGlzdENyYXdsZXJzEiUucXVldWVkY3Jhd2xlci52MS5MaXN0Q3Jhd2xlcnNSZXF1ZXN0GiYucXVldWVkY3Jhd2xlci52MS5MaXN0Q3Jhd2xlcnNSZXNwb25zZSIbkAIBgtPkkwISEhAvY3Jhd2xlci97dG9rZW59EoQBCgpHZXRDcmF3bGVyEiMucXVldWVkY3Jhd2xlci52MS5HZXRDcmF3bGVyUmVxdWVzdBokLnF1ZXVlZGNyYXdsZXIudjEuR2V0Q3Jhd2xlclJlc3BvbnNlIiuQAgGC0+STAiJiB2NyYXdsZXISFy9jcmF3bGVyL3t0b2tlbn0ve25hbWV9Eo0BCg1VcGRhdGVDcmF3bGVyEiYucXVldWVkY3Jhd2xlci52MS5VcGRhdGVDcmF3bGVyUmVxdWVzdBonLnF1ZXVlZGNyYXdsZXIudjEuVXBkYXRlQ3Jhd2xlclJlc3BvbnNlIiuC0+STAiU6ASpiB2NyYXdsZXIaFy9jcmF3bGVyL3t0b2tlbn0ve25hbWV9Eo0BCgxQYXVzZUNyYXdsZXISJS5xdWV1ZWRjcmF3bGVyLnYxLlBhdXNlQ3Jhd2xlclJlcXVlc3QaJi5xdWV1ZWRjcmF3bGVyLnYxLlBhdXNlQ3Jhd2xlclJlc3BvbnNlIi6C0+STAihiB2NyYXdsZXIiHS9jcmF3bGVyL3t0b2tlbn0ve25hbWV9L3BhdXNlEpUBCg5VbnBhdXNlQ3Jhd2xlchInLnF1ZXVlZGNyYXdsZXIudjEuVW5wYXVzZUNyYXdsZXJSZXF1ZXN0GigucXVldWVkY3Jhd2xlci52MS5VbnBhdXNlQ3Jhd2xlclJlc3BvbnNlIjCC0+STAipiB2NyYXdsZXIiHy9jcmF3bGVyL3t0b2tlbn0ve25hbWV9L3VucGF1c2UShAEKDFB1cmdlQ3Jhd2xlchIlLnF1ZXVlZGNyYXdsZXIudjEuUHVyZ2VDcmF3bGVyUmVxdWVzdBomLnF1ZXVlZGNyYXdsZXIudjEuUHVyZ2VDcmF3bGVyUmVzcG9uc2UiJYLT5JMCHyIdL2NyYXdsZXIve3Rva2VufS97bmFtZX0vcHVyZ2USiAEKDURlbGV0ZUNyYXdsZXISJi5xdWV1ZWRjcmF3bGVyLnYxLkRlbGV0ZUNyYXdsZXJSZXF1ZXN0GicucXVldWVkY3Jhd2xlci52MS5EZWxldGVDcmF3bGVyUmVzcG9uc2UiJoLT5JMCICIeL2NyYXdsZXIve3Rva2VufS97bmFtZX0vZGVsZXRlEoABCglEZWxldGVKb2ISIi5xdWV1ZWRjcmF3bGVyLnYxLkRlbGV0ZUpvYlJlcXVlc3QaIy5xdWV1ZWRjcmF3bGVyLnYxLkRlbGV0ZUpvYlJlc3BvbnNlIiqC0+STAiQiIi9jcmF3bGVyL3t0b2tlbn0ve25hbWV9L2RlbGV0ZV9qb2IShAEKB0ZpbmRKb2ISIC5xdWV1ZWRjcmF3bGVyLnYxLkZpbmRKb2JSZXF1ZXN0GiEucXVldWVkY3Jhd2xlci52MS5GaW5kSm9iUmVzcG9uc2UiNJACAYLT5JMCKxIpL2NyYXdsZXIve3Rva2VufS97bmFtZX0vZmluZF9ieV9yaWQve3JpZH0SqQEKE1JvdGF0ZVdlYmhvb2tTZWNyZXQSLC5xdWV1ZWRjcmF3bGVyLnYxLlJvdGF0ZVdlYmhvb2tTZWNyZXRSZXF1ZXN0Gi0ucXVldWVkY3Jhd2xlci52MS5Sb3RhdGVXZWJob29rU2VjcmV0UmVzcG9uc2UiNYLT5JMCLyItL2NyYXdsZXIve3Rva2VufS97bmFtZX0vcm90YXRlX3dlYmhvb2tfc2VjcmV0EpkBCgtHZXREZWxpdmVyeRIkLnF1ZXVlZGNyYXdsZXIudjEuR2V0RGVsaXZlcnlSZXF1ZXN0GiUucXVldWVkY3Jhd2xlci52MS5HZXREZWxpdmVyeVJlc3BvbnNlIj2QAgGC0+STAjRiCGRlbGl2ZXJ5EigvY3Jhd2xlci97dG9rZW59L3tuYW1lfS9kZWxpdmVyaWVzL3tyaWR9EpQBChBSZXBsYXlEZWxpdmVyaWVzEikucXVldWVkY3Jhd2xlci52MS5SZXBsYXlEZWxpdmVyaWVzUmVxdWVzdBoqLnF1ZXVlZGNyYXdsZXIudjEuUmVwbGF5RGVsaXZlcmllc1Jlc3BvbnNlIimC0+STAiM6ASoiHi9jcmF3bGVyL3t0b2tlbn0ve25hbWV9L3JlcGxheWIGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_options]);
+  fileDesc("CiZxdWV1ZWRjcmF3bGVyL3YxL2NyYXdsZXJfc2VydmljZS5wcm90bxIQcXVldWVkY3Jhd2xlci52MSL8BAoHQ3Jhd2xlchIMCgRuYW1lGAEgASgJEjAKCGRlbGl2ZXJ5GAIgASgOMh4ucXVldWVkY3Jhd2xlci52MS5EZWxpdmVyeU1vZGUSGQoMY2FsbGJhY2tfdXJsGAMgASgJSACIAQESLwoKdG9rZW5fdHlwZRgEIAEoDjIbLnF1ZXVlZGNyYXdsZXIudjEuVG9rZW5UeXBlEhMKC2NvbmN1cnJlbmN5GAUgASgFEi8KBnN0YXR1cxgGIAEoDjIfLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlclN0YXR1cxIyCglwYXVzZWRfYnkYByABKA4yGi5xdWV1ZWRjcmF3bGVyLnYxLlBhdXNlZEJ5SAGIAQESEwoLbWF4X3JldHJpZXMYCCABKAUSGgoScmV0cnlfd2luZG93X2hvdXJzGAkgASgFEjUKCnBvbGl0ZW5lc3MYCiABKAsyHC5xdWV1ZWRjcmF3bGVyLnYxLlBvbGl0ZW5lc3NIAogBARIuCgpjcmVhdGVkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI4CghhY3Rpdml0eRgNIAEoCzIhLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlckFjdGl2aXR5SAOIAQESGwoOd2ViaG9va19zZWNyZXQYDiABKAlIBIgBAUIPCg1fY2FsbGJhY2tfdXJsQgwKCl9wYXVzZWRfYnlCDQoLX3BvbGl0ZW5lc3NCCwoJX2FjdGl2aXR5QhEKD193ZWJob29rX3NlY3JldCJICgpQb2xpdGVuZXNzEhQKDG1heF9wZXJfaG9zdBgBIAEoBRIQCghkZWxheV9tcxgCIAEoBRISCgpyb2JvdHNfdHh0GAMgASgIIrUBCg9DcmF3bGVyQWN0aXZpdHkSDwoHd2FpdGluZxgBIAEoAxIPCgdydW5uaW5nGAIgASgDEhAKCHJldHJ5aW5nGAMgASgDEg4KBnB1c2hlZBgEIAEoAxIRCgljb21wbGV0ZWQYBSABKAMSDgoGZmFpbGVkGAYgASgDEg8KB2RlbGV0ZWQYByABKAMSDgoGcHVyZ2VkGAggASgDEhoKEmRlbGl2ZXJpZXNfcGVuZGluZxgJIAEoAyK6AwoUQ3JlYXRlQ3Jhd2xlclJlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEbmFtZRgCIAEoCRIZCgxjYWxsYmFja191cmwYAyABKAlIAIgBARI1CghkZWxpdmVyeRgEIAEoDjIeLnF1ZXVlZGNyYXdsZXIudjEuRGVsaXZlcnlNb2RlSAGIAQESGAoLY29uY3VycmVuY3kYBSABKAVIAogBARIYCgttYXhfcmV0cmllcxgGIAEoBUgDiAEBEh8KEnJldHJ5X3dpbmRvd19ob3VycxgHIAEoBUgEiAEBEjUKCnBvbGl0ZW5lc3MYCCABKAsyHC5xdWV1ZWRjcmF3bGVyLnYxLlBvbGl0ZW5lc3NIBYgBARI0Cgp0b2tlbl90eXBlGAkgASgOMhsucXVldWVkY3Jhd2xlci52MS5Ub2tlblR5cGVIBogBAUIPCg1fY2FsbGJhY2tfdXJsQgsKCV9kZWxpdmVyeUIOCgxfY29uY3VycmVuY3lCDgoMX21heF9yZXRyaWVzQhUKE19yZXRyeV93aW5kb3dfaG91cnNCDQoLX3BvbGl0ZW5lc3NCDQoLX3Rva2VuX3R5cGUiVAoVQ3JlYXRlQ3Jhd2xlclJlc3BvbnNlEioKB2NyYXdsZXIYASABKAsyGS5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsZXISDwoHY3JlYXRlZBgCIAEoCCJLChNMaXN0Q3Jhd2xlcnNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIlwKFExpc3RDcmF3bGVyc1Jlc3BvbnNlEisKCGNyYXdsZXJzGAEgAygLMhkucXVldWVkY3Jhd2xlci52MS5DcmF3bGVyEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIwChFHZXRDcmF3bGVyUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJIkAKEkdldENyYXdsZXJSZXNwb25zZRIqCgdjcmF3bGVyGAEgASgLMhkucXVldWVkY3Jhd2xlci52MS5DcmF3bGVyIroDChRVcGRhdGVDcmF3bGVyUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEhkKDGNhbGxiYWNrX3VybBgDIAEoCUgAiAEBEhgKC2NvbmN1cnJlbmN5GAQgASgFSAGIAQESGAoLbWF4X3JldHJpZXMYBSABKAVIAogBARIfChJyZXRyeV93aW5kb3dfaG91cnMYBiABKAVIA4gBARI1Cgpwb2xpdGVuZXNzGAcgASgLMhwucXVldWVkY3Jhd2xlci52MS5Qb2xpdGVuZXNzSASIAQESNQoIZGVsaXZlcnkYCCABKA4yHi5xdWV1ZWRjcmF3bGVyLnYxLkRlbGl2ZXJ5TW9kZUgFiAEBEjQKCnRva2VuX3R5cGUYCSABKA4yGy5xdWV1ZWRjcmF3bGVyLnYxLlRva2VuVHlwZUgGiAEBQg8KDV9jYWxsYmFja191cmxCDgoMX2NvbmN1cnJlbmN5Qg4KDF9tYXhfcmV0cmllc0IVChNfcmV0cnlfd2luZG93X2hvdXJzQg0KC19wb2xpdGVuZXNzQgsKCV9kZWxpdmVyeUINCgtfdG9rZW5fdHlwZSJDChVVcGRhdGVDcmF3bGVyUmVzcG9uc2USKgoHY3Jhd2xlchgBIAEoCzIZLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlciIyChNQYXVzZUNyYXdsZXJSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBG5hbWUYAiABKAkiQgoUUGF1c2VDcmF3bGVyUmVzcG9uc2USKgoHY3Jhd2xlchgBIAEoCzIZLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlciI0ChVVbnBhdXNlQ3Jhd2xlclJlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEbmFtZRgCIAEoCSJEChZVbnBhdXNlQ3Jhd2xlclJlc3BvbnNlEioKB2NyYXdsZXIYASABKAsyGS5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsZXIiMgoTUHVyZ2VDcmF3bGVyUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJIiYKFFB1cmdlQ3Jhd2xlclJlc3BvbnNlEg4KBnB1cmdlZBgBIAEoAyIzChREZWxldGVDcmF3bGVyUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJIicKFURlbGV0ZUNyYXdsZXJSZXNwb25zZRIOCgZwdXJnZWQYASABKAMiPAoQRGVsZXRlSm9iUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEgsKA3JpZBgDIAEoCSIgChFEZWxldGVKb2JSZXNwb25zZRILCgNyaWQYASABKAkiOgoORmluZEpvYlJlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEbmFtZRgCIAEoCRILCgNyaWQYAyABKAkicwoPRmluZEpvYlJlc3BvbnNlEisKBnN0YXR1cxgBIAEoDjIbLnF1ZXVlZGNyYXdsZXIudjEuSm9iU3RhdHVzEjMKDHJlcXVlc3RfaW5mbxgCIAEoCzIdLnF1ZXVlZGNyYXdsZXIudjEuUmVxdWVzdEluZm8iegoLUmVxdWVzdEluZm8SCwoDcmlkGAEgASgJEhAKA3VybBgCIAEoCUgAiAEBEhIKBXJldHJ5GAMgASgFSAGIAQESFwoKY3JlYXRlZF9hdBgEIAEoAUgCiAEBQgYKBF91cmxCCAoGX3JldHJ5Qg0KC19jcmVhdGVkX2F0IkwKFExpc3RBc3luY0pvYnNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIl0KFUxpc3RBc3luY0pvYnNSZXNwb25zZRIrCgRqb2JzGAEgAygLMh0ucXVldWVkY3Jhd2xlci52MS5SZXF1ZXN0SW5mbxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiMQoTRmluZEFzeW5jSm9iUmVxdWVzdBINCgV0b2tlbhgBIAEoCRILCgNyaWQYAiABKAkieAoURmluZEFzeW5jSm9iUmVzcG9uc2USKwoGc3RhdHVzGAEgASgOMhsucXVldWVkY3Jhd2xlci52MS5Kb2JTdGF0dXMSMwoMcmVxdWVzdF9pbmZvGAIgASgLMh0ucXVldWVkY3Jhd2xlci52MS5SZXF1ZXN0SW5mbyIzChVEZWxldGVBc3luY0pvYlJlcXVlc3QSDQoFdG9rZW4YASABKAkSCwoDcmlkGAIgASgJIiUKFkRlbGV0ZUFzeW5jSm9iUmVzcG9uc2USCwoDcmlkGAEgASgJIiYKFVB1cmdlQXN5bmNKb2JzUmVxdWVzdBINCgV0b2tlbhgBIAEoCSIoChZQdXJnZUFzeW5jSm9ic1Jlc3BvbnNlEg4KBnB1cmdlZBgBIAEoAyI5ChpSb3RhdGVXZWJob29rU2VjcmV0UmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJIm8KG1JvdGF0ZVdlYmhvb2tTZWNyZXRSZXNwb25zZRIWCg53ZWJob29rX3NlY3JldBgBIAEoCRI4ChRwcmV2aW91c192YWxpZF91bnRpbBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiswIKCERlbGl2ZXJ5EgsKA3JpZBgBIAEoCRILCgN1cmwYAiABKAkSLgoFc3RhdGUYAyABKA4yHy5xdWV1ZWRjcmF3bGVyLnYxLkRlbGl2ZXJ5U3RhdGUSEQoJY2Jfc3RhdHVzGAQgASgFEhcKD29yaWdpbmFsX3N0YXR1cxgFIAEoBRIuCgpjcmVhdGVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI4Cg9uZXh0X2F0dGVtcHRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSACIAQESMwoIYXR0ZW1wdHMYCCADKAsyIS5xdWV1ZWRjcmF3bGVyLnYxLkRlbGl2ZXJ5QXR0ZW1wdEISChBfbmV4dF9hdHRlbXB0X2F0IoYBCg9EZWxpdmVyeUF0dGVtcHQSDwoHYXR0ZW1wdBgBIAEoBRIuCgpzdGFydGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZzdGF0dXMYAyABKAUSEwoLZHVyYXRpb25fbXMYBCABKAUSDQoFZXJyb3IYBSABKAkiPgoSR2V0RGVsaXZlcnlSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBG5hbWUYAiABKAkSCwoDcmlkGAMgASgJIkMKE0dldERlbGl2ZXJ5UmVzcG9uc2USLAoIZGVsaXZlcnkYASABKAsyGi5xdWV1ZWRjcmF3bGVyLnYxLkRlbGl2ZXJ5Iq8BChdSZXBsYXlEZWxpdmVyaWVzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEgsKA3JpZBgDIAEoCRItCgRmcm9tGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAiAEBEisKAnRvGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBQgcKBV9mcm9tQgUKA190byIsChhSZXBsYXlEZWxpdmVyaWVzUmVzcG9uc2USEAoIcmVwbGF5ZWQYASABKAMqgwEKDERlbGl2ZXJ5TW9kZRIjChlERUxJVkVSWV9NT0RFX1VOU1BFQ0lGSUVEEAAaBIq1GAASJgoVREVMSVZFUllfTU9ERV9XRUJIT09LEAEaC4q1GAd3ZWJob29rEiYKFURFTElWRVJZX01PREVfU1RPUkFHRRACGguKtRgHc3RvcmFnZSp7CglUb2tlblR5cGUSIAoWVE9LRU5fVFlQRV9VTlNQRUNJRklFRBAAGgSKtRgAEiEKEVRPS0VOX1RZUEVfTk9STUFMEAEaCoq1GAZub3JtYWwSKQoVVE9LRU5fVFlQRV9KQVZBU0NSSVBUEAIaDoq1GApqYXZhc2NyaXB0KoUBCg1DcmF3bGVyU3RhdHVzEiQKGkNSQVdMRVJfU1RBVFVTX1VOU1BFQ0lGSUVEEAAaBIq1GAASJwoWQ1JBV0xFUl9TVEFUVVNfUlVOTklORxABGguKtRgHcnVubmluZxIlChVDUkFXTEVSX1NUQVRVU19QQVVTRUQQAhoKirUYBnBhdXNlZCptCghQYXVzZWRCeRIfChVQQVVTRURfQllfVU5TUEVDSUZJRUQQABoEirUYABIcCg5QQVVTRURfQllfVVNFUhABGgiKtRgEdXNlchIiChFQQVVTRURfQllfTU9OSVRPUhACGguKtRgHbW9uaXRvcip7CglKb2JTdGF0dXMSIAoWSk9CX1NUQVRVU19VTlNQRUNJRklFRBAAGgSKtRgAEiEKEUpPQl9TVEFUVVNfUVVFVUVEEAEaCoq1GAZRVUVVRUQSKQoVSk9CX1NUQVRVU19OT1RfUVVFVUVEEAIaDoq1GApOT1RfUVVFVUVEKrIBCg1EZWxpdmVyeVN0YXRlEiQKGkRFTElWRVJZX1NUQVRFX1VOU1BFQ0lGSUVEEAAaBIq1GAASJwoWREVMSVZFUllfU1RBVEVfUEVORElORxABGguKtRgHcGVuZGluZxIrChhERUxJVkVSWV9TVEFURV9ERUxJVkVSRUQQAhoNirUYCWRlbGl2ZXJlZBIlChVERUxJVkVSWV9TVEFURV9GQUlMRUQQAxoKirUYBmZhaWxlZDLcEgoOQ3Jhd2xlclNlcnZpY2USfQoNQ3JlYXRlQ3Jhd2xlchImLnF1ZXVlZGNyYXdsZXIudjEuQ3JlYXRlQ3Jhd2xlclJlcXVlc3QaJy5xdWV1ZWRjcmF3bGVyLnYxLkNyZWF0ZUNyYXdsZXJSZXNwb25zZSIbgtPkkwIVOgEqIhAvY3Jhd2xlci97dG9rZW59EnoKDExpc3RDcmF3bGVycxIlLnF1ZXVlZGNyYXdsZXIudjEuTGlzdENyYXdsZXJzUmVxdWVzdBomLnF1ZXVlZGNyYXdsZXIudjEuTGlzdENyYXdsZXJzUmVzcG9uc2UiG5ACAYLT5JMCEhIQL2NyYXdsZXIve3Rva2VufRKEAQoKR2V0Q3Jhd2xlchIjLnF1ZXVlZGNyYXdsZXIudjEuR2V0Q3Jhd2xlclJlcXVlc3QaJC5xdWV1ZWRjcmF3bGVyLnYxLkdldENyYXdsZXJSZXNwb25zZSIrkAIBgtPkkwIiYgdjcmF3bGVyEhcvY3Jhd2xlci97dG9rZW59L3tuYW1lfRKNAQoNVXBkYXRlQ3Jhd2xlchImLnF1ZXVlZGNyYXdsZXIudjEuVXBkYXRlQ3Jhd2xlclJlcXVlc3QaJy5xdWV1ZWRjcmF3bGVyLnYxLlVwZGF0ZUNyYXdsZXJSZXNwb25zZSIrgtPkkwIlOgEqYgdjcmF3bGVyGhcvY3Jhd2xlci97dG9rZW59L3tuYW1lfRKNAQoMUGF1c2VDcmF3bGVyEiUucXVldWVkY3Jhd2xlci52MS5QYXVzZUNyYXdsZXJSZXF1ZXN0GiYucXVldWVkY3Jhd2xlci52MS5QYXVzZUNyYXdsZXJSZXNwb25zZSIugtPkkwIoYgdjcmF3bGVyIh0vY3Jhd2xlci97dG9rZW59L3tuYW1lfS9wYXVzZRKVAQoOVW5wYXVzZUNyYXdsZXISJy5xdWV1ZWRjcmF3bGVyLnYxLlVucGF1c2VDcmF3bGVyUmVxdWVzdBooLnF1ZXVlZGNyYXdsZXIudjEuVW5wYXVzZUNyYXdsZXJSZXNwb25zZSIwgtPkkwIqYgdjcmF3bGVyIh8vY3Jhd2xlci97dG9rZW59L3tuYW1lfS91bnBhdXNlEoQBCgxQdXJnZUNyYXdsZXISJS5xdWV1ZWRjcmF3bGVyLnYxLlB1cmdlQ3Jhd2xlclJlcXVlc3QaJi5xdWV1ZWRjcmF3bGVyLnYxLlB1cmdlQ3Jhd2xlclJlc3BvbnNlIiWC0+STAh8iHS9jcmF3bGVyL3t0b2tlbn0ve25hbWV9L3B1cmdlEogBCg1EZWxldGVDcmF3bGVyEiYucXVldWVkY3Jhd2xlci52MS5EZWxldGVDcmF3bGVyUmVxdWVzdBonLnF1ZXVlZGNyYXdsZXIudjEuRGVsZXRlQ3Jhd2xlclJlc3BvbnNlIiaC0+STAiAiHi9jcmF3bGVyL3t0b2tlbn0ve25hbWV9L2RlbGV0ZRKAAQoJRGVsZXRlSm9iEiIucXVldWVkY3Jhd2xlci52MS5EZWxldGVKb2JSZXF1ZXN0GiMucXVldWVkY3Jhd2xlci52MS5EZWxldGVKb2JSZXNwb25zZSIqgtPkkwIkIiIvY3Jhd2xlci97dG9rZW59L3tuYW1lfS9kZWxldGVfam9iEnsKDUxpc3RBc3luY0pvYnMSJi5xdWV1ZWRjcmF3bGVyLnYxLkxpc3RBc3luY0pvYnNSZXF1ZXN0GicucXVldWVkY3Jhd2xlci52MS5MaXN0QXN5bmNKb2JzUmVzcG9uc2UiGZACAYLT5JMCEBIOL2FzeW5jL3t0b2tlbn0SigEKDEZpbmRBc3luY0pvYhIlLnF1ZXVlZGNyYXdsZXIudjEuRmluZEFzeW5jSm9iUmVxdWVzdBomLnF1ZXVlZGNyYXdsZXIudjEuRmluZEFzeW5jSm9iUmVzcG9uc2UiK5ACAYLT5JMCIhIgL2FzeW5jL3t0b2tlbn0vZmluZF9ieV9yaWQve3JpZH0ShgEKDkRlbGV0ZUFzeW5jSm9iEicucXVldWVkY3Jhd2xlci52MS5EZWxldGVBc3luY0pvYlJlcXVlc3QaKC5xdWV1ZWRjcmF3bGVyLnYxLkRlbGV0ZUFzeW5jSm9iUmVzcG9uc2UiIYLT5JMCGyIZL2FzeW5jL3t0b2tlbn0vZGVsZXRlX2pvYhKBAQoOUHVyZ2VBc3luY0pvYnMSJy5xdWV1ZWRjcmF3bGVyLnYxLlB1cmdlQXN5bmNKb2JzUmVxdWVzdBooLnF1ZXVlZGNyYXdsZXIudjEuUHVyZ2VBc3luY0pvYnNSZXNwb25zZSIcgtPkkwIWIhQvYXN5bmMve3Rva2VufS9wdXJnZRKEAQoHRmluZEpvYhIgLnF1ZXVlZGNyYXdsZXIudjEuRmluZEpvYlJlcXVlc3QaIS5xdWV1ZWRjcmF3bGVyLnYxLkZpbmRKb2JSZXNwb25zZSI0kAIBgtPkkwIrEikvY3Jhd2xlci97dG9rZW59L3tuYW1lfS9maW5kX2J5X3JpZC97cmlkfRKpAQoTUm90YXRlV2ViaG9va1NlY3JldBIsLnF1ZXVlZGNyYXdsZXIudjEuUm90YXRlV2ViaG9va1NlY3JldFJlcXVlc3QaLS5xdWV1ZWRjcmF3bGVyLnYxLlJvdGF0ZVdlYmhvb2tTZWNyZXRSZXNwb25zZSI1gtPkkwIvIi0vY3Jhd2xlci97dG9rZW59L3tuYW1lfS9yb3RhdGVfd2ViaG9va19zZWNyZXQSmQEKC0dldERlbGl2ZXJ5EiQucXVldWVkY3Jhd2xlci52MS5HZXREZWxpdmVyeVJlcXVlc3QaJS5xdWV1ZWRjcmF3bGVyLnYxLkdldERlbGl2ZXJ5UmVzcG9uc2UiPZACAYLT5JMCNGIIZGVsaXZlcnkSKC9jcmF3bGVyL3t0b2tlbn0ve25hbWV9L2RlbGl2ZXJpZXMve3JpZH0SlAEKEFJlcGxheURlbGl2ZXJpZXMSKS5xdWV1ZWRjcmF3bGVyLnYxLlJlcGxheURlbGl2ZXJpZXNSZXF1ZXN0GioucXVldWVkY3Jhd2xlci52MS5SZXBsYXlEZWxpdmVyaWVzUmVzcG9uc2UiKYLT5JMCIzoBKiIeL2NyYXdsZXIve3Rva2VufS97bmFtZX0vcmVwbGF5YgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_options]);
 
 /**
  * A named queue of URLs with its own concurrency and delivery.
@@ -114,7 +114,7 @@ export type Crawler = Message<"queuedcrawler.v1.Crawler"> & {
   activity?: CrawlerActivity | undefined;
 
   /**
-   * The secret that signs deliveries (Standard Webhooks, `whsec_...`). Only in the replies of the call that created it.
+   * The secret that signs deliveries (Standard Webhooks, `whsec_...`). Only in the reply to the call that created it.
    *
    * @generated from field: optional string webhook_secret = 14;
    */
@@ -873,6 +873,200 @@ export const RequestInfoSchema: GenMessage<RequestInfo> = /*@__PURE__*/
   messageDesc(file_queuedcrawler_v1_crawler_service, 23);
 
 /**
+ * @generated from message queuedcrawler.v1.ListAsyncJobsRequest
+ */
+export type ListAsyncJobsRequest = Message<"queuedcrawler.v1.ListAsyncJobsRequest"> & {
+  /**
+   * See the service.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * 1 to 1,000; 100 when 0.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * `next_page_token` of the page before; empty for the first.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.ListAsyncJobsRequest.
+ * Use `create(ListAsyncJobsRequestSchema)` to create a new message.
+ */
+export const ListAsyncJobsRequestSchema: GenMessage<ListAsyncJobsRequest> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_crawler_service, 24);
+
+/**
+ * @generated from message queuedcrawler.v1.ListAsyncJobsResponse
+ */
+export type ListAsyncJobsResponse = Message<"queuedcrawler.v1.ListAsyncJobsResponse"> & {
+  /**
+   * Earliest due first.
+   *
+   * @generated from field: repeated queuedcrawler.v1.RequestInfo jobs = 1;
+   */
+  jobs: RequestInfo[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.ListAsyncJobsResponse.
+ * Use `create(ListAsyncJobsResponseSchema)` to create a new message.
+ */
+export const ListAsyncJobsResponseSchema: GenMessage<ListAsyncJobsResponse> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_crawler_service, 25);
+
+/**
+ * @generated from message queuedcrawler.v1.FindAsyncJobRequest
+ */
+export type FindAsyncJobRequest = Message<"queuedcrawler.v1.FindAsyncJobRequest"> & {
+  /**
+   * See the service.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * The job.
+   *
+   * @generated from field: string rid = 2;
+   */
+  rid: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.FindAsyncJobRequest.
+ * Use `create(FindAsyncJobRequestSchema)` to create a new message.
+ */
+export const FindAsyncJobRequestSchema: GenMessage<FindAsyncJobRequest> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_crawler_service, 26);
+
+/**
+ * @generated from message queuedcrawler.v1.FindAsyncJobResponse
+ */
+export type FindAsyncJobResponse = Message<"queuedcrawler.v1.FindAsyncJobResponse"> & {
+  /**
+   * QUEUED or NOT_QUEUED.
+   *
+   * @generated from field: queuedcrawler.v1.JobStatus status = 1;
+   */
+  status: JobStatus;
+
+  /**
+   * What is known of it.
+   *
+   * @generated from field: queuedcrawler.v1.RequestInfo request_info = 2;
+   */
+  requestInfo?: RequestInfo | undefined;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.FindAsyncJobResponse.
+ * Use `create(FindAsyncJobResponseSchema)` to create a new message.
+ */
+export const FindAsyncJobResponseSchema: GenMessage<FindAsyncJobResponse> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_crawler_service, 27);
+
+/**
+ * @generated from message queuedcrawler.v1.DeleteAsyncJobRequest
+ */
+export type DeleteAsyncJobRequest = Message<"queuedcrawler.v1.DeleteAsyncJobRequest"> & {
+  /**
+   * See the service.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * The job.
+   *
+   * @generated from field: string rid = 2;
+   */
+  rid: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.DeleteAsyncJobRequest.
+ * Use `create(DeleteAsyncJobRequestSchema)` to create a new message.
+ */
+export const DeleteAsyncJobRequestSchema: GenMessage<DeleteAsyncJobRequest> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_crawler_service, 28);
+
+/**
+ * @generated from message queuedcrawler.v1.DeleteAsyncJobResponse
+ */
+export type DeleteAsyncJobResponse = Message<"queuedcrawler.v1.DeleteAsyncJobResponse"> & {
+  /**
+   * The job that was removed.
+   *
+   * @generated from field: string rid = 1;
+   */
+  rid: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.DeleteAsyncJobResponse.
+ * Use `create(DeleteAsyncJobResponseSchema)` to create a new message.
+ */
+export const DeleteAsyncJobResponseSchema: GenMessage<DeleteAsyncJobResponse> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_crawler_service, 29);
+
+/**
+ * @generated from message queuedcrawler.v1.PurgeAsyncJobsRequest
+ */
+export type PurgeAsyncJobsRequest = Message<"queuedcrawler.v1.PurgeAsyncJobsRequest"> & {
+  /**
+   * See the service.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.PurgeAsyncJobsRequest.
+ * Use `create(PurgeAsyncJobsRequestSchema)` to create a new message.
+ */
+export const PurgeAsyncJobsRequestSchema: GenMessage<PurgeAsyncJobsRequest> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_crawler_service, 30);
+
+/**
+ * @generated from message queuedcrawler.v1.PurgeAsyncJobsResponse
+ */
+export type PurgeAsyncJobsResponse = Message<"queuedcrawler.v1.PurgeAsyncJobsResponse"> & {
+  /**
+   * URLs removed.
+   *
+   * @generated from field: int64 purged = 1;
+   */
+  purged: bigint;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.PurgeAsyncJobsResponse.
+ * Use `create(PurgeAsyncJobsResponseSchema)` to create a new message.
+ */
+export const PurgeAsyncJobsResponseSchema: GenMessage<PurgeAsyncJobsResponse> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_crawler_service, 31);
+
+/**
  * @generated from message queuedcrawler.v1.RotateWebhookSecretRequest
  */
 export type RotateWebhookSecretRequest = Message<"queuedcrawler.v1.RotateWebhookSecretRequest"> & {
@@ -896,7 +1090,7 @@ export type RotateWebhookSecretRequest = Message<"queuedcrawler.v1.RotateWebhook
  * Use `create(RotateWebhookSecretRequestSchema)` to create a new message.
  */
 export const RotateWebhookSecretRequestSchema: GenMessage<RotateWebhookSecretRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_crawler_service, 24);
+  messageDesc(file_queuedcrawler_v1_crawler_service, 32);
 
 /**
  * @generated from message queuedcrawler.v1.RotateWebhookSecretResponse
@@ -922,7 +1116,7 @@ export type RotateWebhookSecretResponse = Message<"queuedcrawler.v1.RotateWebhoo
  * Use `create(RotateWebhookSecretResponseSchema)` to create a new message.
  */
 export const RotateWebhookSecretResponseSchema: GenMessage<RotateWebhookSecretResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_crawler_service, 25);
+  messageDesc(file_queuedcrawler_v1_crawler_service, 33);
 
 /**
  * The webhook delivery of one result.
@@ -992,7 +1186,7 @@ export type Delivery = Message<"queuedcrawler.v1.Delivery"> & {
  * Use `create(DeliverySchema)` to create a new message.
  */
 export const DeliverySchema: GenMessage<Delivery> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_crawler_service, 26);
+  messageDesc(file_queuedcrawler_v1_crawler_service, 34);
 
 /**
  * One POST to the callback URL.
@@ -1041,7 +1235,7 @@ export type DeliveryAttempt = Message<"queuedcrawler.v1.DeliveryAttempt"> & {
  * Use `create(DeliveryAttemptSchema)` to create a new message.
  */
 export const DeliveryAttemptSchema: GenMessage<DeliveryAttempt> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_crawler_service, 27);
+  messageDesc(file_queuedcrawler_v1_crawler_service, 35);
 
 /**
  * @generated from message queuedcrawler.v1.GetDeliveryRequest
@@ -1074,7 +1268,7 @@ export type GetDeliveryRequest = Message<"queuedcrawler.v1.GetDeliveryRequest"> 
  * Use `create(GetDeliveryRequestSchema)` to create a new message.
  */
 export const GetDeliveryRequestSchema: GenMessage<GetDeliveryRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_crawler_service, 28);
+  messageDesc(file_queuedcrawler_v1_crawler_service, 36);
 
 /**
  * @generated from message queuedcrawler.v1.GetDeliveryResponse
@@ -1093,7 +1287,7 @@ export type GetDeliveryResponse = Message<"queuedcrawler.v1.GetDeliveryResponse"
  * Use `create(GetDeliveryResponseSchema)` to create a new message.
  */
 export const GetDeliveryResponseSchema: GenMessage<GetDeliveryResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_crawler_service, 29);
+  messageDesc(file_queuedcrawler_v1_crawler_service, 37);
 
 /**
  * @generated from message queuedcrawler.v1.ReplayDeliveriesRequest
@@ -1140,7 +1334,7 @@ export type ReplayDeliveriesRequest = Message<"queuedcrawler.v1.ReplayDeliveries
  * Use `create(ReplayDeliveriesRequestSchema)` to create a new message.
  */
 export const ReplayDeliveriesRequestSchema: GenMessage<ReplayDeliveriesRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_crawler_service, 30);
+  messageDesc(file_queuedcrawler_v1_crawler_service, 38);
 
 /**
  * @generated from message queuedcrawler.v1.ReplayDeliveriesResponse
@@ -1159,7 +1353,7 @@ export type ReplayDeliveriesResponse = Message<"queuedcrawler.v1.ReplayDeliverie
  * Use `create(ReplayDeliveriesResponseSchema)` to create a new message.
  */
 export const ReplayDeliveriesResponseSchema: GenMessage<ReplayDeliveriesResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_crawler_service, 31);
+  messageDesc(file_queuedcrawler_v1_crawler_service, 39);
 
 /**
  * Which of the two channels carries a crawler's results.
@@ -1518,6 +1712,49 @@ export const CrawlerService: GenService<{
     methodKind: "unary";
     input: typeof DeleteJobRequestSchema;
     output: typeof DeleteJobResponseSchema;
+  },
+  /**
+   * Lists the jobs of `async=true` crawls that wait in the token's queue, earliest due first; what is being crawled is left
+   * out. These jobs belong to no crawler: the four calls on them have paths of their own, so no crawler's name can meet
+   * them. A job that is tried again while the pages are read moves, and may be seen twice.
+   *
+   * @generated from rpc queuedcrawler.v1.CrawlerService.ListAsyncJobs
+   */
+  listAsyncJobs: {
+    methodKind: "unary";
+    input: typeof ListAsyncJobsRequestSchema;
+    output: typeof ListAsyncJobsResponseSchema;
+  },
+  /**
+   * Whether a job of an `async=true` crawl is still queued, as FindJob says it of a crawler's.
+   *
+   * @generated from rpc queuedcrawler.v1.CrawlerService.FindAsyncJob
+   */
+  findAsyncJob: {
+    methodKind: "unary";
+    input: typeof FindAsyncJobRequestSchema;
+    output: typeof FindAsyncJobResponseSchema;
+  },
+  /**
+   * Removes one job of an `async=true` crawl, as DeleteJob does one of a crawler's.
+   *
+   * @generated from rpc queuedcrawler.v1.CrawlerService.DeleteAsyncJob
+   */
+  deleteAsyncJob: {
+    methodKind: "unary";
+    input: typeof DeleteAsyncJobRequestSchema;
+    output: typeof DeleteAsyncJobResponseSchema;
+  },
+  /**
+   * Removes every job of `async=true` crawls that waits in the token's queue, with no recovery. What is being crawled at
+   * that moment finishes.
+   *
+   * @generated from rpc queuedcrawler.v1.CrawlerService.PurgeAsyncJobs
+   */
+  purgeAsyncJobs: {
+    methodKind: "unary";
+    input: typeof PurgeAsyncJobsRequestSchema;
+    output: typeof PurgeAsyncJobsResponseSchema;
   },
   /**
    * Whether a job is still queued. A `rid` that was already crawled, or never existed, is NOT_QUEUED, not an error.

@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file queuedcrawler/v1/stats_service.proto.
  */
 export const file_queuedcrawler_v1_stats_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRxdWV1ZWRjcmF3bGVyL3YxL3N0YXRzX3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEiSgoPR2V0U3RhdHNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEhQKDGhpc3RvcnlfZnJvbRgCIAEoCRISCgpoaXN0b3J5X3RvGAMgASgJIvwBChBHZXRTdGF0c1Jlc3BvbnNlEjcKC2NvbmN1cnJlbmN5GAEgASgLMiIucXVldWVkY3Jhd2xlci52MS5Db25jdXJyZW5jeVN0YXRzEisKBXF1ZXVlGAIgASgLMhwucXVldWVkY3Jhd2xlci52MS5RdWV1ZVN0YXRzEhEKCWNvbXBsZXRlZBgDIAEoAxIOCgZmYWlsZWQYBCABKAMSLQoHaGlzdG9yeRgFIAMoCzIcLnF1ZXVlZGNyYXdsZXIudjEuSGlzdG9yeURheRIwCghjcmF3bGVycxgGIAMoCzIeLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlclN0YXRzIjIKEENvbmN1cnJlbmN5U3RhdHMSDQoFbGltaXQYASABKAMSDwoHcnVubmluZxgCIAEoAyI+CgpRdWV1ZVN0YXRzEg8KB3dhaXRpbmcYASABKAMSEAoIcmV0cnlpbmcYAiABKAMSDQoFbGltaXQYAyABKAMixQIKCkhpc3RvcnlEYXkSDAoEZGF0ZRgBIAEoCRIOCgZwdXNoZWQYAiABKAMSDwoHc3VjY2VzcxgDIAEoAxIOCgZmYWlsZWQYBCABKAMSQgoMYnlfY2Jfc3RhdHVzGAUgAygLMiwucXVldWVkY3Jhd2xlci52MS5IaXN0b3J5RGF5LkJ5Q2JTdGF0dXNFbnRyeRISCgpkZWxpdmVyaWVzGAYgASgDEhkKEWRlbGl2ZXJ5X2ZhaWx1cmVzGAcgASgDEg4KBmJpbGxlZBgIIAEoAxIPCgdyZXRyaWVzGAkgASgDEhAKCHRpbWVvdXRzGAogASgDEg8KB2RlbGV0ZWQYCyABKAMSDgoGcHVyZ2VkGAwgASgDGjEKD0J5Q2JTdGF0dXNFbnRyeRILCgNrZXkYASABKAUSDQoFdmFsdWUYAiABKAM6AjgBIsgCCgxDcmF3bGVyU3RhdHMSDAoEbmFtZRgBIAEoCRIvCgp0b2tlbl90eXBlGAIgASgOMhsucXVldWVkY3Jhd2xlci52MS5Ub2tlblR5cGUSLwoGc3RhdHVzGAMgASgOMh8ucXVldWVkY3Jhd2xlci52MS5DcmF3bGVyU3RhdHVzEjcKC2NvbmN1cnJlbmN5GAQgASgLMiIucXVldWVkY3Jhd2xlci52MS5Db25jdXJyZW5jeVN0YXRzEisKBXF1ZXVlGAUgASgLMhwucXVldWVkY3Jhd2xlci52MS5RdWV1ZVN0YXRzEjMKCGFjdGl2aXR5GAYgASgLMiEucXVldWVkY3Jhd2xlci52MS5DcmF3bGVyQWN0aXZpdHkSLQoHaGlzdG9yeRgHIAMoCzIcLnF1ZXVlZGNyYXdsZXIudjEuSGlzdG9yeURheTKEAQoMU3RhdHNTZXJ2aWNlEnQKCEdldFN0YXRzEiEucXVldWVkY3Jhd2xlci52MS5HZXRTdGF0c1JlcXVlc3QaIi5xdWV1ZWRjcmF3bGVyLnYxLkdldFN0YXRzUmVzcG9uc2UiIZACAYLT5JMCGBIWL2NyYXdsZXIve3Rva2VufS9zdGF0c2IGcHJvdG8z", [file_google_api_annotations, file_queuedcrawler_v1_crawler_service]);
+  fileDesc("CiRxdWV1ZWRjcmF3bGVyL3YxL3N0YXRzX3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEiSgoPR2V0U3RhdHNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEhQKDGhpc3RvcnlfZnJvbRgCIAEoCRISCgpoaXN0b3J5X3RvGAMgASgJIrUCChBHZXRTdGF0c1Jlc3BvbnNlEjcKC2NvbmN1cnJlbmN5GAEgASgLMiIucXVldWVkY3Jhd2xlci52MS5Db25jdXJyZW5jeVN0YXRzEisKBXF1ZXVlGAIgASgLMhwucXVldWVkY3Jhd2xlci52MS5RdWV1ZVN0YXRzEhEKCWNvbXBsZXRlZBgDIAEoAxIOCgZmYWlsZWQYBCABKAMSLQoHaGlzdG9yeRgFIAMoCzIcLnF1ZXVlZGNyYXdsZXIudjEuSGlzdG9yeURheRIwCghjcmF3bGVycxgGIAMoCzIeLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlclN0YXRzEjcKDGFzeW5jX2NyYXdscxgHIAMoCzIhLnF1ZXVlZGNyYXdsZXIudjEuQXN5bmNDcmF3bFN0YXRzIjIKEENvbmN1cnJlbmN5U3RhdHMSDQoFbGltaXQYASABKAMSDwoHcnVubmluZxgCIAEoAyI+CgpRdWV1ZVN0YXRzEg8KB3dhaXRpbmcYASABKAMSEAoIcmV0cnlpbmcYAiABKAMSDQoFbGltaXQYAyABKAMixQIKCkhpc3RvcnlEYXkSDAoEZGF0ZRgBIAEoCRIOCgZwdXNoZWQYAiABKAMSDwoHc3VjY2VzcxgDIAEoAxIOCgZmYWlsZWQYBCABKAMSQgoMYnlfY2Jfc3RhdHVzGAUgAygLMiwucXVldWVkY3Jhd2xlci52MS5IaXN0b3J5RGF5LkJ5Q2JTdGF0dXNFbnRyeRISCgpkZWxpdmVyaWVzGAYgASgDEhkKEWRlbGl2ZXJ5X2ZhaWx1cmVzGAcgASgDEg4KBmJpbGxlZBgIIAEoAxIPCgdyZXRyaWVzGAkgASgDEhAKCHRpbWVvdXRzGAogASgDEg8KB2RlbGV0ZWQYCyABKAMSDgoGcHVyZ2VkGAwgASgDGjEKD0J5Q2JTdGF0dXNFbnRyeRILCgNrZXkYASABKAUSDQoFdmFsdWUYAiABKAM6AjgBIowCCg9Bc3luY0NyYXdsU3RhdHMSLwoKdG9rZW5fdHlwZRgBIAEoDjIbLnF1ZXVlZGNyYXdsZXIudjEuVG9rZW5UeXBlEjcKC2NvbmN1cnJlbmN5GAIgASgLMiIucXVldWVkY3Jhd2xlci52MS5Db25jdXJyZW5jeVN0YXRzEisKBXF1ZXVlGAMgASgLMhwucXVldWVkY3Jhd2xlci52MS5RdWV1ZVN0YXRzEjMKCGFjdGl2aXR5GAQgASgLMiEucXVldWVkY3Jhd2xlci52MS5DcmF3bGVyQWN0aXZpdHkSLQoHaGlzdG9yeRgFIAMoCzIcLnF1ZXVlZGNyYXdsZXIudjEuSGlzdG9yeURheSLIAgoMQ3Jhd2xlclN0YXRzEgwKBG5hbWUYASABKAkSLwoKdG9rZW5fdHlwZRgCIAEoDjIbLnF1ZXVlZGNyYXdsZXIudjEuVG9rZW5UeXBlEi8KBnN0YXR1cxgDIAEoDjIfLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlclN0YXR1cxI3Cgtjb25jdXJyZW5jeRgEIAEoCzIiLnF1ZXVlZGNyYXdsZXIudjEuQ29uY3VycmVuY3lTdGF0cxIrCgVxdWV1ZRgFIAEoCzIcLnF1ZXVlZGNyYXdsZXIudjEuUXVldWVTdGF0cxIzCghhY3Rpdml0eRgGIAEoCzIhLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlckFjdGl2aXR5Ei0KB2hpc3RvcnkYByADKAsyHC5xdWV1ZWRjcmF3bGVyLnYxLkhpc3RvcnlEYXkyhAEKDFN0YXRzU2VydmljZRJ0CghHZXRTdGF0cxIhLnF1ZXVlZGNyYXdsZXIudjEuR2V0U3RhdHNSZXF1ZXN0GiIucXVldWVkY3Jhd2xlci52MS5HZXRTdGF0c1Jlc3BvbnNlIiGQAgGC0+STAhgSFi9jcmF3bGVyL3t0b2tlbn0vc3RhdHNiBnByb3RvMw", [file_google_api_annotations, file_queuedcrawler_v1_crawler_service]);
 
 /**
  * @generated from message queuedcrawler.v1.GetStatsRequest
@@ -49,18 +49,20 @@ export const GetStatsRequestSchema: GenMessage<GetStatsRequest> = /*@__PURE__*/
   messageDesc(file_queuedcrawler_v1_stats_service, 0);
 
 /**
+ * What is summed up covers all crawlers and the `async=true` crawls, which belong to none.
+ *
  * @generated from message queuedcrawler.v1.GetStatsResponse
  */
 export type GetStatsResponse = Message<"queuedcrawler.v1.GetStatsResponse"> & {
   /**
-   * Over all crawlers.
+   * All slots.
    *
    * @generated from field: queuedcrawler.v1.ConcurrencyStats concurrency = 1;
    */
   concurrency?: ConcurrencyStats | undefined;
 
   /**
-   * Over all crawlers.
+   * All queues.
    *
    * @generated from field: queuedcrawler.v1.QueueStats queue = 2;
    */
@@ -81,7 +83,7 @@ export type GetStatsResponse = Message<"queuedcrawler.v1.GetStatsResponse"> & {
   failed: bigint;
 
   /**
-   * By day, oldest first, over all crawlers.
+   * By day, oldest first.
    *
    * @generated from field: repeated queuedcrawler.v1.HistoryDay history = 5;
    */
@@ -93,6 +95,14 @@ export type GetStatsResponse = Message<"queuedcrawler.v1.GetStatsResponse"> & {
    * @generated from field: repeated queuedcrawler.v1.CrawlerStats crawlers = 6;
    */
   crawlers: CrawlerStats[];
+
+  /**
+   * `async=true` crawls, by token type; none of a token that never made one. CrawlerService has calls that list and remove
+   * them.
+   *
+   * @generated from field: repeated queuedcrawler.v1.AsyncCrawlStats async_crawls = 7;
+   */
+  asyncCrawls: AsyncCrawlStats[];
 };
 
 /**
@@ -264,6 +274,55 @@ export const HistoryDaySchema: GenMessage<HistoryDay> = /*@__PURE__*/
   messageDesc(file_queuedcrawler_v1_stats_service, 4);
 
 /**
+ * Statistics of the `async=true` crawls of one token.
+ *
+ * @generated from message queuedcrawler.v1.AsyncCrawlStats
+ */
+export type AsyncCrawlStats = Message<"queuedcrawler.v1.AsyncCrawlStats"> & {
+  /**
+   * Whose they are.
+   *
+   * @generated from field: queuedcrawler.v1.TokenType token_type = 1;
+   */
+  tokenType: TokenType;
+
+  /**
+   * Their slots.
+   *
+   * @generated from field: queuedcrawler.v1.ConcurrencyStats concurrency = 2;
+   */
+  concurrency?: ConcurrencyStats | undefined;
+
+  /**
+   * Their queue.
+   *
+   * @generated from field: queuedcrawler.v1.QueueStats queue = 3;
+   */
+  queue?: QueueStats | undefined;
+
+  /**
+   * Their counters of all time.
+   *
+   * @generated from field: queuedcrawler.v1.CrawlerActivity activity = 4;
+   */
+  activity?: CrawlerActivity | undefined;
+
+  /**
+   * Their history by day, oldest first.
+   *
+   * @generated from field: repeated queuedcrawler.v1.HistoryDay history = 5;
+   */
+  history: HistoryDay[];
+};
+
+/**
+ * Describes the message queuedcrawler.v1.AsyncCrawlStats.
+ * Use `create(AsyncCrawlStatsSchema)` to create a new message.
+ */
+export const AsyncCrawlStatsSchema: GenMessage<AsyncCrawlStats> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_stats_service, 5);
+
+/**
  * Statistics of one crawler.
  *
  * @generated from message queuedcrawler.v1.CrawlerStats
@@ -324,7 +383,7 @@ export type CrawlerStats = Message<"queuedcrawler.v1.CrawlerStats"> & {
  * Use `create(CrawlerStatsSchema)` to create a new message.
  */
 export const CrawlerStatsSchema: GenMessage<CrawlerStats> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_stats_service, 5);
+  messageDesc(file_queuedcrawler_v1_stats_service, 6);
 
 /**
  * Statistics of all crawlers of the account, of either token. See CrawlerService on `token`.

@@ -1,6 +1,6 @@
 import type { FindCursor } from 'mongodb';
 import type { QueuedJob } from '../../domain/job.ts';
-import type { Lease, QueueStore } from '../store.ts';
+import type { Lease, ListedJob, QueuePlace, QueueStore } from '../store.ts';
 import type { Collections, JobDocument, Tombstone } from './collections.ts';
 import { createDelta, type Ledger, updateOf } from './counts.ts';
 import { createFinish, SHED } from './finish.ts';
@@ -175,6 +175,26 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
     return document === null ? undefined : jobFrom(document);
   }
 
+  async function listQueued(
+    crawlerId: string,
+    limit: number,
+    after?: QueuePlace,
+  ): Promise<ListedJob[]> {
+    const behind =
+      after === undefined
+        ? {}
+        : {
+            due: { $gte: after.dueAt },
+            $or: [{ due: { $gt: after.dueAt } }, { due: after.dueAt, _id: { $gt: after.rid } }],
+          };
+    const found = await c.jobs
+      .find({ crawlerId, queued: true, ...behind })
+      .sort({ due: 1, _id: 1 })
+      .limit(limit)
+      .toArray();
+    return found.map((each) => ({ ...jobFrom(each), dueAt: each.due }));
+  }
+
   function deleteJob(crawlerId: string, rid: string, now: Date): Promise<boolean> {
     return ledger.inTurn(crawlerId, async () => {
       const by = ledger.processId;
@@ -233,6 +253,7 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
     },
     wakeable,
     find,
+    listQueued,
     deleteJob,
     purge,
   };

@@ -1,11 +1,11 @@
 import type { QueuedJob } from '../../domain/job.ts';
-import type { Lease } from '../store.ts';
+import type { Lease, ListedJob, QueuePlace } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { finish } from './finish.ts';
 import { jobFrom } from './job-row.ts';
 import { acquire, isCurrent, isLeased, nextWake, release, renew, setWake } from './lease.ts';
 import { push } from './push.ts';
-import { marks, type Sql, type SqlRow } from './sql.ts';
+import { dateOf, marks, type Sql, type SqlRow } from './sql.ts';
 
 function claim(
   sql: Sql,
@@ -96,6 +96,24 @@ function find(sql: Sql, crawlerId: string, rid: string): QueuedJob | undefined {
   return row === undefined ? undefined : jobFrom(row);
 }
 
+function listQueued(
+  sql: Sql,
+  crawlerId: string,
+  limit: number,
+  after: QueuePlace = { dueAt: new Date(0), rid: '' },
+): ListedJob[] {
+  return sql
+    .all(
+      `SELECT * FROM jobs WHERE crawler_id = ? AND state <> 'running' AND (due_at, rid) > (?, ?)
+        ORDER BY due_at, rid LIMIT ?`,
+      crawlerId,
+      after.dueAt.getTime(),
+      after.rid,
+      limit,
+    )
+    .map((row) => ({ ...jobFrom(row), dueAt: dateOf(row.due_at) }));
+}
+
 function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean {
   const row = sql.get(
     'DELETE FROM jobs WHERE rid = ? AND crawler_id = ? RETURNING state, account_id',
@@ -144,6 +162,7 @@ export const queue = {
   nextWake,
   wakeable,
   find,
+  listQueued,
   deleteJob,
   purge,
 };

@@ -164,5 +164,35 @@ export function claimsContract(open: OpenStore): void {
         expect(third).toMatchObject({ retry: 1, attempt: 3, firstTriedAt: at(0) });
       }),
     );
+
+    it(
+      'can be foreseen: what waits is listed in the order it is due, page by page',
+      withStore(open, async ({ store, crawler, push, lease }) => {
+        const made = await crawler();
+        const jobs = [3, 1, 1, 0, 2].map((ms) => jobOf(made, { createdAt: at(ms) }));
+        for (const job of jobs) await push([job], job.createdAt);
+        await push(jobsOf(await crawler(), 3));
+        const { crawlerId } = made;
+        const listed: string[] = [];
+        for (;;) {
+          const last = listed.at(-1);
+          const page = await store.queue.listQueued(
+            crawlerId,
+            2,
+            last === undefined
+              ? undefined
+              : { rid: last, dueAt: jobs.find((job) => job.rid === last)?.createdAt ?? at(0) },
+          );
+          listed.push(...page.map(({ rid }) => rid));
+          if (page.length < 2) break;
+        }
+        expect(listed).toEqual([3, 1, 2, 4, 0].map((index) => jobs[index]?.rid));
+        const held = await lease(made, at(5));
+        await store.queue.claim(held, 4, at(5));
+        const [left, ...others] = await store.queue.listQueued(crawlerId, 9);
+        expect(others).toEqual([]);
+        expect(left).toMatchObject({ ...jobs[0], state: 'waiting', dueAt: at(3) });
+      }),
+    );
   });
 }
