@@ -106,7 +106,9 @@ export function wishesFrom(request: {
 }
 
 /** A queued job on the wire. */
-export function requestInfoMessage(job: QueuedJob): MessageInitShape<typeof RequestInfoSchema> {
+export function requestInfoMessage(
+  job: Pick<QueuedJob, 'rid' | 'url' | 'retry' | 'createdAt'>,
+): MessageInitShape<typeof RequestInfoSchema> {
   const { rid, url, retry, createdAt } = job;
   return { rid, url, retry, createdAt: createdAt.getTime() / 1_000 };
 }

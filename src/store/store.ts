@@ -103,8 +103,8 @@ export interface QueuePlace {
   readonly rid: string;
 }
 
-/** A queued job and when it is due. */
-export type ListedJob = QueuedJob & QueuePlace;
+/** What a listing tells of a queued job, and where it stands. */
+export type ListedJob = Pick<QueuedJob, 'rid' | 'url' | 'retry' | 'createdAt'> & QueuePlace;
 
 /** The limits a push is held to. */
 export interface PushLimits {

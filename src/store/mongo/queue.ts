@@ -188,11 +188,16 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
             $or: [{ due: { $gt: after.dueAt } }, { due: after.dueAt, _id: { $gt: after.rid } }],
           };
     const found = await c.jobs
-      .find({ crawlerId, queued: true, ...behind })
+      .find(
+        { crawlerId, queued: true, ...behind },
+        { projection: { url: 1, retry: 1, createdAt: 1, due: 1 } },
+      )
       .sort({ due: 1, _id: 1 })
       .limit(limit)
       .toArray();
-    return found.map((each) => ({ ...jobFrom(each), dueAt: each.due }));
+    return found.map(({ _id, url, retry, createdAt, due }) => {
+      return { rid: _id, url, retry, createdAt, dueAt: due };
+    });
   }
 
   function deleteJob(crawlerId: string, rid: string, now: Date): Promise<boolean> {

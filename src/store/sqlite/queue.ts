@@ -104,14 +104,20 @@ function listQueued(
 ): ListedJob[] {
   return sql
     .all(
-      `SELECT * FROM jobs WHERE crawler_id = ? AND state <> 'running' AND (due_at, rid) > (?, ?)
-        ORDER BY due_at, rid LIMIT ?`,
+      `SELECT rid, url, retry, created_at, due_at FROM jobs
+        WHERE crawler_id = ? AND state <> 'running' AND (due_at, rid) > (?, ?) ORDER BY due_at, rid LIMIT ?`,
       crawlerId,
       after.dueAt.getTime(),
       after.rid,
       limit,
     )
-    .map((row) => ({ ...jobFrom(row), dueAt: dateOf(row.due_at) }));
+    .map((row) => ({
+      rid: String(row.rid),
+      url: String(row.url),
+      retry: Number(row.retry),
+      createdAt: dateOf(row.created_at),
+      dueAt: dateOf(row.due_at),
+    }));
 }
 
 function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean {
