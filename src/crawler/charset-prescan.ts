@@ -1,17 +1,19 @@
 /** The standard asks for 1,024 bytes; some pages have more before their `meta`, and browsers find it all the same. */
 const PRESCAN_BYTES = 4_096;
+const MAX_LABEL = 40;
 
 /**
  * The character set a document names in its own first bytes: the `meta` of HTML or the declaration of XML; undefined without one. A
- * `meta` that claims UTF-16 or `x-user-defined` cannot be right and means UTF-8 and windows-1252, as the HTML standard has it.
+ * `meta` that claims UTF-16 or `x-user-defined` cannot be right and means UTF-8 and windows-1252, as the HTML standard has it. Every
+ * step is linear in the bytes that are looked at.
  */
 export function charsetInDocument(bytes: Uint8Array, mediaType: string): string | undefined {
   const utf16 = utf16OfDeclaration(bytes);
   if (utf16 !== undefined) return utf16;
   const head = Buffer.from(bytes.subarray(0, PRESCAN_BYTES)).toString('latin1');
-  const declared = /^\s*<\?xml\s[^>]*?encoding\s*=\s*["']([^"'>]{1,40})["']/i.exec(head)?.[1];
+  const declared = charsetOfDeclaration(head);
   if (!mediaType.includes('html')) return declared;
-  return metaCharset(head.replaceAll(/<!--[\s\S]*?-->/g, '')) ?? declared;
+  return charsetOfMeta(withoutComments(head)) ?? declared;
 }
 
 // `<?` in UTF-16: what follows can only be read as that.
@@ -22,18 +24,86 @@ function utf16OfDeclaration(bytes: Uint8Array): string | undefined {
   return undefined;
 }
 
-function metaCharset(head: string): string | undefined {
+function charsetOfDeclaration(head: string): string | undefined {
+  const start = head.trimStart();
+  if (!/^<\?xml\s/i.test(start)) return undefined;
+  const end = start.indexOf('>');
+  const label = attributesOf(start.slice(5, end < 0 ? undefined : end)).get('encoding');
+  return label === undefined || label === '' ? undefined : label.slice(0, MAX_LABEL);
+}
+
+function withoutComments(head: string): string {
+  let text = '';
+  let from = 0;
+  for (;;) {
+    const start = head.indexOf('<!--', from);
+    const end = start < 0 ? -1 : head.indexOf('-->', start + 4);
+    if (end < 0) return text + head.slice(from);
+    text += head.slice(from, start);
+    from = end + 3;
+  }
+}
+
+function charsetOfMeta(head: string): string | undefined {
   for (const [tag] of head.matchAll(/<meta[\s/][^>]*/gi)) {
-    // Also finds the one within `content="text/html; charset=..."`, which counts only beside `http-equiv`.
-    const match = /(content\s*=\s*["']?[^"'>]*)?charset\s*=\s*["']?\s*([^\s"'/;>]{1,40})/i.exec(
-      tag,
-    );
-    const [, inContent, label] = match ?? [];
-    if (label === undefined) continue;
-    if (inContent !== undefined && !/http-equiv\s*=\s*["']?\s*content-type/i.test(tag)) continue;
+    const attributes = attributesOf(tag.slice(5));
+    const isDeclaration = attributes.get('http-equiv')?.toLowerCase() === 'content-type';
+    const label =
+      attributes.get('charset') ??
+      (isDeclaration ? charsetInContent(attributes.get('content') ?? '') : undefined);
+    if (label === undefined || label === '') continue;
     if (/^utf-?16/i.test(label)) return 'utf-8';
     if (/^x-user-defined$/i.test(label)) return 'windows-1252';
-    return label;
+    return label.slice(0, MAX_LABEL);
   }
   return undefined;
+}
+
+/** The `charset=` within `text/html; charset=...`. */
+function charsetInContent(content: string): string | undefined {
+  const at = content.toLowerCase().indexOf('charset');
+  if (at < 0) return undefined;
+  const rest = content.slice(at + 7).trimStart();
+  if (!rest.startsWith('=')) return undefined;
+  return /^["']?([^\s"';]*)/.exec(rest.slice(1).trimStart())?.[1];
+}
+
+const NAME_END = /[\s=/]/;
+const SPACE_OR_SLASH = /[\s/]/;
+
+/** Attributes of a tag's inside, names in lower case; of repeated ones the first counts. */
+function attributesOf(tag: string): Map<string, string> {
+  const found = new Map<string, string>();
+  let at = 0;
+  const skip = (pattern: RegExp): void => {
+    while (at < tag.length && pattern.test(tag[at] ?? '')) at += 1;
+  };
+  const until = (isEnd: (character: string) => boolean): string => {
+    const from = at;
+    while (at < tag.length && !isEnd(tag[at] ?? '')) at += 1;
+    return tag.slice(from, at);
+  };
+  for (;;) {
+    skip(SPACE_OR_SLASH);
+    if (at >= tag.length) return found;
+    const start = at;
+    const name = until((each) => NAME_END.test(each)).toLowerCase();
+    // A stray equals sign is part of a name.
+    if (at === start) at += 1;
+    skip(/\s/);
+    let value = '';
+    if (tag[at] === '=') {
+      at += 1;
+      skip(/\s/);
+      const quote = tag[at];
+      if (quote === '"' || quote === "'") {
+        at += 1;
+        value = until((each) => each === quote);
+        at += 1;
+      } else {
+        value = until((each) => /\s/.test(each));
+      }
+    }
+    if (!found.has(name)) found.set(name, value.trim());
+  }
 }

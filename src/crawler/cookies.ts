@@ -7,7 +7,10 @@ export interface Cookies {
   headerFor(url: string): string;
   /** Takes the `Set-Cookie` values of an answer from `url`; those that do not belong to it are dropped. */
   receive(url: string, setCookies: readonly string[]): void;
-  /** Takes `a=1; b=2` as cookies of the URL's host alone. */
+  /**
+   * Takes `a=1; b=2` as cookies of the URL's origin alone: another port of its host, or plain HTTP after https, does not get them. One that
+   * the site sets anew is the site's own from then on.
+   */
   give(url: string, text: string): void;
 }
 
@@ -17,6 +20,13 @@ const MAX_COOKIES_PER_ANSWER = 60;
 const MAX_COOKIES = 300;
 /** Servers refuse longer request headers, most from 8 or 16 KiB on. */
 const MAX_HEADER_CHARACTERS = 8_192;
+
+/** Marks a cookie that the client gave; a site cannot, because it sends no line breaks. */
+const GIVEN = 'given\n';
+
+function givenTo(url: string): string {
+  return GIVEN + (URL.parse(url)?.origin ?? '');
+}
 
 /** Makes an empty set; it is bounded, because what fills it is whatever a site sends. */
 export function createCookies(): Cookies {
@@ -47,7 +57,10 @@ export function createCookies(): Cookies {
   return {
     headerFor(url) {
       let header = '';
+      const mark = givenTo(url);
       for (const cookie of cookiesFor(url)) {
+        const given = cookie.extensions?.find((each) => each.startsWith(GIVEN));
+        if (given !== undefined && given !== mark) continue;
         const pair = cookie.cookieString();
         if (header.length + pair.length + 2 > MAX_HEADER_CHARACTERS) break;
         header += header === '' ? pair : `; ${pair}`;
@@ -63,7 +76,8 @@ export function createCookies(): Cookies {
       for (const part of text.split(';').slice(0, MAX_COOKIES_PER_ANSWER)) {
         const [name, ...value] = part.trim().split('=');
         if (name === undefined || name === '' || part.length > MAX_COOKIE_CHARACTERS) continue;
-        take(new Cookie({ key: name, value: value.join('='), path: '/' }), url);
+        const extensions = [givenTo(url)];
+        take(new Cookie({ key: name, value: value.join('='), path: '/', extensions }), url);
       }
     },
   };

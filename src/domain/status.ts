@@ -55,10 +55,14 @@ export const FAILURES = {
   host_busy: { cbStatus: CB_STATUS.tryAgain, passing: true },
   // What follows depends on the URL or on this service's configuration alone.
   address_not_allowed: { cbStatus: CB_STATUS.noPage, passing: false },
+  port_not_allowed: { cbStatus: CB_STATUS.noPage, passing: false },
   invalid_url: { cbStatus: CB_STATUS.noPage, passing: false },
+  // To an address that is no http or https URL.
+  invalid_redirect: { cbStatus: CB_STATUS.noPage, passing: false },
   redirect_loop: { cbStatus: CB_STATUS.noPage, passing: false },
   too_many_redirects: { cbStatus: CB_STATUS.noPage, passing: false },
   body_too_large: { cbStatus: CB_STATUS.noPage, passing: false },
+  too_many_encodings: { cbStatus: CB_STATUS.noPage, passing: false },
   robots_disallowed: { cbStatus: CB_STATUS.noPage, passing: false },
   proxy_not_configured: { cbStatus: CB_STATUS.noPage, passing: false },
   selector_not_found: { cbStatus: CB_STATUS.noPage, passing: false },

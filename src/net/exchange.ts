@@ -108,7 +108,7 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
   }
 
   function startDecoding(encodings: readonly string[]): void {
-    decoder = createContentDecoder(encodings, {
+    decoder = createContentDecoder(encodings, maxBodyBytes, {
       onData: keep,
       onDrain: () => controller?.resume(),
       // Bytes may follow the end of the encoded data; they count, and the exchange lasts until theirs.
@@ -117,7 +117,7 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
         if (responseEnded) succeed();
         else controller?.resume();
       },
-      onError: (error) => fail(httpError('decoding_failed', error)),
+      onError: fail,
     });
   }
 
@@ -170,7 +170,7 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
         );
         if (encodings.length > 0) startDecoding(encodings);
       } catch (error) {
-        fail(httpError('decoding_failed', error));
+        fail(httpErrorFrom(error, false));
       }
     },
     onResponseData(given, chunk) {

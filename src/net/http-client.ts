@@ -35,6 +35,7 @@ export interface HttpResponse {
 /** Why an exchange gave no answer. */
 export type HttpFailure =
   | 'address_not_allowed'
+  | 'port_not_allowed'
   | 'invalid_url'
   | 'name_not_found'
   | 'connection_failed'
@@ -44,6 +45,7 @@ export type HttpFailure =
   | 'protocol_error'
   | 'body_too_large'
   | 'decoding_failed'
+  | 'too_many_encodings'
   | 'proxy_failed'
   | 'aborted';
 

@@ -51,6 +51,7 @@ const BY_PREFIX: readonly (readonly [prefix: string, failure: HttpFailure])[] = 
 
 const MESSAGES: Readonly<Record<HttpFailure, string>> = {
   address_not_allowed: 'the address is not public',
+  port_not_allowed: 'the port belongs to another protocol than HTTP',
   invalid_url: 'not an absolute http or https URL',
   name_not_found: 'the name was not found',
   connection_failed: 'the connection failed',
@@ -60,6 +61,7 @@ const MESSAGES: Readonly<Record<HttpFailure, string>> = {
   protocol_error: 'the answer is not valid HTTP',
   body_too_large: 'the body is too large',
   decoding_failed: 'the body does not decode',
+  too_many_encodings: 'the body is encoded more than twice',
   proxy_failed: 'the proxy failed',
   aborted: 'aborted',
 };

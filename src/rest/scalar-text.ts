@@ -47,7 +47,7 @@ export function scalarTextParser(scalar: ScalarType): TextParser {
     case ScalarType.DOUBLE:
     case ScalarType.FLOAT:
       return (text, path) => {
-        const value = /^-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)
+        const value = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)
           ? Number(text)
           : Number.NaN;
         if (!Number.isFinite(value)) throw badValue(path, 'a number');

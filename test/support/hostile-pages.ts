@@ -6,6 +6,7 @@ import {
   createDeflateRaw,
   createGzip,
   createZstdCompress,
+  gzipSync,
 } from 'node:zlib';
 
 /** What a hostile page works with. */
@@ -85,6 +86,16 @@ const PAGES: Readonly<Record<string, (context: HostileContext) => void>> = {
     inner.pipe(outer).pipe(response);
     pourInto(inner);
   },
+  /** Empty gzip members without end, compressed once more: little arrives, much is made of it, and nothing comes out. */
+  'nested-gzip'({ response }) {
+    response.writeHead(200, { 'content-type': 'text/html', 'content-encoding': 'gzip, gzip' });
+    const outer = createGzip();
+    response.once('close', () => outer.destroy());
+    outer.on('error', () => response.destroy());
+    outer.pipe(response);
+    const member = gzipSync('');
+    pourInto(outer, Buffer.alloc(MEBIBYTE.length - (MEBIBYTE.length % member.length), member));
+  },
   /** More encodings than anybody needs. */
   'many-encodings'({ response }) {
     response.writeHead(200, { 'content-encoding': Array(50).fill('gzip').join(', ') }).end('x');
@@ -155,10 +166,6 @@ const PAGES: Readonly<Record<string, (context: HostileContext) => void>> = {
   'private-redirect'({ response, query }) {
     response.writeHead(302, { location: query.get('to') ?? 'http://10.0.0.1/' }).end();
   },
-  /** `?location=TEXT`: a `Location` as given, byte for byte. */
-  'bad-location'({ response, query }) {
-    response.writeHead(302, { location: query.get('location') ?? 'http://' }).end();
-  },
   /** Ten cookies of 1,000 characters each, then a redirect to `/echo`. */
   'cookie-flood'({ response }) {
     const cookies = Array.from({ length: 10 }, (_, n) => `c${n}=${'v'.repeat(1_000)}; Path=/`);
@@ -177,12 +184,15 @@ function raw(response: ServerResponse, text: string): void {
   response.socket?.end(text, 'latin1');
 }
 
-function pourInto(sink: NodeJS.WritableStream & { readonly destroyed?: boolean }): void {
+function pourInto(
+  sink: NodeJS.WritableStream & { readonly destroyed?: boolean },
+  piece = MEBIBYTE,
+): void {
   let sent = 0;
   const pour = (): void => {
     while (sent < MOST_MEBIBYTES && sink.destroyed !== true) {
       sent += 1;
-      if (!sink.write(MEBIBYTE)) {
+      if (!sink.write(piece)) {
         sink.once('drain', pour);
         return;
       }

@@ -73,10 +73,13 @@ describe('the verdict on a failure', () => {
     ['host_busy', 599, true],
     ['engine_failed', 599, true],
     ['address_not_allowed', 523, false],
+    ['port_not_allowed', 523, false],
     ['invalid_url', 523, false],
+    ['invalid_redirect', 523, false],
     ['redirect_loop', 523, false],
     ['too_many_redirects', 523, false],
     ['body_too_large', 523, false],
+    ['too_many_encodings', 523, false],
     ['robots_disallowed', 523, false],
     ['proxy_not_configured', 523, false],
     ['selector_not_found', 523, false],
@@ -90,7 +93,7 @@ describe('the verdict on a failure', () => {
   });
 
   test('the table above is whole', () => {
-    expect(Object.keys(FAILURES)).toHaveLength(24);
+    expect(Object.keys(FAILURES)).toHaveLength(27);
   });
 });
 

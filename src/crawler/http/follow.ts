@@ -76,6 +76,7 @@ export async function follow(journey: Journey): Promise<Arrival> {
     cookies.receive(hop.url.href, valuesOf(answer, 'set-cookie'));
     const next = nextHop(hop, answer.status, valuesOf(answer, 'location')[0]);
     if (next === undefined) return { hop, redirected, answer };
+    if (next === 'invalid_redirect') return { hop, redirected, answer, failure: next };
     if (visited.has(identity(next, cookies.headerFor(next.url.href)))) {
       return { hop, redirected, answer, failure: 'redirect_loop' };
     }

@@ -6,6 +6,11 @@ const TEXT_TYPES =
 const BINARY_TYPES =
   /^(?:image|audio|video|font)\/|^application\/(?:pdf|zip|gzip|x-gzip|x-tar|x-7z-compressed|x-rar-compressed|vnd\.rar|octet-stream|wasm|msword|vnd\..*|java-archive|x-protobuf|protobuf)$/;
 
+/** Longer types and parameters mean nothing to anybody, and a delivery's headers have to hold them. */
+const MAX_TYPE = 128;
+const MAX_PARAMETER = 256;
+const MAX_PARAMETERS = 32;
+
 /** How many bytes decide between text and binary; as in the MIME Sniffing Standard, 7. */
 const SNIFF_BYTES = 1_445;
 
@@ -20,12 +25,17 @@ export function pageBody(
 ): Pick<Page, 'body' | 'contentType' | 'isText'> {
   const { type, parameters, charset } = parseContentType(contentType);
   if (!isText(bytes, type, charset)) {
-    return { body: bytes, contentType: contentType ?? 'application/octet-stream', isText: false };
+    return { body: bytes, contentType: binaryType(contentType, type), isText: false };
   }
   const mediaType = type === '' ? sniffText(bytes) : type;
   const { utf8 } = decodeText(bytes, { headerCharset: charset, mediaType });
   const others = parameters.map((parameter) => `; ${parameter}`).join('');
   return { body: utf8, contentType: `${mediaType}${others}; charset=utf-8`, isText: true };
+}
+
+function binaryType(given: string | undefined, type: string): string {
+  if (given !== undefined && given.length <= MAX_TYPE + MAX_PARAMETER) return given;
+  return type === '' ? 'application/octet-stream' : type;
 }
 
 interface ContentType {
@@ -36,18 +46,37 @@ interface ContentType {
   readonly charset: string | undefined;
 }
 
+// Without a regular expression over the value: a site sends up to 64 KiB of it.
 function parseContentType(value: string | undefined): ContentType {
-  const [essence = '', ...rest] = (value ?? '').split(';').map((part) => part.trim());
+  const [essence = '', ...rest] = (value ?? '').split(';', MAX_PARAMETERS).map(trimmed);
   const type = essence.toLowerCase();
-  const isCharset = /^charset\s*=\s*"?([^"]*)"?$/i;
-  const charset = rest
-    .map((part) => isCharset.exec(part)?.[1])
-    .find((found) => found !== undefined);
+  const named = rest.map((part) => {
+    const [name = '', ...values] = part.split('=');
+    return { part, name: name.trim().toLowerCase(), value: values.join('=').trim() };
+  });
   return {
-    type: /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+$/.test(type) ? type : '',
-    parameters: rest.filter((part) => part !== '' && !/^charset\s*(?:=|$)/i.test(part)).slice(0, 8),
-    charset,
+    type:
+      type.length <= MAX_TYPE && /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+$/.test(type)
+        ? type
+        : '',
+    parameters: named
+      .filter(({ part, name }) => part !== '' && part.length <= MAX_PARAMETER && name !== 'charset')
+      .map(({ part }) => part)
+      .slice(0, 8),
+    charset: named
+      .filter(({ name, part }) => name === 'charset' && part.includes('='))
+      .map((each) => unquoted(each.value))
+      .find((found) => !found.includes('"')),
   };
+}
+
+function trimmed(part: string): string {
+  return part.trim();
+}
+
+function unquoted(value: string): string {
+  const start = value.startsWith('"') ? 1 : 0;
+  return value.slice(start, value.length > start && value.endsWith('"') ? -1 : undefined);
 }
 
 function isText(bytes: Uint8Array, type: string, charset: string | undefined): boolean {

@@ -4,21 +4,28 @@ export interface Hop {
   readonly method: string;
   /** Whether the body, and the headers that describe it, go along. */
   readonly withBody: boolean;
-  /** Whether still at the origin of the first: credentials the client gave are for that one only. */
+  /** Whether every request so far went to the origin of the first: what the client gave is for that one only. */
   readonly sameOrigin: boolean;
 }
 
+/** Of a redirect's target; servers refuse longer request lines, most from 8 KiB on. */
+const MAX_LOCATION = 16_384;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 /**
  * Where an answer sends its reader on, by the rules of the Fetch Standard: after 303, and after a POST with 301 or 302, the next
- * request is a GET without body; the fragment is inherited. Undefined when the answer is not a redirect to an http or https
- * URL, and so is itself the end.
+ * request is a GET without body; the fragment is inherited. Undefined when the answer is no redirect, and so is itself the end;
+ * `invalid_redirect` when it leads to what is no http or https URL (`file:`, `data:`), or to one longer than 16 KiB.
  */
-export function nextHop(hop: Hop, status: number, location: string | undefined): Hop | undefined {
+export function nextHop(
+  hop: Hop,
+  status: number,
+  location: string | undefined,
+): Hop | 'invalid_redirect' | undefined {
   if (!REDIRECTS.has(status) || location === undefined) return undefined;
+  if (location.length > MAX_LOCATION) return 'invalid_redirect';
   const url = URL.parse(utf8FromLatin1(location), hop.url.href);
-  if (url === null || !/^https?:$/.test(url.protocol)) return undefined;
+  if (url === null || !/^https?:$/.test(url.protocol)) return 'invalid_redirect';
   if (url.hash === '') url.hash = hop.url.hash;
   const toGet =
     (status === 303 && hop.method !== 'GET' && hop.method !== 'HEAD') ||

@@ -3,8 +3,11 @@ import type { CrawlRequest, HeaderPair } from '../../domain/job.ts';
 import type { Hop } from './redirect.ts';
 import { USER_AGENTS } from './user-agents.ts';
 
-/** For the origin the client named, not for those it redirects to. */
-const FOR_FIRST_ORIGIN = new Set(['authorization', 'cookie']);
+/**
+ * What other origins are told of the client's headers after a redirect. Everything else is for the origin the client named: whatever a
+ * header is called, it may be a credential there.
+ */
+const FOR_EVERY_ORIGIN = new Set(['accept', 'accept-language', 'user-agent']);
 
 /** `request_headers` (`name:value|name2:value2`); what cannot be a header, or must not be set, is left out: refusing is the push's. */
 export function parseRequestHeaders(text: string | undefined): HeaderPair[] {
@@ -33,7 +36,7 @@ export function requestHeaders(request: CrawlRequest, hop: Hop, cookies: string)
     ['accept-language', 'en-US,en;q=0.9'],
   ]);
   for (const [name, value] of parseRequestHeaders(parameters.request_headers)) {
-    if (hop.sameOrigin || !FOR_FIRST_ORIGIN.has(name)) headers.set(name, value);
+    if (hop.sameOrigin || FOR_EVERY_ORIGIN.has(name)) headers.set(name, value);
   }
   if (hop.withBody) {
     headers.set('content-type', request.contentType ?? 'application/x-www-form-urlencoded');

@@ -1,7 +1,7 @@
-import robotsParserModule from 'robots-parser';
 import type { Clock } from '../../domain/clock.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import type { HttpResponse } from '../../net/http-client.ts';
+import { parseRobots } from './robots-rules.ts';
 import { CRAWLER_NAME } from './user-agents.ts';
 
 /** What a site's robots.txt says about one URL. */
@@ -12,15 +12,6 @@ export interface RobotsVerdict {
   /** The file could not be had for a reason that may pass, so the answer is not known. */
   readonly unknown: boolean;
 }
-
-// The package's types describe a module with a default export; node gives the function itself.
-const parseRobots = robotsParserModule as unknown as (
-  url: string,
-  text: string,
-) => {
-  isAllowed(url: string, userAgent: string): boolean | undefined;
-  getCrawlDelay(userAgent: string): number | undefined;
-};
 
 /** Answers for sites, keeping their files for a while. */
 export interface Robots {
@@ -73,7 +64,7 @@ export function createRobots(deps: RobotsDeps): Robots {
     }
     if (answer.status >= 500 || answer.status === 429) return unknown;
     if (answer.status !== 200) return free;
-    return { rules: rulesOf(url, Buffer.from(answer.body).toString('utf8')), keepMs: KEEP_MS };
+    return { rules: rulesOf(Buffer.from(answer.body).toString('utf8')), keepMs: KEEP_MS };
   }
 
   function rulesFor(origin: string, proxy: string | undefined): Promise<Rules> {
@@ -109,15 +100,10 @@ export function createRobots(deps: RobotsDeps): Robots {
   };
 }
 
-function rulesOf(url: URL, text: string): Rules {
-  const robots = parseRobots(url.href, text);
-  const seconds = robots.getCrawlDelay(CRAWLER_NAME) ?? 0;
-  const delayMs = seconds > 0 ? Math.min(seconds * 1_000, MAX_DELAY_MS) : 0;
-  return (asked) => ({
-    allowed: robots.isAllowed(asked.href, CRAWLER_NAME) !== false,
-    delayMs,
-    unknown: false,
-  });
+function rulesOf(text: string): Rules {
+  const { allows, crawlDelay } = parseRobots(text, CRAWLER_NAME);
+  const delayMs = Math.min(crawlDelay * 1_000, MAX_DELAY_MS);
+  return (asked) => ({ allowed: allows(asked), delayMs, unknown: false });
 }
 
 // The file is fetched for all who ask; one who gives up does not end it for the others.

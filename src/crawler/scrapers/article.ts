@@ -23,10 +23,8 @@ export function article(page: ScrapedPage) {
   // Readability takes the document apart, so it comes last.
   const readable = new Readability(page.document).parse();
   const text =
-    readable?.textContent
-      ?.replace(/[ \t]+/g, ' ')
-      .replace(/\s*\n\s*/g, '\n')
-      .trim() ?? '';
+    readable?.textContent?.replace(/\s+/g, (space) => (space.includes('\n') ? '\n' : ' ')).trim() ??
+    '';
   return {
     title: readable?.title ?? null,
     byline: readable?.byline ?? metaOf(page, 'author') ?? null,

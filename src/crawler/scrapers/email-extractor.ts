@@ -1,7 +1,10 @@
 import type { ScrapedPage } from './scraper.ts';
 
-const EMAIL =
-  /[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,24}/g;
+const LOCAL = /[A-Za-z0-9._%+-]/;
+const DOMAIN_CHARACTER = /[A-Za-z0-9.-]/;
+const DOMAIN = /^(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,24}/;
+const MAX_LOCAL = 64;
+const MAX_DOMAIN = 253;
 /** What looks like an address but is the name of a picture, as `logo@2x.png`. */
 const FILE = /\.(png|jpe?g|gif|svg|webp|avif|ico|css|js)$/i;
 
@@ -9,7 +12,7 @@ const FILE = /\.(png|jpe?g|gif|svg|webp|avif|ico|css|js)$/i;
 export function emailExtractor(page: ScrapedPage) {
   const found = new Set<string>();
   const add = (text: string): void => {
-    for (const [email] of text.matchAll(EMAIL)) {
+    for (const email of emailsIn(text)) {
       if (!FILE.test(email)) found.add(email.toLowerCase());
     }
   };
@@ -18,6 +21,18 @@ export function emailExtractor(page: ScrapedPage) {
   }
   add(page.document.documentElement?.textContent ?? '');
   return { emails: [...found] };
+}
+
+/** From each `@` outwards, no further than an address can reach: linear in the text, whatever it holds. */
+function* emailsIn(text: string): Generator<string> {
+  for (let at = text.indexOf('@'); at >= 0; at = text.indexOf('@', at + 1)) {
+    let start = at;
+    while (start > 0 && at - start < MAX_LOCAL && LOCAL.test(text[start - 1] ?? '')) start -= 1;
+    let end = at + 1;
+    while (end - at <= MAX_DOMAIN && DOMAIN_CHARACTER.test(text[end] ?? '')) end += 1;
+    const domain = start === at ? undefined : DOMAIN.exec(text.slice(at + 1, end))?.[0];
+    if (domain !== undefined) yield `${text.slice(start, at)}@${domain}`;
+  }
 }
 
 function decoded(href: string): string {

@@ -23,11 +23,22 @@ export function blockTextOf(element: Element | null): string {
   return textOf(element) ?? '';
 }
 
+/** Looked for once in each document: on a page of many links that have to be resolved, each search walks the whole page. */
+const bases = new WeakMap<Document, URL | null>();
+
+function baseOf({ document, url }: ScrapedPage): URL | null {
+  const known = bases.get(document);
+  if (known !== undefined) return known;
+  const base = document.querySelector('base[href]')?.getAttribute('href') ?? '';
+  const found = URL.parse(base, url) ?? URL.parse(url);
+  bases.set(document, found);
+  return found;
+}
+
 /** The absolute http(s) address of a link; undefined for others and for what is no address. */
 export function addressOf(page: ScrapedPage, href: string | null): string | undefined {
   if (href === null) return undefined;
-  const base = page.document.querySelector('base[href]')?.getAttribute('href') ?? '';
-  const from = URL.parse(base, page.url) ?? URL.parse(page.url);
+  const from = baseOf(page);
   const url = from === null ? null : URL.parse(href.trim(), from);
   return url !== null && /^https?:$/.test(url.protocol) ? url.href : undefined;
 }
