@@ -12,6 +12,7 @@ import { createFairPool } from './fairness/fair-pool.ts';
 import { createMailer } from './mail/mailer.ts';
 import { createMetrics } from './metrics.ts';
 import { createAddressGuard } from './net/address-guard.ts';
+import { uncallableReason } from './net/callable-url.ts';
 import { createHttpClient } from './net/create-http-client.ts';
 import { createCachedLookup, systemLookup } from './net/lookup.ts';
 import { openBackend } from './open-backend.ts';
@@ -22,7 +23,7 @@ import { connectErrorFrom } from './rpc/errors.ts';
 import { createMethods } from './rpc/methods.ts';
 import { createAgendaScheduler } from './scheduler/agenda-scheduler.ts';
 import type { Scheduler } from './scheduler/scheduler.ts';
-import { screenshotAdapter } from './screenshot-adapter.ts';
+import { screenshotAdapters } from './screenshot-adapter.ts';
 import type { TokenPair } from './service/accounts.ts';
 import { ensureDefaultAccount } from './service/default-account.ts';
 import { createService } from './service/service.ts';
@@ -78,6 +79,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const scheduler = onMachineTime(agenda, clock);
   const client = createHttpClient({ allow: config.networkAllow });
   stack.defer(() => client.close());
+  const guard = createAddressGuard(config.networkAllow);
   const engineDeps = {
     client,
     clock,
@@ -99,7 +101,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
         ...engineDeps,
         http,
         pool: createBrowserPool({ chromiumPath, pages, logger }),
-        guard: createAddressGuard(config.networkAllow),
+        guard,
         lookup: createCachedLookup(systemLookup),
       });
     }),
@@ -138,6 +140,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       limits: { crawlerQueue: config.crawlerQueueLimit, accountQueue: config.accountQueueLimit },
       pushRatePerSecond: config.pushRatePerSecond,
       inlineConcurrency: config.inlineConcurrency,
+      uncallable: (callbackUrl) => uncallableReason(callbackUrl, guard),
       exits: new Set(Object.keys(config.proxies)),
       defaults: {
         concurrency: config.defaultConcurrency,
@@ -178,7 +181,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       adapters:
         config.role === 'worker'
           ? []
-          : [documentedAdapters, () => [screenshotAdapter(store.media, clock)]],
+          : [documentedAdapters, screenshotAdapters(store.media, clock)],
       maxBodyBytes: MAX_REQUEST_BYTES,
       errorFrom: (error, place) => connectErrorFrom(error, logger, place),
     }),

@@ -87,11 +87,12 @@ function proxies(value: string): Readonly<Record<string, string>> {
     throw new Error('must be a JSON object from ISO country to proxy URL');
   }
   for (const [country, proxy] of Object.entries(parsed)) {
-    if (!/^([A-Z]{2}|tor)$/.test(country)) {
-      throw new Error(`"${country}" is not a two-letter upper-case country, nor tor`);
+    if (!/^([A-Z]{2}|tor|\*)$/.test(country)) {
+      throw new Error(`"${country}" is not a two-letter upper-case country, nor tor, nor *`);
     }
-    if (typeof proxy !== 'string' || !/^https?:\/\//.test(proxy)) {
-      throw new Error(`the proxy of ${country} must be an http or https URL`);
+    const direct = proxy === 'direct' && country !== 'tor';
+    if (!direct && (typeof proxy !== 'string' || !/^https?:\/\//.test(proxy))) {
+      throw new Error(`the proxy of ${country} must be an http or https URL, or direct`);
     }
   }
   return parsed as Readonly<Record<string, string>>;
@@ -281,7 +282,8 @@ export const settings = {
     variable: 'PROXIES',
     fallback: '',
     parse: proxies,
-    meaning: 'JSON from ISO country (or tor) to the proxy URL used for it.',
+    meaning:
+      'JSON from ISO country (or tor) to the proxy URL used for it, or "direct" for none; "*" stands for every other country.',
   },
   publicUrl: {
     variable: 'PUBLIC_URL',

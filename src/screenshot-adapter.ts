@@ -1,15 +1,24 @@
+import { create } from '@bufbuild/protobuf';
+import { CrawlParametersSchema } from '../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
+import { PushService } from '../gen/queuedcrawler/v1/push_service_pb.ts';
 import type { Clock } from './domain/clock.ts';
 import { DomainError } from './domain/errors.ts';
-import type { Adapter } from './rest/adapter.ts';
+import type { AdapterFactory } from './rest/adapter.ts';
+import { headersFromFacts, pageFactsOf, REMAINING_REQUESTS } from './rest/documented/page.ts';
+import type { Reply } from './rest/reply.ts';
 import type { MediaStore } from './store/store.ts';
 
-/** Serves pictures at `/screenshots?id=`; their identifiers are not guessable, and they expire. */
-export function screenshotAdapter(media: Pick<MediaStore, 'get'>, clock: Clock): Adapter {
-  return {
-    methods: ['GET'],
-    path: '/screenshots',
-    async handle(exchange) {
-      const id = exchange.parameter('id') ?? '';
+/**
+ * `/screenshots?id=`: a picture that was taken; identifiers are not guessable, and they expire. `/screenshots?url=`: crawls the page
+ * with the JavaScript token and answers with its picture, as other clients expect of this path.
+ */
+export function screenshotAdapters(media: Pick<MediaStore, 'get'>, clock: Clock): AdapterFactory {
+  return (parts) => {
+    const { crawl } = PushService.method;
+    const bind = parts.binder(crawl);
+    const call = parts.caller(crawl);
+
+    async function picture(id: string): Promise<Reply> {
       const found = /^[0-9a-f]{56}$/.test(id) ? await media.get(id, clock.now()) : undefined;
       if (found === undefined) {
         throw new DomainError('not_found', 'screenshot_not_found', 'There is no such screenshot.');
@@ -19,6 +28,36 @@ export function screenshotAdapter(media: Pick<MediaStore, 'get'>, clock: Clock):
         'cache-control': 'private, max-age=3600',
       };
       return { status: 200, headers, body: found.bytes };
-    },
+    }
+
+    return [
+      {
+        methods: ['GET'],
+        path: '/screenshots',
+        async handle(exchange) {
+          const id = exchange.parameter('id');
+          if (id !== undefined || exchange.parameter('url') === undefined) return picture(id ?? '');
+          const request = await bind(exchange);
+          const parameters = (request.parameters ??= create(CrawlParametersSchema));
+          parameters.screenshot = true;
+          const response = await call(request, exchange);
+          const { screenshotUrl } = response;
+          if (screenshotUrl === undefined) {
+            throw new DomainError(
+              'unavailable',
+              'screenshot_failed',
+              'The page could not be crawled, so there is no picture of it.',
+              { metadata: { success: 'false', pc_status: response.cbStatus } },
+            );
+          }
+          const facts = pageFactsOf(response, {
+            success: 'true',
+            remaining_requests: REMAINING_REQUESTS,
+          });
+          const taken = await picture(new URL(screenshotUrl).searchParams.get('id') ?? '');
+          return { ...taken, headers: { ...headersFromFacts(facts), ...taken.headers } };
+        },
+      },
+    ];
   };
 }

@@ -35,10 +35,11 @@ export function departureOf(
   const start = URL.parse(url);
   if (start === null || !/^https?:$/.test(start.protocol)) return { refused: 'invalid_url' };
   const exit = parameters.tor_network === true ? 'tor' : parameters.country;
-  const proxy = exit === undefined ? undefined : proxies[exit];
+  if (exit === undefined) return { start, proxy: undefined };
+  const proxy = proxies[exit] ?? (exit === 'tor' ? undefined : proxies['*']);
   // Checked at the push; the operator may have taken it away since.
-  if (exit !== undefined && proxy === undefined) return { refused: 'proxy_not_configured' };
-  return { start, proxy };
+  if (proxy === undefined) return { refused: 'proxy_not_configured' };
+  return { start, proxy: proxy === 'direct' ? undefined : proxy };
 }
 
 /** The crawl's page, or a failed one whatever it throws; rejects only with the signal's reason. */

@@ -10,7 +10,11 @@ const MAX_LENGTH = 2_048;
  */
 export function parseCallbackUrl(text: string): string {
   const trimmed = text.trim();
-  if (trimmed === '') throw invalidField('callback_url', 'callback_url must not be empty');
+  if (trimmed === '')
+    throw invalidField(
+      'callback_url',
+      'callback_url must not be empty; leave it out for storage delivery.',
+    );
   if (trimmed.length > MAX_LENGTH) throw tooLong();
   // Without the slashes `http:host` would be read as `http://host`, which its writer may not have meant.
   if (!/^https?:\/\//i.test(trimmed)) throw notAUrl();
@@ -22,9 +26,9 @@ export function parseCallbackUrl(text: string): string {
 }
 
 function notAUrl() {
-  return invalidField('callback_url', 'callback_url must be an absolute http or https URL');
+  return invalidField('callback_url', 'callback_url must be an absolute http or https URL.');
 }
 
 function tooLong() {
-  return invalidField('callback_url', `callback_url must be at most ${MAX_LENGTH} characters`);
+  return invalidField('callback_url', `callback_url must be at most ${MAX_LENGTH} characters.`);
 }

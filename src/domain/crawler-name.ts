@@ -5,12 +5,13 @@ import { invalidField } from './errors.ts';
  * Throws an invalid `name` otherwise.
  */
 export function parseCrawlerName(text: string): string {
+  if (text === '') throw invalidField('name', 'The name is missing.', 'missing_name');
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/.test(text)) {
     throw invalidField(
       'name',
-      'name must be 1 to 64 of A-Z a-z 0-9 _ . - and start with a letter or digit',
+      'name must be 1 to 64 of A-Z a-z 0-9 _ . - and start with a letter or digit.',
     );
   }
-  if (text === 'stats') throw invalidField('name', 'a crawler cannot be named stats');
+  if (text === 'stats') throw invalidField('name', 'A crawler cannot be named stats.');
   return text;
 }

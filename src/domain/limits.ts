@@ -25,7 +25,13 @@ export function parseDay(field: string, text: string): string | undefined {
     Number.isNaN(moment.getTime()) ||
     !moment.toISOString().startsWith(text)
   ) {
-    throw invalidField(field, `${field} must be a date of the form YYYY-MM-DD.`);
+    const isForm = /^\d{4}-\d{2}-\d{2}$/.test(text);
+    throw invalidField(
+      field,
+      isForm
+        ? `${field}: there is no day ${text}.`
+        : `${field} must be a date of the form YYYY-MM-DD.`,
+    );
   }
   return text;
 }

@@ -89,7 +89,9 @@ export function createEdge(deps: EdgeDeps): Edge {
           {
             ...http1Options,
             ...deps.tls,
-            ALPNProtocols: ['h2', 'http/1.1'],
+            // gRPC clients offer h2 alone. Clients of REST that offer both get HTTP/1.1, for some of them compare the spelling of
+            // header names, which HTTP/2 writes in lower case.
+            ALPNProtocols: ['http/1.1', 'h2'],
             handshakeTimeout: headersTimeoutMs,
           },
           onRequest,

@@ -115,8 +115,9 @@ export function createGateway(deps: GatewayDeps): Gateway {
 
 const ROOT: readonly string[] = [];
 
+/** A slash too many, at the end or doubled, is overlooked: bases that end in one are common. */
 function segmentsOf(path: string): readonly string[] {
-  return path === '/' ? ROOT : path.slice(1).split('/');
+  return path === '/' ? ROOT : path.split('/').filter((segment) => segment !== '');
 }
 
 /** The path and the query of a request target, which may be absolute or lack the slash. */

@@ -1,6 +1,6 @@
 import { create, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { badValue } from './refusal.ts';
-import { type Fields, restFieldsOf, restNameOf, TIMESTAMP } from './rest-fields.ts';
+import { type Fields, isNumberTrue, restFieldsOf, restNameOf, TIMESTAMP } from './rest-fields.ts';
 import { scalarTextParser, textParserOf } from './scalar-text.ts';
 
 /** Turns one parsed JSON value into a field's value. Throws a 422 Refusal that names `path`. */
@@ -82,8 +82,9 @@ function singleReader(field: DescField): ValueReader {
       return textReader(parse, 'a string');
     case ScalarType.BOOL:
       return (value, path) => {
-        if (typeof value !== 'boolean') throw badValue(path, 'true or false');
-        return value;
+        if (typeof value === 'boolean') return value;
+        if (typeof value === 'number' && isNumberTrue(field)) return parse(String(value), path);
+        throw badValue(path, 'true or false');
       };
     default:
       return numberReader(parse);

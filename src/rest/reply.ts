@@ -33,9 +33,27 @@ export function sendReply(request: AnyRequest, response: AnyResponse, reply: Rep
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
   // Both versions take these arguments; only the union of their overloads does not.
   const http1 = response as ServerResponse;
-  http1.writeHead(reply.status, { ...reply.headers, 'content-length': length });
+  const headers = { ...reply.headers, 'content-length': length };
+  http1.writeHead(reply.status, 'stream' in response ? headers : titled(headers));
   if (request.method === 'HEAD') http1.end();
   else http1.end(body);
+}
+
+// Names that clients look up in this spelling; over HTTP/2 there is no other than lower case.
+const titles: ReadonlyMap<string, string> = new Map([
+  ['content-type', 'Content-Type'],
+  ['content-encoding', 'Content-Encoding'],
+  ['content-length', 'Content-Length'],
+  ['retry-after', 'Retry-After'],
+  ['www-authenticate', 'WWW-Authenticate'],
+  ['allow', 'Allow'],
+]);
+
+/** Headers of HTTP/1.1 in the spelling that clients compare: several SDKs look for `Content-Type` letter by letter. */
+function titled(headers: Readonly<Record<string, string | number>>) {
+  const spelled: Record<string, string | number> = {};
+  for (const [name, value] of Object.entries(headers)) spelled[titles.get(name) ?? name] = value;
+  return spelled;
 }
 
 const unsafeInHeader = /[^\x20-\x7e]+/g;

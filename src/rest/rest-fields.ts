@@ -5,7 +5,7 @@ import {
   hasOption,
   type Message,
 } from '@bufbuild/protobuf';
-import { rest_field } from '../../gen/queuedcrawler/v1/options_pb.ts';
+import { number_is_true, rest_field } from '../../gen/queuedcrawler/v1/options_pb.ts';
 
 /** A message as a bag of its fields by local name. */
 export type Fields = Message & Record<string, unknown>;
@@ -16,6 +16,11 @@ export const TIMESTAMP = 'google.protobuf.Timestamp';
 /** The name of a field in REST requests and replies: its `rest_field`, else its proto name. */
 export function restNameOf(field: DescField): string {
   return hasOption(field, rest_field) ? getOption(field, rest_field) : field.name;
+}
+
+/** Whether a positive whole number stands for true in this flag. */
+export function isNumberTrue(field: DescField): boolean {
+  return hasOption(field, number_is_true) && getOption(field, number_is_true);
 }
 
 /**

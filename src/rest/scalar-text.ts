@@ -1,7 +1,7 @@
 import { type DescEnum, type DescField, ScalarType } from '@bufbuild/protobuf';
 import { enumWordsOf } from './enum-words.ts';
 import { badValue } from './refusal.ts';
-import { TIMESTAMP } from './rest-fields.ts';
+import { isNumberTrue, TIMESTAMP } from './rest-fields.ts';
 import { timestampFromText } from './timestamp.ts';
 
 /** Reads a value written as text. Throws a 422 Refusal that names `path`. */
@@ -27,7 +27,10 @@ export function textParserOf(field: DescField): TextParser | undefined {
   if (field.message !== undefined) {
     return field.message.typeName === TIMESTAMP ? timestampParser : undefined;
   }
-  return field.scalar === undefined ? undefined : scalarTextParser(field.scalar);
+  if (field.scalar === undefined) return undefined;
+  const parse = scalarTextParser(field.scalar);
+  if (!isNumberTrue(field)) return parse;
+  return (text, path) => (/^[1-9]\d{0,8}$/.test(text) ? true : parse(text, path));
 }
 
 /** The parser of one scalar value. */

@@ -6,6 +6,8 @@ import {
   toBinary,
 } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
+import { file_google_rpc_error_details } from '../../gen/google/rpc/error_details_pb.ts';
+import { file_google_rpc_status } from '../../gen/google/rpc/status_pb.ts';
 import {
   type ServerReflectionRequest,
   ServerReflection as V1,
@@ -17,6 +19,9 @@ import { type Method, methodsOf } from './method.ts';
 const INVALID_ARGUMENT = 3;
 const NOT_FOUND = 5;
 
+/** The messages of an error's details. */
+const errorFiles = [file_google_rpc_error_details, file_google_rpc_status];
+
 type Query = ServerReflectionRequest['messageRequest'];
 
 /** Server reflection, v1 and v1alpha, over the given services and itself. */
@@ -24,6 +29,8 @@ export function createReflectionMethods(services: readonly DescService[]): Metho
   const all = [...services, V1, V1Alpha];
   const files = new Map<string, DescFile>();
   for (const service of all) addWithDependencies(files, service.file);
+  // No method names them, but errors carry them, and clients ask for them to show these.
+  for (const file of errorFiles) addWithDependencies(files, file);
   const registry = createRegistry(...files.values());
   const names = all.map((service) => ({ name: service.typeName })).sort(byName);
 

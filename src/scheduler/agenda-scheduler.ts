@@ -87,7 +87,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
       return await use();
     } catch (cause) {
       const message = 'The scheduler cannot reach its database';
-      throw new DomainError('unavailable', 'scheduler_unavailable', message, { cause });
+      throw new DomainError('unavailable', 'database_unavailable', message, { cause });
     }
   }
 

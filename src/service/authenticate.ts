@@ -16,6 +16,9 @@ export interface Authenticator {
   reset(): void;
 }
 
+const WHERE =
+  'It goes into the query (?token=TOKEN), the path (/crawler/TOKEN/...) or a header (Authorization: Bearer TOKEN).';
+
 // A revoked token works at most this much longer at the other processes.
 const CACHE_MS = 1_000;
 
@@ -33,9 +36,12 @@ export function createAuthenticator(deps: {
   return {
     async authenticate(token) {
       if (token === undefined || token === '') {
-        throw new DomainError('unauthenticated', 'missing_token', 'The access token is missing.', {
-          field: 'token',
-        });
+        throw new DomainError(
+          'unauthenticated',
+          'missing_token',
+          `The access token is missing. ${WHERE}`,
+          { field: 'token' },
+        );
       }
       const hash = tokenHash(token);
       const owner = await owners.get(hash, () => deps.accounts.findByTokenHash(hash));
@@ -44,7 +50,7 @@ export function createAuthenticator(deps: {
         throw new DomainError(
           'unauthenticated',
           'invalid_token',
-          'The access token is not valid.',
+          `The access token is not valid. ${WHERE}`,
           {
             field: 'token',
           },

@@ -19,7 +19,7 @@ export interface CrawlWishes {
 const DEFAULT_CONTENT_TYPE = 'application/x-www-form-urlencoded';
 const MAX_POST_BYTES = 1024 * 1024;
 
-/** Names of the operator's proxies: ISO countries, and `tor`. */
+/** Names of the operator's proxies: ISO countries, `*` for every other one, and `tor`. */
 export type Exits = ReadonlySet<string>;
 
 /** The crawl, checked. Throws `invalid` naming the parameter. */
@@ -45,7 +45,9 @@ export function parseCrawlRequest(
   if (body.byteLength > MAX_POST_BYTES) {
     throw invalidField('body', `The body is longer than ${MAX_POST_BYTES} bytes.`);
   }
-  const contentType = wishes.postContentType ?? DEFAULT_CONTENT_TYPE;
+  const given = wishes.postContentType ?? DEFAULT_CONTENT_TYPE;
+  // The word that the READMEs of several SDKs tell their users to send.
+  const contentType = /^json$/i.test(given.trim()) ? 'application/json' : given;
   if (!/^[\w.+-]+\/[\w.+-]+(\s*;[ -~]*)?$/.test(contentType)) {
     throw invalidField('post_content_type', 'post_content_type must be a media type.');
   }
@@ -56,7 +58,7 @@ function assertExit({ country, tor_network: tor }: CrawlParameters, exits: Exits
   if (tor === true && !exits.has('tor')) {
     throw invalidField('tor_network', 'tor_network: this service has no proxy to the Tor network.');
   }
-  if (country === undefined || tor === true || exits.has(country)) return;
+  if (country === undefined || tor === true || exits.has(country) || exits.has('*')) return;
   const countries = [...exits].filter((exit) => exit !== 'tor').toSorted();
   const offer = countries.length === 0 ? '' : `; it has for ${countries.join(', ')}`;
   throw invalidField('country', `country: this service has no proxy for ${country}${offer}.`);

@@ -6,11 +6,18 @@ import type { CrawlerStore } from '../store/store.ts';
 import { type CrawlerReference, isInternal, storedNameOf } from './async-crawler.ts';
 import { createExpiringCache } from './expiring-cache.ts';
 
+/** The error for a name that no crawler has; `field` is the request's field that named it. */
+export function crawlerNotFound(name: string, field: 'name' | 'crawler'): DomainError {
+  return new DomainError('not_found', 'crawler_not_found', `There is no crawler "${name}".`, {
+    field,
+  });
+}
+
 /** Finds the crawler a call names, for a caller who may address it. The service's own have no name a client could use. */
 export interface CrawlerAccess {
-  /** As the store has it now. Throws `not_found`, or `forbidden` when its token type is not the caller's. */
+  /** As the store has it now, for calls whose field is `name`. Throws `not_found`, or `forbidden` when its token type is not the caller's. */
   find(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler>;
-  /** The same, up to a second old: for pushes, which the store checks once more. */
+  /** The same, up to a second old: for pushes, which the store checks once more; their field is `crawler`. */
   findRecent(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler>;
   /** Forgets a crawler that was changed or removed. */
   forget(crawler: Pick<Crawler, 'accountId' | 'name'>): void;
@@ -30,11 +37,16 @@ export function createCrawlerAccess(deps: {
   });
   const keyOf = (accountId: string, name: string): string => `${accountId} ${name}`;
 
-  function checked(owner: TokenOwner, name: string, crawler: Crawler | undefined): Crawler {
+  function checked(
+    owner: TokenOwner,
+    name: string,
+    crawler: Crawler | undefined,
+    field: 'name' | 'crawler',
+  ): Crawler {
     if (name === '') {
-      throw invalidField('crawler', 'The crawler parameter is missing.', 'missing_crawler');
+      throw invalidField(field, `The ${field} parameter is missing.`, `missing_${field}`);
     }
-    if (crawler === undefined) throw notFound(name);
+    if (crawler === undefined) throw crawlerNotFound(name, field);
     if (crawler.tokenType !== owner.tokenType) {
       const kind = crawler.tokenType === 'javascript' ? 'JavaScript' : 'Normal';
       throw new DomainError(
@@ -46,32 +58,30 @@ export function createCrawlerAccess(deps: {
     return crawler;
   }
 
-  function nameOf(owner: TokenOwner, reference: CrawlerReference): string {
+  function nameOf(
+    owner: TokenOwner,
+    reference: CrawlerReference,
+    field: 'name' | 'crawler',
+  ): string {
     const name = storedNameOf(reference, owner.tokenType);
-    if (name === reference && isInternal({ name })) throw notFound(name);
+    if (name === reference && isInternal({ name })) throw crawlerNotFound(name, field);
     return name;
   }
 
   return {
     async find(owner, reference) {
       const { accountId } = owner.account;
-      const name = nameOf(owner, reference);
-      return checked(owner, name, await deps.crawlers.findByName(accountId, name));
+      const name = nameOf(owner, reference, 'name');
+      return checked(owner, name, await deps.crawlers.findByName(accountId, name), 'name');
     },
     async findRecent(owner, reference) {
       const { accountId } = owner.account;
-      const name = nameOf(owner, reference);
+      const name = nameOf(owner, reference, 'crawler');
       const crawler = await recent.get(keyOf(accountId, name), () =>
         deps.crawlers.findByName(accountId, name),
       );
-      return checked(owner, name, crawler);
+      return checked(owner, name, crawler, 'crawler');
     },
     forget: (crawler) => recent.forget(keyOf(crawler.accountId, crawler.name)),
   };
-}
-
-function notFound(name: string): DomainError {
-  return new DomainError('not_found', 'crawler_not_found', `There is no crawler "${name}".`, {
-    field: 'crawler',
-  });
 }

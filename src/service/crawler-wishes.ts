@@ -16,7 +16,7 @@ export interface CrawlerWishes {
   readonly tokenType?: TokenType;
 }
 
-/** The wishes, checked; an empty callback URL counts as absent. Throws `invalid` naming the field. */
+/** The wishes, checked. Throws `invalid` naming the field. */
 export function checkedWishes(wishes: CrawlerWishes): CrawlerWishes {
   const { concurrency, maxRetries, retryWindowHours, politeness } = wishes;
   if (concurrency !== undefined) integerInRange('concurrency', concurrency, 1, 1_000);
@@ -28,9 +28,7 @@ export function checkedWishes(wishes: CrawlerWishes): CrawlerWishes {
     integerInRange('politeness.delay_ms', politeness.delayMs, 0, 3_600_000);
   }
   const callbackUrl =
-    wishes.callbackUrl === undefined || wishes.callbackUrl.trim() === ''
-      ? undefined
-      : parseCallbackUrl(wishes.callbackUrl);
+    wishes.callbackUrl === undefined ? undefined : parseCallbackUrl(wishes.callbackUrl);
   const { callbackUrl: _given, ...others } = wishes;
   return callbackUrl === undefined ? others : { ...others, callbackUrl };
 }

@@ -9,7 +9,7 @@ import { createWebhookSecret, rotateSecrets } from '../domain/webhook-signature.
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { Store } from '../store/store.ts';
 import { BEFORE_CLIENT_NAMES } from './async-crawler.ts';
-import type { CrawlerAccess } from './crawler-access.ts';
+import { type CrawlerAccess, crawlerNotFound } from './crawler-access.ts';
 import {
   assertFixed,
   assertSame,
@@ -35,7 +35,10 @@ export interface CrawlerManagement {
   details(owner: TokenOwner, name: string): Promise<CrawlerDetails>;
   /** By name, those the token addresses; `after` is the last name of the page before. */
   list(owner: TokenOwner, limit: number, after: string): Promise<Crawler[]>;
-  /** Throws `failed_precondition` when the delivery mode or token type would change. */
+  /**
+   * Throws `failed_precondition` when the delivery mode or token type would change, `invalid` when there is nothing that can take
+   * effect.
+   */
   update(owner: TokenOwner, name: string, wishes: CrawlerWishes): Promise<CrawlerDetails>;
   pause(owner: TokenOwner, name: string): Promise<CrawlerDetails>;
   unpause(owner: TokenOwner, name: string): Promise<CrawlerDetails>;
@@ -55,16 +58,25 @@ export interface CrawlerManagementDeps {
   readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly clock: Clock;
   readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
+  /** Why a callback URL can never be called; undefined when it may be. */
+  readonly uncallable: (callbackUrl: string) => string | undefined;
 }
 
 /** Makes the crawler management. */
 export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerManagement {
   const { store, access, clock } = deps;
 
+  function checked(wishes: CrawlerWishes): CrawlerWishes {
+    const wanted = checkedWishes(wishes);
+    const why = wanted.callbackUrl === undefined ? undefined : deps.uncallable(wanted.callbackUrl);
+    if (why === undefined) return wanted;
+    throw invalidField('callback_url', `callback_url ${why}.`);
+  }
+
   async function withCounters(crawler: Crawler): Promise<CrawlerDetails> {
     const counters = (await store.crawlers.counters([crawler.crawlerId])).get(crawler.crawlerId);
     // Removed by another call since it was read.
-    if (counters === undefined) throw notFound(crawler.name);
+    if (counters === undefined) throw crawlerNotFound(crawler.name, 'name');
     return { crawler, counters };
   }
 
@@ -73,7 +85,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
     change: Promise<Crawler | undefined>,
   ): Promise<CrawlerDetails> {
     const crawler = await change;
-    if (crawler === undefined) throw notFound(name);
+    if (crawler === undefined) throw crawlerNotFound(name, 'name');
     access.forget(crawler);
     deps.dispatcher.refresh(crawler.crawlerId);
     return withCounters(crawler);
@@ -96,7 +108,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
 
   return {
     async create(owner, name, wishes) {
-      const wanted = { ...checkedWishes(wishes), name: parseCrawlerName(name) };
+      const wanted = { ...checked(wishes), name: parseCrawlerName(name) };
       if (wanted.tokenType !== undefined && wanted.tokenType !== owner.tokenType) {
         throw invalidField('token_type', 'token_type must be the type of the token that is used.');
       }
@@ -137,7 +149,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
     },
 
     async update(owner, name, wishes) {
-      const wanted = checkedWishes(wishes);
+      const wanted = checked(wishes);
       const crawler = await access.find(owner, name);
       assertFixed(crawler, wanted);
       if (wanted.callbackUrl !== undefined && crawler.delivery === 'storage') {
@@ -156,6 +168,13 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
         ...(retryWindowHours === undefined ? {} : { retryWindowHours }),
         ...(politeness === undefined ? {} : { politeness: politenessOrOff(politeness) }),
       };
+      if (Object.keys(patch).length === 0) {
+        throw new DomainError(
+          'invalid',
+          'nothing_to_change',
+          'The request changes nothing: give callback_url, concurrency, max_retries, retry_window_hours or politeness. The status is changed by pause and unpause; name, delivery and token_type never change.',
+        );
+      }
       return changed(name, store.crawlers.update(crawler.crawlerId, patch, clock.now()));
     },
 
@@ -172,7 +191,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
       deps.dispatcher.abortCrawler(crawler.crawlerId);
       const removed = await store.crawlers.remove(crawler.crawlerId);
       access.forget(crawler);
-      if (removed === undefined) throw notFound(name);
+      if (removed === undefined) throw crawlerNotFound(name, 'name');
       return removed.purged;
     },
 
@@ -193,8 +212,4 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
       return { secret: newest.secret, previousUntil: previous?.expiresAt ?? now };
     },
   };
-}
-
-function notFound(name: string): DomainError {
-  return new DomainError('not_found', 'crawler_not_found', `There is no crawler "${name}".`);
 }

@@ -11,7 +11,7 @@ import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { PushLimits, PushOutcome, Store } from '../store/store.ts';
 import { type CrawlerReference, labelOf } from './async-crawler.ts';
 import { type CrawlWishes, type Exits, parseCrawlRequest } from './crawl-request.ts';
-import type { CrawlerAccess } from './crawler-access.ts';
+import { type CrawlerAccess, crawlerNotFound } from './crawler-access.ts';
 
 /** One URL to queue, as the client gave it. */
 export interface PushWishes extends CrawlWishes {
@@ -88,23 +88,18 @@ export function createPushing(deps: PushingDeps): Pushing {
         return new DomainError(
           'exhausted',
           'crawler_queue_full',
-          `The queue of ${labelOf(crawler)} holds its ${limits.crawlerQueue} URLs.`,
+          `The queue of ${labelOf(crawler)} is full: it holds ${limits.crawlerQueue} URLs.`,
           { retryAfterMs: 1_000, metadata: { limit: limits.crawlerQueue } },
         );
       case 'account_queue_full':
         return new DomainError(
           'exhausted',
           'account_queue_full',
-          `The account's queues hold more than ${limits.accountQueue} URLs; pushes are paused until they are drained or purged.`,
+          `The account's queues are full: they hold more than ${limits.accountQueue} URLs together. Pushes are paused until they are drained or purged.`,
           { retryAfterMs: 1_000, metadata: { limit: limits.accountQueue } },
         );
       case 'crawler_not_found':
-        return new DomainError(
-          'not_found',
-          'crawler_not_found',
-          `There is no crawler "${crawler.name}".`,
-          { field: 'crawler' },
-        );
+        return crawlerNotFound(crawler.name, 'crawler');
     }
   }
 

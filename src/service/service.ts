@@ -56,6 +56,8 @@ export interface ServiceSettings {
   readonly limits: PushLimits;
   readonly pushRatePerSecond: number;
   readonly inlineConcurrency: number;
+  /** Why a callback URL can never be called; undefined when it may be. */
+  readonly uncallable: (callbackUrl: string) => string | undefined;
   /** Names of the operator's proxies. */
   readonly exits: ReadonlySet<string>;
   readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
@@ -140,7 +142,15 @@ export function createService(deps: ServiceDeps): Service {
     dispatcher,
     pushing,
     accounts: createAccountManagement({ accounts: store.accounts, authenticator, clock }),
-    crawlers: createCrawlerManagement({ store, access, dispatcher, scheduler, clock, defaults }),
+    crawlers: createCrawlerManagement({
+      store,
+      access,
+      dispatcher,
+      scheduler,
+      clock,
+      defaults,
+      uncallable: settings.uncallable,
+    }),
     jobs: createJobManagement({ store, access, dispatcher, scheduler, clock }),
     asyncJobs: createAsyncJobs({ store, dispatcher, clock }),
     inlineCrawls: createInlineCrawls({

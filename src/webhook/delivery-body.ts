@@ -26,7 +26,8 @@ export function deliveryBody(source: DeliverySource): {
   const { format, body, isText } = source;
   if (format === 'json') return { contentType: 'gzip/json', body: envelope(source) };
   if (!isText) return { contentType: source.contentType || 'application/octet-stream', body };
-  return { contentType: format === 'md' ? 'text/markdown' : 'text/plain', body };
+  const type = format === 'md' ? 'text/markdown' : 'text/plain';
+  return { contentType: `${type}; charset=utf-8`, body };
 }
 
 function envelope(source: DeliverySource): Uint8Array {

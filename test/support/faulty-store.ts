@@ -56,5 +56,5 @@ export function createFaultyStore(store: Store): {
 }
 
 function unavailable(): DomainError {
-  return new DomainError('unavailable', 'store_unavailable', 'The test took the database away');
+  return new DomainError('unavailable', 'database_unavailable', 'The test took the database away');
 }

@@ -56,7 +56,7 @@ export const stubErrors: Readonly<Record<string, () => Error>> = {
       retryAfterMs: 1_500,
       metadata: { limit: 30, crawler: 'c' },
     }),
-  unavailable: () => new DomainError('unavailable', 'store_unavailable', 'Later.'),
+  unavailable: () => new DomainError('unavailable', 'database_unavailable', 'Later.'),
   internal: () => new DomainError('internal', 'broken', 'Broken.'),
   unknown: () => new Error('secret detail'),
 };

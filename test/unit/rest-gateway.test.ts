@@ -95,7 +95,7 @@ describe('errors', () => {
     ['conflict', 409, { code: 'crawler_exists' }],
     ['failed_precondition', 409, { code: 'mode_fixed' }],
     ['exhausted', 429, { code: 'rate_limited', limit: 30, crawler: 'c' }],
-    ['unavailable', 503, { code: 'store_unavailable' }],
+    ['unavailable', 503, { code: 'database_unavailable' }],
     ['internal', 500, { error: 'Broken.', code: 'broken' }],
     ['unknown', 500, { error: 'An internal error occurred.', code: 'internal' }],
   ])('%s is %i', async (kind, status, body) => {
@@ -169,7 +169,7 @@ describe('errors', () => {
     expect(reply).toMatchObject({ status: 400, json: { code: 'invalid_json' } });
   });
 
-  test.each(['/nothing', '/crawler', '/crawler/', '/crawler/t/n/x/y', '//', '/storage/rids/x'])(
+  test.each(['/nothing', '/crawler', '/crawler/', '/crawler/t/n/x/y', '/storage/rids/x'])(
     '%s is 404',
     async (path) => {
       expect(await call('GET', path)).toMatchObject({ status: 404, json: { code: 'not_found' } });

@@ -26,7 +26,10 @@ const binary = {
 
 describe('html', () => {
   test('is the page as text/plain', () => {
-    expect(bodyOf({})).toMatchObject({ contentType: 'text/plain', text: '<p>日本語</p>' });
+    expect(bodyOf({})).toMatchObject({
+      contentType: 'text/plain; charset=utf-8',
+      text: '<p>日本語</p>',
+    });
   });
 
   test('keeps the bytes and the type of what is not text', () => {
@@ -40,7 +43,7 @@ describe('html', () => {
 
 test('md is text/markdown', () => {
   expect(bodyOf({ format: 'md', body: Buffer.from('# 日') })).toMatchObject({
-    contentType: 'text/markdown',
+    contentType: 'text/markdown; charset=utf-8',
     text: '# 日',
   });
 });

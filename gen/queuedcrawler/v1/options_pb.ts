@@ -11,7 +11,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file queuedcrawler/v1/options.proto.
  */
 export const file_queuedcrawler_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("Ch5xdWV1ZWRjcmF3bGVyL3YxL29wdGlvbnMucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjE6QwoJcmVzdF9uYW1lEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMY0YYDIAEoCVIIcmVzdE5hbWWIAQE6RQoMcXVlcnlfaW5saW5lEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjRhgMgASgIUgtxdWVyeUlubGluZYgBATpBCgpyZXN0X2ZpZWxkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjShgMgASgJUglyZXN0RmllbGSIAQFiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5xdWV1ZWRjcmF3bGVyL3YxL29wdGlvbnMucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjE6QwoJcmVzdF9uYW1lEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMY0YYDIAEoCVIIcmVzdE5hbWWIAQE6RQoMcXVlcnlfaW5saW5lEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjRhgMgASgIUgtxdWVyeUlubGluZYgBATpBCgpyZXN0X2ZpZWxkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjShgMgASgJUglyZXN0RmllbGSIAQE6SAoObnVtYmVyX2lzX3RydWUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNOGAyABKAhSDG51bWJlcklzVHJ1ZYgBAWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * The word that stands for this value in REST requests and replies.
@@ -37,4 +37,12 @@ export const query_inline: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
  */
 export const rest_field: GenExtension<FieldOptions, string> = /*@__PURE__*/
   extDesc(file_queuedcrawler_v1_options, 2);
+
+/**
+ * A positive whole number stands for true in REST requests: some clients send this flag as a time in milliseconds.
+ *
+ * @generated from extension: optional bool number_is_true = 50003;
+ */
+export const number_is_true: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
+  extDesc(file_queuedcrawler_v1_options, 3);
 

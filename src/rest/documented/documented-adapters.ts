@@ -1,9 +1,13 @@
 import type { AdapterFactory } from '../adapter.ts';
+import { openApi } from './about.ts';
 import { pushOrCrawl } from './push-or-crawl.ts';
+import { scraper } from './scraper.ts';
 import { storage } from './storage.ts';
 
 /** The documented REST shapes that go beyond google.api.http rules. */
 export const documentedAdapters: AdapterFactory = (parts) => [
   ...pushOrCrawl(parts),
   ...storage(parts),
+  ...scraper(parts),
+  openApi(),
 ];

@@ -1,6 +1,9 @@
 import { jsonBody, structuredBody } from '../../domain/json-body.ts';
 import { headerSafe } from '../reply.ts';
 
+/** Clients of the reference read how many requests their plan leaves; here none is counted, so there are always plenty. */
+export const REMAINING_REQUESTS = 1_000_000;
+
 /** What is said of a crawled page beside its body, by wire name; what is undefined is left out. */
 export type PageFacts = Readonly<Record<string, string | number | undefined>>;
 

@@ -8,6 +8,7 @@ import {
 import type { AdapterFactory } from '../adapter.ts';
 import type { Exchange } from '../exchange.ts';
 import { headerSafe, jsonReply, type Reply } from '../reply.ts';
+import { aboutReply } from './about.ts';
 import { dataEnvelopeFrom, envelopeFrom, headersFromFacts, pageFactsOf } from './page.ts';
 
 /**
@@ -29,6 +30,10 @@ export const pushOrCrawl: AdapterFactory = (parts) => {
       methods: ['GET', 'POST', 'PUT'],
       getChanges: true,
       async handle(exchange) {
+        const { method, parameters, call } = exchange;
+        if (method === 'GET' && parameters.length === 0 && call.bearer === undefined) {
+          return aboutReply();
+        }
         const source = exchange.method === 'POST' || exchange.method === 'PUT' ? 'body' : 'query';
         if (isPush(exchange)) {
           const request = await binders.push[source](exchange);
@@ -91,16 +96,39 @@ function pageReply(request: CrawlRequest, response: CrawlResponse): Reply {
   if (scraper !== '' || autoparse === true) {
     return jsonReply(dataEnvelopeFrom(facts, response.body), 200, headers);
   }
-  const type = response.contentType === '' ? 'application/octet-stream' : response.contentType;
   return {
     status: 200,
     headers: {
       ...headers,
-      'content-type': headerSafe(/^text\/[^;]+$/.test(type) ? `${type}; charset=utf-8` : type),
+      'content-type': headerSafe(pageType(response)),
       // The page comes from anywhere and must not run as this origin, where the console lives.
       'content-security-policy': 'sandbox',
       'x-content-type-options': 'nosniff',
     },
     body: response.body,
   };
+}
+
+/**
+ * The type a page is sent under. JSON never under the value by which clients recognise the service's own envelope, and only when it
+ * can be read: they parse whatever says that it is JSON, and some end when it is not.
+ */
+function pageType({ contentType, body }: CrawlResponse): string {
+  if (contentType === '') return 'application/octet-stream';
+  if (/json/i.test(contentType)) {
+    if (!isJsonValue(body)) return 'text/plain; charset=utf-8';
+    return contentType.replace(/\s*;\s*charset=[^;]*/gi, '');
+  }
+  return /^text\/[^;]+$/.test(contentType) ? `${contentType}; charset=utf-8` : contentType;
+}
+
+function isJsonValue(body: Uint8Array): boolean {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(body).toString());
+    // Clients look into what they have parsed, and null has no inside.
+    return value !== null;
+  } catch {
+    // Empty, or broken: text.
+    return false;
+  }
 }

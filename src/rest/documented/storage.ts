@@ -6,6 +6,7 @@ import {
   StorageService,
   type StoredResult,
 } from '../../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { acceptsGzip } from '../accept-encoding.ts';
 import type { AdapterFactory } from '../adapter.ts';
 import { jsonReply, type Reply } from '../reply.ts';
 import { textFromTimestamp } from '../timestamp.ts';
@@ -32,7 +33,8 @@ export const storage: AdapterFactory = (parts) => {
         const request = await bindGet(exchange);
         const { result } = await callGet(request, exchange);
         if (result === undefined) throw new Error('GetResult answered no result');
-        return request.format === StorageFormat.JSON ? jsonResult(result) : pageResult(result);
+        if (request.format === StorageFormat.JSON) return jsonResult(result);
+        return pageResult(result, acceptsGzip(exchange.header('accept-encoding')));
       },
     },
     {
@@ -67,20 +69,28 @@ function factsOf(result: StoredResult) {
 }
 
 async function jsonResult(result: StoredResult): Promise<Reply> {
-  const page = result.body.byteLength === 0 ? result.body : await unpack(result.body);
-  return jsonReply(envelopeFrom(factsOf(result), page, false));
+  const facts = factsOf(result);
+  const body = envelopeFrom(facts, await unpacked(result), false);
+  return jsonReply(body, 200, headersFromFacts(facts));
 }
 
-function pageResult(result: StoredResult): Reply {
-  const isPacked = result.body.byteLength > 0;
+async function pageResult(result: StoredResult, packed: boolean): Promise<Reply> {
+  const isPacked = packed && result.body.byteLength > 0;
+  const isText = /;\s*charset=utf-8$/i.test(result.contentType);
   return {
     status: 200,
     headers: {
       ...headersFromFacts(factsOf(result)),
-      'content-type': 'text/plain',
+      // Without a charset some clients take text for Latin-1.
+      'content-type': isText ? 'text/plain; charset=utf-8' : 'text/plain',
       ...(isPacked ? { 'content-encoding': 'gzip' } : {}),
+      vary: 'accept-encoding',
       'x-content-type-options': 'nosniff',
     },
-    body: result.body,
+    body: isPacked ? result.body : await unpacked(result),
   };
+}
+
+async function unpacked({ body }: StoredResult): Promise<Uint8Array> {
+  return body.byteLength === 0 ? body : unpack(body);
 }

@@ -98,5 +98,5 @@ export async function openSqliteDatabase(
 
 function gone(cause?: Error): DomainError {
   const because = cause === undefined ? {} : { cause };
-  return new DomainError('unavailable', 'storage_unavailable', 'The database is closed.', because);
+  return new DomainError('unavailable', 'database_unavailable', 'The database is closed.', because);
 }

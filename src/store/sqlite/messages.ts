@@ -36,7 +36,7 @@ export function errorMessageOf(error: unknown): ErrorMessage {
   }
   return {
     kind: 'unavailable',
-    reason: 'storage_unavailable',
+    reason: 'database_unavailable',
     message: 'The database cannot take this now.',
     cause: error,
   };

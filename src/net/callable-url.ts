@@ -1,0 +1,24 @@
+import { type AddressGuard, parseAddress } from './address-guard.ts';
+
+const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
+
+/**
+ * Why an http or https URL can never be called, whatever DNS says: its host is an address the guard refuses, `localhost` included, or
+ * its port is none. Undefined when it may be callable.
+ */
+export function uncallableReason(text: string, guard: AddressGuard): string | undefined {
+  const url = URL.parse(text);
+  if (url === null) return 'is not a URL';
+  const fallback = DEFAULT_PORTS[url.protocol];
+  if (fallback === undefined) return 'must be an http or https URL';
+  const port = url.port === '' ? fallback : Number(url.port);
+  if (port === 0) return 'names port 0, which nothing listens on';
+  const hostname = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+  // RFC 6761, 6.3: these names stand for the loopback addresses.
+  const isLocalhost = hostname === 'localhost' || hostname.endsWith('.localhost');
+  const addresses = isLocalhost ? ['127.0.0.1', '::1'] : [hostname];
+  if (!isLocalhost && parseAddress(hostname) === undefined) return undefined;
+  const permitted = addresses.some((address) => guard.permits({ hostname, address, port }));
+  if (permitted) return undefined;
+  return `names ${hostname}, which is not a public address; the operator can allow it by NETWORK_ALLOW`;
+}

@@ -1,0 +1,101 @@
+import { expect, test } from 'vitest';
+import { NORMAL, startApp } from '../support/app.ts';
+import { createCrawler } from '../support/crawler-client.ts';
+
+test('an empty callback_url never makes a storage crawler', async () => {
+  await using app = await startApp();
+  for (const callback_url of ['', ' ']) {
+    const made = await app.rest('POST', `/crawler/${NORMAL}`, { name: 'shop', callback_url });
+    expect([made.status, made.json.field]).toEqual([422, 'callback_url']);
+  }
+  expect((await app.rest('GET', `/crawler/${NORMAL}/shop`)).status).toBe(404);
+});
+
+test('an update in which nothing can take effect is refused, and says why', async () => {
+  await using app = await startApp();
+  const hook = 'http://127.0.0.1:9/hook';
+  const crawler = await createCrawler(app, 'shop', { callback_url: hook });
+  for (const body of [
+    {},
+    { name: 'other' },
+    { status: 'paused' },
+    { colour: 'blue', CONCURRENCY: 3 },
+    { callback_url: null },
+    { delivery: 'webhook', token_type: 'normal' },
+  ]) {
+    const reply = await app.rest('PUT', crawler.path, body);
+    expect([body, reply.status, reply.json.code]).toEqual([body, 422, 'nothing_to_change']);
+    expect(reply.json.error).toMatch(/status is changed by pause and unpause; name/);
+  }
+  const empty = await app.rest('PUT', crawler.path, { callback_url: '' });
+  expect([empty.status, empty.json.field]).toEqual([422, 'callback_url']);
+  const whole = await app.rest('PUT', crawler.path, {
+    ...(await crawler.details()),
+    concurrency: 3,
+  });
+  expect([whole.status, whole.json]).toMatchObject([200, { concurrency: 3, callback_url: hook }]);
+});
+
+test.each([
+  'http://10.0.0.1/hook',
+  'http://192.168.1.1:8080/',
+  'http://169.254.169.254/latest',
+  'http://0x7f.2/',
+  'http://[::1]/',
+  'http://[::ffff:10.0.0.1]/',
+  'http://localhost:3000/',
+  'http://hook.localhost./',
+  'http://example.com:0/',
+  'ftp://example.com/',
+  'http://example.com:99999/',
+  'example.com/hook',
+])('%s can never be called, so it is refused', async (callback_url) => {
+  await using app = await startApp({ env: { NETWORK_ALLOW: '127.0.0.1:9' } });
+  const made = await app.rest('POST', `/crawler/${NORMAL}`, { name: 'bad', callback_url });
+  expect([made.status, made.json.field]).toEqual([422, 'callback_url']);
+  const crawler = await createCrawler(app, 'good', { callback_url: 'http://127.0.0.1:9/hook' });
+  const changed = await app.rest('PUT', crawler.path, { callback_url });
+  expect([changed.status, changed.json.field]).toEqual([422, 'callback_url']);
+});
+
+test('what may be callable is taken: names, public addresses, what the operator allows', async () => {
+  await using app = await startApp({ env: { NETWORK_ALLOW: 'localhost:3000,10.0.0.0/8' } });
+  for (const [index, callback_url] of [
+    'https://hooks.example.com/in',
+    'http://93.184.216.34:8080/',
+    'http://localhost:3000/',
+    'http://10.1.2.3/',
+  ].entries()) {
+    await createCrawler(app, `c${index}`, { callback_url });
+  }
+});
+
+test('a refusal says what is missing, what is full, and where a token goes', async () => {
+  await using app = await startApp({ env: { CRAWLER_QUEUE_LIMIT: '1' } });
+  const nameless = await app.rest('POST', `/crawler/${NORMAL}`, {});
+  expect(nameless.json).toEqual({
+    error: 'The name is missing.',
+    code: 'missing_name',
+    field: 'name',
+  });
+  for (const path of ['/storage?rid=x', '/?token=wrong&url=http://a.example/']) {
+    const { status, json } = await app.rest('GET', path);
+    expect([status, json.error]).toEqual([401, expect.stringContaining('?token=TOKEN')]);
+    expect(json.error).toContain('Authorization: Bearer TOKEN');
+  }
+  const crawler = await createCrawler(app, 'shop');
+  await crawler.post('pause');
+  await crawler.push('http://a.example/');
+  const full = await crawler.tryPush('http://a.example/');
+  expect([full.status, full.json.error]).toEqual([429, expect.stringContaining('is full')]);
+  const day = await app.rest('GET', `/crawler/${NORMAL}/stats?history_from=2026-02-30`);
+  expect([day.status, day.json.error]).toEqual([422, 'history_from: there is no day 2026-02-30.']);
+});
+
+test('an unknown crawler is named by the field of the request that named it', async () => {
+  await using app = await startApp();
+  const details = await app.rest('GET', `/crawler/${NORMAL}/nobody`);
+  expect(details.json).toMatchObject({ code: 'crawler_not_found', field: 'name' });
+  const push = await app.rest('GET', `/?token=${NORMAL}&crawler=nobody&url=http://a.example/`);
+  expect(push.json).toMatchObject({ code: 'crawler_not_found', field: 'crawler' });
+});
