@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Config } from './config.ts';
-import { createEngine, createLazyEngine } from './crawler/engine.ts';
-import { createDocumentWorkshop } from './crawler/formats/document-workshop.ts';
-import { createPageShaper } from './crawler/formats/shape-page.ts';
-import { createHttpEngine } from './crawler/http/http-engine.ts';
+import { createHostGate } from './crawler/host-gate.ts';
+import { createPoliteEntry } from './crawler/http/polite-entry.ts';
+import { createLazyEngine } from './crawler/lazy-engine.ts';
 import { type Clock, systemClock } from './domain/clock.ts';
 import type { Logger } from './domain/logger.ts';
 import { createEdge } from './edge/edge.ts';
@@ -28,6 +27,8 @@ import type { TokenPair } from './service/accounts.ts';
 import { ensureDefaultAccount } from './service/default-account.ts';
 import { createService } from './service/service.ts';
 import { withMetrics } from './store/with-metrics.ts';
+import { createCrawlThreads } from './threads/crawl-threads.ts';
+import { createDocumentThreads } from './threads/document-threads.ts';
 import { type AppTiming, appTiming } from './timing.ts';
 import { createWebhook } from './webhook/create-webhook.ts';
 
@@ -80,35 +81,43 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const client = createHttpClient({ allow: config.networkAllow });
   stack.defer(() => client.close());
   const guard = createAddressGuard(config.networkAllow);
-  const engineDeps = {
-    client,
-    clock,
-    logger,
-    proxies: config.proxies,
-    limits: {
-      timeoutMs: config.crawlTimeoutSeconds * 1_000,
-      maxBodyBytes: config.maxBodyBytes,
-    },
+  const { proxies, crawlThreads: threadCount } = config;
+  const limits = {
+    timeoutMs: config.crawlTimeoutSeconds * 1_000,
+    maxBodyBytes: config.maxBodyBytes,
   };
-  const http = createHttpEngine(engineDeps);
-  const engine = createEngine({
-    http,
-    browser: createLazyEngine(async () => {
-      const { createBrowserEngine } = await import('./crawler/browser/browser-engine.ts');
-      const { createBrowserPool } = await import('./crawler/browser/browser-pool.ts');
-      const { chromiumPath, browserPages: pages } = config;
-      return createBrowserEngine({
-        ...engineDeps,
-        http,
-        pool: createBrowserPool({ chromiumPath, pages, logger }),
-        guard,
-        lookup: createCachedLookup(systemLookup),
-      });
-    }),
+  const documents = createDocumentThreads({
+    threads: threadCount,
+    timeoutMs: timing.documentMs,
+    logger,
   });
-  stack.defer(() => engine.close());
-  const workshop = createDocumentWorkshop({ timeoutMs: timing.documentMs, logger });
-  stack.defer(() => workshop.close());
+  stack.defer(() => documents.close());
+  const threads = createCrawlThreads({
+    threads: threadCount,
+    settings: { network: { allow: config.networkAllow.text }, limits, proxies },
+    memory,
+    documents,
+    hangMs: timing.hangMs,
+    logger,
+  });
+  stack.defer(() => threads.close());
+  const browser = createLazyEngine(async () => {
+    const { createBrowserEngine } = await import('./crawler/browser/browser-engine.ts');
+    const { createBrowserPool } = await import('./crawler/browser/browser-pool.ts');
+    const { chromiumPath, browserPages: pages } = config;
+    return createBrowserEngine({
+      client,
+      clock,
+      logger,
+      proxies,
+      limits,
+      http: { crawl: threads.fetch, close: async () => undefined },
+      pool: createBrowserPool({ chromiumPath, pages, logger }),
+      guard,
+      lookup: createCachedLookup(systemLookup),
+    });
+  });
+  stack.defer(() => browser.close());
   stack.defer(() => agenda.close(config.shutdownSeconds * 1_000));
 
   let publicUrl = config.publicUrl.replace(/\/$/, '');
@@ -117,8 +126,10 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const service = createService({
     store,
     scheduler,
-    engine,
-    shapePage: createPageShaper(workshop),
+    threads,
+    browser,
+    entry: createPoliteEntry({ client, clock, gate: createHostGate({ clock }) }),
+    memory,
     webhook: createWebhook({
       client,
       clock,
@@ -141,7 +152,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       pushRatePerSecond: config.pushRatePerSecond,
       inlineConcurrency: config.inlineConcurrency,
       uncallable: (callbackUrl) => uncallableReason(callbackUrl, guard),
-      exits: new Set(Object.keys(config.proxies)),
+      proxies,
       defaults: {
         concurrency: config.defaultConcurrency,
         maxRetries: config.maxRetries,

@@ -1,4 +1,4 @@
-import { totalmem } from 'node:os';
+import { availableParallelism, totalmem } from 'node:os';
 
 import { parseRetrySchedule } from './domain/retry-schedule.ts';
 import { parseNetworkAllow } from './net/network-allow.ts';
@@ -64,6 +64,11 @@ function memoryBudget(value: string): number {
   const limit = process.constrainedMemory();
   const usable = limit > 0 ? Math.min(limit, totalmem()) : totalmem();
   return Math.min(Math.max(Math.floor(usable / 8), 128 * MIB), 1024 * MIB);
+}
+
+function crawlThreads(value: string): number {
+  if (value !== '') return integer(1, 64)(value);
+  return Math.min(Math.max(availableParallelism() - 1, 1), 8);
 }
 
 function hosts(value: string): readonly string[] {
@@ -235,6 +240,13 @@ export const settings = {
     parse: memoryBudget,
     meaning:
       'Bytes of requests, pages and replies in flight, in each process; an eighth of its memory (128 MiB to 1 GiB) when not set.',
+  },
+  crawlThreads: {
+    variable: 'CRAWL_THREADS',
+    fallback: '',
+    parse: crawlThreads,
+    meaning:
+      'Threads that crawl by plain HTTP, beside the service; one fewer than the processor has cores (1 to 8) when not set.',
   },
   crawlTimeoutSeconds: {
     variable: 'CRAWL_TIMEOUT_SECONDS',

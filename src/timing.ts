@@ -8,6 +8,8 @@ export interface AppTiming {
   readonly tasks: TaskTiming;
   /** Longest that parsing one page may take. */
   readonly documentMs: number;
+  /** How long a crawl thread may be silent before it is replaced. */
+  readonly hangMs: number;
 }
 
 /**
@@ -33,6 +35,7 @@ export function appTiming(
       probeMs: probeMs === 0 ? 0 : Math.min(Math.max(probeMs, 500), 5_000),
       lockMs: 20_000,
     },
-    documentMs: 10_000,
+    documentMs: 5_000,
+    hangMs: 8_000,
   };
 }

@@ -1,6 +1,7 @@
 import type { TokenType } from '../domain/account.ts';
 import type { Politeness } from '../domain/crawler.ts';
 import type { CrawlRequest } from '../domain/job.ts';
+import type { Room } from '../net/http-client.ts';
 
 /** One crawl. */
 export interface CrawlTask {
@@ -11,6 +12,10 @@ export interface CrawlTask {
   /** The crawler, or undefined for an inline crawl. */
   readonly crawlerId: string | undefined;
   readonly politeness: Politeness | undefined;
+  /** Memory for the bodies it reads; without it only the size limit applies. */
+  readonly room?: Room;
+  /** Runs what may keep the processor busy, so that its thread can tell whose crawl that is; default just runs it. */
+  readonly attribute?: <Result>(work: () => Result) => Result;
 }
 
 /** Why a crawl did not end well. */

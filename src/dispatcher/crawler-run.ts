@@ -1,16 +1,18 @@
 import type { Crawler } from '../domain/crawler.ts';
-import type { QueuedJob } from '../domain/job.ts';
 import type { Task } from '../scheduler/scheduler.ts';
-import type { JobOutcome, Lease } from '../store/store.ts';
+import type { Lease } from '../store/store.ts';
 import { createBell } from './bell.ts';
+import { createCrawlLane } from './crawl-lane.ts';
 import { createDeliveryLane } from './delivery-lane.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
-import { createFlights, FlightAbort } from './flights.ts';
+import { FlightAbort } from './flights.ts';
 
 /** What one run needs beside the dispatcher's own. */
 export interface CrawlerRunDeps extends DispatcherDeps {
   readonly crawlerId: string;
   readonly task: Task;
+  /** The crawler as it was when its run was begun. */
+  readonly crawler: Crawler;
   /** Bytes of pages that wait in this process's memory for their delivery, over all runs. */
   readonly pages: { heldBytes: number };
 }
@@ -34,48 +36,59 @@ export interface CrawlerRun {
  * free slots, in one batch; while the batch is written, further work ends and waits for the next turn.
  */
 export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
-  const { store, clock, logger, crawlerId, task, timing } = deps;
+  const { store, clock, crawlerId, task, timing } = deps;
   const bell = createBell();
-  const crawls = createFlights(bell.ring);
-  const ended: JobOutcome[] = [];
   let lease: Lease | undefined;
   let leaseUntil = 0;
-  let crawler: Crawler | undefined;
+  let crawler: Crawler | undefined = deps.crawler;
   let aborted = false;
   let told = true;
   let stale = false;
   let ending = false;
 
   const hasLease = (): boolean => lease !== undefined && clock.now().getTime() < leaseUntil;
+  const crawls = createCrawlLane({
+    ...deps,
+    slots: deps.shared.crawlSlots,
+    memory: deps.shared.memory,
+    onChange: bell.ring,
+  });
   const lane = createDeliveryLane({ ...deps, hasLease, onEnd: bell.ring });
-
-  function startCrawl(job: QueuedJob, by: Crawler): void {
-    crawls.start(job.rid, async (signal) => {
-      try {
-        ended.push(await deps.crawlJob(job, by, signal));
-      } catch (error) {
-        if (!signal.aborted) logger.error({ err: error, rid: job.rid }, 'a crawl broke off');
-        if (error instanceof FlightAbort && error.end === 'dropped') return;
-        ended.push({ kind: 'release', rid: job.rid, crawlerId, attempt: job.attempt });
-      }
-    });
-  }
 
   async function turn(by: Crawler, claims: boolean): Promise<void> {
     const held = lease as Lease;
     const now = clock.now();
-    const posts = lane.begin(ended.splice(0), by, claims);
+    const ended = crawls.take();
+    const posts = lane.begin(ended.outcomes, by, claims);
     const { outcomes, settlements, claimLimit, claimBytes } = posts;
-    const freeCrawls = claims ? by.concurrency - crawls.size : 0;
-    const [verdicts, , jobs, claimed] = await Promise.all([
-      outcomes.length > 0 ? store.queue.finish(outcomes, now, held) : [],
-      settlements.length > 0 ? store.deliveries.settle(settlements, now) : [],
-      freeCrawls > 0 ? store.queue.claim(held, freeCrawls, now) : undefined,
-      claimLimit > 0 ? store.deliveries.claim(held, claimLimit, claimBytes, now) : [],
-    ]);
-    lane.start(posts, { verdicts, claimed }, by, now);
-    for (const job of jobs?.jobs ?? []) startCrawl(job, by);
-    if (jobs?.leaseLost === true) leaseUntil = 0;
+    const room = claims ? crawls.reserve(by) : undefined;
+    try {
+      const [verdicts, , jobs, claimed] = await Promise.all([
+        outcomes.length > 0 ? store.queue.finish(outcomes, now, held) : [],
+        settlements.length > 0 ? store.deliveries.settle(settlements, now) : [],
+        room !== undefined && room.limit > 0
+          ? store.queue.claim(held, room.limit, now, room.maxBytes)
+          : undefined,
+        claimLimit > 0 ? store.deliveries.claim(held, claimLimit, claimBytes, now) : [],
+      ]);
+      lane.start(posts, { verdicts, claimed }, by, now);
+      room?.start(jobs?.jobs ?? []);
+      if (jobs?.leaseLost === true) leaseUntil = 0;
+    } finally {
+      room?.cancel();
+      ended.release();
+    }
+  }
+
+  /** One turn, when it is this account's and this crawler's at the database. */
+  async function takeTurn(by: Crawler, claims: boolean): Promise<void> {
+    const { accountId } = by;
+    const grant = await deps.shared.turns.acquire({ accountId, crawlerId }, 1);
+    try {
+      await turn(by, claims);
+    } finally {
+      grant.release();
+    }
   }
 
   async function keepLease(now: Date): Promise<void> {
@@ -101,6 +114,10 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     crawler = current;
   }
 
+  function isBusy(): boolean {
+    return crawls.inFlight > 0 || lane.inFlight > 0 || crawls.unwritten > 0 || lane.unsettled > 0;
+  }
+
   async function dispatch(): Promise<void> {
     let idleSince = clock.now().getTime();
     let polledAt = 0;
@@ -121,13 +138,13 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
         if (polls) polledAt = now;
         told = false;
         // What ended has freed its slot, so claiming belongs to the batch that writes it.
-        if (polls || ended.length > 0 || lane.unsettled > 0) await turn(crawler, !draining);
-        if (crawls.size > 0 || lane.inFlight > 0 || ended.length > 0 || lane.unsettled > 0) {
+        if (polls || crawls.unwritten > 0 || lane.unsettled > 0) await takeTurn(crawler, !draining);
+        if (isBusy()) {
           idleSince = clock.now().getTime();
         } else if (draining || (!told && clock.now().getTime() - idleSince >= timing.lingerMs)) {
           return;
         }
-        await bell.wait(timing.pollMs);
+        await bell.wait(crawls.unwritten > 0 ? 0 : timing.pollMs);
       }
     } finally {
       // In the same step as the last look at `told`: a notify after this is told that nobody listens.
@@ -141,10 +158,9 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     if (lease === undefined) return undefined;
     leaseUntil = acquiredAt.getTime() + timing.leaseMs;
     try {
-      crawler = await store.crawlers.get(crawlerId);
       await dispatch();
     } finally {
-      crawls.abortAll(new FlightAbort('dropped'));
+      crawls.close();
       lane.abortAll(new FlightAbort('dropped'));
     }
     if (aborted || !hasLease()) return undefined;
@@ -165,12 +181,12 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
       bell.ring();
     },
     abortJob(rid) {
-      crawls.abort(rid, new FlightAbort('dropped'));
+      crawls.abort(rid);
     },
     abort() {
       aborted = true;
       bell.ring();
     },
-    activity: () => ({ crawls: crawls.size, deliveries: lane.inFlight }),
+    activity: () => ({ crawls: crawls.inFlight, deliveries: lane.inFlight }),
   };
 }

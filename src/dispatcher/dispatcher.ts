@@ -1,8 +1,10 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import type { Delivery } from '../domain/delivery.ts';
+import { DomainError } from '../domain/errors.ts';
 import type { QueuedJob } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
+import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { Scheduler, Task } from '../scheduler/scheduler.ts';
 import type { DeliveryOutcome, JobOutcome, Store } from '../store/store.ts';
 import { type CrawlerRun, createCrawlerRun } from './crawler-run.ts';
@@ -16,7 +18,19 @@ export interface DispatcherDeps {
   /** Names this process in leases. */
   readonly owner: string;
   /** Crawls one URL; the outcome is the store's to accept. Rejects only when aborted. */
-  readonly crawlJob: (job: QueuedJob, crawler: Crawler, signal: AbortSignal) => Promise<JobOutcome>;
+  readonly crawlJob: (
+    job: QueuedJob,
+    crawler: Crawler,
+    signal: AbortSignal,
+  ) => Promise<{
+    readonly outcome: JobOutcome;
+    /** Memory that its page holds beyond `crawlBytes`; released when the outcome has been written. */
+    readonly held: Grant | undefined;
+  }>;
+  /** What is reserved of the memory budget for each crawl. */
+  readonly crawlBytes: number;
+  /** What all crawlers of the process share. */
+  readonly shared: SharedByCrawlers;
   /** Makes one delivery attempt. Rejects only when aborted. */
   readonly postDelivery: (
     crawler: Crawler,
@@ -24,6 +38,18 @@ export interface DispatcherDeps {
     signal: AbortSignal,
   ) => Promise<DeliveryOutcome>;
   readonly timing: DispatchTiming;
+}
+
+/** What crawlers share, by account in turn. */
+export interface SharedByCrawlers {
+  /** Bytes of pages and bodies. */
+  readonly memory: FairPool;
+  /** Crawls in flight. */
+  readonly crawlSlots: FairPool;
+  /** Crawlers that are dispatched. */
+  readonly runSlots: FairPool;
+  /** Turns at the database. */
+  readonly turns: FairPool;
 }
 
 /** The dispatcher's own times. */
@@ -56,6 +82,9 @@ export interface Dispatcher {
   activity(): { readonly crawlers: number; readonly crawls: number; readonly deliveries: number };
 }
 
+/** When a crawler is looked at again for which too many others of its account wait already. */
+const LATER_MS = 5_000;
+
 /** Makes the dispatcher; it works when the scheduler calls `run`. */
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const runs = new Map<string, { readonly run: CrawlerRun; readonly done: Promise<void> }>();
@@ -67,19 +96,46 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       if (current.run.notify()) return;
       await current.done;
     }
+    const crawler = await deps.store.crawlers.get(crawlerId);
+    if (crawler === undefined) return;
+    const slot = await slotFor(crawler, task);
+    if (slot === undefined) return;
     const done = Promise.withResolvers<void>();
-    const crawlerRun = createCrawlerRun({ ...deps, crawlerId, task, pages });
+    const crawlerRun = createCrawlerRun({ ...deps, crawlerId, task, pages, crawler });
     runs.set(crawlerId, { run: crawlerRun, done: done.promise });
     let wakeAt: Date | undefined;
     try {
       wakeAt = await crawlerRun.run();
     } finally {
       runs.delete(crawlerId);
+      slot.release();
       done.resolve();
     }
     if (wakeAt === undefined) return;
     const due = wakeAt <= deps.clock.now();
     await deps.scheduler.wake(due ? 'crawl' : 'retry', crawlerId, wakeAt);
+  }
+
+  /** Waits for the account's turn while others' crawlers are dispatched; undefined when the crawler is left for later. */
+  async function slotFor(crawler: Crawler, task: Task): Promise<Grant | undefined> {
+    const { accountId, crawlerId } = crawler;
+    const claimant = { accountId, crawlerId };
+    const slot = deps.shared.runSlots.tryAcquire(claimant, 1);
+    if (slot !== undefined) return slot;
+    const timer = setInterval(() => void task.touch(), deps.timing.leaseMs / 3);
+    try {
+      return await deps.shared.runSlots.acquire(claimant, 1, task.signal);
+    } catch (error) {
+      if (!task.signal.aborted && !(error instanceof DomainError)) throw error;
+      await deps.scheduler.wake(
+        'crawl',
+        crawlerId,
+        new Date(deps.clock.now().getTime() + LATER_MS),
+      );
+      return undefined;
+    } finally {
+      clearInterval(timer);
+    }
   }
 
   return {

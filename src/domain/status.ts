@@ -53,6 +53,8 @@ export const FAILURES = {
   robots_unreachable: { cbStatus: CB_STATUS.tryAgain, passing: true },
   engine_failed: { cbStatus: CB_STATUS.tryAgain, passing: true },
   host_busy: { cbStatus: CB_STATUS.tryAgain, passing: true },
+  // The process's memory budget had no room for the body in time.
+  memory_busy: { cbStatus: CB_STATUS.tryAgain, passing: true },
   // What follows depends on the URL or on this service's configuration alone.
   address_not_allowed: { cbStatus: CB_STATUS.noPage, passing: false },
   port_not_allowed: { cbStatus: CB_STATUS.noPage, passing: false },
@@ -66,6 +68,9 @@ export const FAILURES = {
   robots_disallowed: { cbStatus: CB_STATUS.noPage, passing: false },
   proxy_not_configured: { cbStatus: CB_STATUS.noPage, passing: false },
   selector_not_found: { cbStatus: CB_STATUS.noPage, passing: false },
+  // Crawling it ended the thread or the process it ran in, several times.
+  crawl_crashed: { cbStatus: CB_STATUS.tryAgain, passing: false },
+  queue_timeout: { cbStatus: CB_STATUS.queueTimeout, passing: false },
   browser_unavailable: { cbStatus: CB_STATUS.noPage, passing: false },
   page_crashed: { cbStatus: CB_STATUS.tryAgain, passing: true },
   // A challenge is not shown to every visitor and not at all times.

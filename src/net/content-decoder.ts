@@ -17,6 +17,9 @@ export interface ContentDecoder {
   write(chunk: Uint8Array): boolean;
   /** No more will be written; `onEnd` follows. */
   end(): void;
+  /** Holds back what is decoded until `resume`. */
+  pause(): void;
+  resume(): void;
   destroy(): void;
 }
 
@@ -117,6 +120,8 @@ export function createContentDecoder(
       if (stages[0] === undefined) events.onEnd();
       else stages[0].end();
     },
+    pause: () => void stages.at(-1)?.pause(),
+    resume: () => void stages.at(-1)?.resume(),
     destroy() {
       for (const stage of stages) stage.destroy();
     },

@@ -5,7 +5,13 @@ import {
   createContentDecoder,
   parseContentEncoding,
 } from './content-decoder.ts';
-import { HttpError, type HttpFailure, type HttpRequest, type HttpResponse } from './http-client.ts';
+import {
+  HttpError,
+  type HttpFailure,
+  type HttpRequest,
+  type HttpResponse,
+  type Room,
+} from './http-client.ts';
 import { httpError, httpErrorFrom } from './http-failures.ts';
 import { headerPairsFrom } from './raw-headers.ts';
 
@@ -57,6 +63,7 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
   let receivedBytes = 0;
   let responseEnded = false;
   let decoderEnded = false;
+  let waitsForRoom = false;
   let state: 'running' | 'draining' | 'over' = 'running';
 
   function limit(ms: number, failure: () => HttpFailure): NodeJS.Timeout {
@@ -104,24 +111,52 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
   }
 
   function keep(chunk: Uint8Array): void {
-    if (state === 'running' && !body.push(chunk)) fail(httpError('body_too_large'));
+    if (state !== 'running') return;
+    if (!body.push(chunk)) fail(httpError('body_too_large'));
+    else if (!waitsForRoom && body.length > (request.room?.bytes ?? Number.POSITIVE_INFINITY)) {
+      void waitForRoom(request.room as Room);
+    }
+  }
+
+  /** Holds the answer back until there is room for all that may come of it: asked once, it cannot wait for others that wait. */
+  async function waitForRoom(room: Room): Promise<void> {
+    waitsForRoom = true;
+    controller?.pause();
+    decoder?.pause();
+    const length = decoder === undefined ? Number(lastOf('content-length')) : Number.NaN;
+    await room.grow(length > 0 ? Math.min(length, maxBodyBytes) : maxBodyBytes);
+    waitsForRoom = false;
+    if (state !== 'running') return;
+    decoder?.resume();
+    controller?.resume();
+  }
+
+  function lastOf(name: string): string | undefined {
+    return head?.headers.findLast(([each]) => each === name)?.[1];
+  }
+
+  function readOn(): void {
+    if (!waitsForRoom) controller?.resume();
   }
 
   function startDecoding(encodings: readonly string[]): void {
     decoder = createContentDecoder(encodings, maxBodyBytes, {
       onData: keep,
-      onDrain: () => controller?.resume(),
+      onDrain: readOn,
       // Bytes may follow the end of the encoded data; they count, and the exchange lasts until theirs.
       onEnd() {
         decoderEnded = true;
         if (responseEnded) succeed();
-        else controller?.resume();
+        else readOn();
       },
       onError: fail,
     });
   }
 
-  limit(timeoutMs, () => (controller === undefined ? 'connect_timeout' : 'timeout'));
+  limit(timeoutMs, () => {
+    if (waitsForRoom) return 'memory_busy';
+    return controller === undefined ? 'connect_timeout' : 'timeout';
+  });
   const connectTimer =
     request.connectTimeoutMs === undefined
       ? undefined

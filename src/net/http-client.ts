@@ -1,3 +1,13 @@
+/** Memory for the bodies of one crawl. */
+export interface Room {
+  /** How many bytes may be held now. */
+  readonly bytes: number;
+  /** Waits until `bytes` in all may be held; asked once for each body, for all that it may come to. */
+  grow(bytes: number): Promise<void>;
+  /** Gives back what was granted beyond the beginning. */
+  reset(): void;
+}
+
 /** What the one HTTP client of the service can be asked. */
 export interface HttpRequest {
   readonly url: string;
@@ -12,6 +22,8 @@ export interface HttpRequest {
   readonly headersTimeoutMs?: number;
   /** A longer body (as it arrives, and after decoding) ends the exchange with `body_too_large`. */
   readonly maxBodyBytes: number;
+  /** Memory for the body: the exchange pauses until there is room. Without it only `maxBodyBytes` applies. */
+  readonly room?: Room;
   /** Decode gzip, deflate, br and zstd; default true. */
   readonly decode?: boolean;
   /**
@@ -41,6 +53,7 @@ export type HttpFailure =
   | 'connection_failed'
   | 'connect_timeout'
   | 'timeout'
+  | 'memory_busy'
   | 'tls_failed'
   | 'protocol_error'
   | 'body_too_large'

@@ -57,6 +57,7 @@ const MESSAGES: Readonly<Record<HttpFailure, string>> = {
   connection_failed: 'the connection failed',
   connect_timeout: 'no connection in time',
   timeout: 'no complete answer in time',
+  memory_busy: 'there was no room for the body in time',
   tls_failed: 'TLS failed',
   protocol_error: 'the answer is not valid HTTP',
   body_too_large: 'the body is too large',

@@ -2,13 +2,15 @@ import { type IpBlock, parseAddress, parseBlock } from './address-guard.ts';
 
 /** What may be reached though it is not public. */
 export interface NetworkAllow {
+  /** As it was given. */
+  readonly text: string;
   readonly blocks: readonly IpBlock[];
   /** `host:port`; the host a name in lower case, or an address in its canonical spelling, IPv6 without brackets. */
   readonly hosts: ReadonlySet<string>;
 }
 
 /** Allows nothing beyond the public Internet. */
-export const PUBLIC_ONLY: NetworkAllow = { blocks: [], hosts: new Set() };
+export const PUBLIC_ONLY: NetworkAllow = { text: '', blocks: [], hosts: new Set() };
 
 /**
  * Reads `NETWORK_ALLOW`: CIDRs (`10.1.0.0/16`), addresses (`10.1.2.3`, `fd00::1`) and `host:port` (`db.internal:8080`, `127.0.0.1:3000`,
@@ -25,7 +27,7 @@ export function parseNetworkAllow(text: string): NetworkAllow {
     if (block === undefined) hosts.add(hostAndPortOf(entry));
     else blocks.push(block);
   }
-  return { blocks, hosts };
+  return { text, blocks, hosts };
 }
 
 function blockOf(entry: string): IpBlock | undefined {

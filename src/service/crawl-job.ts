@@ -1,46 +1,83 @@
-import type { CrawlEngine, Page } from '../crawler/crawler.ts';
+import { failedPage } from '../crawler/failed-page.ts';
 import { HOST_BUSY } from '../crawler/host-gate.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import type { QueuedJob } from '../domain/job.ts';
 import { nextCrawlRetry } from '../domain/retry-schedule.ts';
-import { isBilled } from '../domain/status.ts';
+import { type FailureReason, isBilled } from '../domain/status.ts';
+import type { Grant } from '../fairness/fair-pool.ts';
 import type { JobOutcome } from '../store/store.ts';
-import type { Recorder } from './record.ts';
+import type { CrawlResult } from '../threads/build-result.ts';
+import { type Crawled, type CrawlOrder, ThreadLost } from '../threads/crawl-threads.ts';
+import type { Crawling } from './crawling.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
-const HOST_BUSY_MS = 5_000;
+const BUSY_MS = 5_000;
+/** For a crawl whose thread ended through no fault of its own. */
+const LOST_MS = 1_000;
+/** Crawls that took their thread with them: the third ends the job. */
+const MAX_CRASHES = 3;
+/** Claims that never ended, as when the process dies, which is rarely the page's fault: the tenth ends the job. */
+const MAX_LOST_CLAIMS = 10;
 
 /** What crawling a job works with. */
 export interface CrawlJobDeps {
-  readonly engine: CrawlEngine;
-  readonly recorder: Recorder;
+  readonly crawling: Crawling;
   readonly clock: Clock;
   readonly retentionDays: number;
   readonly random?: () => number;
 }
 
+/** The end of a job, and the memory that its page holds. */
+export interface JobEnd {
+  readonly outcome: JobOutcome;
+  /** To be released when the outcome has been written. */
+  readonly held: Grant | undefined;
+}
+
 /** Crawls jobs and ends them. */
 export interface CrawlJobs {
   /** Crawls one URL: a result, or a time to try again. Rejects only when aborted. */
-  crawl(job: QueuedJob, crawler: Crawler, signal: AbortSignal): Promise<JobOutcome>;
+  crawl(job: QueuedJob, crawler: Crawler, signal: AbortSignal): Promise<JobEnd>;
   /** The end of a job that waited longer than its `queue_timeout`. */
   expire(job: QueuedJob, crawler: Crawler): Promise<JobOutcome>;
 }
 
+/** Reasons that are this service's own: the job is given back untried. */
+const BUSY: ReadonlySet<string> = new Set<string>([HOST_BUSY, 'memory_busy']);
+
 /** Makes the use case. */
 export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
-  const { clock, recorder } = deps;
+  const { clock, crawling } = deps;
   const random = deps.random ?? Math.random;
 
-  async function end(job: QueuedJob, crawler: Crawler, page: Page): Promise<JobOutcome> {
-    const record = await recorder.record(page, job, job.rid, crawler.delivery);
+  function orderOf(job: QueuedJob, crawler: Crawler): CrawlOrder {
+    const { tokenType, accountId, crawlerId, politeness, delivery } = crawler;
+    return {
+      task: { request: job, tokenType, accountId, crawlerId, politeness },
+      spec: { kind: 'record', rid: job.rid, delivery },
+      isSuspect: job.crashes > 0,
+    };
+  }
+
+  function end(job: QueuedJob, crawler: Crawler, result: CrawlResult): JobOutcome {
+    const { rid, crawlerId, attempt } = job;
+    const { cbStatus, originalStatus, url, packedType, extras } = result;
     const ending = {
-      rid: job.rid,
-      crawlerId: job.crawlerId,
-      attempt: job.attempt,
-      record,
-      billed: isBilled(page.cbStatus, page.originalStatus),
+      rid,
+      crawlerId,
+      attempt,
+      record: {
+        cbStatus,
+        originalStatus,
+        url,
+        rid,
+        pushedUrl: job.url,
+        contentType: packedType,
+        body: result.packed,
+        extras,
+      },
+      billed: isBilled(cbStatus, originalStatus),
       expiresAt: new Date(clock.now().getTime() + deps.retentionDays * DAY_MS),
     };
     if (crawler.delivery === 'storage') {
@@ -49,46 +86,73 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
     return { ...ending, kind: 'delivery', callbackHeaders: job.callbackHeaders, held: false };
   }
 
+  async function fail(job: QueuedJob, crawler: Crawler, reason: FailureReason): Promise<JobEnd> {
+    const order = orderOf(job, crawler);
+    const { result, held } = await crawling.result(failedPage(order.task, reason), order);
+    return { outcome: end(job, crawler, result), held };
+  }
+
+  /** When the job is tried again; undefined when it was tried often, or long, enough. */
+  function retryAt(job: QueuedJob, crawler: Crawler, retryAfterMs?: number): Date | undefined {
+    const now = clock.now();
+    return nextCrawlRetry({
+      retry: job.retry,
+      firstTriedAt: job.firstTriedAt ?? now,
+      now,
+      maxRetries: crawler.maxRetries,
+      windowHours: crawler.retryWindowHours,
+      retryAfterMs,
+      random: random(),
+    })?.dueAt;
+  }
+
+  function giveBack({ rid, crawlerId, attempt }: QueuedJob, afterMs: number): JobEnd {
+    const dueAt = new Date(clock.now().getTime() + afterMs);
+    return { outcome: { kind: 'release', rid, crawlerId, attempt, dueAt }, held: undefined };
+  }
+
+  async function lost(job: QueuedJob, crawler: Crawler, { blamed }: ThreadLost): Promise<JobEnd> {
+    if (!blamed) return giveBack(job, random() * LOST_MS);
+    const dueAt = job.crashes + 1 < MAX_CRASHES ? retryAt(job, crawler) : undefined;
+    if (dueAt === undefined) return fail(job, crawler, 'crawl_crashed');
+    const { rid, crawlerId, attempt } = job;
+    const outcome = { kind: 'retry', rid, crawlerId, attempt, dueAt, crashed: true } as const;
+    return { outcome, held: undefined };
+  }
+
   return {
     async crawl(job, crawler, signal) {
-      const { tokenType, accountId, crawlerId, politeness } = crawler;
-      const task = { request: job, tokenType, accountId, crawlerId, politeness };
-      const page = await deps.engine.crawl(task, signal);
-      const { failure } = page;
-      const { rid, attempt } = job;
-      const now = clock.now();
-      if (failure?.reason === HOST_BUSY) {
-        const dueAt = new Date(now.getTime() + (failure.retryAfterMs ?? HOST_BUSY_MS));
-        return { kind: 'release', rid, crawlerId, attempt, dueAt };
+      if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
+      let crawled: Crawled;
+      try {
+        crawled = await crawling.crawl(orderOf(job, crawler), signal);
+      } catch (error) {
+        if (error instanceof ThreadLost) return lost(job, crawler, error);
+        throw error;
       }
+      const { result, held } = crawled;
+      const { failure } = result;
+      const { rid, crawlerId, attempt } = job;
       if (failure?.passing === true) {
-        const next = nextCrawlRetry({
-          retry: job.retry,
-          firstTriedAt: job.firstTriedAt ?? now,
-          now,
-          maxRetries: crawler.maxRetries,
-          windowHours: crawler.retryWindowHours,
-          retryAfterMs: failure.retryAfterMs,
-          random: random(),
-        });
-        if (next !== undefined) {
-          return { kind: 'retry', rid, crawlerId, attempt, dueAt: next.dueAt };
+        const isBusy = BUSY.has(failure.reason);
+        const dueAt = isBusy ? undefined : retryAt(job, crawler, failure.retryAfterMs);
+        if (isBusy || dueAt !== undefined) held?.release();
+        if (isBusy) return giveBack(job, failure.retryAfterMs ?? BUSY_MS);
+        if (dueAt !== undefined) {
+          return { outcome: { kind: 'retry', rid, crawlerId, attempt, dueAt }, held: undefined };
         }
       }
-      return end(job, crawler, page);
+      return { outcome: end(job, crawler, result), held };
     },
 
     async expire(job, crawler) {
-      const page: Page = {
-        cbStatus: 699,
+      const order = orderOf(job, crawler);
+      const page = {
+        ...failedPage(order.task, 'queue_timeout'),
         originalStatus: 504,
-        url: job.url,
-        body: new Uint8Array(0),
-        contentType: 'text/plain; charset=utf-8',
-        isText: true,
-        headers: [],
       };
-      return { ...(await end(job, crawler, page)), timedOut: true };
+      const { result } = await crawling.result(page, order);
+      return { ...end(job, crawler, result), timedOut: true };
     },
   };
 }

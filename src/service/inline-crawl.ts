@@ -1,21 +1,28 @@
-import type { CrawlEngine } from '../crawler/crawler.ts';
+import { failedPage } from '../crawler/failed-page.ts';
 import type { TokenOwner } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { CrawlerSettings } from '../domain/crawler.ts';
 import { DomainError } from '../domain/errors.ts';
-import type { CrawlStatus } from '../domain/job.ts';
+import type { CrawlRequest, CrawlStatus } from '../domain/job.ts';
 import { createRid } from '../domain/rid.ts';
 import type { Store } from '../store/store.ts';
+import { BASE_BYTES, type Crawled, type CrawlOrder, ThreadLost } from '../threads/crawl-threads.ts';
 import { ASYNC_CRAWLER, ensureAsyncCrawler } from './async-crawler.ts';
-import { compress } from './compress.ts';
 import { type CrawlWishes, type Exits, parseCrawlRequest } from './crawl-request.ts';
+import type { Crawling } from './crawling.ts';
 import type { Pushing } from './push.ts';
-import { type Recorder, type ShapedPage, storedContent } from './record.ts';
+import type { SharedResources } from './shared-resources.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
 /** The answer to an inline crawl: the page at once. */
-export interface InlineResult extends CrawlStatus, ShapedPage {
+export interface InlineResult extends CrawlStatus {
+  readonly contentType: string;
+  /** Not compressed. */
+  readonly body: Uint8Array;
+  readonly isText: boolean;
+  /** `failure` when there is one; `screenshot_url` and `original_*`, as asked for. */
+  readonly extras: Readonly<Record<string, string>>;
   /** Set when a copy was stored. */
   readonly rid: string | undefined;
 }
@@ -39,8 +46,8 @@ export interface InlineCrawls {
 /** What inline crawls work with. */
 export interface InlineCrawlDeps {
   readonly store: Pick<Store, 'crawlers' | 'results'>;
-  readonly engine: CrawlEngine;
-  readonly recorder: Recorder;
+  readonly crawling: Crawling;
+  readonly shared: Pick<SharedResources, 'memory' | 'crawlSlots'>;
   readonly pushing: Pushing;
   readonly clock: Clock;
   readonly exits: Exits;
@@ -72,32 +79,70 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
     }
   }
 
+  /** Crawls once more when the thread was lost through no fault of the page's. */
+  async function crawlOrFail(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await deps.crawling.crawl(order, signal);
+      } catch (error) {
+        if (!(error instanceof ThreadLost)) throw error;
+        if (!error.blamed && attempt === 1) continue;
+        return deps.crawling.result(failedPage(order.task, 'crawl_crashed'), order);
+      }
+    }
+  }
+
+  async function crawlNow(
+    owner: TokenOwner,
+    request: CrawlRequest,
+    rid: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Crawled> {
+    const { accountId } = owner.account;
+    const { tokenType } = owner;
+    const claimant = { accountId };
+    const task = { request, tokenType, accountId, crawlerId: undefined, politeness: undefined };
+    const slot = await deps.shared.crawlSlots.acquire(claimant, 1, signal);
+    try {
+      const bytes = BASE_BYTES + (request.body?.byteLength ?? 0);
+      const memory = await deps.shared.memory.acquire(claimant, bytes, signal);
+      try {
+        const order = { task, spec: { kind: 'inline', rid }, isSuspect: false } as const;
+        return await crawlOrFail(order, signal);
+      } finally {
+        memory.release();
+      }
+    } finally {
+      slot.release();
+    }
+  }
+
   return {
     async crawl(owner, wishes, store, signal) {
       const { accountId } = owner.account;
       const { tokenType } = owner;
       const request = parseCrawlRequest(wishes, tokenType, deps.exits);
       return withSlot(`${accountId}:${tokenType}`, async () => {
-        const page = await deps.engine.crawl(
-          { request, tokenType, accountId, crawlerId: undefined, politeness: undefined },
-          signal,
-        );
-        const shaped = await deps.recorder.shape(page, request);
-        const { cbStatus, originalStatus, url } = page;
-        const status = { cbStatus, originalStatus, url };
-        const result = { ...shaped, ...status, rid: undefined };
-        if (!store) return result;
         const now = deps.clock.now();
-        const rid = createRid(now);
-        const stored = { ...status, rid, pushedUrl: request.url };
-        const { contentType, body } = storedContent(shaped, stored, request.parameters);
-        await deps.store.results.put(
-          { accountId, tokenType },
-          { ...stored, contentType, body: await compress(body), extras: shaped.extras },
-          now,
-          new Date(now.getTime() + deps.retentionDays * DAY_MS),
-        );
-        return { ...result, rid };
+        const rid = store ? createRid(now) : undefined;
+        const { result, held } = await crawlNow(owner, request, rid, signal);
+        try {
+          const { packed, packedType, failure: _, ...page } = result;
+          if (rid !== undefined) {
+            const { cbStatus, originalStatus, url, extras } = page;
+            const status = { cbStatus, originalStatus, url, rid, pushedUrl: request.url };
+            await deps.store.results.put(
+              { accountId, tokenType },
+              { ...status, contentType: packedType, body: packed, extras },
+              now,
+              new Date(now.getTime() + deps.retentionDays * DAY_MS),
+            );
+          }
+          return { ...page, rid };
+        } finally {
+          // From here on it is the reply, which reserves its own memory.
+          held?.release();
+        }
       });
     },
 

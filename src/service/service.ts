@@ -1,5 +1,5 @@
 import type { CrawlEngine } from '../crawler/crawler.ts';
-import type { PageShaper } from '../crawler/formats/shape-page.ts';
+import type { PoliteEntry } from '../crawler/http/polite-entry.ts';
 import {
   createDispatcher,
   type Dispatcher,
@@ -8,9 +8,11 @@ import {
 import type { Clock } from '../domain/clock.ts';
 import type { CrawlerSettings } from '../domain/crawler.ts';
 import type { Logger } from '../domain/logger.ts';
+import type { FairPool } from '../fairness/fair-pool.ts';
 import type { Mailer } from '../mail/mailer.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { DeliveryOutcome, JobOutcome, PushLimits, Store } from '../store/store.ts';
+import { BASE_BYTES, type CrawlThreads } from '../threads/crawl-threads.ts';
 import type { Webhook } from '../webhook/webhook.ts';
 import { type AccountManagement, createAccountManagement } from './accounts.ts';
 import { type AsyncJobs, createAsyncJobs } from './async-jobs.ts';
@@ -18,12 +20,13 @@ import { type Authenticator, createAuthenticator } from './authenticate.ts';
 import { createCrawlJobs } from './crawl-job.ts';
 import { createCrawlerAccess } from './crawler-access.ts';
 import { type CrawlerManagement, createCrawlerManagement } from './crawlers.ts';
+import { createCrawling } from './crawling.ts';
 import { createInlineCrawls, type InlineCrawls } from './inline-crawl.ts';
 import { createJobManagement, type JobManagement } from './jobs.ts';
 import { createMonitor } from './monitor.ts';
 import { createPostDelivery } from './post-delivery.ts';
 import { createPushing, type Pushing } from './push.ts';
-import { createRecorder } from './record.ts';
+import { createSharedResources } from './shared-resources.ts';
 import { createStatistics, type Statistics } from './stats.ts';
 import { createStorage, type Storage } from './storage.ts';
 import { defineTasks, repeatTasks, type TaskTiming } from './tasks.ts';
@@ -33,8 +36,13 @@ import { createTimeouts } from './timeouts.ts';
 export interface ServiceDeps {
   readonly store: Store;
   readonly scheduler: Scheduler;
-  readonly engine: CrawlEngine;
-  readonly shapePage: PageShaper;
+  /** Plain HTTP crawls, and the results of all. */
+  readonly threads: CrawlThreads;
+  /** Crawls of the JavaScript token. */
+  readonly browser: CrawlEngine;
+  readonly entry: PoliteEntry;
+  /** The process's memory budget, in bytes. */
+  readonly memory: FairPool;
   readonly webhook: Webhook;
   readonly mailer: Mailer;
   readonly clock: Clock;
@@ -58,8 +66,8 @@ export interface ServiceSettings {
   readonly inlineConcurrency: number;
   /** Why a callback URL can never be called; undefined when it may be. */
   readonly uncallable: (callbackUrl: string) => string | undefined;
-  /** Names of the operator's proxies. */
-  readonly exits: ReadonlySet<string>;
+  /** The operator's proxies: URLs by ISO country, and `tor`. */
+  readonly proxies: Readonly<Record<string, string>>;
   readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
   readonly retentionDays: number;
   readonly webhookRetrySchedule: readonly number[];
@@ -90,18 +98,23 @@ export interface Service {
 
 /** Wires the use cases; nothing runs yet. */
 export function createService(deps: ServiceDeps): Service {
-  const { store, scheduler, engine, webhook, clock, logger, settings, observe } = deps;
+  const { store, scheduler, threads, webhook, clock, logger, settings, observe } = deps;
   const { limits, defaults, retentionDays } = settings;
   const { adminToken } = settings;
   const authenticator = createAuthenticator({ accounts: store.accounts, adminToken, clock });
   const access = createCrawlerAccess({ crawlers: store.crawlers, clock });
-  const recorder = createRecorder({
-    shapePage: deps.shapePage,
+  const shared = createSharedResources(deps.memory);
+  const exits = new Set(Object.keys(settings.proxies));
+  const crawling = createCrawling({
+    threads,
+    browser: deps.browser,
+    entry: deps.entry,
+    proxies: settings.proxies,
     media: store.media,
     clock,
     publicUrl: settings.publicUrl,
   });
-  const crawlJobs = createCrawlJobs({ engine, recorder, clock, retentionDays });
+  const crawlJobs = createCrawlJobs({ crawling, clock, retentionDays });
   const schedule = settings.webhookRetrySchedule;
   const postDelivery = createPostDelivery({ webhook, clock, schedule });
   const dispatcher = createDispatcher({
@@ -112,10 +125,12 @@ export function createService(deps: ServiceDeps): Service {
     owner: settings.owner,
     timing: settings.dispatch,
     async crawlJob(job, crawler, signal) {
-      const outcome = await crawlJobs.crawl(job, crawler, signal);
-      observe.crawl(outcome);
-      return outcome;
+      const end = await crawlJobs.crawl(job, crawler, signal);
+      observe.crawl(end.outcome);
+      return end;
     },
+    crawlBytes: BASE_BYTES,
+    shared,
     async postDelivery(crawler, delivery, signal) {
       const outcome = await postDelivery(crawler, delivery, signal);
       observe.delivery(outcome);
@@ -129,7 +144,7 @@ export function createService(deps: ServiceDeps): Service {
     dispatcher,
     clock,
     limits,
-    exits: settings.exits,
+    exits,
     ratePerSecond: settings.pushRatePerSecond,
     onPushed: observe.push,
     onAccountOver: ({ account }) => {
@@ -155,11 +170,11 @@ export function createService(deps: ServiceDeps): Service {
     asyncJobs: createAsyncJobs({ store, dispatcher, clock }),
     inlineCrawls: createInlineCrawls({
       store,
-      engine,
-      recorder,
+      crawling,
+      shared,
       pushing,
       clock,
-      exits: settings.exits,
+      exits,
       defaults,
       retentionDays,
       concurrency: settings.inlineConcurrency,

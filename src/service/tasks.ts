@@ -22,8 +22,8 @@ export interface TaskDeps {
   readonly timing: TaskTiming;
 }
 
-// Far more crawlers than this are better served by more processes.
-const CRAWLERS_PER_PROCESS = 500;
+// The dispatcher takes them in turn by account; this only bounds what waits.
+const CRAWLERS_PER_PROCESS = 20_000;
 const WAKES_PER_RUN = 1_000;
 
 /** Defines every task on the clock; `start` it afterwards. */

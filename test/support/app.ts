@@ -56,6 +56,7 @@ export const QUICK: AppTiming = {
   dispatch: { leaseMs: 3_000, pollMs: 30, refreshMs: 100, lingerMs: 100, drainMs: 3_000 },
   tasks: { timeoutMs: 100, reconcileMs: 200, probeMs: 100, lockMs: 4_000 },
   documentMs: 2_000,
+  hangMs: 8_000,
 };
 
 /** Whether this project of the tests runs the service on MongoDB. */

@@ -71,6 +71,9 @@ describe('the verdict on a failure', () => {
     ['decoding_failed', 599, true],
     ['robots_unreachable', 599, true],
     ['host_busy', 599, true],
+    ['memory_busy', 599, true],
+    ['crawl_crashed', 599, false],
+    ['queue_timeout', 699, false],
     ['engine_failed', 599, true],
     ['address_not_allowed', 523, false],
     ['port_not_allowed', 523, false],
@@ -93,7 +96,7 @@ describe('the verdict on a failure', () => {
   });
 
   test('the table above is whole', () => {
-    expect(Object.keys(FAILURES)).toHaveLength(27);
+    expect(Object.keys(FAILURES)).toHaveLength(30);
   });
 });
 

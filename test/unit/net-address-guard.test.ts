@@ -155,6 +155,6 @@ describe('entries that are none', () => {
   });
 
   test('nothing allows nothing', () => {
-    expect(parseNetworkAllow(' , ')).toEqual({ blocks: [], hosts: new Set() });
+    expect(parseNetworkAllow(' , ')).toMatchObject({ blocks: [], hosts: new Set() });
   });
 });

@@ -1,6 +1,6 @@
 import type { CrawlRequest } from '../../domain/job.ts';
 import type { FailureReason } from '../../domain/status.ts';
-import { type HttpClient, HttpError, type HttpResponse } from '../../net/http-client.ts';
+import { type HttpClient, HttpError, type HttpResponse, type Room } from '../../net/http-client.ts';
 import type { Cookies } from '../cookies.ts';
 import { type Hop, nextHop } from './redirect.ts';
 import { requestHeaders } from './request-headers.ts';
@@ -16,6 +16,8 @@ export interface Journey {
   readonly deadline: number;
   readonly maxBodyBytes: number;
   readonly signal: AbortSignal | undefined;
+  /** Memory for the bodies. */
+  readonly room?: Room | undefined;
 }
 
 /** Where a journey ended. */
@@ -63,6 +65,7 @@ export async function follow(journey: Journey): Promise<Arrival> {
         timeoutMs,
         connectTimeoutMs: Math.min(timeoutMs, CONNECT_TIMEOUT_MS),
         maxBodyBytes: journey.maxBodyBytes,
+        ...(journey.room === undefined ? {} : { room: journey.room }),
         ...(journey.proxy === undefined ? {} : { proxy: journey.proxy }),
         ...(signal === undefined ? {} : { signal }),
       });
@@ -83,6 +86,8 @@ export async function follow(journey: Journey): Promise<Arrival> {
     if (redirects >= MAX_REDIRECTS) {
       return { hop, redirected, answer, failure: 'too_many_redirects' };
     }
+    // The body of a redirect is nobody's.
+    journey.room?.reset();
     hop = next;
   }
 }

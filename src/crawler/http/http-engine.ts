@@ -49,10 +49,19 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     try {
       const cookies = cookiesOf(task, start);
       const { maxBodyBytes } = limits;
-      page = pageFrom(
-        task,
-        await follow({ client, request, start, cookies, proxy, deadline, maxBodyBytes, signal }),
-      );
+      const { room, attribute = (work) => work() } = task;
+      const arrival = await follow({
+        client,
+        request,
+        start,
+        cookies,
+        proxy,
+        deadline,
+        maxBodyBytes,
+        signal,
+        room,
+      });
+      page = attribute(() => pageFrom(task, arrival));
       return page;
     } finally {
       const slowDownMs = politeness === undefined ? 0 : page?.failure?.retryAfterMs;
@@ -77,6 +86,8 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
       answer.body,
       valuesOf(answer, 'content-type').at(-1),
     );
+    // Text grows when its character set becomes UTF-8.
+    if (body.byteLength > limits.maxBodyBytes) return failedPage(task, 'body_too_large');
     const verdict =
       failure === undefined
         ? verdictOnAnswer({

@@ -1,11 +1,12 @@
 import { parentPort } from 'node:worker_threads';
 import { Readability } from '@mozilla/readability';
 import TurndownService from 'turndown';
-import { scraperFor, scrapers } from '../scrapers/scrapers.ts';
-import { type DocumentAnswer, type DocumentTask, UNREADABLE } from './document-workshop.ts';
-import { parseDocument } from './parse-document.ts';
+import { type DocumentAnswer, UNREADABLE } from '../crawler/formats/format-page.ts';
+import { parseDocument } from '../crawler/formats/parse-document.ts';
+import { scraperFor, scrapers } from '../crawler/scrapers/scrapers.ts';
+import type { DocumentTask } from './document-threads.ts';
 
-// Documents are parsed in this thread, so that a hostile one can be stopped and stalls nobody else.
+// The program of a document thread: it parses one document at a time, so that a hostile one can be stopped and stalls nobody else.
 
 const turndown = new TurndownService({
   headingStyle: 'atx',
@@ -25,7 +26,9 @@ function markdown(document: Document, readable: boolean): string {
 }
 
 function perform({ html, url, work }: DocumentTask): string {
-  const document = parseDocument(html);
+  const document = parseDocument(
+    Buffer.from(html.buffer, html.byteOffset, html.byteLength).toString(),
+  );
   if (work === 'md' || work === 'readable_md') return markdown(document, work === 'readable_md');
   const page = { document, url };
   const name = work === 'autoparse' ? scraperFor(page) : work;

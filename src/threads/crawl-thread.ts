@@ -1,0 +1,132 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import type { CrawlTask, Page } from '../crawler/crawler.ts';
+import { createHttpEngine } from '../crawler/http/http-engine.ts';
+import { systemClock } from '../domain/clock.ts';
+import type { Logger } from '../domain/logger.ts';
+import { createHttpClient } from '../net/create-http-client.ts';
+import type { Room } from '../net/http-client.ts';
+import { parseNetworkAllow } from '../net/network-allow.ts';
+import { createBatchedPort } from './batched-port.ts';
+import { buildResult, type CrawlResult, needsDocument } from './build-result.ts';
+import {
+  type CrawlThreadSettings,
+  type FromCrawlThread,
+  type Messages,
+  type ToCrawlThread,
+  threadState,
+  transferable,
+} from './messages.ts';
+
+// The program of a crawl thread: requests, redirects, decoding, character sets, block pages, results and their compression. Whatever a site
+// sends is read here, beside the service.
+
+const BEAT_MS = 100;
+
+interface Running {
+  readonly abort: AbortController;
+  /** Resolves the request for room under way. */
+  roomGranted: (() => void) | undefined;
+}
+
+const port = parentPort;
+if (port === null) throw new Error('this file is a worker');
+const { network, limits, proxies, baseBytes, state: buffer } = workerData as CrawlThreadSettings;
+const state = threadState(buffer);
+const { post } = createBatchedPort<FromCrawlThread>(port);
+const running = new Map<number, Running>();
+
+const log =
+  (level: 'debug' | 'info' | 'warn' | 'error') =>
+  (fields: object, message: string): void =>
+    post({ kind: 'log', level, fields, message });
+const logger: Logger = {
+  debug: log('debug'),
+  info: log('info'),
+  warn: log('warn'),
+  error: log('error'),
+};
+
+const client = createHttpClient({ allow: parseNetworkAllow(network.allow) });
+const engine = createHttpEngine({ client, clock: systemClock, limits, proxies, logger });
+
+/** Room for one crawl's bodies: a base, and what the service grants beyond it. */
+function roomOf(id: number, crawl: Running): Room {
+  let bytes = baseBytes;
+  return {
+    get bytes() {
+      return bytes;
+    },
+    async grow(wanted) {
+      const granted = Promise.withResolvers<void>();
+      crawl.roomGranted = granted.resolve;
+      post({ kind: 'wants', id, bytes: wanted });
+      await granted.promise;
+      bytes = wanted;
+    },
+    reset() {
+      if (bytes === baseBytes) return;
+      bytes = baseBytes;
+      post({ kind: 'gives', id });
+    },
+  };
+}
+
+function sendPage(id: number, page: Page): void {
+  post({ kind: 'page', id, page }, transferable(page.body));
+}
+
+function sendResult(id: number, result: CrawlResult): void {
+  post({ kind: 'result', id, result }, transferable(result.body, result.packed));
+}
+
+async function perform(
+  message: Extract<ToCrawlThread, { kind: 'crawl' | 'build' }>,
+): Promise<void> {
+  const { id } = message;
+  if (message.kind === 'build') {
+    const { page, request, spec, document, extras } = message;
+    sendResult(
+      id,
+      await state.during(id, () => buildResult(page, request, spec, document, extras)),
+    );
+    return;
+  }
+  const crawl: Running = { abort: new AbortController(), roomGranted: undefined };
+  running.set(id, crawl);
+  const task: CrawlTask = {
+    ...message.task,
+    room: roomOf(id, crawl),
+    attribute: (work) => state.during(id, work),
+  };
+  try {
+    const page = await engine.crawl(task, crawl.abort.signal);
+    const { spec } = message;
+    if (spec === undefined || needsDocument(page, task.request)) sendPage(id, page);
+    else {
+      sendResult(id, await state.during(id, () => buildResult(page, task.request, spec)));
+    }
+  } finally {
+    running.delete(id);
+  }
+}
+
+port.on('message', (messages: Messages<ToCrawlThread>) => {
+  for (const message of messages) {
+    if (message.kind === 'abort') {
+      running.get(message.id)?.abort.abort(new Error('aborted'));
+      // A crawl that waits for room is not waiting for its request.
+      running.get(message.id)?.roomGranted?.();
+    } else if (message.kind === 'room') {
+      running.get(message.id)?.roomGranted?.();
+    } else {
+      const { id } = message;
+      perform(message).catch((error: unknown) => {
+        if (!running.get(id)?.abort.signal.aborted) {
+          post({ kind: 'failed', id, message: error instanceof Error ? error.message : '' });
+        }
+      });
+    }
+  }
+});
+setInterval(() => state.beat(), BEAT_MS);
+state.beat();

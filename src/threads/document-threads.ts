@@ -1,0 +1,116 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import type { Page } from '../crawler/crawler.ts';
+import {
+  type DocumentAnswer,
+  documentWorkOf,
+  MAX_DOCUMENT_BYTES,
+} from '../crawler/formats/format-page.ts';
+import type { CrawlRequest } from '../domain/job.ts';
+import type { Logger } from '../domain/logger.ts';
+import { type Claimant, createFairPool } from '../fairness/fair-pool.ts';
+
+/** One document to be read. */
+export interface DocumentTask {
+  /** UTF-8. */
+  readonly html: Uint8Array;
+  readonly url: string;
+  /** `md`, `readable_md`, `autoparse`, or the name of a scraper. */
+  readonly work: string;
+}
+
+/** The threads in which documents are parsed: one document at a time in each, the tenants in turn. */
+export interface DocumentThreads {
+  /**
+   * What the page's document comes to; undefined when nothing has to be read in it. A document that cannot be read in time, or at
+   * all, has `failed`. Rejects only with the signal's reason.
+   */
+  read(
+    page: Page,
+    request: CrawlRequest,
+    claimant: Claimant,
+    signal: AbortSignal,
+  ): Promise<DocumentAnswer | undefined>;
+  close(): Promise<void>;
+}
+
+const TOO_MUCH = 'the page took too long or too much memory';
+const PROGRAM = new URL('./document-thread.ts', import.meta.url);
+
+/** Makes the threads; each starts when it is needed, and is replaced when a document takes longer than `timeoutMs`. */
+export function createDocumentThreads(deps: {
+  readonly threads: number;
+  readonly timeoutMs: number;
+  readonly logger: Pick<Logger, 'warn'>;
+}): DocumentThreads {
+  // The reserve is a thread for accounts that read little, while others fill the rest with documents that take all their time.
+  const slots = createFairPool({ name: 'document threads', capacity: deps.threads, reserve: 1 });
+  const idle: Worker[] = [];
+  const all = new Set<Worker>();
+  let closed = false;
+
+  function start(): Worker {
+    const worker = new Worker(PROGRAM, {
+      env: {},
+      resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
+    });
+    // It must not keep a process alive that has nothing else to do.
+    worker.unref();
+    all.add(worker);
+    worker.once('exit', () => {
+      all.delete(worker);
+      const at = idle.indexOf(worker);
+      if (at >= 0) idle.splice(at, 1);
+    });
+    return worker;
+  }
+
+  async function perform(task: DocumentTask): Promise<DocumentAnswer> {
+    if (closed) return { failed: 'the service is closing' };
+    const worker = idle.pop() ?? start();
+    const ended = new AbortController();
+    const { signal } = ended;
+    const timer = setTimeout(() => void worker.terminate(), deps.timeoutMs);
+    try {
+      // Copied, not handed over: the page itself is delivered when its document cannot be read.
+      worker.postMessage(task);
+      const answer = await Promise.race([
+        once(worker, 'message', { signal }).then(([message]) => message as DocumentAnswer),
+        once(worker, 'exit', { signal }).then(() => undefined),
+      ]);
+      if (answer === undefined) return { failed: TOO_MUCH };
+      idle.push(worker);
+      return answer;
+    } catch (error) {
+      // `once` rejects with the thread's own error: out of memory.
+      return { failed: TOO_MUCH, cause: String(error) };
+    } finally {
+      clearTimeout(timer);
+      ended.abort();
+    }
+  }
+
+  return {
+    async read(page, request, claimant, signal) {
+      const work = documentWorkOf(page, request.parameters);
+      if (work === undefined) return undefined;
+      if (page.body.byteLength > MAX_DOCUMENT_BYTES) {
+        return { failed: `the page is longer than ${MAX_DOCUMENT_BYTES} bytes` };
+      }
+      const slot = await slots.acquire(claimant, 1, signal);
+      try {
+        const answer = await perform({ html: page.body, url: page.url, work });
+        if ('cause' in answer && answer.cause !== undefined) {
+          deps.logger.warn({ cause: answer.cause, work }, 'a page could not be read');
+        }
+        return answer;
+      } finally {
+        slot.release();
+      }
+    },
+    async close() {
+      closed = true;
+      await Promise.all([...all].map((worker) => worker.terminate()));
+    },
+  };
+}

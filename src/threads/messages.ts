@@ -1,0 +1,110 @@
+import type { CrawlTask, Page } from '../crawler/crawler.ts';
+import type { DocumentAnswer } from '../crawler/formats/format-page.ts';
+import type { HttpEngineDeps } from '../crawler/http/http-engine.ts';
+import type { CrawlRequest } from '../domain/job.ts';
+import type { CrawlResult, ResultSpec } from './build-result.ts';
+
+/** What a crawl thread is started with. */
+export interface CrawlThreadSettings {
+  /** See {@link heartbeatOf}. */
+  readonly state: SharedArrayBuffer;
+  readonly network: NetworkSettings;
+  readonly limits: HttpEngineDeps['limits'];
+  readonly proxies: Readonly<Record<string, string>>;
+  /** What a crawl may hold of bodies before it asks for more. */
+  readonly baseBytes: number;
+}
+
+/** What the threads' HTTP clients are made from: plain values, which can be sent to a thread. */
+export interface NetworkSettings {
+  /** Text of `NETWORK_ALLOW`. */
+  readonly allow: string;
+}
+
+/** From the service to a crawl thread. */
+export type ToCrawlThread =
+  | {
+      readonly kind: 'crawl';
+      readonly id: number;
+      readonly task: CrawlTask;
+      /** Absent: the page itself is the answer. */
+      readonly spec: ResultSpec | undefined;
+    }
+  | {
+      readonly kind: 'build';
+      readonly id: number;
+      readonly page: Page;
+      readonly request: CrawlRequest;
+      readonly spec: ResultSpec;
+      readonly document: DocumentAnswer | undefined;
+      readonly extras: Readonly<Record<string, string>>;
+    }
+  | { readonly kind: 'abort'; readonly id: number }
+  /** There is room for `bytes` in all. */
+  | { readonly kind: 'room'; readonly id: number; readonly bytes: number };
+
+/** From a crawl thread to the service. */
+export type FromCrawlThread =
+  | { readonly kind: 'result'; readonly id: number; readonly result: CrawlResult }
+  /** Asked for, or its document must be read first. */
+  | { readonly kind: 'page'; readonly id: number; readonly page: Page }
+  | { readonly kind: 'failed'; readonly id: number; readonly message: string }
+  /** Needs room for `bytes` in all before it reads on. */
+  | { readonly kind: 'wants'; readonly id: number; readonly bytes: number }
+  /** Needs no more than the base from now on. */
+  | { readonly kind: 'gives'; readonly id: number }
+  | {
+      readonly kind: 'log';
+      readonly level: 'debug' | 'info' | 'warn' | 'error';
+      readonly fields: object;
+      readonly message: string;
+    };
+
+/** Many at once: one message a turn of the event loop costs less than one for each. */
+export type Messages<Message> = readonly Message[];
+
+/** The two numbers a thread shares with the service. */
+export interface ThreadState {
+  /** Counts up while the thread's event loop runs. */
+  beat(): void;
+  beats(): number;
+  /** Runs `work` on behalf of one request, so that it is known whose work a thread was at when it stopped answering. */
+  during<Result>(id: number, work: () => Result): Result;
+  /** The request being worked on, 0 for none. */
+  current(): number;
+}
+
+/** Memory for one {@link ThreadState}. */
+export function createStateBuffer(): SharedArrayBuffer {
+  return new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT);
+}
+
+/** The state in its memory, for either side. */
+export function threadState(buffer: SharedArrayBuffer): ThreadState {
+  const cells = new Int32Array(buffer);
+  return {
+    beat: () => void Atomics.add(cells, 0, 1),
+    beats: () => Atomics.load(cells, 0),
+    during(id, work) {
+      const before = Atomics.exchange(cells, 1, id);
+      try {
+        return work();
+      } finally {
+        Atomics.store(cells, 1, before);
+      }
+    },
+    current: () => Atomics.load(cells, 1),
+  };
+}
+
+/** What of a value's bytes can be handed to another thread instead of copied: views that own their whole memory. */
+export function transferable(...bodies: readonly (Uint8Array | undefined)[]): ArrayBuffer[] {
+  return bodies.flatMap((body) =>
+    body !== undefined &&
+    body.byteLength > 0 &&
+    body.buffer instanceof ArrayBuffer &&
+    body.byteLength === body.buffer.byteLength
+      ? [body.buffer]
+      : [],
+  );
+}

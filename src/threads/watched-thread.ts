@@ -1,0 +1,90 @@
+import { Worker } from 'node:worker_threads';
+import type { Logger } from '../domain/logger.ts';
+import { createStateBuffer, threadState } from './messages.ts';
+
+/** A thread that is ended when it stops answering or outgrows its memory. */
+export interface WatchedThread {
+  postMessage(message: unknown, transfer: readonly ArrayBuffer[]): void;
+  /** Ends it; `onEnd` is not called for that. */
+  close(): Promise<void>;
+}
+
+/** How a thread ended by itself, or was ended. */
+export interface ThreadEnd {
+  /** The request it was working on, 0 when that is not known. */
+  readonly culprit: number;
+  readonly reason: string;
+}
+
+/** What a watched thread is made of. */
+export interface WatchedThreadDeps {
+  readonly program: URL;
+  /** Sent to it as `workerData`, beside `state`. */
+  readonly settings: object;
+  /** Its heap; what is outside of it, such as bodies, is counted by the service's memory budget. */
+  readonly maxHeapMb: number;
+  /** How long it may be silent. */
+  readonly hangMs: number;
+  readonly logger: Logger;
+  readonly onMessage: (message: unknown) => void;
+  /** Called once, when it ended other than by `close`. */
+  readonly onEnd: (end: ThreadEnd) => void;
+}
+
+/** Looks in one `hangMs`; each must find the thread silent, so that a machine that slept does not end a thread that did, too. */
+const LOOKS = 8;
+
+/** Starts a thread. It keeps no process alive that has nothing else to do. */
+export function startWatchedThread(deps: WatchedThreadDeps): WatchedThread {
+  const buffer = createStateBuffer();
+  const state = threadState(buffer);
+  const worker = new Worker(deps.program, {
+    workerData: { ...deps.settings, state: buffer },
+    // Of the environment, which holds secrets, it needs nothing.
+    env: {},
+    resourceLimits: { maxOldGenerationSizeMb: deps.maxHeapMb, maxYoungGenerationSizeMb: 16 },
+  });
+  worker.unref();
+  let closing = false;
+  let ended = false;
+  let silent = 0;
+  let seen = -1;
+  let isUp = false;
+
+  function end(reason: string): void {
+    if (ended) return;
+    ended = true;
+    clearInterval(watch);
+    if (closing) return;
+    deps.logger.error({ reason }, 'a crawl thread has ended; another takes over');
+    deps.onEnd({ culprit: state.current(), reason });
+    void worker.terminate();
+  }
+
+  const watch = setInterval(() => {
+    const beats = state.beats();
+    // Loading the program takes as long as the machine is busy.
+    isUp ||= beats > 0;
+    silent = beats === seen && isUp ? silent + 1 : 0;
+    seen = beats;
+    if (silent >= LOOKS) end(`it did not answer for ${deps.hangMs} ms`);
+  }, deps.hangMs / LOOKS);
+  watch.unref();
+  worker.on('message', deps.onMessage);
+  worker.once('error', (error) => {
+    const { code } = error as NodeJS.ErrnoException;
+    end(code === 'ERR_WORKER_OUT_OF_MEMORY' ? 'it took too much memory' : error.message);
+  });
+  worker.once('exit', () => end('it exited'));
+
+  return {
+    postMessage(message, transfer) {
+      if (!ended) worker.postMessage(message, transfer);
+    },
+    async close() {
+      closing = true;
+      clearInterval(watch);
+      await worker.terminate();
+    },
+  };
+}
