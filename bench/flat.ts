@@ -102,6 +102,7 @@ async function main(): Promise<void> {
       name: 'bench',
       email: '',
       tokenHashes,
+      limits: {},
       createdAt: now,
     });
     await store.crawlers.insert({

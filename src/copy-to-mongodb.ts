@@ -125,6 +125,11 @@ async function insert(target: Collection<Document>, documents: Document[]): Prom
   await target.bulkWrite(moves, { ordered: false });
 }
 
+/** In two parts, as the indexes of jobs are. */
+function bytesOf(state: string): string {
+  return `(SELECT coalesce(sum(size), 0) FROM jobs j WHERE j.crawler_id = crawlers.crawler_id AND state ${state})`;
+}
+
 function stepsOf(from: CopyOptions['from']): Step[] {
   const pageOf = async (row: SqlRow): Promise<Binary> => {
     const [page] = await from.query('SELECT body FROM pages WHERE page_id = ?', [row.page_id ?? 0]);
@@ -141,6 +146,7 @@ function stepsOf(from: CopyOptions['from']): Step[] {
     contentType: String(row.content_type),
     extras: String(row.extras),
     expiresAt: dateOf(row.expires_at),
+    size: Number(row.size),
     body: await pageOf(row),
   });
   return [
@@ -164,7 +170,6 @@ function stepsOf(from: CopyOptions['from']): Step[] {
         attempt: Number(row.attempt),
         createdAt: dateOf(row.created_at),
         callbackHeaders: String(row.callback_headers),
-        size: Number(row.size),
         attempts: attemptsOf(String(row.attempts)),
       }),
     },
@@ -213,11 +218,17 @@ function stepsOf(from: CopyOptions['from']): Step[] {
         createdAt: dateOf(row.created_at),
         queued: Number(row.queued),
         over: row.over_limit === 1,
+        limits: JSON.parse(String(row.limits)) as unknown,
+        crawlers: Number(row.crawlers),
+        concurrency: Number(row.concurrency),
+        storedBytes: Number(row.stored_bytes),
+        queuedBytes: Number(row.queued_bytes),
       }),
     },
     {
       what: 'crawlers',
-      table: '(SELECT * FROM crawlers JOIN dispatch USING (crawler_id))',
+      table: `(SELECT *, ${bytesOf("<> 'running'")} + ${bytesOf("= 'running'")} AS live_bytes
+          FROM crawlers JOIN dispatch USING (crawler_id))`,
       key: 'crawler_id',
       into: 'crawlers',
       documentOf: async (row) => {
@@ -267,6 +278,7 @@ function crawlerDocument(row: SqlRow, history: readonly SqlRow[]): CrawlerDocume
     politeness: politeness ?? null,
     ...(probeAt === undefined ? {} : { probeAt }),
     live: Number(row.waiting) + Number(row.running) + Number(row.retrying),
+    liveBytes: Number(row.live_bytes),
     running: Number(row.running),
     retrying: Number(row.retrying),
     completed: Number(row.completed),

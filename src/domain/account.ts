@@ -1,3 +1,5 @@
+import type { AccountLimits } from './quotas.ts';
+
 /** The kind of a token, and of the crawlers it addresses. */
 export type TokenType = 'normal' | 'javascript';
 
@@ -11,6 +13,8 @@ export interface Account {
   readonly email: string;
   /** SHA-256 of each token, lower-case hexadecimal; tokens themselves are never stored. */
   readonly tokenHashes: Readonly<Record<TokenType, string>>;
+  /** Limits of its own; those of the service apply otherwise. */
+  readonly limits: Partial<AccountLimits>;
   readonly createdAt: Date;
 }
 

@@ -73,6 +73,7 @@ export function createAccountManagement(deps: {
           normal: tokenHash(tokens.normal),
           javascript: tokenHash(tokens.javascript),
         },
+        limits: {},
         createdAt: now,
       };
       await accounts.create(account);
@@ -106,7 +107,7 @@ export function createAccountManagement(deps: {
 
     async remove(name) {
       const { accountId } = await byName(name);
-      if (!(await accounts.remove(accountId))) throw notFound(name);
+      if (!(await accounts.remove(accountId, deps.clock.now()))) throw notFound(name);
       deps.authenticator.reset();
     },
   };

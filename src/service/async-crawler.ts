@@ -1,11 +1,11 @@
 import type { TokenOwner, TokenType } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Crawler, CrawlerSettings } from '../domain/crawler.ts';
+import { INTERNAL_PREFIX, isInternal } from '../domain/crawler-name.ts';
 import { createRid } from '../domain/rid.ts';
 import type { CrawlerStore } from '../store/store.ts';
 
-// No client can name a crawler so: a crawler's name begins with a letter or digit.
-const PREFIX = '.async-';
+const PREFIX = `${INTERNAL_PREFIX}async-`;
 
 /** Sorts behind every name of the service's own crawlers and before every name a client can give. */
 export const BEFORE_CLIENT_NAMES = '/';
@@ -15,11 +15,6 @@ export const ASYNC_CRAWLER = Symbol('the crawler of async crawls');
 
 /** A crawler as a call names it: by a client's name for it, or the one of `async=true` crawls. */
 export type CrawlerReference = string | typeof ASYNC_CRAWLER;
-
-/** Whether a crawler is the service's own: left out of listings, and not to be addressed by its name. */
-export function isInternal(crawler: Pick<Crawler, 'name'>): boolean {
-  return crawler.name.startsWith(PREFIX);
-}
 
 /** The name under which a reference is stored. */
 export function storedNameOf(reference: CrawlerReference, tokenType: TokenType): string {

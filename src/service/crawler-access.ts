@@ -1,9 +1,10 @@
 import type { TokenOwner } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
+import { isInternal } from '../domain/crawler-name.ts';
 import { DomainError, invalidField } from '../domain/errors.ts';
 import type { CrawlerStore } from '../store/store.ts';
-import { type CrawlerReference, isInternal, storedNameOf } from './async-crawler.ts';
+import { type CrawlerReference, storedNameOf } from './async-crawler.ts';
 import { createExpiringCache } from './expiring-cache.ts';
 
 /** The error for a name that no crawler has; `field` is the request's field that named it. */

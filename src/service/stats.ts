@@ -1,10 +1,10 @@
 import type { TokenOwner } from '../domain/account.ts';
 import type { Crawler, CrawlerCounters } from '../domain/crawler.ts';
+import { isInternal } from '../domain/crawler-name.ts';
 import { invalidField } from '../domain/errors.ts';
 import { parseDay } from '../domain/limits.ts';
 import type { HistoryDay } from '../domain/stats.ts';
 import type { Store } from '../store/store.ts';
-import { isInternal } from './async-crawler.ts';
 
 /** A crawler's counters and its days. */
 export interface CrawlerStatistics {

@@ -7,6 +7,7 @@ import type {
 } from '../domain/crawler.ts';
 import type { Delivery, DeliveryAttempt, DeliverySummary } from '../domain/delivery.ts';
 import type { CrawlRecord, Job, QueuedJob, StoredResult } from '../domain/job.ts';
+import type { AccountLimits, AccountUsage } from '../domain/quotas.ts';
 import type { HistoryDay } from '../domain/stats.ts';
 
 /**
@@ -56,26 +57,49 @@ export interface AccountStore {
   /** The account as it is now; undefined when there is none. */
   update(
     accountId: string,
-    patch: { readonly email?: string; readonly tokenHashes?: Partial<Record<TokenType, string>> },
+    patch: {
+      readonly email?: string;
+      readonly tokenHashes?: Partial<Record<TokenType, string>>;
+      /** Replaces all of the account's own limits. */
+      readonly limits?: Partial<AccountLimits>;
+    },
   ): Promise<Account | undefined>;
-  /** False when there is none. Throws `failed_precondition` while it has crawlers. */
-  remove(accountId: string): Promise<boolean>;
+  /**
+   * False when there is none. Throws `failed_precondition` while it has crawlers. Its results are removed by `maintain`,
+   * some at a time.
+   */
+  remove(accountId: string, now: Date): Promise<boolean>;
   /** Waiting and retrying URLs of all its crawlers. */
   queued(accountId: string): Promise<number>;
+  /** What it uses of its quotas, from counters that move with what they count; undefined when there is none. */
+  usage(accountId: string): Promise<AccountUsage | undefined>;
 }
 
+/** The limits of an account that making and changing crawlers is held to; 0 is no limit. */
+export type CrawlerQuota = Pick<AccountLimits, 'crawlers' | 'concurrency'>;
+
 export interface CrawlerStore {
-  /** The crawler that has this name in this account now, and whether this call made it. */
-  insert(crawler: Crawler): Promise<{ readonly crawler: Crawler; readonly inserted: boolean }>;
+  /**
+   * The crawler that has this name in this account now, and whether this call made it. Throws what `quotaExceeded` makes when
+   * it would pass a quota (the service's own crawlers are exempt), and `unauthenticated` when the account is gone.
+   */
+  insert(
+    crawler: Crawler,
+    quota?: CrawlerQuota,
+  ): Promise<{ readonly crawler: Crawler; readonly inserted: boolean }>;
   findByName(accountId: string, name: string): Promise<Crawler | undefined>;
   get(crawlerId: string): Promise<Crawler | undefined>;
   /** By name; only those of one token type when given. */
   list(accountId: string, paging: Paging, tokenType?: TokenType): Promise<Crawler[]>;
-  /** The crawler as it is now; undefined when there is none. Fields absent from `patch` stay. */
+  /**
+   * The crawler as it is now; undefined when there is none. Fields absent from `patch` stay. Throws what `quotaExceeded` makes
+   * when a higher concurrency would pass the quota.
+   */
   update(
     crawlerId: string,
     patch: Partial<CrawlerSettings> & { readonly webhookSecrets?: readonly WebhookSecret[] },
     now: Date,
+    quota?: Pick<CrawlerQuota, 'concurrency'>,
   ): Promise<Crawler | undefined>;
   /**
    * Sets one of the two pauses; `unpause` by the user lifts both. `changed` is false when it was so already, which makes
@@ -274,6 +298,12 @@ export interface DeliveryStore {
     which: { readonly rid: string } | { readonly from: Date; readonly to: Date },
     now: Date,
   ): Promise<number>;
+  /** How many `replay` would make due, counted up to `limit`. */
+  countReplayable(
+    crawlerId: string,
+    which: { readonly rid: string } | { readonly from: Date; readonly to: Date },
+    limit: number,
+  ): Promise<number>;
 }
 
 /** Whose storage: results of the two tokens are separate. */
@@ -319,6 +349,16 @@ export interface RateStore {
     perSecond: number,
     now: Date,
   ): Promise<{ readonly granted: number; readonly retryAfterMs: number }>;
+  /**
+   * Takes all of `count` units or nothing from an allowance of `perHour`, a bucket that holds one hour's worth; `left` is what
+   * it then holds. The embedded store forgets at a restart.
+   */
+  takeWhole(
+    key: string,
+    count: number,
+    perHour: number,
+    now: Date,
+  ): Promise<{ readonly granted: boolean; readonly left: number }>;
 }
 
 /** Pictures that live for an hour. */

@@ -73,6 +73,7 @@ const account: Account = {
   name: 'shop',
   email: 'owner@example.com',
   tokenHashes: { normal: '', javascript: '' },
+  limits: {},
   createdAt: new Date(),
 };
 const crawler: Crawler = {

@@ -31,6 +31,11 @@ export function createAccounts(c: Collections): AccountStore {
           hashes: [normal, javascript],
           createdAt: account.createdAt,
           queued: 0,
+          limits: account.limits,
+          crawlers: 0,
+          concurrency: 0,
+          storedBytes: 0,
+          queuedBytes: 0,
           over: false,
         });
       } catch (error) {
@@ -59,9 +64,10 @@ export function createAccounts(c: Collections): AccountStore {
     },
 
     async update(accountId, patch) {
-      const { email, tokenHashes: { normal, javascript } = {} } = patch;
+      const { email, limits, tokenHashes: { normal, javascript } = {} } = patch;
       const fields = {
         ...(email === undefined ? {} : { email: { $literal: email } }),
+        ...(limits === undefined ? {} : { limits: { $literal: limits } }),
         ...(normal === undefined ? {} : { normalHash: normal }),
         ...(javascript === undefined ? {} : { javascriptHash: javascript }),
       };
@@ -78,7 +84,7 @@ export function createAccounts(c: Collections): AccountStore {
       }
     },
 
-    async remove(accountId) {
+    async remove(accountId, now) {
       const crawler = await c.crawlers.findOne({ accountId }, { projection: { _id: 1 } });
       if (crawler !== null) {
         throw new DomainError(
@@ -87,12 +93,30 @@ export function createAccounts(c: Collections): AccountStore {
           'The account has crawlers; delete them first.',
         );
       }
+      const known = await c.accounts.findOne({ _id: accountId }, { projection: { _id: 1 } });
+      if (known === null) return false;
+      // Before the account goes: a crash in between must not leave its results behind.
+      await c.removedAccounts.updateOne(
+        { _id: accountId },
+        { $set: { removedAt: now } },
+        { upsert: true },
+      );
       return (await c.accounts.deleteOne({ _id: accountId })).deletedCount > 0;
     },
 
     async queued(accountId) {
       const document = await c.accounts.findOne({ _id: accountId }, { projection: { queued: 1 } });
       return document?.queued ?? 0;
+    },
+
+    async usage(accountId) {
+      const document = await c.accounts.findOne(
+        { _id: accountId },
+        { projection: { crawlers: 1, concurrency: 1, storedBytes: 1, queuedBytes: 1 } },
+      );
+      if (document === null) return undefined;
+      const { crawlers = 0, concurrency = 0, storedBytes = 0, queuedBytes = 0 } = document;
+      return { crawlers, concurrency, storedBytes, queuedBytes };
     },
   };
 }
@@ -113,6 +137,7 @@ function accountFrom(document: AccountDocument): Account {
     name: document.name,
     email: document.email,
     tokenHashes: { normal: document.normalHash, javascript: document.javascriptHash },
+    limits: document.limits ?? {},
     createdAt: document.createdAt,
   };
 }

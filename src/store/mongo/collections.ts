@@ -3,6 +3,7 @@ import type { TokenType } from '../../domain/account.ts';
 import type { Crawler, Politeness } from '../../domain/crawler.ts';
 import type { DeliveryAttempt } from '../../domain/delivery.ts';
 import type { QueuedJob } from '../../domain/job.ts';
+import type { AccountLimits } from '../../domain/quotas.ts';
 import type { HistoryDay } from '../../domain/stats.ts';
 import type { PushOutcome } from '../store.ts';
 
@@ -17,6 +18,12 @@ export interface AccountDocument {
   readonly hashes: readonly string[];
   readonly createdAt: Date;
   readonly queued: number;
+  /** Its own limits; absent in documents of before they were. The counters below are, too, until `maintain` has filled them in. */
+  readonly limits?: Partial<AccountLimits>;
+  readonly crawlers?: number;
+  readonly concurrency?: number;
+  readonly storedBytes?: number;
+  readonly queuedBytes?: number;
   /** In an episode over the limit. */
   readonly over: boolean;
   /** What the last push was granted; written and read by one update. */
@@ -64,6 +71,8 @@ export interface CrawlerDocument {
   readonly probeClaim?: string;
   /** Waiting, running and retrying together; waiting is what the other two leave. */
   readonly live: number;
+  /** What they count for as queued. */
+  readonly liveBytes?: number;
   readonly running: number;
   readonly retrying: number;
   readonly completed: number;
@@ -97,6 +106,9 @@ export interface Tombstone {
   readonly cbStatus?: number;
   readonly billed?: boolean;
   readonly timedOut?: boolean;
+  /** What the job counted for as queued, and its record does as stored. */
+  readonly size?: number;
+  readonly kept?: number;
   /** Whether a delivery was made that is due when the counts are written. */
   readonly delivers?: boolean;
   readonly endedAt: Date;
@@ -151,6 +163,8 @@ interface RecordDocument {
   readonly contentType: string;
   readonly extras: string;
   readonly expiresAt: Date;
+  /** Length of `body`. */
+  readonly size: number;
   readonly body: Binary;
 }
 
@@ -163,7 +177,6 @@ export interface DeliveryDocument extends RecordDocument {
   readonly epoch?: number;
   readonly createdAt: Date;
   readonly callbackHeaders: string;
-  readonly size: number;
   readonly attempts: readonly DeliveryAttempt[];
 }
 
@@ -218,6 +231,12 @@ export interface RemovalDocument {
   readonly _id: string;
 }
 
+/** An account that is gone and may have left results. */
+export interface RemovedAccountDocument {
+  readonly _id: string;
+  readonly removedAt: Date;
+}
+
 /** Every collection of the store. */
 export interface Collections {
   readonly accounts: Collection<AccountDocument>;
@@ -230,6 +249,7 @@ export interface Collections {
   readonly rates: Collection<RateDocument>;
   readonly media: Collection<MediaDocument>;
   readonly removals: Collection<RemovalDocument>;
+  readonly removedAccounts: Collection<RemovedAccountDocument>;
 }
 
 /** The collections of a database. */
@@ -245,5 +265,6 @@ export function collectionsOf(db: Db): Collections {
     rates: db.collection('rates'),
     media: db.collection('media'),
     removals: db.collection('removals'),
+    removedAccounts: db.collection('removed_accounts'),
   };
 }

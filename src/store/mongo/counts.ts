@@ -6,6 +6,7 @@ import { recount, wakeNow } from './lease.ts';
 
 type Counter =
   | 'live'
+  | 'liveBytes'
   | 'running'
   | 'retrying'
   | 'completed'
@@ -21,8 +22,12 @@ export interface Delta {
   readonly increments: Readonly<Record<string, number>>;
   /** Change of the account's waiting and retrying URLs. */
   readonly queued: number;
+  /** Changes of what the account counts as queued and stored. */
+  readonly queuedBytes: number;
+  readonly storedBytes: number;
   add(counter: Counter, by: number): void;
   addQueued(by: number): void;
+  addBytes(what: 'queuedBytes' | 'storedBytes', by: number): void;
   addDay(field: DayField, by: number): void;
   addStatus(cbStatus: number): void;
 }
@@ -32,6 +37,7 @@ export function createDelta(now: Date): Delta {
   const day = dayOf(now);
   const increments: Record<string, number> = {};
   let queued = 0;
+  const bytes = { queuedBytes: 0, storedBytes: 0 };
   const add = (path: string, by: number): void => {
     const sum = (increments[path] ?? 0) + by;
     if (sum === 0) delete increments[path];
@@ -43,7 +49,14 @@ export function createDelta(now: Date): Delta {
     get queued() {
       return queued;
     },
+    get queuedBytes() {
+      return bytes.queuedBytes;
+    },
+    get storedBytes() {
+      return bytes.storedBytes;
+    },
     add,
+    addBytes: (what, by) => void (bytes[what] += by),
     addQueued: (by) => void (queued += by),
     addDay: (field, by) => add(`days.${day}.${field}`, by),
     addStatus: (cbStatus) => add(`days.${day}.byCbStatus.${cbStatus}`, 1),
@@ -111,19 +124,18 @@ export function createLedger(c: Collections, processId: string): Ledger {
     const update = { ...updateOf(more), $set: { [mark]: batch.seq } };
     const after = await c.crawlers.findOneAndUpdate(unapplied, update, {
       returnDocument: 'after',
-      projection: { accountId: 1, live: 1, running: 1, retrying: 1, pending: 1 },
+      projection: { accountId: 1, live: 1, liveBytes: 1, running: 1, retrying: 1, pending: 1 },
     });
     const crawler =
       after ?? (await c.crawlers.findOne({ _id: crawlerId }, { projection: { _id: 1 } }));
-    if (after !== null && more.queued !== 0) {
-      await c.accounts.updateOne({ _id: after.accountId }, { $inc: { queued: more.queued } });
-    }
+    if (after !== null) await countInAccount(c, after.accountId, more);
     await bury(batch, now);
-    if (after !== null && after.live === 0 && (after.running !== 0 || after.retrying !== 0)) {
+    const { running = 0, retrying = 0, liveBytes = 0 } = after ?? {};
+    if (after?.live === 0 && (running !== 0 || retrying !== 0 || liveBytes !== 0)) {
       // Nothing is left, so a crash has left these behind.
       await c.crawlers.updateOne(
         { _id: crawlerId, live: 0 },
-        { $set: { running: 0, retrying: 0 } },
+        { $set: { running: 0, retrying: 0, liveBytes: 0 } },
       );
     }
     return crawler !== null;
@@ -182,9 +194,18 @@ export function createLedger(c: Collections, processId: string): Ledger {
   };
 }
 
+async function countInAccount(c: Collections, accountId: string, delta: Delta): Promise<void> {
+  const { queued, queuedBytes, storedBytes } = delta;
+  if (queued === 0 && queuedBytes === 0 && storedBytes === 0) return;
+  await c.accounts.updateOne({ _id: accountId }, { $inc: { queued, queuedBytes, storedBytes } });
+}
+
 function addEnd(delta: Delta, tombstone: Tombstone): void {
-  const { from, end, cbStatus } = tombstone;
+  const { from, end, cbStatus, size = 0, kept = 0 } = tombstone;
   delta.add('live', -1);
+  delta.add('liveBytes', -size);
+  delta.addBytes('queuedBytes', -size);
+  delta.addBytes('storedBytes', kept);
   if (from !== 'waiting') delta.add(from, -1);
   if (from !== 'running') delta.addQueued(-1);
   delta.add(end, 1);

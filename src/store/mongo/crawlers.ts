@@ -1,11 +1,14 @@
 import type { Filter } from 'mongodb';
 import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
-import type { CrawlerStore } from '../store.ts';
+import { DomainError } from '../../domain/errors.ts';
+import type { CrawlerQuota, CrawlerStore } from '../store.ts';
+import { countCrawlers, shareOf, UNLIMITED } from './account-quota.ts';
 import { createChain } from './chain.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import type { Ledger } from './counts.ts';
 import { isConflict, isDuplicate } from './errors.ts';
 import { NEVER, setWake } from './lease.ts';
+import { keptBytes } from './stored-bytes.ts';
 
 const EPOCH = new Date(0);
 
@@ -20,15 +23,22 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
     return document === null ? undefined : crawlerFrom(document);
   }
 
-  async function insertOrFind(crawler: Crawler): ReturnType<CrawlerStore['insert']> {
+  async function insertOrFind(
+    crawler: Crawler,
+    quota: CrawlerQuota,
+  ): ReturnType<CrawlerStore['insert']> {
     const { accountId, name } = crawler;
+    const share = shareOf(crawler);
     for (;;) {
       const existing = await one({ accountId, name });
       if (existing !== undefined) return { crawler: existing, inserted: false };
+      // Counted first: a crash in between is put right by `maintain`.
+      await countCrawlers(c, accountId, share, quota);
       try {
         await c.crawlers.insertOne(documentOf(crawler));
         return { crawler, inserted: true };
       } catch (error) {
+        await countCrawlers(c, accountId, negated(share), UNLIMITED).catch(ignoreGone);
         // Another process was faster, or in the way.
         if (!isDuplicate(error) && !isConflict(error)) throw error;
       }
@@ -37,8 +47,8 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
 
   return {
     // One by one for each name: set-up scripts that make the same crawler at once need not meet in the database.
-    insert: (crawler) =>
-      names.run(`${crawler.accountId}/${crawler.name}`, () => insertOrFind(crawler)),
+    insert: (crawler, quota = UNLIMITED) =>
+      names.run(`${crawler.accountId}/${crawler.name}`, () => insertOrFind(crawler, quota)),
 
     findByName: (accountId, name) => one({ accountId, name }),
     get: (crawlerId) => one({ _id: crawlerId }),
@@ -55,21 +65,37 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
       return found.map(crawlerFrom);
     },
 
-    async update(crawlerId, patch, now) {
+    async update(crawlerId, patch, now, quota = UNLIMITED) {
       const { callbackUrl, politeness, ...others } = patch;
-      const document = await c.crawlers.findOneAndUpdate(
-        { _id: crawlerId },
-        {
-          $set: {
-            ...others,
-            ...('callbackUrl' in patch ? { callbackUrl: callbackUrl ?? null } : {}),
-            ...('politeness' in patch ? { politeness: politeness ?? null } : {}),
-            updatedAt: now,
-          },
-        },
-        { returnDocument: 'after', projection: settingsOnly },
-      );
-      return document === null ? undefined : crawlerFrom(document);
+      const set = {
+        ...others,
+        ...('callbackUrl' in patch ? { callbackUrl: callbackUrl ?? null } : {}),
+        ...('politeness' in patch ? { politeness: politeness ?? null } : {}),
+        updatedAt: now,
+      };
+      for (;;) {
+        const before = await c.crawlers.findOne(
+          { _id: crawlerId },
+          { projection: { accountId: 1, name: 1, concurrency: 1 } },
+        );
+        if (before === null) return undefined;
+        const { accountId, name, concurrency } = before;
+        const wanted = shareOf({ name, concurrency: patch.concurrency ?? concurrency });
+        const share = {
+          crawlers: 0,
+          concurrency: wanted.concurrency - shareOf(before).concurrency,
+        };
+        const counts = share.concurrency !== 0;
+        if (counts) await countCrawlers(c, accountId, share, { ...UNLIMITED, ...quota });
+        const document = await c.crawlers.findOneAndUpdate(
+          { _id: crawlerId, ...(counts ? { concurrency } : {}) },
+          { $set: set },
+          { returnDocument: 'after', projection: settingsOnly },
+        );
+        if (document !== null) return crawlerFrom(document);
+        // Changed or removed meanwhile.
+        if (counts) await countCrawlers(c, accountId, negated(share), UNLIMITED).catch(ignoreGone);
+      }
     },
 
     async setPaused(crawlerId, change, now) {
@@ -92,14 +118,36 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
         await c.removals.updateOne({ _id: crawlerId }, { $set: {} }, { upsert: true });
         const gone = await c.crawlers.findOneAndDelete(
           { _id: crawlerId },
-          { projection: { accountId: 1, live: 1, running: 1 } },
+          {
+            projection: {
+              accountId: 1,
+              name: 1,
+              concurrency: 1,
+              live: 1,
+              liveBytes: 1,
+              running: 1,
+            },
+          },
         );
         if (gone === null) {
           await c.removals.deleteOne({ _id: crawlerId });
           return undefined;
         }
         const purged = gone.live - gone.running;
-        await c.accounts.updateOne({ _id: gone.accountId }, { $inc: { queued: -purged } });
+        const share = negated(shareOf(gone));
+        const kept = await keptBytes(c, [crawlerId]);
+        await c.accounts.updateOne(
+          { _id: gone.accountId },
+          {
+            $inc: {
+              queued: -purged,
+              crawlers: share.crawlers,
+              concurrency: share.concurrency,
+              queuedBytes: -(gone.liveBytes ?? 0),
+              storedBytes: -kept,
+            },
+          },
+        );
         await removeBelongings(c, crawlerId);
         return { purged };
       }),
@@ -144,6 +192,15 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
       return claimed.map(crawlerFrom);
     },
   };
+}
+
+function negated({ crawlers, concurrency }: CrawlerQuota): CrawlerQuota {
+  return { crawlers: -crawlers, concurrency: -concurrency };
+}
+
+/** The account went with what was counted in it. */
+function ignoreGone(error: unknown): void {
+  if (!(error instanceof DomainError) || error.kind !== 'unauthenticated') throw error;
 }
 
 /** Removes what a crawler that is gone has left. */
@@ -204,6 +261,7 @@ function documentOf(crawler: Crawler): CrawlerDocument {
     politeness: politeness ?? null,
     ...(crawler.delivery === 'webhook' ? { probeAt: EPOCH } : {}),
     live: 0,
+    liveBytes: 0,
     running: 0,
     retrying: 0,
     completed: 0,

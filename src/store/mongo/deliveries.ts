@@ -112,10 +112,15 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
       };
     },
 
+    countReplayable: (crawlerId, which, limit) =>
+      c.deliveries.countDocuments(
+        { crawlerId, ...rangeOf(which), state: { $in: ['due', 'delivered', 'failed'] } },
+        { limit },
+      ),
+
     replay: (crawlerId, which, now) =>
       ledger.inTurn(crawlerId, async () => {
-        const range: Filter<DeliveryDocument> =
-          'rid' in which ? { _id: which.rid } : { createdAt: { $gte: which.from, $lt: which.to } };
+        const range = rangeOf(which);
         const waiting = await c.deliveries.updateMany(
           { crawlerId, ...range, state: 'due' },
           { $min: { due: now } },
@@ -134,6 +139,10 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
         return count;
       }),
   };
+}
+
+function rangeOf(which: Parameters<DeliveryStore['replay']>[1]): Filter<DeliveryDocument> {
+  return 'rid' in which ? { _id: which.rid } : { createdAt: { $gte: which.from, $lt: which.to } };
 }
 
 function moveOf(

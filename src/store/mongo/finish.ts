@@ -1,4 +1,5 @@
 import type { AnyBulkWriteOperation } from 'mongodb';
+import { recordBytesOf } from '../../domain/quotas.ts';
 import type { JobOutcome } from '../store.ts';
 import type { Collections, CrawlerDocument, JobDocument, Tombstone } from './collections.ts';
 import { createDelta, type Ledger } from './counts.ts';
@@ -57,7 +58,7 @@ async function finishOwn(
   const [crawler, jobs] = await Promise.all([
     c.crawlers.findOne({ _id: crawlerId }, { projection: { accountId: 1 } }),
     c.jobs
-      .find({ _id: { $in: rids }, crawlerId }, { projection: { attempt: 1, retry: 1 } })
+      .find({ _id: { $in: rids }, crawlerId }, { projection: { attempt: 1, retry: 1, size: 1 } })
       .toArray(),
   ]);
   if (crawler === null) return new Set();
@@ -86,7 +87,10 @@ async function finishOwn(
   }
   const ended = [...won].filter(isEnd).map((each) => ({
     rid: each.rid,
-    tombstone: tombstoneOf(each, now, { by, seq }, isHeld(each, epoch)),
+    tombstone: {
+      ...tombstoneOf(each, now, { by, seq }, isHeld(each, epoch)),
+      size: found.get(each.rid)?.size ?? 0,
+    },
   }));
   const there = await ledger.settle({ crawlerId, by, seq, ended }, now, delta);
   await discard(c, there ? [...marks].filter(([each]) => !won.has(each)) : [...marks]);
@@ -155,6 +159,7 @@ function tombstoneOf(
     end: cbStatus === 200 ? 'completed' : 'failed',
     cbStatus,
     billed: outcome.billed,
+    kept: recordBytesOf(outcome.record),
     timedOut: outcome.timedOut === true,
     endedAt: now,
     ...(outcome.kind === 'delivery' ? { delivers: !held } : {}),

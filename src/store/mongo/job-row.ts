@@ -1,6 +1,7 @@
 import { Binary } from 'mongodb';
 import type { HeaderPair, Job, QueuedJob } from '../../domain/job.ts';
 import type { CrawlParameters } from '../../domain/parameters.ts';
+import { jobBytesOf } from '../../domain/quotas.ts';
 import type { JobDocument } from './collections.ts';
 
 /** A job of its document, which must not have ended. */
@@ -40,6 +41,7 @@ export function documentOf(job: Job, push: string): JobDocument {
     callbackHeaders: JSON.stringify(callbackHeaders),
     ...(queueDeadline === undefined ? {} : { queueDeadline, expires: true }),
     createdAt: rest.createdAt,
+    size: jobBytesOf(job),
     state: 'waiting',
     due: rest.createdAt,
     queued: true,

@@ -1,11 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { INTERNAL_PREFIX } from '../../domain/crawler-name.ts';
+import { storedBytesOf } from '../../domain/quotas.ts';
 import { dayOf } from '../../domain/stats.ts';
 import type { MaintenanceReport } from '../store.ts';
-import type { Collections } from './collections.ts';
+import type { AccountDocument, Collections } from './collections.ts';
 import type { Ledger } from './counts.ts';
 import { removeBelongings } from './crawlers.ts';
 import { recount, setWake } from './lease.ts';
 import { resolvePending } from './push.ts';
+import { expireResults, measureStored, sweepRemovedAccounts } from './stored-bytes.ts';
 
 const BATCH = 500;
 /** A process that has not come back to its own unfinished writes for this long has died, or sleeps and will be ignored. */
@@ -17,11 +20,25 @@ const COMPARE_EVERY_MS = 60_000;
 /** Makes `Store.maintain`: removes what is past its retention, and completes what processes that died have left halfway. */
 export function createMaintenance(c: Collections, ledger: Ledger) {
   let comparedAt = Number.NEGATIVE_INFINITY;
+  let measured = '';
+
+  /** One account a time, in turn. */
+  async function measureNext(): Promise<void> {
+    const projection = { projection: { _id: 1 }, sort: { _id: 1 } } as const;
+    const next =
+      (await c.accounts.findOne({ _id: { $gt: measured } }, projection)) ??
+      (await c.accounts.findOne({}, projection));
+    if (next === null) return;
+    measured = next._id;
+    await measureStored(c, next._id);
+  }
+
   return async (now: Date): Promise<MaintenanceReport> => {
     const report = await sweep(c, ledger, now);
     if (performance.now() - comparedAt >= COMPARE_EVERY_MS) {
       comparedAt = performance.now();
       await repairAccounts(c);
+      await measureNext();
     }
     return report;
   };
@@ -42,16 +59,17 @@ async function expire(c: Collections, now: Date): Promise<number> {
   const old = { expiresAt: { $lte: now } };
   const [deliveries, results, requests, media] = await Promise.all([
     expireDeliveries(c, now),
-    c.results.deleteMany(old),
+    expireResults(c, now),
     c.pushRequests.deleteMany(old),
     c.media.deleteMany(old),
   ]);
-  return deliveries + results.deletedCount + requests.deletedCount + media.deletedCount;
+  const removed = await sweepRemovedAccounts(c, now);
+  return deliveries + results + removed + requests.deletedCount + media.deletedCount;
 }
 
 async function expireDeliveries(c: Collections, now: Date): Promise<number> {
   const old = await c.deliveries
-    .find({ expiresAt: { $lte: now } }, { projection: { crawlerId: 1, state: 1 } })
+    .find({ expiresAt: { $lte: now } }, { projection: { crawlerId: 1, state: 1, size: 1 } })
     .limit(BATCH)
     .toArray();
   if (old.length === 0) return 0;
@@ -60,6 +78,18 @@ async function expireDeliveries(c: Collections, now: Date): Promise<number> {
   for (const crawlerId of new Set(pending.map((each) => each.crawlerId))) {
     const count = pending.filter((each) => each.crawlerId === crawlerId).length;
     await c.crawlers.updateOne({ _id: crawlerId }, { $inc: { deliveriesPending: -count } });
+  }
+  // See `expireResults`.
+  if (deletedCount === old.length) {
+    for (const [crawlerId, gone] of Map.groupBy(old, (each) => each.crawlerId)) {
+      const crawler = await c.crawlers.findOne(
+        { _id: crawlerId },
+        { projection: { accountId: 1 } },
+      );
+      if (crawler === null) continue;
+      const storedBytes = -gone.reduce((sum, { size }) => sum + storedBytesOf(size), 0);
+      await c.accounts.updateOne({ _id: crawler.accountId }, { $inc: { storedBytes } });
+    }
   }
   return deletedCount;
 }
@@ -125,32 +155,55 @@ async function moveDays(c: Collections, now: Date): Promise<void> {
   }
 }
 
-/** An account's total may lag behind its crawlers for a moment; what is wrong at two looks was left by a crash. */
+type Totals = Required<
+  Pick<AccountDocument, 'queued' | 'crawlers' | 'concurrency' | 'queuedBytes'>
+>;
+
+/** An account's totals may lag behind its crawlers for a moment; what is wrong at two looks was left by a crash. */
 async function repairAccounts(c: Collections): Promise<void> {
   const first = await wrongTotals(c);
   if (first.size === 0) return;
   await delay(SECOND_LOOK_MS);
   const second = await wrongTotals(c);
   for (const [accountId, off] of second) {
-    if (first.get(accountId) !== off) continue;
-    await c.accounts.updateOne({ _id: accountId }, { $inc: { queued: off } });
+    const same = Object.entries(off).filter(
+      ([name, by]) => by !== 0 && first.get(accountId)?.[name as keyof Totals] === by,
+    );
+    if (same.length === 0) continue;
+    await c.accounts.updateOne({ _id: accountId }, { $inc: Object.fromEntries(same) });
   }
 }
 
-async function wrongTotals(c: Collections): Promise<Map<string, number>> {
-  const held = {
-    $add: [{ $subtract: ['$live', '$running'] }, { $sum: '$pending.n' }],
-  };
+/** By how much the totals of accounts differ from what their crawlers say. */
+async function wrongTotals(c: Collections): Promise<Map<string, Totals>> {
+  const own = { $eq: [{ $substrCP: ['$name', 0, 1] }, INTERNAL_PREFIX] };
   const sums = await c.crawlers
-    .aggregate<{ _id: string; queued: number }>([
-      { $group: { _id: '$accountId', queued: { $sum: held } } },
+    .aggregate<Totals & { _id: string; pending: number }>([
+      {
+        $group: {
+          _id: '$accountId',
+          queued: {
+            $sum: { $add: [{ $subtract: ['$live', '$running'] }, { $sum: '$pending.n' }] },
+          },
+          crawlers: { $sum: { $cond: [own, 0, 1] } },
+          concurrency: { $sum: { $cond: [own, 0, '$concurrency'] } },
+          queuedBytes: { $sum: '$liveBytes' },
+          pending: { $sum: { $size: '$pending' } },
+        },
+      },
     ])
     .toArray();
-  const totals = new Map(sums.map((each) => [each._id, each.queued]));
-  const accounts = await c.accounts.find({}, { projection: { queued: 1 } }).toArray();
-  return new Map(
-    accounts
-      .map(({ _id, queued }) => [_id, (totals.get(_id) ?? 0) - queued] as const)
-      .filter(([, off]) => off !== 0),
-  );
+  const totals = new Map(sums.map((each) => [each._id, each]));
+  const accounts = await c.accounts
+    .find({}, { projection: { queued: 1, crawlers: 1, concurrency: 1, queuedBytes: 1 } })
+    .toArray();
+  const wrong = accounts.map((account): [string, Totals] => {
+    const sum = totals.get(account._id);
+    const off = (name: keyof Totals): number => (sum?.[name] ?? 0) - (account[name] ?? 0);
+    // A push that is under way has counted its bytes in the account only.
+    const queuedBytes = (sum?.pending ?? 0) > 0 ? 0 : off('queuedBytes');
+    const [queued, crawlers, concurrency] = [off('queued'), off('crawlers'), off('concurrency')];
+    return [account._id, { queued, crawlers, concurrency, queuedBytes }];
+  });
+  return new Map(wrong.filter(([, off]) => Object.values(off).some((by) => by !== 0)));
 }

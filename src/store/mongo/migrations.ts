@@ -2,7 +2,7 @@ import type { Db } from 'mongodb';
 import { DomainError } from '../../domain/errors.ts';
 import type { Collections } from './collections.ts';
 
-const VERSION = 1;
+const VERSION = 2;
 
 interface MetaDocument {
   readonly _id: 'schema';
@@ -11,7 +11,7 @@ interface MetaDocument {
 
 /**
  * Makes the indexes, and refuses a database of a newer program. Indexes on jobs and deliveries are partial: they cover what is
- * alive, so finished work costs nothing. Results, pictures and requests also expire by the server's own clock.
+ * alive, so finished work costs nothing. Pictures and requests also expire by the server's own clock.
  */
 export async function migrate(db: Db, c: Collections): Promise<void> {
   const meta = db.collection<MetaDocument>('meta');
@@ -69,13 +69,15 @@ export async function migrate(db: Db, c: Collections): Promise<void> {
         name: 'sending',
         partialFilterExpression: { state: 'sending' },
       },
-      { key: { crawlerId: 1, createdAt: 1 }, name: 'created' },
+      // Ends with the size, so that what is stored is summed up without reading pages.
+      { key: { crawlerId: 1, createdAt: 1, size: 1 }, name: 'created_size' },
       { key: { expiresAt: 1 }, name: 'expiry' },
     ]),
     c.results.createIndexes([
-      { key: { scope: 1, storedAt: 1, _id: 1 }, name: 'time' },
+      { key: { scope: 1, storedAt: 1, _id: 1, size: 1 }, name: 'time_size' },
       { key: { scope: 1, urlHash: 1, storedAt: 1 }, name: 'url' },
-      { key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 },
+      // `maintain` removes what is past its retention, and counts it: the server's own expiry would not.
+      { key: { expiresAt: 1 }, name: 'expires' },
     ]),
     c.history.createIndexes([{ key: { crawlerId: 1, day: 1 }, name: 'day' }]),
     c.pushRequests.createIndexes([
@@ -85,5 +87,25 @@ export async function migrate(db: Db, c: Collections): Promise<void> {
     c.rates.createIndexes([{ key: { at: 1 }, name: 'expiry', expireAfterSeconds: 3_600 }]),
     c.media.createIndexes([{ key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 }]),
   ]);
+  if (found !== null && found.version < 2) await toVersion2(c);
   await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
+}
+
+/** Records know their size; indexes that know it, too, take the place of others. Doing it twice does nothing. */
+async function toVersion2(c: Collections): Promise<void> {
+  await c.results.updateMany({ size: { $exists: false } }, [
+    { $set: { size: { $binarySize: '$body' } } },
+  ]);
+  await Promise.all([
+    dropIndex(c.results, 'time'),
+    dropIndex(c.results, 'expiry'),
+    dropIndex(c.deliveries, 'created'),
+  ]);
+}
+
+async function dropIndex(
+  collection: Collections['results'] | Collections['deliveries'],
+  name: string,
+) {
+  if (await collection.indexExists(name)) await collection.dropIndex(name);
 }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../domain/errors.ts';
 import type { Job } from '../../domain/job.ts';
+import { jobBytesOf } from '../../domain/quotas.ts';
 import { dayOf } from '../../domain/stats.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
 import type {
@@ -101,15 +102,20 @@ export function createPush(c: Collections, ledger: Ledger) {
     const rids = jobs.map((job) => job.rid).sort();
     const id = ownId ?? newId();
     const entry = { id, at: now, first: rids[0] ?? '', last: rids.at(-1) ?? '' };
+    const bytes = bytesOf(jobs);
     const [account, crawler] = await Promise.all([
-      reserveInAccount(c, accountId, jobs.length, limits.accountQueue),
+      reserveInAccount(c, accountId, jobs.length, bytes, limits.accountQueue),
       reserveInCrawler(c, crawlerId, entry, jobs.length, limits.crawlerQueue),
     ]);
     const granted = account?.granted ?? 0;
     const room = crawler?.granted ?? 0;
     const accepted = Math.min(granted, room);
     const back = granted - accepted;
-    if (back > 0) await c.accounts.updateOne({ _id: accountId }, { $inc: { queued: -back } });
+    const taken = accepted === jobs.length ? bytes : bytesOf(jobs.slice(0, accepted));
+    if (back > 0 || taken !== bytes) {
+      const queuedBytes = taken - (granted === jobs.length ? bytes : 0);
+      await c.accounts.updateOne({ _id: accountId }, { $inc: { queued: -back, queuedBytes } });
+    }
     if (crawler === null) {
       return {
         accepted,
@@ -123,7 +129,8 @@ export function createPush(c: Collections, ledger: Ledger) {
       const documents = jobs.slice(0, accepted).map((job) => documentOf(job, id));
       await c.jobs.insertMany(documents, { ordered: false });
     }
-    const confirmed = await confirm(c, crawlerId, id, accepted, now, ownId !== undefined);
+    const counted = { n: accepted, bytes: taken };
+    const confirmed = await confirm(c, crawlerId, id, counted, now, ownId !== undefined);
     if (confirmed === null) {
       const there = await c.crawlers.findOne({ _id: crawlerId }, { projection: { _id: 1 } });
       if (there === null) {
@@ -227,10 +234,14 @@ export function createPush(c: Collections, ledger: Ledger) {
   ): Promise<Job[]> {
     const { crawlerId } = request;
     const inserted = await c.jobs
-      .find({ _id: { $in: [...rids] }, push }, { projection: { _id: 1 } })
+      .find({ _id: { $in: [...rids] }, push }, { projection: { size: 1 } })
       .toArray();
+    const found = {
+      n: inserted.length,
+      bytes: inserted.reduce((sum, { size = 0 }) => sum + size, 0),
+    };
     // Not counted yet, so nobody has touched what it inserted.
-    const confirmed = await confirm(c, crawlerId, push, inserted.length, now, true);
+    const confirmed = await confirm(c, crawlerId, push, found, now, true);
     const crawler = await c.crawlers.findOne({ _id: crawlerId }, { projection: { counted: 1 } });
     const counted = crawler?.counted.find((each) => each.id === push)?.n ?? 0;
     const taken = confirmed === null ? rids.slice(0, counted) : inserted.map((each) => each._id);
@@ -272,14 +283,31 @@ function stalled(): DomainError {
   );
 }
 
-async function reserveInAccount(c: Collections, accountId: string, n: number, limit: number) {
+function bytesOf(jobs: readonly Job[]): number {
+  return jobs.reduce((sum, job) => sum + jobBytesOf(job), 0);
+}
+
+/** Reserves room for jobs, and counts their bytes if there is room for all of them. */
+async function reserveInAccount(
+  c: Collections,
+  accountId: string,
+  n: number,
+  bytes: number,
+  limit: number,
+) {
+  const whole = { $cond: [{ $eq: ['$granted', n] }, bytes, 0] };
   const room = { $max: [0, { $min: [n, { $subtract: [limit + 1, '$queued'] }] }] };
   const goesOn = { $and: ['$over', { $gt: ['$queued', limit * EPISODE_END] }] };
   return c.accounts.findOneAndUpdate(
     { _id: accountId },
     [
       { $set: { granted: room, over: goesOn } },
-      { $set: { queued: { $add: ['$queued', '$granted'] } } },
+      {
+        $set: {
+          queued: { $add: ['$queued', '$granted'] },
+          queuedBytes: { $add: [{ $ifNull: ['$queuedBytes', 0] }, whole] },
+        },
+      },
     ],
     { returnDocument: 'after', projection: { queued: 1, granted: 1 } },
   );
@@ -309,13 +337,14 @@ async function confirm(
   c: Collections,
   crawlerId: string,
   id: string,
-  n: number,
+  { n, bytes }: { readonly n: number; readonly bytes: number },
   now: Date,
   remembered = false,
 ) {
   const day = dayOf(now);
   const counted = {
     live: { $add: ['$live', n] },
+    liveBytes: { $add: [{ $ifNull: ['$liveBytes', 0] }, bytes] },
     [`days.${day}.pushed`]: { $add: [{ $ifNull: [`$days.${day}.pushed`, 0] }, n] },
     firstDay: { $min: ['$firstDay', day] },
     wakes: { $add: ['$wakes', 1] },
@@ -350,8 +379,13 @@ export async function resolvePending(c: Collections, before: Date, now: Date): P
     for (const { id, at, first, last } of crawler.pending) {
       if (at > before) continue;
       const range = { $gte: first, $lte: last };
-      const n = await c.jobs.countDocuments({ _id: range, push: id, state: { $ne: 'ended' } });
-      if ((await confirm(c, crawler._id, id, n, now)) !== null) resolved += 1;
+      const [found = { n: 0, bytes: 0 }] = await c.jobs
+        .aggregate<{ n: number; bytes: number }>([
+          { $match: { _id: range, push: id, state: { $ne: 'ended' } } },
+          { $group: { _id: null, n: { $sum: 1 }, bytes: { $sum: '$size' } } },
+        ])
+        .toArray();
+      if ((await confirm(c, crawler._id, id, found, now)) !== null) resolved += 1;
     }
   }
   return resolved;

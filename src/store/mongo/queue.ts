@@ -207,11 +207,12 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
       const before = await c.jobs.findOneAndUpdate(
         { _id: rid, crawlerId, state: { $ne: 'ended' } },
         ending('deleted', now, by, seq),
-        { returnDocument: 'before', projection: { state: 1 } },
+        { returnDocument: 'before', projection: { state: 1, size: 1 } },
       );
       if (before === null) return false;
       const from = before.state as QueuedJob['state'];
-      const tombstone: Tombstone = { from, end: 'deleted', endedAt: now, by, seq };
+      const { size = 0 } = before;
+      const tombstone: Tombstone = { from, end: 'deleted', size, endedAt: now, by, seq };
       return ledger.settle({ crawlerId, by, seq, ended: [{ rid, tombstone }] }, now);
     });
   }
@@ -228,12 +229,19 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
         ending('purged', now, by, seq),
       );
       const gone = await c.jobs
-        .find({ state: 'ended', endedAt: now, by, seq }, { projection: { from: 1 } })
+        .find({ state: 'ended', endedAt: now, by, seq }, { projection: { from: 1, size: 1 } })
         .toArray();
       if (gone.length === 0) return 0;
       const ended = gone.map((each) => ({
         rid: each._id,
-        tombstone: { from: each.from ?? 'waiting', end: 'purged', endedAt: now, by, seq } as const,
+        tombstone: {
+          from: each.from ?? 'waiting',
+          end: 'purged',
+          size: each.size ?? 0,
+          endedAt: now,
+          by,
+          seq,
+        } as const,
       }));
       await ledger.settle({ crawlerId, by, seq, ended }, now);
       await setWake(c, crawlerId);

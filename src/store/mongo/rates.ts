@@ -1,3 +1,4 @@
+import type { Document } from 'mongodb';
 import type { RateStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { isDuplicate } from './errors.ts';
@@ -46,6 +47,19 @@ export function createRates(c: Collections): RateStore {
   }
 
   return {
+    async takeWhole(key, count, perHour, now) {
+      const before = { $ifNull: ['$at', now] };
+      const passedMs = { $max: [0, { $subtract: [now, before] }] };
+      const refill = { $divide: [{ $multiply: [passedMs, perHour] }, 3_600_000] };
+      const full = { $min: [perHour, { $add: [{ $ifNull: ['$left', perHour] }, refill] }] };
+      const bucket = await upserted(c, `hourly:${key}`, [
+        { $set: { left: full, at: { $max: [before, now] } } },
+        { $set: { granted: { $cond: [{ $lte: [count, '$left'] }, 1, 0] } } },
+        { $set: { left: { $subtract: ['$left', { $multiply: ['$granted', count] }] } } },
+      ]);
+      return { granted: bucket?.granted === 1, left: Math.floor(bucket?.left ?? 0) };
+    },
+
     take(key, count, perSecond, now) {
       const { promise, resolve, reject } = Promise.withResolvers<Take>();
       const one = { count, perSecond, now, resolve, reject };
@@ -70,6 +84,10 @@ async function takeFrom(c: Collections, key: string, perSecond: number, wanted: 
     { $set: { granted: { $min: [wanted, { $floor: '$left' }] } } },
     { $set: { left: { $subtract: ['$left', '$granted'] } } },
   ];
+  return upserted(c, key, update);
+}
+
+async function upserted(c: Collections, key: string, update: Document[]) {
   const options = { upsert: true, returnDocument: 'after' } as const;
   try {
     return await c.rates.findOneAndUpdate({ _id: key }, update, options);

@@ -10,6 +10,11 @@ export function scopeOf({ accountId, tokenType }: ResultScope): string {
   return `${accountId}/${tokenType}`;
 }
 
+/** Whose scope it is. */
+export function accountIdOf(scope: string): string {
+  return scope.slice(0, scope.indexOf('/'));
+}
+
 /** Addresses can be longer than an index takes. */
 export function hashOf(url: string): string {
   return createHash('sha256').update(url).digest('base64url');
@@ -32,6 +37,7 @@ function recordFields(record: CrawlRecord, origin: Origin, expiresAt: Date) {
     contentType: record.contentType,
     extras: JSON.stringify(record.extras),
     expiresAt,
+    size: record.body.byteLength,
     body: new Binary(record.body),
   };
 }
@@ -70,7 +76,6 @@ export function deliveryDocument(
     due: now,
     createdAt: now,
     callbackHeaders,
-    size: record.body.byteLength,
     attempts: [],
   } as DeliveryDocument;
 }

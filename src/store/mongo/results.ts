@@ -1,9 +1,17 @@
 import type { Filter } from 'mongodb';
 import { invalidField } from '../../domain/errors.ts';
 import type { StoredResult } from '../../domain/job.ts';
+import { recordBytesOf, storedBytesOf } from '../../domain/quotas.ts';
 import type { ResultStore } from '../store.ts';
 import type { Collections, ResultDocument } from './collections.ts';
-import { hashOf, insertRecords, recordFrom, resultDocument, scopeOf } from './records.ts';
+import {
+  accountIdOf,
+  hashOf,
+  insertRecords,
+  recordFrom,
+  resultDocument,
+  scopeOf,
+} from './records.ts';
 
 // Of one URL's newest records, how many may be waiting for their job's end: one for each crawl of it under way.
 const NEWEST = 20;
@@ -26,14 +34,32 @@ export function createResults(c: Collections): ResultStore {
     const gone = await Promise.all(
       rids
         .filter((rid) => !hidden.has(rid))
-        .map((_id) => c.results.findOneAndDelete({ _id, scope }, { projection: { _id: 1 } })),
+        .map((_id) => c.results.findOneAndDelete({ _id, scope }, { projection: { size: 1 } })),
     );
+    await countRemoved(scope, gone);
     return new Set(gone.flatMap((each) => (each === null ? [] : each._id)));
   }
 
+  async function countRemoved(
+    scope: string,
+    gone: readonly (Pick<ResultDocument, 'size'> | null)[],
+  ): Promise<void> {
+    const storedBytes = gone.reduce(
+      (sum, each) => sum - (each === null ? 0 : storedBytesOf(each.size)),
+      0,
+    );
+    if (storedBytes === 0) return;
+    await c.accounts.updateOne({ _id: accountIdOf(scope) }, { $inc: { storedBytes } });
+  }
+
   return {
-    put: (scope, record, now, expiresAt) =>
-      insertRecords(c.results, [resultDocument(scope, record, NO_JOB, now, expiresAt)]),
+    async put(scope, record, now, expiresAt) {
+      await insertRecords(c.results, [resultDocument(scope, record, NO_JOB, now, expiresAt)]);
+      await c.accounts.updateOne(
+        { _id: scope.accountId },
+        { $inc: { storedBytes: recordBytesOf(record) } },
+      );
+    },
 
     async get(scope, rid) {
       const [document, hidden] = await Promise.all([
@@ -62,6 +88,7 @@ export function createResults(c: Collections): ResultStore {
       const documents = removes
         ? await Promise.all(shown.map((_id) => c.results.findOneAndDelete({ _id, ...owned })))
         : await c.results.find({ _id: { $in: shown }, ...owned }).toArray();
+      if (removes) await countRemoved(owned.scope, documents);
       const found = new Map(documents.flatMap((each) => (each === null ? [] : [[each._id, each]])));
       return shown.flatMap((rid) => {
         const document = found.get(rid);

@@ -1,5 +1,6 @@
 import type { Account, TokenOwner, TokenType } from '../../domain/account.ts';
 import { DomainError } from '../../domain/errors.ts';
+import type { AccountLimits, AccountUsage } from '../../domain/quotas.ts';
 import type { Paging } from '../store.ts';
 import { dateOf, type Sql, type SqlRow } from './sql.ts';
 
@@ -9,6 +10,7 @@ function accountFrom(row: SqlRow): Account {
     name: String(row.name),
     email: String(row.email),
     tokenHashes: { normal: String(row.normal_hash), javascript: String(row.javascript_hash) },
+    limits: JSON.parse(String(row.limits)) as Partial<AccountLimits>,
     createdAt: dateOf(row.created_at),
   };
 }
@@ -31,13 +33,15 @@ function create(sql: Sql, account: Account): void {
   const { normal, javascript } = account.tokenHashes;
   assertTokensFree(sql, [normal, javascript], account.accountId);
   sql.run(
-    'INSERT INTO accounts (account_id, name, email, normal_hash, javascript_hash, created_at) VALUES (?, ?, ?, ?, ?, ?)',
+    `INSERT INTO accounts (account_id, name, email, normal_hash, javascript_hash, created_at, limits)
+      VALUES (?, ?, ?, ?, ?, ?, ?)`,
     account.accountId,
     account.name,
     account.email,
     normal,
     javascript,
     account.createdAt.getTime(),
+    JSON.stringify(account.limits),
   );
 }
 
@@ -68,23 +72,28 @@ function list(sql: Sql, { limit, after }: Paging): Account[] {
 function update(
   sql: Sql,
   accountId: string,
-  patch: { email?: string; tokenHashes?: Partial<Record<TokenType, string>> },
+  patch: {
+    email?: string;
+    tokenHashes?: Partial<Record<TokenType, string>>;
+    limits?: Partial<AccountLimits>;
+  },
 ): Account | undefined {
   const account = get(sql, accountId);
   if (account === undefined) return undefined;
   const hashes = { ...account.tokenHashes, ...patch.tokenHashes };
   assertTokensFree(sql, Object.values(hashes), accountId);
   sql.run(
-    'UPDATE accounts SET email = ?, normal_hash = ?, javascript_hash = ? WHERE account_id = ?',
+    'UPDATE accounts SET email = ?, normal_hash = ?, javascript_hash = ?, limits = ? WHERE account_id = ?',
     patch.email ?? account.email,
     hashes.normal,
     hashes.javascript,
+    JSON.stringify(patch.limits ?? account.limits),
     accountId,
   );
   return get(sql, accountId);
 }
 
-function remove(sql: Sql, accountId: string): boolean {
+function remove(sql: Sql, accountId: string, now: Date): boolean {
   if (sql.get('SELECT 1 FROM crawlers WHERE account_id = ? LIMIT 1', accountId) !== undefined) {
     throw new DomainError(
       'failed_precondition',
@@ -92,12 +101,38 @@ function remove(sql: Sql, accountId: string): boolean {
       'The account has crawlers; delete them first.',
     );
   }
-  return sql.run('DELETE FROM accounts WHERE account_id = ?', accountId) > 0;
+  if (sql.run('DELETE FROM accounts WHERE account_id = ?', accountId) === 0) return false;
+  sql.run('INSERT INTO removed_accounts VALUES (?, ?)', accountId, now.getTime());
+  return true;
 }
 
 function queued(sql: Sql, accountId: string): number {
   return Number(
     sql.get('SELECT queued FROM accounts WHERE account_id = ?', accountId)?.queued ?? 0,
+  );
+}
+
+function usage(sql: Sql, accountId: string): AccountUsage | undefined {
+  const row = sql.get(
+    'SELECT crawlers, concurrency, stored_bytes, queued_bytes FROM accounts WHERE account_id = ?',
+    accountId,
+  );
+  if (row === undefined) return undefined;
+  return {
+    crawlers: Number(row.crawlers),
+    concurrency: Number(row.concurrency),
+    storedBytes: Number(row.stored_bytes),
+    queuedBytes: Number(row.queued_bytes),
+  };
+}
+
+/** Adds to what an account counts as stored. */
+export function addStored(sql: Sql, accountId: string, by: number): void {
+  if (by === 0) return;
+  sql.run(
+    'UPDATE accounts SET stored_bytes = stored_bytes + ? WHERE account_id = ?',
+    by,
+    accountId,
   );
 }
 
@@ -111,4 +146,5 @@ export const accounts = {
   update,
   remove,
   queued,
+  usage,
 };

@@ -13,6 +13,8 @@ type Column =
   | 'purged'
   | 'deliveries_pending';
 
+type AccountColumn = 'queued' | 'queued_bytes' | 'stored_bytes';
+
 type DayField = Exclude<keyof HistoryDay, 'date' | 'byCbStatus'>;
 
 /** A day's counts as stored: absent is zero. */
@@ -23,6 +25,8 @@ export interface Counts {
   add(crawlerId: string, column: Column, by: number): void;
   /** Adds to the waiting and retrying URLs of an account. */
   addQueued(accountId: string, by: number): void;
+  /** Adds to the bytes an account has queued or stored. */
+  addBytes(accountId: string, column: 'queued_bytes' | 'stored_bytes', by: number): void;
   addDay(crawlerId: string, field: DayField, by: number): void;
   addStatus(crawlerId: string, cbStatus: number): void;
   write(sql: Sql, now: Date): void;
@@ -31,7 +35,7 @@ export interface Counts {
 /** Starts gathering. */
 export function createCounts(): Counts {
   const columns = new Map<string, Map<Column, number>>();
-  const accounts = new Map<string, number>();
+  const accounts = new Map<string, Map<AccountColumn, number>>();
   const days = new Map<string, DayCounts>();
 
   function dayCounts(crawlerId: string): DayCounts {
@@ -40,13 +44,20 @@ export function createCounts(): Counts {
     return counts;
   }
 
+  function addAccount(accountId: string, column: AccountColumn, by: number): void {
+    let changes = accounts.get(accountId);
+    if (changes === undefined) accounts.set(accountId, (changes = new Map()));
+    changes.set(column, (changes.get(column) ?? 0) + by);
+  }
+
   return {
     add(crawlerId, column, by) {
       let changes = columns.get(crawlerId);
       if (changes === undefined) columns.set(crawlerId, (changes = new Map()));
       changes.set(column, (changes.get(column) ?? 0) + by);
     },
-    addQueued: (accountId, by) => void accounts.set(accountId, (accounts.get(accountId) ?? 0) + by),
+    addQueued: (accountId, by) => addAccount(accountId, 'queued', by),
+    addBytes: addAccount,
     addDay(crawlerId, field, by) {
       const counts = dayCounts(crawlerId);
       counts[field] = (counts[field] ?? 0) + by;
@@ -61,10 +72,12 @@ export function createCounts(): Counts {
         const sets = [...changes.keys()].map((column) => `${column} = ${column} + ?`).join(', ');
         sql.run(`UPDATE dispatch SET ${sets} WHERE crawler_id = ?`, ...changes.values(), crawlerId);
       }
-      for (const [accountId, by] of accounts) {
-        if (by !== 0) {
-          sql.run('UPDATE accounts SET queued = queued + ? WHERE account_id = ?', by, accountId);
-        }
+      for (const [accountId, all] of accounts) {
+        const changes = [...all].filter(([, by]) => by !== 0);
+        if (changes.length === 0) continue;
+        const sets = changes.map(([column]) => `${column} = ${column} + ?`).join(', ');
+        const values = changes.map(([, by]) => by);
+        sql.run(`UPDATE accounts SET ${sets} WHERE account_id = ?`, ...values, accountId);
       }
       const day = dayOf(now);
       for (const [crawlerId, counts] of days) writeDay(sql, crawlerId, day, counts);

@@ -6,7 +6,10 @@ import type {
   Politeness,
   WebhookSecret,
 } from '../../domain/crawler.ts';
-import type { Paging } from '../store.ts';
+import { isInternal } from '../../domain/crawler-name.ts';
+import { DomainError } from '../../domain/errors.ts';
+import { isOver, quotaExceeded, storedBytesOf } from '../../domain/quotas.ts';
+import type { CrawlerQuota, Paging } from '../store.ts';
 import { isLeased, setWake } from './lease.ts';
 import { dateOf, marks, ms, type Sql, type SqlRow } from './sql.ts';
 
@@ -49,9 +52,50 @@ export function crawlerFrom(row: SqlRow): Crawler {
   };
 }
 
-function insert(sql: Sql, crawler: Crawler): { crawler: Crawler; inserted: boolean } {
+/** Counts what crawlers an account has and how much they crawl at once; throws when that would pass a quota. */
+function countInAccount(
+  sql: Sql,
+  accountId: string,
+  crawlers: number,
+  concurrency: number,
+  quota: CrawlerQuota,
+): void {
+  const used = sql.get(
+    'SELECT crawlers, concurrency FROM accounts WHERE account_id = ?',
+    accountId,
+  );
+  if (used === undefined) {
+    throw new DomainError('unauthenticated', 'invalid_token', 'The access token is not valid.');
+  }
+  const wanted = { crawlers, concurrency };
+  for (const name of ['crawlers', 'concurrency'] as const) {
+    const now = Number(used[name]);
+    if (wanted[name] > 0 && isOver(quota[name], now, wanted[name])) {
+      throw quotaExceeded(name, quota[name], now, {
+        kind: 'invalid',
+        ...(name === 'concurrency' ? { field: name } : {}),
+      });
+    }
+  }
+  sql.run(
+    'UPDATE accounts SET crawlers = crawlers + ?, concurrency = concurrency + ? WHERE account_id = ?',
+    crawlers,
+    concurrency,
+    accountId,
+  );
+}
+
+const UNLIMITED: CrawlerQuota = { crawlers: 0, concurrency: 0 };
+
+function insert(
+  sql: Sql,
+  crawler: Crawler,
+  quota: CrawlerQuota = UNLIMITED,
+): { crawler: Crawler; inserted: boolean } {
   const existing = findByName(sql, crawler.accountId, crawler.name);
   if (existing !== undefined) return { crawler: existing, inserted: false };
+  const own = isInternal(crawler);
+  countInAccount(sql, crawler.accountId, own ? 0 : 1, own ? 0 : crawler.concurrency, quota);
   const politeness = crawler.politeness === undefined ? null : JSON.stringify(crawler.politeness);
   sql.run(
     `INSERT INTO crawlers (crawler_id, account_id, name, token_type, delivery, callback_url, concurrency, max_retries,
@@ -115,9 +159,14 @@ function update(
   crawlerId: string,
   patch: Partial<CrawlerSettings> & { webhookSecrets?: readonly WebhookSecret[] },
   now: Date,
+  quota: Pick<CrawlerQuota, 'concurrency'> = UNLIMITED,
 ): Crawler | undefined {
   const crawler = getCrawler(sql, crawlerId);
   if (crawler === undefined) return undefined;
+  const more = (patch.concurrency ?? crawler.concurrency) - crawler.concurrency;
+  if (more !== 0 && !isInternal(crawler)) {
+    countInAccount(sql, crawler.accountId, 0, more, { ...UNLIMITED, ...quota });
+  }
   const next = { ...crawler, ...patch };
   sql.run(
     `UPDATE crawlers SET callback_url = ?, concurrency = ?, max_retries = ?, retry_window_hours = ?, politeness = ?,
@@ -171,9 +220,15 @@ function remove(sql: Sql, crawlerId: string): { purged: number } | undefined {
   );
   if (crawler === undefined || counters === undefined) return undefined;
   const purged = Number(counters.n);
+  const own = isInternal(crawler);
   sql.run(
-    'UPDATE accounts SET queued = queued - ? WHERE account_id = ?',
+    `UPDATE accounts SET queued = queued - ?, crawlers = crawlers - ?, concurrency = concurrency - ?,
+      queued_bytes = queued_bytes - ?, stored_bytes = stored_bytes - ? WHERE account_id = ?`,
     purged,
+    own ? 0 : 1,
+    own ? 0 : crawler.concurrency,
+    queuedBytes(sql, crawlerId, 'waiting') + queuedBytes(sql, crawlerId, 'running'),
+    keptBytes(sql, crawlerId),
     crawler.accountId,
   );
   sql.run(
@@ -184,6 +239,25 @@ function remove(sql: Sql, crawlerId: string): { purged: number } | undefined {
     sql.run(`DELETE FROM ${table} WHERE crawler_id = ?`, crawlerId);
   }
   return { purged };
+}
+
+/** Bytes of a crawler's jobs: of those that wait, retries included, or of those that are being crawled. */
+export function queuedBytes(sql: Sql, crawlerId: string, which: 'waiting' | 'running'): number {
+  const state = which === 'running' ? "state = 'running'" : "state <> 'running'";
+  const row = sql.get(
+    `SELECT coalesce(sum(size), 0) AS bytes FROM jobs WHERE crawler_id = ? AND ${state}`,
+    crawlerId,
+  );
+  return Number(row?.bytes);
+}
+
+/** What a crawler's deliveries count for as stored. */
+function keptBytes(sql: Sql, crawlerId: string): number {
+  const row = sql.get(
+    'SELECT count(*) AS n, coalesce(sum(size), 0) AS bytes FROM deliveries WHERE crawler_id = ?',
+    crawlerId,
+  );
+  return Number(row?.bytes) + Number(row?.n) * storedBytesOf(0);
 }
 
 function counters(sql: Sql, crawlerIds: readonly string[]): Map<string, CrawlerCounters> {

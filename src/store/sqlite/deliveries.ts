@@ -132,5 +132,24 @@ function replay(
   return done + waiting;
 }
 
+function countReplayable(
+  sql: Sql,
+  crawlerId: string,
+  which: { rid: string } | { from: Date; to: Date },
+  limit: number,
+): number {
+  const one = 'rid' in which;
+  const condition = one ? 'rid = ?' : 'created_at >= ? AND created_at < ?';
+  const values = one ? [which.rid] : [which.from.getTime(), which.to.getTime()];
+  const row = sql.get(
+    `SELECT count(*) AS n FROM (SELECT 1 FROM deliveries WHERE crawler_id = ? AND ${condition}
+      AND state <> 'sending' LIMIT ?)`,
+    crawlerId,
+    ...values,
+    limit,
+  );
+  return Number(row?.n ?? 0);
+}
+
 /** Results on their way to callback URLs. */
-export const deliveries = { claim, settle, get, replay };
+export const deliveries = { claim, settle, get, replay, countReplayable };

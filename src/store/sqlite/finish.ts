@@ -1,4 +1,5 @@
 import type { CrawlRecord } from '../../domain/job.ts';
+import { recordBytesOf } from '../../domain/quotas.ts';
 import type { JobOutcome } from '../store.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { wakeBy } from './lease.ts';
@@ -28,7 +29,7 @@ function finishOne(
   const { rid, crawlerId, attempt } = outcome;
   const state = outcome.timedOut === true ? 'waiting' : 'running';
   const row = sql.get(
-    'SELECT account_id, retry FROM jobs WHERE rid = ? AND crawler_id = ? AND attempt = ? AND state = ?',
+    'SELECT account_id, retry, size FROM jobs WHERE rid = ? AND crawler_id = ? AND attempt = ? AND state = ?',
     rid,
     crawlerId,
     attempt,
@@ -42,6 +43,8 @@ function finishOne(
   }
   sql.run('DELETE FROM jobs WHERE rid = ?', rid);
   counts.add(crawlerId, state, -1);
+  counts.addBytes(accountId, 'queued_bytes', -Number(row.size));
+  counts.addBytes(accountId, 'stored_bytes', recordBytesOf(outcome.record));
   if (state === 'waiting') {
     counts.addQueued(accountId, -1);
     counts.addDay(crawlerId, 'timeouts', 1);
@@ -93,7 +96,7 @@ function goBack(
   if (more > 0) counts.addDay(crawlerId, 'retries', 1);
 }
 
-/** Stores a record. */
+/** Stores a record; the caller counts its bytes. */
 export function insertResult(
   sql: Sql,
   scope: { readonly accountId: string; readonly tokenType: string },
@@ -103,7 +106,7 @@ export function insertResult(
 ): void {
   sql.run(
     `INSERT INTO results (rid, account_id, token_type, page_id, stored_at, expires_at, url, pushed_url, cb_status,
-      original_status, content_type, extras) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      original_status, content_type, extras, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     record.rid,
     scope.accountId,
     scope.tokenType,
@@ -116,6 +119,7 @@ export function insertResult(
     record.originalStatus,
     record.contentType,
     JSON.stringify(record.extras),
+    record.body.byteLength,
   );
 }
 

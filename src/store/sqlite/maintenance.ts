@@ -1,8 +1,12 @@
+import { storedBytesOf } from '../../domain/quotas.ts';
 import type { MaintenanceReport } from '../store.ts';
-import type { Sql } from './sql.ts';
+import { addStored } from './accounts.ts';
+import type { Sql, SqlValue } from './sql.ts';
 
 // A sweep is one write that everything else waits for; this many rows take some milliseconds.
 const BATCH = 500;
+// What was under way when an account was removed, such as an inline crawl to be stored, has ended by then.
+const LAST_WRITES_MS = 3_600_000;
 
 function sweepWithPages(sql: Sql, table: 'results' | 'deliveries', now: Date): number {
   const gone = sql.all(
@@ -13,6 +17,8 @@ function sweepWithPages(sql: Sql, table: 'results' | 'deliveries', now: Date): n
   );
   for (const row of gone) {
     sql.run('DELETE FROM pages WHERE page_id = ?', Number(row.page_id));
+    const accountId = row.account_id ?? accountOf(sql, String(row.crawler_id));
+    addStored(sql, String(accountId), -storedBytesOf(Number(row.size)));
     if (table === 'deliveries' && (row.state === 'due' || row.state === 'sending')) {
       sql.run(
         'UPDATE dispatch SET deliveries_pending = deliveries_pending - 1 WHERE crawler_id = ?',
@@ -21,6 +27,33 @@ function sweepWithPages(sql: Sql, table: 'results' | 'deliveries', now: Date): n
     }
   }
   return gone.length;
+}
+
+function accountOf(sql: Sql, crawlerId: string): SqlValue {
+  return (
+    sql.get('SELECT account_id FROM crawlers WHERE crawler_id = ?', crawlerId)?.account_id ?? ''
+  );
+}
+
+/** Removes results of accounts that are gone; an account is forgotten once nothing can come after it. */
+function sweepRemoved(sql: Sql, now: Date): number {
+  let swept = 0;
+  for (const row of sql.all('SELECT * FROM removed_accounts')) {
+    const gone = sql.all(
+      'DELETE FROM results WHERE rid IN (SELECT rid FROM results WHERE account_id = ? LIMIT ?) RETURNING page_id',
+      String(row.account_id),
+      BATCH - swept,
+    );
+    for (const { page_id } of gone) {
+      sql.run('DELETE FROM pages WHERE page_id = ?', Number(page_id));
+    }
+    swept += gone.length;
+    if (swept >= BATCH) break;
+    if (Number(row.removed_at) <= now.getTime() - LAST_WRITES_MS) {
+      sql.run('DELETE FROM removed_accounts WHERE account_id = ?', String(row.account_id));
+    }
+  }
+  return swept;
 }
 
 function sweep(sql: Sql, table: 'push_requests' | 'media', now: Date): number {
@@ -32,6 +65,7 @@ export function maintain(sql: Sql, now: Date): MaintenanceReport {
   const expired =
     sweepWithPages(sql, 'results', now) +
     sweepWithPages(sql, 'deliveries', now) +
+    sweepRemoved(sql, now) +
     sweep(sql, 'push_requests', now) +
     sweep(sql, 'media', now);
   return { expired, repaired: 0 };

@@ -13,6 +13,8 @@ export interface ErrorMessage {
   readonly reason: string;
   readonly message: string;
   readonly field?: string;
+  readonly retryAfterMs?: number;
+  readonly metadata?: Readonly<Record<string, string | number>>;
   readonly cause?: unknown;
 }
 
@@ -31,8 +33,15 @@ export interface BatchMessage {
 /** How the error of an operation crosses the threads; what is no `DomainError` is a database that failed. */
 export function errorMessageOf(error: unknown): ErrorMessage {
   if (error instanceof DomainError) {
-    const { kind, reason, message, field } = error;
-    return field === undefined ? { kind, reason, message } : { kind, reason, message, field };
+    const { kind, reason, message, field, retryAfterMs, metadata } = error;
+    return {
+      kind,
+      reason,
+      message,
+      ...(field === undefined ? {} : { field }),
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+      ...(metadata === undefined ? {} : { metadata }),
+    };
   }
   return {
     kind: 'unavailable',
@@ -44,9 +53,6 @@ export function errorMessageOf(error: unknown): ErrorMessage {
 
 /** The error that was sent. */
 export function errorFrom(message: ErrorMessage): DomainError {
-  const { kind, reason, field, cause } = message;
-  return new DomainError(kind, reason, message.message, {
-    ...(field === undefined ? {} : { field }),
-    ...(cause === undefined ? {} : { cause }),
-  });
+  const { kind, reason, message: text, ...options } = message;
+  return new DomainError(kind, reason, text, options);
 }

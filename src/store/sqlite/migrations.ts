@@ -83,6 +83,28 @@ export const migrations: readonly string[] = [
   CREATE INDEX media_expiry ON media (expires_at);
   `,
   'ALTER TABLE jobs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;',
+  // Quotas: limits of accounts, and counters of what is held to them.
+  `
+  ALTER TABLE accounts ADD COLUMN limits TEXT NOT NULL DEFAULT '{}';
+  ALTER TABLE accounts ADD COLUMN crawlers INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE accounts ADD COLUMN concurrency INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE accounts ADD COLUMN stored_bytes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE accounts ADD COLUMN queued_bytes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE jobs ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE results ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
+  UPDATE jobs SET size = length(CAST(url AS BLOB)) + coalesce(length(body), 0) + length(CAST(parameters AS BLOB))
+    + length(CAST(callback_headers AS BLOB));
+  UPDATE results SET size = coalesce((SELECT length(body) FROM pages WHERE pages.page_id = results.page_id), 0);
+  UPDATE accounts SET
+    crawlers = (SELECT count(*) FROM crawlers c WHERE c.account_id = accounts.account_id AND c.name NOT LIKE '.%'),
+    concurrency = (SELECT coalesce(sum(concurrency), 0) FROM crawlers c
+      WHERE c.account_id = accounts.account_id AND c.name NOT LIKE '.%'),
+    queued_bytes = (SELECT coalesce(sum(size), 0) FROM jobs j WHERE j.account_id = accounts.account_id),
+    stored_bytes = (SELECT coalesce(sum(size + 1024), 0) FROM results r WHERE r.account_id = accounts.account_id)
+      + (SELECT coalesce(sum(d.size + 1024), 0) FROM deliveries d JOIN crawlers c USING (crawler_id)
+        WHERE c.account_id = accounts.account_id);
+  CREATE TABLE removed_accounts (account_id TEXT PRIMARY KEY, removed_at INTEGER NOT NULL) WITHOUT ROWID;
+  `,
 ];
 
 /** Brings the database to the newest version. Throws when a newer program has written it. */

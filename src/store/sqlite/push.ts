@@ -1,4 +1,5 @@
 import type { Job } from '../../domain/job.ts';
+import { jobBytesOf } from '../../domain/quotas.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { wakeBy } from './lease.ts';
@@ -9,7 +10,7 @@ const REQUEST_MS = 24 * 60 * 60 * 1_000;
 const EPISODE_END = 0.9;
 
 const INSERT = `INSERT INTO jobs (rid, crawler_id, account_id, url, method, body, content_type, parameters, callback_headers,
-  queue_deadline, created_at, state, due_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting', ?)`;
+  queue_deadline, created_at, state, due_at, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting', ?, ?)`;
 
 /** Admits and inserts; see `QueueStore.push`. */
 export function push(
@@ -51,16 +52,20 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
   const counts = createCounts();
   let held = Number(row.held);
   let queued = Number(row.queued);
+  let bytes = 0;
   const outcomes = jobs.map((job): PushOutcome => {
     if (queued > limits.accountQueue) return { refused: 'account_queue_full' };
     if (held >= limits.crawlerQueue) return { refused: 'crawler_queue_full' };
-    insert(sql, job);
+    bytes += insert(sql, job);
     held += 1;
     queued += 1;
     return { rid: job.rid };
   });
   const accepted = queued - Number(row.queued);
-  if (accepted > 0) count(counts, request, accepted, sql, now);
+  if (accepted > 0) {
+    counts.addBytes(accountId, 'queued_bytes', bytes);
+    count(counts, request, accepted, sql, now);
+  }
   if (requestId !== undefined && jobs.length > 0) {
     sql.run(
       `INSERT INTO push_requests (crawler_id, request_id, outcomes, expires_at) VALUES (?, ?, ?, ?)
@@ -80,7 +85,9 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
   return { outcomes, accountWentOver: isOver && !wasOver, leased };
 }
 
-function insert(sql: Sql, job: Job): void {
+/** The bytes it counts for. */
+function insert(sql: Sql, job: Job): number {
+  const size = jobBytesOf(job);
   sql.run(
     INSERT,
     job.rid,
@@ -95,7 +102,9 @@ function insert(sql: Sql, job: Job): void {
     ms(job.queueDeadline),
     ms(job.createdAt),
     ms(job.createdAt),
+    size,
   );
+  return size;
 }
 
 function count(counts: Counts, request: PushRequest, accepted: number, sql: Sql, now: Date): void {

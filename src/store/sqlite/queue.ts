@@ -1,6 +1,7 @@
 import type { QueuedJob } from '../../domain/job.ts';
 import type { Lease, ListedJob, QueuePlace } from '../store.ts';
 import { createCounts } from './counts.ts';
+import { queuedBytes } from './crawlers.ts';
 import { finish } from './finish.ts';
 import { jobFrom } from './job-row.ts';
 import { acquire, isCurrent, isLeased, nextWake, release, renew, setWake } from './lease.ts';
@@ -122,7 +123,7 @@ function listQueued(
 
 function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean {
   const row = sql.get(
-    'DELETE FROM jobs WHERE rid = ? AND crawler_id = ? RETURNING state, account_id',
+    'DELETE FROM jobs WHERE rid = ? AND crawler_id = ? RETURNING state, account_id, size',
     rid,
     crawlerId,
   );
@@ -132,6 +133,7 @@ function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean
   counts.add(crawlerId, 'deleted', 1);
   counts.addDay(crawlerId, 'deleted', 1);
   if (row.state !== 'running') counts.addQueued(String(row.account_id), -1);
+  counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.size));
   counts.write(sql, now);
   return true;
 }
@@ -142,6 +144,7 @@ function purge(sql: Sql, crawlerId: string, now: Date): number {
     crawlerId,
   );
   if (row === undefined) return 0;
+  const bytes = queuedBytes(sql, crawlerId, 'waiting');
   const purged = sql.run(`DELETE FROM jobs WHERE crawler_id = ? AND state <> 'running'`, crawlerId);
   if (purged === 0) return 0;
   const counts = createCounts();
@@ -150,6 +153,7 @@ function purge(sql: Sql, crawlerId: string, now: Date): number {
   counts.add(crawlerId, 'purged', purged);
   counts.addDay(crawlerId, 'purged', purged);
   counts.addQueued(String(row.account_id), -purged);
+  counts.addBytes(String(row.account_id), 'queued_bytes', -bytes);
   counts.write(sql, now);
   // Under a lease the wake stays, for its holder may crash; letting go sets it anew.
   if (!isLeased(sql, crawlerId, now)) setWake(sql, crawlerId);

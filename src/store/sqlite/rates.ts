@@ -5,8 +5,9 @@ interface Bucket {
   at: number;
 }
 
-// In memory: there is one process, and a restart forgives a second's worth at most.
+// In memory: there is one process, and a restart forgives one bucket's worth at most.
 const buckets = new Map<string, Bucket>();
+const hourly = new Map<string, Bucket>();
 const MAX_BUCKETS = 10_000;
 
 function take(
@@ -23,12 +24,7 @@ function take(
   bucket.at = at;
   const granted = Math.min(count, Math.floor(bucket.left));
   bucket.left -= granted;
-  buckets.delete(key);
-  buckets.set(key, bucket);
-  if (buckets.size > MAX_BUCKETS) {
-    const oldest = buckets.keys().next();
-    if (oldest.done !== true) buckets.delete(oldest.value);
-  }
+  remember(buckets, key, bucket);
   const missing = 1 - bucket.left;
   return {
     granted,
@@ -36,5 +32,30 @@ function take(
   };
 }
 
-/** The push rate of each token. */
-export const rates = { take };
+function takeWhole(
+  _sql: Sql,
+  key: string,
+  count: number,
+  perHour: number,
+  now: Date,
+): { granted: boolean; left: number } {
+  const at = now.getTime();
+  const bucket = hourly.get(key) ?? { left: perHour, at };
+  const passed = Math.max(at - bucket.at, 0);
+  const left = Math.min(perHour, bucket.left + (passed * perHour) / 3_600_000);
+  const granted = count <= left;
+  const after = granted ? left - count : left;
+  remember(hourly, key, { left: after, at });
+  return { granted, left: Math.floor(after) };
+}
+
+function remember(all: Map<string, Bucket>, key: string, bucket: Bucket): void {
+  all.delete(key);
+  all.set(key, bucket);
+  if (all.size <= MAX_BUCKETS) return;
+  const oldest = all.keys().next();
+  if (oldest.done !== true) all.delete(oldest.value);
+}
+
+/** The push rate of each token, and the hourly allowances of each account. */
+export const rates = { take, takeWhole };

@@ -1,6 +1,8 @@
 import { invalidField } from '../../domain/errors.ts';
 import type { CrawlRecord, StoredResult } from '../../domain/job.ts';
+import { recordBytesOf, storedBytesOf } from '../../domain/quotas.ts';
 import type { ResultScope } from '../store.ts';
+import { addStored } from './accounts.ts';
 import { insertResult } from './finish.ts';
 import { recordFrom } from './pages.ts';
 import { dateOf, type Sql, type SqlRow } from './sql.ts';
@@ -11,6 +13,7 @@ function resultFrom(sql: Sql, row: SqlRow): StoredResult {
 
 function put(sql: Sql, scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): void {
   insertResult(sql, scope, record, now, expiresAt);
+  addStored(sql, scope.accountId, recordBytesOf(record));
 }
 
 function get(sql: Sql, scope: ResultScope, rid: string): StoredResult | undefined {
@@ -53,9 +56,10 @@ function getMany(
 
 function remove(sql: Sql, scope: ResultScope, rids: readonly string[]): Set<string> {
   const removed = new Set<string>();
+  let bytes = 0;
   for (const rid of rids) {
     const row = sql.get(
-      'DELETE FROM results WHERE rid = ? AND account_id = ? AND token_type = ? RETURNING page_id',
+      'DELETE FROM results WHERE rid = ? AND account_id = ? AND token_type = ? RETURNING page_id, size',
       rid,
       scope.accountId,
       scope.tokenType,
@@ -63,7 +67,9 @@ function remove(sql: Sql, scope: ResultScope, rids: readonly string[]): Set<stri
     if (row === undefined) continue;
     sql.run('DELETE FROM pages WHERE page_id = ?', Number(row.page_id));
     removed.add(rid);
+    bytes += storedBytesOf(Number(row.size));
   }
+  addStored(sql, scope.accountId, -bytes);
   return removed;
 }
 

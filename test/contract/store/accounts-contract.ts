@@ -116,11 +116,11 @@ export function accountsContract(open: OpenStore): void {
         const account = accountOf();
         await store.accounts.create(account);
         const { crawler } = await store.crawlers.insert(crawlerOf(account.accountId));
-        const early = store.accounts.remove(account.accountId);
+        const early = store.accounts.remove(account.accountId, at(0));
         await expect(early).rejects.toMatchObject({ kind: 'failed_precondition' });
         await store.crawlers.remove(crawler.crawlerId);
-        expect(await store.accounts.remove(account.accountId)).toBe(true);
-        expect(await store.accounts.remove(account.accountId)).toBe(false);
+        expect(await store.accounts.remove(account.accountId, at(0))).toBe(true);
+        expect(await store.accounts.remove(account.accountId, at(0))).toBe(false);
         expect(await store.accounts.findByTokenHash(account.tokenHashes.normal)).toBeUndefined();
         await store.accounts.create(accountOf({ name: account.name }));
       }),

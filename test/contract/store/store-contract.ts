@@ -9,6 +9,7 @@ import { leasesContract } from './leases-contract.ts';
 import { modelContract } from './model-contract.ts';
 import { probesContract } from './probes-contract.ts';
 import { pushContract } from './push-contract.ts';
+import { quotasContract } from './quotas-contract.ts';
 import { resultsContract } from './results-contract.ts';
 import { statsContract } from './stats-contract.ts';
 import type { OpenStore } from './store-harness.ts';
@@ -28,6 +29,7 @@ const contracts = [
   deliveriesContract,
   resultsContract,
   statsContract,
+  quotasContract,
   upkeepContract,
   balanceContract,
 ];

@@ -44,6 +44,7 @@ export function accountOf(overrides: Partial<Account> = {}): Account {
     name: newName(),
     email: 'owner@example.com',
     tokenHashes: { normal: `${accountId}-n`, javascript: `${accountId}-j` },
+    limits: {},
     createdAt: at(0),
     ...overrides,
   };

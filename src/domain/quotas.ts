@@ -1,0 +1,128 @@
+import { DomainError, type ErrorKind } from './errors.ts';
+import type { CrawlRecord, Job } from './job.ts';
+
+/** What an account may use of what all accounts share; 0 is no limit. */
+export interface AccountLimits {
+  /** Crawlers of both token types. */
+  readonly crawlers: number;
+  /** Concurrency of all its crawlers together. */
+  readonly concurrency: number;
+  /** Bytes of stored results, and of pages kept for their delivery or its replay. */
+  readonly storageBytes: number;
+  /** Bytes of queued URLs with their bodies and headers. */
+  readonly queueBytes: number;
+  /** Calls other than pushes, in each process. */
+  readonly requestsPerSecond: number;
+  /** Monitoring's POSTs to its callback URLs, in each process. */
+  readonly probesPerMinute: number;
+  /** Deliveries made again by replay. */
+  readonly replaysPerHour: number;
+}
+
+/** What an account uses of its limits that count what is there. */
+export interface AccountUsage {
+  /** Crawlers its owner has made. */
+  readonly crawlers: number;
+  /** Their concurrency together. */
+  readonly concurrency: number;
+  readonly storedBytes: number;
+  readonly queuedBytes: number;
+}
+
+/** The limits of an account: its own where it has one, else those of the service. */
+export function limitsOf(own: Partial<AccountLimits>, defaults: AccountLimits): AccountLimits {
+  return { ...defaults, ...own };
+}
+
+/** Whether `wanted` more would pass the limit. */
+export function isOver(limit: number, used: number, wanted: number): boolean {
+  return limit > 0 && used + wanted > limit;
+}
+
+interface Quota {
+  /** `<name>_quota_exceeded` is the reason of its refusals. */
+  readonly name: string;
+  /** What it counts, for a person. */
+  readonly counts: string;
+  readonly advice: string;
+}
+
+const QUOTAS: Readonly<Record<keyof AccountLimits, Quota>> = {
+  crawlers: {
+    name: 'crawlers',
+    counts: 'crawlers',
+    advice: 'delete crawlers that are no longer needed',
+  },
+  concurrency: {
+    name: 'concurrency',
+    counts: 'concurrent crawls of all crawlers together',
+    advice: 'lower the concurrency of other crawlers',
+  },
+  storageBytes: {
+    name: 'storage_bytes',
+    counts: 'bytes of stored results and pages kept for delivery',
+    advice: 'delete stored results, or wait until some expire',
+  },
+  queueBytes: {
+    name: 'queue_bytes',
+    counts: 'bytes of queued URLs, bodies and headers',
+    advice: 'wait until the queues have drained, or purge some',
+  },
+  requestsPerSecond: {
+    name: 'requests_per_second',
+    counts: 'calls a second other than pushes',
+    advice: 'slow down',
+  },
+  probesPerMinute: {
+    name: 'probes_per_minute',
+    counts: 'monitoring probes a minute',
+    advice: 'use fewer callback URLs',
+  },
+  replaysPerHour: {
+    name: 'replays_per_hour',
+    counts: 'replayed deliveries an hour',
+    advice: 'replay fewer deliveries at once, or later',
+  },
+};
+
+/** The refusal of what would pass a quota: its text says the quota, its limit and what is used. */
+export function quotaExceeded(
+  quota: keyof AccountLimits,
+  limit: number,
+  used: number,
+  options: {
+    /** `exhausted` when waiting helps; `invalid` when the account's owner has to do something. */
+    readonly kind: Extract<ErrorKind, 'exhausted' | 'invalid'>;
+    readonly field?: string;
+    readonly retryAfterMs?: number;
+  },
+): DomainError {
+  const { name, counts, advice } = QUOTAS[quota];
+  const { kind, ...rest } = options;
+  return new DomainError(
+    kind,
+    `${name}_quota_exceeded`,
+    `The account's quota ${name} is ${limit} ${counts}, of which ${used} are in use: ${advice}.`,
+    { ...rest, metadata: { quota: name, limit, used } },
+  );
+}
+
+/** What a record takes in storage beside its page: its row, its indexes. */
+const RECORD_BYTES = 1_024;
+
+/** What a stored or kept record counts for; `size` is that of its page as it is kept. */
+export function storedBytesOf(size: number): number {
+  return size + RECORD_BYTES;
+}
+
+/** The same for a record. */
+export function recordBytesOf(record: Pick<CrawlRecord, 'body'>): number {
+  return storedBytesOf(record.body.byteLength);
+}
+
+/** What a queued job counts for. */
+export function jobBytesOf(job: Job): number {
+  const { url, body, parameters, callbackHeaders } = job;
+  const texts = [url, JSON.stringify(parameters), JSON.stringify(callbackHeaders)];
+  return (body?.byteLength ?? 0) + texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+}

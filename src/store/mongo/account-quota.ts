@@ -1,0 +1,50 @@
+import { isInternal } from '../../domain/crawler-name.ts';
+import { DomainError } from '../../domain/errors.ts';
+import { isOver, quotaExceeded } from '../../domain/quotas.ts';
+import type { CrawlerQuota } from '../store.ts';
+import type { Collections, CrawlerDocument } from './collections.ts';
+
+/** A quota that refuses nothing. */
+export const UNLIMITED: CrawlerQuota = { crawlers: 0, concurrency: 0 };
+
+/** What a crawler counts for in its account; the service's own count for nothing. */
+export function shareOf(crawler: Pick<CrawlerDocument, 'name' | 'concurrency'>): CrawlerQuota {
+  return isInternal(crawler)
+    ? { crawlers: 0, concurrency: 0 }
+    : { crawlers: 1, concurrency: crawler.concurrency };
+}
+
+/**
+ * Counts crawlers and their concurrency in the account, in one write that is refused when it would pass the quota: throws what
+ * `quotaExceeded` makes, and `unauthenticated` when the account is gone. Negative amounts always pass.
+ */
+export async function countCrawlers(
+  c: Collections,
+  accountId: string,
+  more: CrawlerQuota,
+  quota: CrawlerQuota,
+): Promise<void> {
+  const names = (['crawlers', 'concurrency'] as const).filter((name) => more[name] !== 0);
+  const bounded = names.filter((name) => quota[name] > 0 && more[name] > 0);
+  const fits = bounded.map((name) => ({
+    $lte: [{ $add: [{ $ifNull: [`$${name}`, 0] }, more[name]] }, quota[name]],
+  }));
+  const { matchedCount } = await c.accounts.updateOne(
+    { _id: accountId, ...(fits.length > 0 ? { $expr: { $and: fits } } : {}) },
+    { $inc: { crawlers: more.crawlers, concurrency: more.concurrency } },
+  );
+  if (matchedCount > 0) return;
+  const account = await c.accounts.findOne(
+    { _id: accountId },
+    { projection: { crawlers: 1, concurrency: 1 } },
+  );
+  if (account === null) {
+    throw new DomainError('unauthenticated', 'invalid_token', 'The access token is not valid.');
+  }
+  const over = bounded.find((name) => isOver(quota[name], account[name] ?? 0, more[name]));
+  const name = over ?? bounded[0] ?? 'crawlers';
+  throw quotaExceeded(name, quota[name], account[name] ?? 0, {
+    kind: 'invalid',
+    ...(name === 'concurrency' ? { field: name } : {}),
+  });
+}

@@ -1,0 +1,94 @@
+import { storedBytesOf } from '../../domain/quotas.ts';
+import type { Collections } from './collections.ts';
+import { accountIdOf, scopeOf } from './records.ts';
+
+const BATCH = 500;
+/** What was under way when an account was removed, such as an inline crawl to be stored, has ended by then. */
+const LAST_WRITES_MS = 3_600_000;
+/** A look at what is stored reads an index from end to end; it is given up after this. */
+const MEASURE_MS = 10_000;
+
+interface Sum {
+  readonly n: number;
+  readonly bytes: number;
+}
+
+const SUM = { $group: { _id: null, n: { $sum: 1 }, bytes: { $sum: '$size' } } };
+
+function total(sums: readonly Sum[]): number {
+  return sums.reduce((all, { n, bytes }) => all + bytes + n * storedBytesOf(0), 0);
+}
+
+/** What the deliveries of crawlers count for as stored. */
+export async function keptBytes(c: Collections, crawlerIds: readonly string[]): Promise<number> {
+  if (crawlerIds.length === 0) return 0;
+  const sums = await c.deliveries
+    .aggregate<Sum>([{ $match: { crawlerId: { $in: [...crawlerIds] } } }, SUM], {
+      hint: 'created_size',
+      maxTimeMS: MEASURE_MS,
+    })
+    .toArray();
+  return total(sums);
+}
+
+/** Removes some of the results that are past their retention; how many. */
+export async function expireResults(c: Collections, now: Date): Promise<number> {
+  const old = await c.results
+    .find({ expiresAt: { $lte: now } }, { projection: { scope: 1, size: 1 } })
+    .limit(BATCH)
+    .toArray();
+  if (old.length === 0) return 0;
+  const { deletedCount } = await c.results.deleteMany({ _id: { $in: old.map((d) => d._id) } });
+  // Otherwise somebody else has removed and counted some of them; the next look at what is stored says which.
+  if (deletedCount === old.length) {
+    for (const [accountId, gone] of Map.groupBy(old, ({ scope }) => accountIdOf(scope))) {
+      const storedBytes = -gone.reduce((sum, { size }) => sum + storedBytesOf(size), 0);
+      await c.accounts.updateOne({ _id: accountId }, { $inc: { storedBytes } });
+    }
+  }
+  return deletedCount;
+}
+
+/** Removes results of accounts that are gone, some at a time; an account is forgotten once nothing can come after it. */
+export async function sweepRemovedAccounts(c: Collections, now: Date): Promise<number> {
+  let swept = 0;
+  for (const { _id: accountId, removedAt } of await c.removedAccounts.find().toArray()) {
+    const scopes = scopesOf(accountId);
+    const left = await c.results
+      .find({ scope: { $in: scopes } }, { projection: { _id: 1 } })
+      .limit(BATCH - swept)
+      .toArray();
+    if (left.length > 0) await c.results.deleteMany({ _id: { $in: left.map((d) => d._id) } });
+    swept += left.length;
+    if (swept >= BATCH) break;
+    if (left.length === 0 && removedAt.getTime() <= now.getTime() - LAST_WRITES_MS) {
+      await c.removedAccounts.deleteOne({ _id: accountId });
+    }
+  }
+  return swept;
+}
+
+/**
+ * Looks up what an account really stores and puts its counter right, which a crash between a write and its count leaves wrong.
+ * What is counted meanwhile stays counted.
+ */
+export async function measureStored(c: Collections, accountId: string): Promise<void> {
+  const before = await c.accounts.findOne({ _id: accountId }, { projection: { storedBytes: 1 } });
+  if (before === null) return;
+  const crawlers = await c.crawlers
+    .find({ accountId }, { projection: { _id: 1 } })
+    .map(({ _id }) => _id)
+    .toArray();
+  const results = await c.results
+    .aggregate<Sum>([{ $match: { scope: { $in: scopesOf(accountId) } } }, SUM], {
+      hint: 'time_size',
+      maxTimeMS: MEASURE_MS,
+    })
+    .toArray();
+  const off = total(results) + (await keptBytes(c, crawlers)) - (before.storedBytes ?? 0);
+  if (off !== 0) await c.accounts.updateOne({ _id: accountId }, { $inc: { storedBytes: off } });
+}
+
+function scopesOf(accountId: string): string[] {
+  return (['normal', 'javascript'] as const).map((tokenType) => scopeOf({ accountId, tokenType }));
+}

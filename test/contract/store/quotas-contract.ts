@@ -1,0 +1,254 @@
+import { describe, expect, it } from 'vitest';
+import type { Job } from '../../../src/domain/job.ts';
+import { jobBytesOf, storedBytesOf } from '../../../src/domain/quotas.ts';
+import { deliveryOf, EXPIRES, recordOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
+import { at, crawlerOf, jobOf, jobsOf, type OpenStore, only, withStore } from './store-harness.ts';
+
+const HOUR = 3_600_000;
+/** What the page of an outcome counts for. */
+const PAGE = storedBytesOf(10);
+
+const sizeOf = (jobs: readonly Job[]): number =>
+  jobs.reduce((sum, job) => sum + jobBytesOf(job), 0);
+
+/** What accounts use of their quotas, and what is refused. */
+export function quotasContract(open: OpenStore): void {
+  describe('quotas', () => {
+    it(
+      'of an account are its own where it has them, and can be replaced',
+      withStore(open, async ({ store, account }) => {
+        const { accountId, name } = await account({ limits: { crawlers: 3 } });
+        expect((await store.accounts.get(accountId))?.limits).toEqual({ crawlers: 3 });
+        const limits = { storageBytes: 5_000_000_000, replaysPerHour: 0 };
+        expect((await store.accounts.update(accountId, { limits }))?.limits).toEqual(limits);
+        expect((await store.accounts.update(accountId, { email: '' }))?.limits).toEqual(limits);
+        expect((await store.accounts.findByName(name))?.limits).toEqual(limits);
+      }),
+    );
+
+    it(
+      'count crawlers and their concurrency as they come, change and go; the service’s own are exempt',
+      withStore(open, async ({ store, account }) => {
+        const { accountId } = await account();
+        const usage = () => store.accounts.usage(accountId);
+        const none = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0 };
+        expect(await usage()).toEqual(none);
+        const quota = { crawlers: 2, concurrency: 50 };
+        const first = crawlerOf(accountId, { concurrency: 20 });
+        await store.crawlers.insert(first, quota);
+        await store.crawlers.insert(first, quota);
+        await store.crawlers.insert(crawlerOf(accountId, { name: '.async-normal' }), quota);
+        expect(await usage()).toEqual({ ...none, crawlers: 1, concurrency: 20 });
+
+        const wide = store.crawlers.insert(crawlerOf(accountId, { concurrency: 31 }), quota);
+        await expect(wide).rejects.toMatchObject({
+          kind: 'invalid',
+          reason: 'concurrency_quota_exceeded',
+          metadata: { limit: 50, used: 20 },
+        });
+        const second = crawlerOf(accountId, { concurrency: 30 });
+        expect((await store.crawlers.insert(second, quota)).inserted).toBe(true);
+        const third = store.crawlers.insert(crawlerOf(accountId, { concurrency: 1 }), quota);
+        await expect(third).rejects.toMatchObject({ reason: 'crawlers_quota_exceeded' });
+        // One that is there is answered, however full the account is.
+        expect((await store.crawlers.insert(second, quota)).inserted).toBe(false);
+
+        const set = (concurrency: number) =>
+          store.crawlers.update(second.crawlerId, { concurrency }, at(1), quota);
+        await expect(set(31)).rejects.toMatchObject({ reason: 'concurrency_quota_exceeded' });
+        expect((await set(5))?.concurrency).toBe(5);
+        expect(await usage()).toEqual({ ...none, crawlers: 2, concurrency: 25 });
+        expect((await set(30))?.concurrency).toBe(30);
+        await store.crawlers.remove(second.crawlerId);
+        expect(await usage()).toEqual({ ...none, crawlers: 1, concurrency: 20 });
+        expect(await store.accounts.usage('0'.repeat(24))).toBeUndefined();
+      }),
+    );
+
+    it(
+      'are not passed by eight at the same time',
+      withStore(open, async ({ store, account }) => {
+        const { accountId } = await account();
+        const ends = await Promise.allSettled(
+          Array.from({ length: 8 }, () =>
+            store.crawlers.insert(crawlerOf(accountId), { crawlers: 3, concurrency: 0 }),
+          ),
+        );
+        expect(ends.filter((end) => end.status === 'fulfilled')).toHaveLength(3);
+        expect(await store.accounts.usage(accountId)).toMatchObject({ crawlers: 3 });
+      }),
+    );
+
+    it(
+      'refuse a crawler to an account that is gone',
+      withStore(open, async ({ store }) => {
+        const orphan = store.crawlers.insert(crawlerOf('0'.repeat(24)));
+        await expect(orphan).rejects.toMatchObject({ kind: 'unauthenticated' });
+      }),
+    );
+
+    it(
+      'count queued bytes until the job has ended, whatever its end',
+      withStore(open, async ({ store, account, crawler, push, lease }) => {
+        const { accountId } = await account();
+        const made = await crawler({ accountId });
+        const other = await crawler({ accountId });
+        const queued = async () => (await store.accounts.usage(accountId))?.queuedBytes;
+        const body = new Uint8Array(1_000);
+        const jobs = [jobOf(made, { method: 'POST', body }), ...jobsOf(made, 5)];
+        await push(jobs);
+        expect(sizeOf(jobs)).toBeGreaterThan(1_000);
+        expect(await queued()).toBe(sizeOf(jobs));
+        const held = await lease(made);
+        const claimed = (await store.queue.claim(held, 3, at(0))).jobs;
+        expect(await queued()).toBe(sizeOf(jobs));
+        const [first, second, third] = claimed;
+        if (!first || !second || !third) throw new Error('three jobs were claimed');
+        await store.queue.finish([retryOf(first, at(9)), storedOf(second)], at(1), held);
+        expect(await queued()).toBe(sizeOf(jobs) - sizeOf([second]));
+        await store.queue.deleteJob(made.crawlerId, third.rid, at(2));
+        expect(await queued()).toBe(sizeOf(jobs) - sizeOf([second, third]));
+        const late = jobsOf(other, 2);
+        await push(late);
+        await store.queue.purge(made.crawlerId, at(3));
+        expect(await queued()).toBe(sizeOf(late));
+        await store.crawlers.remove(other.crawlerId);
+        expect(await queued()).toBe(0);
+      }),
+    );
+
+    it(
+      'count only the bytes of what was admitted',
+      withStore(open, async ({ store, account, crawler, push }) => {
+        const { accountId } = await account();
+        const made = await crawler({ accountId });
+        const jobs = [jobOf(made, { url: 'https://example.com/a-long-one' }), ...jobsOf(made, 4)];
+        await push(jobs, at(0), { crawlerQueue: 2, accountQueue: 100 });
+        const usage = await store.accounts.usage(accountId);
+        expect(usage?.queuedBytes).toBe(sizeOf(jobs.slice(0, 2)));
+      }),
+    );
+
+    it(
+      'count stored results until they are removed or expire',
+      withStore(open, async ({ store, account, crawler, running }) => {
+        const { accountId } = await account();
+        const made = await crawler({ accountId });
+        const stored = async () => (await store.accounts.usage(accountId))?.storedBytes;
+        const { lease, jobs } = await running(made, 3);
+        const soon = { expiresAt: at(HOUR) };
+        await store.queue.finish(
+          jobs.map((job, index) => storedOf(job, {}, index === 2 ? soon : {})),
+          at(1),
+          lease,
+        );
+        expect(await stored()).toBe(3 * PAGE);
+        const scope = { accountId, tokenType: 'normal' } as const;
+        const own = recordOf({ rid: 'a'.repeat(24), url: 'https://example.com/' });
+        await store.results.put(scope, own, at(2), EXPIRES);
+        expect(await stored()).toBe(4 * PAGE);
+        const [first, second] = jobs;
+        await store.results.remove(scope, [first?.rid ?? '']);
+        await store.results.remove(scope, [first?.rid ?? '']);
+        expect(await stored()).toBe(3 * PAGE);
+        await store.results.getMany(scope, [second?.rid ?? '', own.rid], true);
+        expect(await stored()).toBe(PAGE);
+        await store.maintain(at(2 * HOUR));
+        expect(await stored()).toBe(0);
+      }),
+    );
+
+    it(
+      'count the pages of deliveries as long as they are kept',
+      withStore(open, async ({ store, account, crawler, running }) => {
+        const { accountId } = await account();
+        const made = await crawler({ accountId, delivery: 'webhook' });
+        const stored = async () => (await store.accounts.usage(accountId))?.storedBytes;
+        const { lease, jobs } = await running(made, 2);
+        const outcomes = jobs.map((job) => deliveryOf(job, {}, { expiresAt: at(HOUR) }));
+        await store.queue.finish(outcomes, at(1), lease);
+        expect(await stored()).toBe(2 * PAGE);
+        const claimed = await store.deliveries.claim(lease, 1, 1_000_000, at(2));
+        await store.deliveries.settle([settlementOf(only(claimed), 'delivered')], at(3));
+        expect(await stored()).toBe(2 * PAGE);
+        await store.maintain(at(2 * HOUR));
+        expect(await stored()).toBe(0);
+        const again = await running(made, 1);
+        await store.queue.finish([deliveryOf(only(again.jobs))], at(4), again.lease);
+        await store.crawlers.remove(made.crawlerId);
+        expect(await stored()).toBe(0);
+      }),
+    );
+
+    it(
+      'take whole what an hour allows, or nothing of it',
+      withStore(open, async ({ store, account }) => {
+        const key = (await account()).accountId;
+        const take = (count: number, ms: number) => store.rates.takeWhole(key, count, 100, at(ms));
+        expect(await take(0, 0)).toEqual({ granted: true, left: 100 });
+        expect(await take(70, 0)).toEqual({ granted: true, left: 30 });
+        expect(await take(31, 0)).toEqual({ granted: false, left: 30 });
+        expect(await take(31, HOUR / 20)).toEqual({ granted: true, left: 4 });
+        expect(await take(0, 3 * HOUR)).toEqual({ granted: true, left: 100 });
+        expect(await store.rates.takeWhole(`${key}/other`, 100, 100, at(0))).toMatchObject({
+          granted: true,
+        });
+      }),
+    );
+
+    it(
+      'know how many deliveries a replay would make due',
+      withStore(open, async ({ store, crawler, running }) => {
+        const made = await crawler({ delivery: 'webhook' });
+        const { crawlerId } = made;
+        const { lease, jobs } = await running(made, 3);
+        await store.queue.finish(
+          jobs.map((job) => deliveryOf(job)),
+          at(1),
+          lease,
+        );
+        const all = { from: at(0), to: at(10) };
+        expect(await store.deliveries.countReplayable(crawlerId, all, 10)).toBe(3);
+        expect(await store.deliveries.countReplayable(crawlerId, all, 2)).toBe(2);
+        const later = { from: at(2), to: at(10) };
+        expect(await store.deliveries.countReplayable(crawlerId, later, 10)).toBe(0);
+        const [first] = await store.deliveries.claim(lease, 1, 1_000_000, at(2));
+        const rid = first?.rid ?? '';
+        expect(await store.deliveries.countReplayable(crawlerId, { rid }, 10)).toBe(0);
+        expect(await store.deliveries.countReplayable(crawlerId, all, 10)).toBe(2);
+        expect(await store.deliveries.replay(crawlerId, all, at(3))).toBe(2);
+      }),
+    );
+
+    it(
+      'of an account that was removed leave no result behind',
+      withStore(open, async ({ store, account }) => {
+        const { accountId } = await account();
+        const kept = await account();
+        const scope = { accountId, tokenType: 'javascript' } as const;
+        const put = (who: typeof scope, count: number) =>
+          Promise.all(
+            Array.from({ length: count }, () => {
+              const { rid, url } = jobOf(crawlerOf(who.accountId));
+              return store.results.put(who, recordOf({ rid, url }), at(0), EXPIRES);
+            }),
+          );
+        await put(scope, 700);
+        await put({ ...scope, accountId: kept.accountId }, 3);
+        await store.accounts.remove(accountId, at(1));
+        await store.maintain(at(2));
+        const left = await store.results.count(scope);
+        expect(left).toBeGreaterThan(0);
+        expect(left).toBeLessThan(700);
+        await store.maintain(at(3));
+        expect(await store.results.count(scope)).toBe(0);
+        // One that was under way when the account went.
+        await put(scope, 1);
+        await store.maintain(at(4));
+        expect(await store.results.count(scope)).toBe(0);
+        await store.maintain(at(5 * HOUR));
+        expect(await store.results.count({ ...scope, accountId: kept.accountId })).toBe(3);
+      }),
+    );
+  });
+}
