@@ -263,6 +263,16 @@ function attemptsOf(text: string): DeliveryAttempt[] {
   return attempts.map((each) => ({ ...each, startedAt: new Date(each.startedAt) }));
 }
 
+function lastMoments(row: SqlRow): Pick<CrawlerDocument, 'last'> {
+  const { last_push_at: push, last_crawl_at: crawl, last_delivery_at: delivery } = row;
+  const { last_probe_at: probe } = row;
+  const moments = Object.entries({ push, crawl, delivery, probe }).filter(
+    ([, moment]) => typeof moment === 'number',
+  );
+  if (moments.length === 0) return {};
+  return { last: Object.fromEntries(moments.map(([name, moment]) => [name, date(moment)])) };
+}
+
 /** All days are with their crawler at first; maintenance gives those that are over to the history. */
 function crawlerDocument(row: SqlRow, history: readonly SqlRow[]): CrawlerDocument {
   const { crawlerId, callbackUrl, politeness, ...settings } = crawlerFrom(row);
@@ -277,6 +287,7 @@ function crawlerDocument(row: SqlRow, history: readonly SqlRow[]): CrawlerDocume
     callbackUrl: callbackUrl ?? null,
     politeness: politeness ?? null,
     ...(probeAt === undefined ? {} : { probeAt }),
+    ...lastMoments(row),
     live: Number(row.waiting) + Number(row.running) + Number(row.retrying),
     liveBytes: Number(row.live_bytes),
     running: Number(row.running),

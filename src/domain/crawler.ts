@@ -42,6 +42,10 @@ export interface Crawler extends CrawlerSettings {
   /** The two pauses are independent: the monitor never lifts the user's. */
   readonly pausedByUser: boolean;
   readonly pausedByMonitor: boolean;
+  /** Since when the pause that is shown holds: the user's, else the monitor's. */
+  readonly pausedAt?: Date;
+  /** Why the monitor paused it, while it does. */
+  readonly pauseReason?: string;
   /** Newest first; empty in storage mode. */
   readonly webhookSecrets: readonly WebhookSecret[];
   readonly createdAt: Date;
@@ -51,6 +55,18 @@ export interface Crawler extends CrawlerSettings {
 /** Whether the crawler takes no work. */
 export function isPaused(crawler: Pick<Crawler, 'pausedByUser' | 'pausedByMonitor'>): boolean {
   return crawler.pausedByUser || crawler.pausedByMonitor;
+}
+
+/** When something last happened to a crawler; absent until the first time. */
+export interface CrawlerMoments {
+  /** URLs were accepted. */
+  readonly push?: Date;
+  /** A crawl ended. */
+  readonly crawl?: Date;
+  /** A delivery was acknowledged. */
+  readonly delivery?: Date;
+  /** A probe of the callback URL was made. */
+  readonly probe?: Date;
 }
 
 /**
@@ -72,4 +88,5 @@ export interface CrawlerCounters {
   readonly purged: number;
   /** Results that wait for a successful delivery. */
   readonly deliveriesPending: number;
+  readonly last: CrawlerMoments;
 }

@@ -39,6 +39,8 @@ export function crawlerMessage(
     concurrency: crawler.concurrency,
     status: statusOf(crawler),
     ...(pausedBy === undefined ? {} : { pausedBy }),
+    ...(crawler.pausedAt === undefined ? {} : { pausedAt: timestampFromDate(crawler.pausedAt) }),
+    ...(crawler.pauseReason === undefined ? {} : { pauseReason: crawler.pauseReason }),
     maxRetries: crawler.maxRetries,
     retryWindowHours: crawler.retryWindowHours,
     ...(crawler.politeness === undefined ? {} : { politeness: crawler.politeness }),
@@ -52,6 +54,7 @@ export function crawlerMessage(
 export function activityMessage(
   counters: CrawlerCounters,
 ): MessageInitShape<typeof CrawlerActivitySchema> {
+  const { last } = counters;
   return {
     waiting: BigInt(counters.waiting),
     running: BigInt(counters.running),
@@ -62,6 +65,10 @@ export function activityMessage(
     deleted: BigInt(counters.deleted),
     purged: BigInt(counters.purged),
     deliveriesPending: BigInt(counters.deliveriesPending),
+    ...(last.push === undefined ? {} : { lastPushAt: timestampFromDate(last.push) }),
+    ...(last.crawl === undefined ? {} : { lastCrawlAt: timestampFromDate(last.crawl) }),
+    ...(last.delivery === undefined ? {} : { lastDeliveryAt: timestampFromDate(last.delivery) }),
+    ...(last.probe === undefined ? {} : { lastProbeAt: timestampFromDate(last.probe) }),
   };
 }
 

@@ -42,7 +42,7 @@ export function createMonitor(deps: MonitorDeps): (signal: AbortSignal) => Promi
 
   async function pause(crawler: Crawler, error: string): Promise<void> {
     const { crawlerId, name } = crawler;
-    const result = await store.crawlers.setPaused(crawlerId, 'monitor_pause', clock.now());
+    const result = await store.crawlers.setPaused(crawlerId, 'monitor_pause', clock.now(), error);
     if (result?.changed !== true) return;
     logger.warn({ crawler: name, error }, 'callback URL does not answer, crawler paused');
     deps.access.forget(crawler);

@@ -103,12 +103,13 @@ export interface CrawlerStore {
   ): Promise<Crawler | undefined>;
   /**
    * Sets one of the two pauses; `unpause` by the user lifts both. `changed` is false when it was so already, which makes
-   * one caller of many the one that acts on it.
+   * one caller of many the one that acts on it. `reason` is the monitor's, kept while its pause holds.
    */
   setPaused(
     crawlerId: string,
     change: 'user_pause' | 'user_unpause' | 'monitor_pause' | 'monitor_resume',
     now: Date,
+    reason?: string,
   ): Promise<{ readonly crawler: Crawler; readonly changed: boolean } | undefined>;
   /** Removes the crawler with its jobs, deliveries and statistics; the URLs that were queued, undefined when there is none. */
   remove(crawlerId: string): Promise<{ readonly purged: number } | undefined>;

@@ -71,7 +71,9 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     expect(again).toMatchObject({ code: 1, output: expect.stringContaining('finished copy') });
 
     await using after = await startApp({ env: { MONGODB_URI: database.uri } });
-    expect((await after.rest('GET', `/crawler/${NORMAL}/stats`)).json).toEqual(before);
+    expect(unprobed((await after.rest('GET', `/crawler/${NORMAL}/stats`)).json)).toEqual(
+      unprobed(before),
+    );
     const page = await after.rest('GET', `/storage?token=${NORMAL}&rid=${done[0]}`);
     expect(page.text).toBe(stored);
     const found = await after.rest('GET', `/crawler/${NORMAL}/store/find_by_rid/${waiting[0]}`);
@@ -103,3 +105,10 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     expect(await migrate('/nowhere', database.uri)).toMatchObject({ code: 1 });
   }, 60_000);
 });
+
+/** Statistics without the moments of probes: those go on after the move. */
+function unprobed(statistics: object): unknown {
+  return JSON.parse(
+    JSON.stringify(statistics, (name, value) => (name === 'last_probe_at' ? undefined : value)),
+  );
+}

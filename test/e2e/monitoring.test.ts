@@ -44,6 +44,11 @@ test('a callback URL that fails pauses its crawler, tells the owner, and resumes
     clock.advance(MINUTE);
     expect(await crawler.details()).toMatchObject({ status: 'paused', paused_by: 'monitor' });
   });
+  const paused = await crawler.details();
+  expect(paused.pause_reason).toContain('status 500');
+  for (const moment of [paused.paused_at, paused.activity.last_probe_at]) {
+    expect(Math.abs(Date.parse(moment) - clock.now().getTime())).toBeLessThan(60 * MINUTE);
+  }
   const text = await eventually(() => {
     expect(mail.mails).toHaveLength(1);
     return mail.mails[0];
@@ -68,6 +73,18 @@ test('a callback URL that fails pauses its crawler, tells the owner, and resumes
   });
   const [post] = await receiver.until(1);
   expect(post?.rid).toBe(rid);
+  await eventually(async () => {
+    const resumed = await crawler.details();
+    expect(resumed).not.toHaveProperty('paused_at');
+    expect(resumed).not.toHaveProperty('pause_reason');
+    const {
+      last_push_at: pushed,
+      last_crawl_at: crawled,
+      last_delivery_at: delivered,
+    } = resumed.activity;
+    expect(Date.parse(pushed)).toBeLessThanOrEqual(Date.parse(crawled));
+    expect(Date.parse(crawled)).toBeLessThanOrEqual(Date.parse(delivered));
+  });
 });
 
 test("the monitor never lifts a user's pause, and the user may lift the monitor's", async () => {

@@ -1,6 +1,6 @@
 import type { Binary, Collection, Db } from 'mongodb';
 import type { TokenType } from '../../domain/account.ts';
-import type { Crawler, Politeness } from '../../domain/crawler.ts';
+import type { Crawler, CrawlerMoments, Politeness } from '../../domain/crawler.ts';
 import type { DeliveryAttempt } from '../../domain/delivery.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { AccountLimits } from '../../domain/quotas.ts';
@@ -63,12 +63,16 @@ export interface CrawlerDocument {
   readonly politeness: Politeness | null;
   readonly pausedByUser: boolean;
   readonly pausedByMonitor: boolean;
+  readonly pausedAt?: Date;
+  readonly pauseReason?: string;
   readonly webhookSecrets: readonly { readonly secret: string; readonly expiresAt?: Date }[];
   readonly createdAt: Date;
   readonly updatedAt: Date;
   /** Absent in storage mode; the beginning of time until the first claim of probes spreads it. */
   readonly probeAt?: Date;
   readonly probeClaim?: string;
+  /** Written with the counters that go with it. */
+  readonly last?: CrawlerMoments;
   /** Waiting, running and retrying together; waiting is what the other two leave. */
   readonly live: number;
   /** What they count for as queued. */

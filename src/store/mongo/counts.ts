@@ -1,4 +1,5 @@
 import type { Filter, UpdateFilter } from 'mongodb';
+import type { CrawlerMoments } from '../../domain/crawler.ts';
 import { dayOf } from '../../domain/stats.ts';
 import { type Chain, createChain } from './chain.ts';
 import type { Collections, CrawlerDocument, DayField, Tombstone } from './collections.ts';
@@ -18,6 +19,8 @@ type Counter =
 /** Changes of one crawler's counters and of a day of its history, written in one update. */
 export interface Delta {
   readonly day: string;
+  /** What happened now, by path. */
+  readonly moments: Readonly<Record<string, Date>>;
   /** Increments by path. */
   readonly increments: Readonly<Record<string, number>>;
   /** Change of the account's waiting and retrying URLs. */
@@ -30,12 +33,15 @@ export interface Delta {
   addBytes(what: 'queuedBytes' | 'storedBytes', by: number): void;
   addDay(field: DayField, by: number): void;
   addStatus(cbStatus: number): void;
+  /** Notes that it happened at the delta's moment. */
+  happened(moment: keyof CrawlerMoments): void;
 }
 
 /** Starts gathering changes that happened at `now`. */
 export function createDelta(now: Date): Delta {
   const day = dayOf(now);
   const increments: Record<string, number> = {};
+  const moments: Record<string, Date> = {};
   let queued = 0;
   const bytes = { queuedBytes: 0, storedBytes: 0 };
   const add = (path: string, by: number): void => {
@@ -46,6 +52,7 @@ export function createDelta(now: Date): Delta {
   return {
     day,
     increments,
+    moments,
     get queued() {
       return queued;
     },
@@ -59,6 +66,7 @@ export function createDelta(now: Date): Delta {
     addBytes: (what, by) => void (bytes[what] += by),
     addQueued: (by) => void (queued += by),
     addDay: (field, by) => add(`days.${day}.${field}`, by),
+    happened: (moment) => void (moments[`last.${moment}`] = now),
     addStatus: (cbStatus) => add(`days.${day}.byCbStatus.${cbStatus}`, 1),
   };
 }
@@ -68,6 +76,7 @@ export function updateOf(delta: Delta): UpdateFilter<CrawlerDocument> {
   const paths = Object.keys(delta.increments);
   return {
     ...(paths.length > 0 ? { $inc: delta.increments } : {}),
+    ...(Object.keys(delta.moments).length > 0 ? { $max: delta.moments } : {}),
     ...(paths.some((path) => path.startsWith('days.')) ? { $min: { firstDay: delta.day } } : {}),
   };
 }
@@ -209,6 +218,7 @@ function addEnd(delta: Delta, tombstone: Tombstone): void {
   if (from !== 'waiting') delta.add(from, -1);
   if (from !== 'running') delta.addQueued(-1);
   delta.add(end, 1);
+  if (from === 'running' && (end === 'completed' || end === 'failed')) delta.happened('crawl');
   if (end === 'deleted' || end === 'purged') delta.addDay(end, 1);
   else delta.addDay(end === 'completed' ? 'success' : 'failed', 1);
   if (cbStatus !== undefined) delta.addStatus(cbStatus);

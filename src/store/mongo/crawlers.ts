@@ -98,11 +98,21 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
       }
     },
 
-    async setPaused(crawlerId, change, now) {
+    async setPaused(crawlerId, change, now, reason) {
       const { set, unless } = pauses[change];
       const document = await c.crawlers.findOneAndUpdate(
         { _id: crawlerId, ...unless },
-        { $set: { ...set, updatedAt: now }, $inc: { wakes: 1 } },
+        [
+          {
+            $set: {
+              ...set,
+              pausedAt: pausedAt(change, now),
+              pauseReason: pauseReason(change, reason),
+              updatedAt: now,
+              wakes: { $add: ['$wakes', 1] },
+            },
+          },
+        ],
         { returnDocument: 'after', projection: settingsOnly },
       );
       if (document !== null) {
@@ -184,7 +194,9 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
       const probeClaim = `${ledger.processId}.${ledger.nextSeq()}`;
       await c.crawlers.updateMany(
         { _id: { $in: ids }, probeAt: { $lte: now } },
-        { $set: { probeAt: new Date(now.getTime() + intervalMs), probeClaim } },
+        {
+          $set: { probeAt: new Date(now.getTime() + intervalMs), probeClaim, 'last.probe': now },
+        },
       );
       const claimed = await c.crawlers
         .find({ _id: { $in: ids }, probeClaim }, { projection: settingsOnly })
@@ -216,6 +228,20 @@ export async function removeBelongings(c: Collections, crawlerId: string): Promi
   await c.removals.deleteOne({ _id: crawlerId });
 }
 
+type PauseChange = Parameters<CrawlerStore['setPaused']>[1];
+
+// The user's pause is the one that is shown while both hold.
+function pausedAt(change: PauseChange, now: Date) {
+  if (change === 'user_unpause') return '$$REMOVE';
+  const pauses = change === 'user_pause' || change === 'monitor_pause';
+  return { $cond: ['$pausedByUser', '$pausedAt', pauses ? now : '$$REMOVE'] };
+}
+
+function pauseReason(change: PauseChange, reason: string | undefined) {
+  if (change === 'user_pause') return '$pauseReason';
+  return change === 'monitor_pause' && reason !== undefined ? { $literal: reason } : '$$REMOVE';
+}
+
 const pauses = {
   user_pause: { set: { pausedByUser: true }, unless: { pausedByUser: false } },
   user_unpause: {
@@ -235,6 +261,7 @@ const countersOnly = {
   deleted: 1,
   purged: 1,
   deliveriesPending: 1,
+  last: 1,
 } as const;
 
 function countersFrom(document: CrawlerDocument): CrawlerCounters {
@@ -249,6 +276,7 @@ function countersFrom(document: CrawlerDocument): CrawlerCounters {
     deleted,
     purged,
     deliveriesPending: document.deliveriesPending,
+    last: document.last ?? {},
   };
 }
 
@@ -295,6 +323,8 @@ function crawlerFrom(document: CrawlerDocument): Crawler {
     politeness: document.politeness ?? undefined,
     pausedByUser: document.pausedByUser,
     pausedByMonitor: document.pausedByMonitor,
+    ...(document.pausedAt === undefined ? {} : { pausedAt: document.pausedAt }),
+    ...(document.pauseReason === undefined ? {} : { pauseReason: document.pauseReason }),
     webhookSecrets: document.webhookSecrets,
     createdAt: document.createdAt,
     updatedAt: document.updatedAt,

@@ -71,6 +71,7 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
         delta.addDay(kind === 'delivered' ? 'deliveries' : 'deliveryFailures', 1);
       }
       if (billed) delta.addDay('billed', 1);
+      if (kind === 'delivered') delta.happened('delivery');
       if (kind === 'delivered' || kind === 'failed') delta.add('deliveriesPending', -1);
     }
     const update = updateOf(delta);

@@ -345,6 +345,7 @@ async function confirm(
   const counted = {
     live: { $add: ['$live', n] },
     liveBytes: { $add: [{ $ifNull: ['$liveBytes', 0] }, bytes] },
+    'last.push': { $max: ['$last.push', now] },
     [`days.${day}.pushed`]: { $add: [{ $ifNull: [`$days.${day}.pushed`, 0] }, n] },
     firstDay: { $min: ['$firstDay', day] },
     wakes: { $add: ['$wakes', 1] },

@@ -15,6 +15,9 @@ type Column =
 
 type AccountColumn = 'queued' | 'queued_bytes' | 'stored_bytes';
 
+/** When something last happened. */
+type Moment = 'last_push_at' | 'last_crawl_at' | 'last_delivery_at';
+
 type DayField = Exclude<keyof HistoryDay, 'date' | 'byCbStatus'>;
 
 /** A day's counts as stored: absent is zero. */
@@ -29,6 +32,8 @@ export interface Counts {
   addBytes(accountId: string, column: 'queued_bytes' | 'stored_bytes', by: number): void;
   addDay(crawlerId: string, field: DayField, by: number): void;
   addStatus(crawlerId: string, cbStatus: number): void;
+  /** Notes that it happened at the moment that is written. */
+  happened(crawlerId: string, moment: Moment): void;
   write(sql: Sql, now: Date): void;
 }
 
@@ -36,6 +41,7 @@ export interface Counts {
 export function createCounts(): Counts {
   const columns = new Map<string, Map<Column, number>>();
   const accounts = new Map<string, Map<AccountColumn, number>>();
+  const moments = new Map<string, Set<Moment>>();
   const days = new Map<string, DayCounts>();
 
   function dayCounts(crawlerId: string): DayCounts {
@@ -67,10 +73,21 @@ export function createCounts(): Counts {
       counts.byCbStatus ??= {};
       counts.byCbStatus[cbStatus] = (counts.byCbStatus[cbStatus] ?? 0) + 1;
     },
+    happened(crawlerId, moment) {
+      const known = moments.get(crawlerId);
+      if (known === undefined) moments.set(crawlerId, new Set([moment]));
+      else known.add(moment);
+    },
     write(sql, now) {
-      for (const [crawlerId, changes] of columns) {
-        const sets = [...changes.keys()].map((column) => `${column} = ${column} + ?`).join(', ');
-        sql.run(`UPDATE dispatch SET ${sets} WHERE crawler_id = ?`, ...changes.values(), crawlerId);
+      for (const crawlerId of new Set([...columns.keys(), ...moments.keys()])) {
+        const changes = columns.get(crawlerId) ?? new Map<Column, number>();
+        const happened = [...(moments.get(crawlerId) ?? [])];
+        const sets = [
+          ...[...changes.keys()].map((column) => `${column} = ${column} + ?`),
+          ...happened.map((moment) => `${moment} = ?`),
+        ].join(', ');
+        const values = [...changes.values(), ...happened.map(() => now.getTime())];
+        sql.run(`UPDATE dispatch SET ${sets} WHERE crawler_id = ?`, ...values, crawlerId);
       }
       for (const [accountId, all] of accounts) {
         const changes = [...all].filter(([, by]) => by !== 0);

@@ -46,6 +46,8 @@ export function crawlerFrom(row: SqlRow): Crawler {
       row.politeness === null ? undefined : (JSON.parse(String(row.politeness)) as Politeness),
     pausedByUser: row.paused_by_user === 1,
     pausedByMonitor: row.paused_by_monitor === 1,
+    ...(row.paused_at === null ? {} : { pausedAt: dateOf(row.paused_at) }),
+    ...(row.pause_reason === null ? {} : { pauseReason: String(row.pause_reason) }),
     webhookSecrets: secretsFrom(String(row.webhook_secrets)),
     createdAt: dateOf(row.created_at),
     updatedAt: dateOf(row.updated_at),
@@ -188,6 +190,7 @@ function setPaused(
   crawlerId: string,
   change: 'user_pause' | 'user_unpause' | 'monitor_pause' | 'monitor_resume',
   now: Date,
+  reason?: string,
 ): { crawler: Crawler; changed: boolean } | undefined {
   const sets = {
     user_pause: ['paused_by_user = 1', 'paused_by_user = 0'],
@@ -198,10 +201,17 @@ function setPaused(
     monitor_pause: ['paused_by_monitor = 1', 'paused_by_monitor = 0'],
     monitor_resume: ['paused_by_monitor = 0', 'paused_by_monitor = 1'],
   };
+  // The user's pause is the one that is shown while both hold.
+  const sinceUser = 'iif(paused_by_user = 1, paused_at, ?)';
   const [set = '', unless = ''] = sets[change];
+  const pauses = change === 'user_pause' || change === 'monitor_pause';
   const changed =
     sql.run(
-      `UPDATE crawlers SET ${set}, updated_at = ? WHERE crawler_id = ? AND ${unless}`,
+      `UPDATE crawlers SET ${set}, paused_at = ${change === 'user_unpause' ? '?' : sinceUser},
+        pause_reason = ${change === 'user_pause' ? 'coalesce(?, pause_reason)' : '?'}, updated_at = ?
+        WHERE crawler_id = ? AND ${unless}`,
+      pauses ? now.getTime() : null,
+      change === 'monitor_pause' ? (reason ?? null) : null,
       now.getTime(),
       crawlerId,
     ) > 0;
@@ -263,7 +273,10 @@ function keptBytes(sql: Sql, crawlerId: string): number {
 function counters(sql: Sql, crawlerIds: readonly string[]): Map<string, CrawlerCounters> {
   const found = new Map<string, CrawlerCounters>();
   for (const crawlerId of crawlerIds) {
-    const row = sql.get('SELECT * FROM dispatch WHERE crawler_id = ?', crawlerId);
+    const row = sql.get(
+      'SELECT d.*, c.last_probe_at FROM dispatch d JOIN crawlers c USING (crawler_id) WHERE crawler_id = ?',
+      crawlerId,
+    );
     if (row === undefined) continue;
     found.set(crawlerId, {
       waiting: Number(row.waiting),
@@ -275,6 +288,12 @@ function counters(sql: Sql, crawlerIds: readonly string[]): Map<string, CrawlerC
       deleted: Number(row.deleted),
       purged: Number(row.purged),
       deliveriesPending: Number(row.deliveries_pending),
+      last: {
+        ...(row.last_push_at === null ? {} : { push: dateOf(row.last_push_at) }),
+        ...(row.last_crawl_at === null ? {} : { crawl: dateOf(row.last_crawl_at) }),
+        ...(row.last_delivery_at === null ? {} : { delivery: dateOf(row.last_delivery_at) }),
+        ...(row.last_probe_at === null ? {} : { probe: dateOf(row.last_probe_at) }),
+      },
     });
   }
   return found;
@@ -294,8 +313,9 @@ function claimProbes(sql: Sql, now: Date, intervalMs: number, limit: number): Cr
   if (rows.length > 0) {
     const ids = rows.map((row) => String(row.crawler_id));
     sql.run(
-      `UPDATE crawlers SET probe_at = ? WHERE crawler_id IN (${marks(ids)})`,
+      `UPDATE crawlers SET probe_at = ?, last_probe_at = ? WHERE crawler_id IN (${marks(ids)})`,
       now.getTime() + intervalMs,
+      now.getTime(),
       ...ids,
     );
   }

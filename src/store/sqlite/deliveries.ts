@@ -71,6 +71,7 @@ function settle(sql: Sql, outcomes: readonly DeliveryOutcome[], now: Date): ('wo
       counts.addDay(crawlerId, kind === 'delivered' ? 'deliveries' : 'deliveryFailures', 1);
     }
     if (outcome.billed) counts.addDay(crawlerId, 'billed', 1);
+    if (kind === 'delivered') counts.happened(crawlerId, 'last_delivery_at');
     if (!again) counts.add(crawlerId, 'deliveries_pending', -1);
     return 'won';
   });

@@ -48,7 +48,7 @@ function finishOne(
   if (state === 'waiting') {
     counts.addQueued(accountId, -1);
     counts.addDay(crawlerId, 'timeouts', 1);
-  }
+  } else counts.happened(crawlerId, 'last_crawl_at');
   const success = outcome.record.cbStatus === 200;
   counts.add(crawlerId, success ? 'completed' : 'failed', 1);
   counts.addDay(crawlerId, success ? 'success' : 'failed', 1);

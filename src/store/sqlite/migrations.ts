@@ -105,6 +105,14 @@ export const migrations: readonly string[] = [
         WHERE c.account_id = accounts.account_id);
   CREATE TABLE removed_accounts (account_id TEXT PRIMARY KEY, removed_at INTEGER NOT NULL) WITHOUT ROWID;
   `,
+  `
+  ALTER TABLE crawlers ADD COLUMN paused_at INTEGER;
+  ALTER TABLE crawlers ADD COLUMN pause_reason TEXT;
+  ALTER TABLE crawlers ADD COLUMN last_probe_at INTEGER;
+  ALTER TABLE dispatch ADD COLUMN last_push_at INTEGER;
+  ALTER TABLE dispatch ADD COLUMN last_crawl_at INTEGER;
+  ALTER TABLE dispatch ADD COLUMN last_delivery_at INTEGER;
+  `,
 ];
 
 /** Brings the database to the newest version. Throws when a newer program has written it. */

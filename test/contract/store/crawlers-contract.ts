@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Crawler } from '../../../src/domain/crawler.ts';
-import { deliveryOf, recordOf } from './outcomes.ts';
+import { deliveryOf, recordOf, releaseOf, retryOf, settlementOf } from './outcomes.ts';
 import { at, crawlerOf, jobsOf, newId, type OpenStore, withStore } from './store-harness.ts';
 
 /** Crawlers, their settings and their two pauses. */
@@ -100,6 +100,64 @@ export function crawlersContract(open: OpenStore): void {
           expect(done).toMatchObject({ changed, crawler: { pausedByUser, pausedByMonitor } });
         }
         expect(await store.crawlers.setPaused(newId(), 'user_pause', at(1))).toBeUndefined();
+      }),
+    );
+
+    it(
+      'tell since when the pause that is shown holds, and why the monitor paused',
+      withStore(open, async ({ store, crawler }) => {
+        const { crawlerId } = await crawler({ delivery: 'webhook' });
+        const steps = [
+          // change, paused since, reason
+          ['monitor_pause', 1, 'refused: status 500'],
+          ['monitor_pause', 1, 'refused: status 500'],
+          ['user_pause', 3, 'refused: status 500'],
+          ['monitor_resume', 3, undefined],
+          ['monitor_pause', 3, '$refused: again'],
+          ['user_unpause', undefined, undefined],
+          ['user_pause', 7, undefined],
+          ['user_unpause', undefined, undefined],
+          ['monitor_pause', 9, '$refused: again'],
+          ['monitor_resume', undefined, undefined],
+        ] as const;
+        let step = 0;
+        for (const [change, since, reason] of steps) {
+          step += 1;
+          const why = step > 1 ? '$refused: again' : 'refused: status 500';
+          await store.crawlers.setPaused(crawlerId, change, at(step), why);
+          const found = await store.crawlers.get(crawlerId);
+          expect([step, found?.pausedAt, found?.pauseReason]).toEqual([
+            step,
+            since === undefined ? undefined : at(since),
+            reason,
+          ]);
+        }
+      }),
+    );
+
+    it(
+      'tell when URLs were last accepted, a crawl ended, a delivery was acknowledged and a probe made',
+      withStore(open, async ({ store, crawler, push, lease, counters }) => {
+        const made = await crawler({ delivery: 'webhook' });
+        const last = async () => (await counters(made)).last;
+        expect(await last()).toEqual({});
+        await push(jobsOf(made, 3), at(1));
+        expect(await last()).toEqual({ push: at(1) });
+        const held = await lease(made, at(2));
+        const { jobs } = await store.queue.claim(held, 3, at(2));
+        const [first, second, third] = jobs;
+        if (first === undefined || second === undefined || third === undefined) throw new Error();
+        await store.queue.finish([releaseOf(first), retryOf(second, at(9))], at(3));
+        expect(await last()).toEqual({ push: at(1) });
+        await store.queue.finish([deliveryOf(third)], at(4));
+        expect(await last()).toEqual({ push: at(1), crawl: at(4) });
+        const [delivery] = await store.deliveries.claim(held, 1, 1_000, at(5));
+        if (delivery === undefined) throw new Error('no delivery is due');
+        await store.deliveries.settle([settlementOf(delivery, 'delivered')], at(6));
+        expect(await last()).toEqual({ push: at(1), crawl: at(4), delivery: at(6) });
+        await store.crawlers.claimProbes(at(7), 1, 1);
+        await store.crawlers.claimProbes(at(9), 1, 1);
+        expect((await last()).probe).toEqual(at(9));
       }),
     );
 
