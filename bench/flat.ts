@@ -113,6 +113,7 @@ async function main(): Promise<void> {
       delivery: 'storage',
       callbackUrl: undefined,
       concurrency: SLOTS,
+      deliveryConcurrency: 0,
       maxRetries: 1,
       retryWindowHours: 1,
       politeness: undefined,

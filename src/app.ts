@@ -160,6 +160,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       },
       retentionDays: config.resultRetentionDays,
       webhookRetrySchedule: config.webhookRetrySchedule,
+      webhookAckTimeoutMs: config.webhookAckTimeoutMs,
       probeIntervalMs: config.probeIntervalSeconds * 1_000,
       publicUrl: () => publicUrl,
       dispatch: timing.dispatch,

@@ -4,6 +4,7 @@ import type { Lease } from '../store/store.ts';
 import { createBell } from './bell.ts';
 import { createCrawlLane } from './crawl-lane.ts';
 import { createDeliveryLane } from './delivery-lane.ts';
+import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import { FlightAbort } from './flights.ts';
 
@@ -15,6 +16,7 @@ export interface CrawlerRunDeps extends DispatcherDeps {
   readonly crawler: Crawler;
   /** Bytes of pages that wait in this process's memory for their delivery, over all runs. */
   readonly pages: { heldBytes: number };
+  readonly paces: DeliveryPaces;
 }
 
 /** The dispatching of one crawler by one process, for as long as it has work. */
@@ -30,6 +32,9 @@ export interface CrawlerRun {
   abort(): void;
   activity(): { readonly crawls: number; readonly deliveries: number };
 }
+
+/** A crawler whose endpoint takes nothing for a while is looked at this often. */
+const LONGEST_PAUSE_MS = 5_000;
 
 /**
  * Makes a run. It is one loop of turns: a turn writes all that has ended since the last one and claims as much as there are
@@ -53,7 +58,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     memory: deps.shared.memory,
     onChange: bell.ring,
   });
-  const lane = createDeliveryLane({ ...deps, hasLease, onEnd: bell.ring });
+  const lane = createDeliveryLane({ ...deps, hasLease, onChange: bell.ring });
 
   async function turn(by: Crawler, claims: boolean): Promise<void> {
     const held = lease as Lease;
@@ -75,6 +80,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
       room?.start(jobs?.jobs ?? []);
       if (jobs?.leaseLost === true) leaseUntil = 0;
     } finally {
+      lane.giveUp(posts);
       room?.cancel();
       ended.release();
     }
@@ -114,6 +120,12 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     crawler = current;
   }
 
+  /** Whether deliveries wait that will soon be posted; an endpoint that takes nothing for longer is waited for without the lease. */
+  function waitsForRoom(): boolean {
+    const pausedMs = (lane.pausedUntil()?.getTime() ?? 0) - clock.now().getTime();
+    return lane.isWaiting && pausedMs < timing.lingerMs;
+  }
+
   function isBusy(): boolean {
     return crawls.inFlight > 0 || lane.inFlight > 0 || crawls.unwritten > 0 || lane.unsettled > 0;
   }
@@ -135,11 +147,16 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
           lane.abortAll(new FlightAbort('released'));
         }
         const polls = told || now - polledAt >= timing.pollMs;
-        if (polls) polledAt = now;
+        if (polls) {
+          polledAt = now;
+          lane.look();
+        }
         told = false;
         // What ended has freed its slot, so claiming belongs to the batch that writes it.
-        if (polls || crawls.unwritten > 0 || lane.unsettled > 0) await takeTurn(crawler, !draining);
-        if (isBusy()) {
+        if (polls || crawls.unwritten > 0 || lane.unsettled > 0 || lane.hasRoom) {
+          await takeTurn(crawler, !draining);
+        }
+        if (isBusy() || (!draining && waitsForRoom())) {
           idleSince = clock.now().getTime();
         } else if (draining || (!told && clock.now().getTime() - idleSince >= timing.lingerMs)) {
           return;
@@ -157,15 +174,22 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     lease = await store.queue.acquire(crawlerId, deps.owner, timing.leaseMs, acquiredAt);
     if (lease === undefined) return undefined;
     leaseUntil = acquiredAt.getTime() + timing.leaseMs;
+    let pausedUntil: Date | undefined;
     try {
       await dispatch();
     } finally {
+      pausedUntil = lane.pausedUntil();
       crawls.close();
       lane.abortAll(new FlightAbort('dropped'));
+      lane.close();
     }
     if (aborted || !hasLease()) return undefined;
-    const { wakeAt } = await store.queue.release(lease, clock.now());
-    return wakeAt;
+    const now = clock.now();
+    const { wakeAt } = await store.queue.release(lease, now);
+    if (wakeAt === undefined || pausedUntil === undefined) return wakeAt;
+    // No later than this, for the crawls that may be due before its deliveries.
+    const latest = now.getTime() + LONGEST_PAUSE_MS;
+    return new Date(Math.max(wakeAt.getTime(), Math.min(pausedUntil.getTime(), latest)));
   }
 
   return {

@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
-import type { Delivery } from '../domain/delivery.ts';
+import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import { DomainError } from '../domain/errors.ts';
 import type { QueuedJob } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
@@ -8,6 +8,7 @@ import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { Scheduler, Task } from '../scheduler/scheduler.ts';
 import type { DeliveryOutcome, JobOutcome, Store } from '../store/store.ts';
 import { type CrawlerRun, createCrawlerRun } from './crawler-run.ts';
+import { createDeliveryPaces } from './delivery-paces.ts';
 
 /** What the dispatcher works with. */
 export interface DispatcherDeps {
@@ -31,12 +32,14 @@ export interface DispatcherDeps {
   readonly crawlBytes: number;
   /** What all crawlers of the process share. */
   readonly shared: SharedByCrawlers;
-  /** Makes one delivery attempt. Rejects only when aborted. */
+  /** Makes one delivery attempt; `answer` decides how soon the next may start. Rejects only when aborted. */
   readonly postDelivery: (
     crawler: Crawler,
     delivery: Delivery,
     signal: AbortSignal,
-  ) => Promise<DeliveryOutcome>;
+  ) => Promise<{ readonly outcome: DeliveryOutcome; readonly answer: EndpointAnswer }>;
+  /** How long an endpoint has to acknowledge a delivery. */
+  readonly ackTimeoutMs: number;
   readonly timing: DispatchTiming;
 }
 
@@ -89,6 +92,7 @@ const LATER_MS = 5_000;
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const runs = new Map<string, { readonly run: CrawlerRun; readonly done: Promise<void> }>();
   const pages = { heldBytes: 0 };
+  const paces = createDeliveryPaces(deps);
 
   async function run(task: Task): Promise<void> {
     const crawlerId = task.key;
@@ -101,7 +105,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const slot = await slotFor(crawler, task);
     if (slot === undefined) return;
     const done = Promise.withResolvers<void>();
-    const crawlerRun = createCrawlerRun({ ...deps, crawlerId, task, pages, crawler });
+    const crawlerRun = createCrawlerRun({ ...deps, crawlerId, task, pages, paces, crawler });
     runs.set(crawlerId, { run: crawlerRun, done: done.promise });
     let wakeAt: Date | undefined;
     try {

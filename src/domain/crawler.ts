@@ -25,6 +25,8 @@ export interface CrawlerSettings {
   readonly callbackUrl: string | undefined;
   /** Most URLs crawled at once. */
   readonly concurrency: number;
+  /** Most deliveries in flight at its callback URL, 0 for as many as the endpoint takes. */
+  readonly deliveryConcurrency: number;
   readonly maxRetries: number;
   readonly retryWindowHours: number;
   readonly politeness: Politeness | undefined;

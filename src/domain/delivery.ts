@@ -12,6 +12,24 @@ export interface DeliveryAttempt {
   readonly error: string;
 }
 
+/** What the answer to one POST says of how much its endpoint can take. */
+export type EndpointAnswer =
+  | {
+      readonly kind: 'acknowledged';
+      /** From the last byte of the body to the answer. */
+      readonly answerMs: number;
+    }
+  | {
+      /** No answer in time, no connection, or a status of 429 or 503. */
+      readonly kind: 'overloaded';
+      /** What the endpoint asked for. */
+      readonly retryAfterMs?: number;
+    }
+  | {
+      /** Any other answer: an error that more or fewer posts would not change. */
+      readonly kind: 'other';
+    };
+
 /** A result on its way to the callback URL. */
 export interface Delivery extends CrawlRecord {
   readonly crawlerId: string;

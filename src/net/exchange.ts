@@ -61,6 +61,7 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
   let decoder: ContentDecoder | undefined;
   let head: Omit<HttpResponse, 'body'> | undefined;
   let receivedBytes = 0;
+  let sentAt: number | undefined;
   let responseEnded = false;
   let decoderEnded = false;
   let waitsForRoom = false;
@@ -175,6 +176,7 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
       lift(connectTimer);
     },
     onRequestSent() {
+      sentAt = performance.now();
       if (request.headersTimeoutMs === undefined || state === 'over' || head !== undefined) return;
       lift(headersTimer);
       headersTimer = limit(request.headersTimeoutMs, () => 'timeout');
@@ -187,7 +189,8 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
     onResponseStart(given, status, headers) {
       if (status < 200) return;
       lift(headersTimer);
-      head = { status, headers: headerPairsFrom(given.rawHeaders ?? headers) };
+      const answerMs = sentAt === undefined ? 0 : performance.now() - sentAt;
+      head = { status, headers: headerPairsFrom(given.rawHeaders ?? headers), answerMs };
       if (request.headersOnly === true) {
         state = 'draining';
         settled.resolve({ ...head, body: body.take() });

@@ -42,6 +42,8 @@ export interface HttpResponse {
   /** In the order received, names in lower case. */
   readonly headers: readonly (readonly [string, string])[];
   readonly body: Uint8Array;
+  /** Milliseconds from the last byte of the request to the first of the answer. */
+  readonly answerMs: number;
 }
 
 /** Why an exchange gave no answer. */

@@ -37,6 +37,7 @@ export function crawlerMessage(
     ...(crawler.callbackUrl === undefined ? {} : { callbackUrl: crawler.callbackUrl }),
     tokenType: tokenTypeValue(crawler.tokenType),
     concurrency: crawler.concurrency,
+    ...(crawler.delivery === 'webhook' ? { deliveryConcurrency: crawler.deliveryConcurrency } : {}),
     status: statusOf(crawler),
     ...(pausedBy === undefined ? {} : { pausedBy }),
     ...(crawler.pausedAt === undefined ? {} : { pausedAt: timestampFromDate(crawler.pausedAt) }),
@@ -92,18 +93,20 @@ export function tokenTypeFrom(value: TokenType | undefined): DomainTokenType | u
 export function wishesFrom(request: {
   readonly callbackUrl?: string | undefined;
   readonly concurrency?: number | undefined;
+  readonly deliveryConcurrency?: number | undefined;
   readonly maxRetries?: number | undefined;
   readonly retryWindowHours?: number | undefined;
   readonly politeness?: Politeness | undefined;
   readonly delivery?: DeliveryMode | undefined;
   readonly tokenType?: TokenType | undefined;
 }): CrawlerWishes {
-  const { callbackUrl, concurrency, maxRetries, retryWindowHours } = request;
+  const { callbackUrl, concurrency, deliveryConcurrency, maxRetries, retryWindowHours } = request;
   const delivery = deliveryFrom(request.delivery);
   const tokenType = tokenTypeFrom(request.tokenType);
   return {
     ...(callbackUrl === undefined ? {} : { callbackUrl }),
     ...(concurrency === undefined ? {} : { concurrency }),
+    ...(deliveryConcurrency === undefined ? {} : { deliveryConcurrency }),
     ...(maxRetries === undefined ? {} : { maxRetries }),
     ...(retryWindowHours === undefined ? {} : { retryWindowHours }),
     ...(request.politeness === undefined ? {} : { politeness: politenessFrom(request.politeness) }),

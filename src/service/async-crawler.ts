@@ -41,6 +41,7 @@ export async function ensureAsyncCrawler(
   const now = deps.clock.now();
   await deps.crawlers.insert({
     ...deps.defaults,
+    deliveryConcurrency: 0,
     crawlerId: createRid(now),
     accountId: owner.account.accountId,
     name: storedNameOf(ASYNC_CRAWLER, owner.tokenType),

@@ -9,6 +9,7 @@ import { integerInRange } from '../domain/limits.ts';
 export interface CrawlerWishes {
   readonly callbackUrl?: string;
   readonly concurrency?: number;
+  readonly deliveryConcurrency?: number;
   readonly maxRetries?: number;
   readonly retryWindowHours?: number;
   readonly politeness?: Politeness;
@@ -18,8 +19,11 @@ export interface CrawlerWishes {
 
 /** The wishes, checked. Throws `invalid` naming the field. */
 export function checkedWishes(wishes: CrawlerWishes): CrawlerWishes {
-  const { concurrency, maxRetries, retryWindowHours, politeness } = wishes;
+  const { concurrency, deliveryConcurrency, maxRetries, retryWindowHours, politeness } = wishes;
   if (concurrency !== undefined) integerInRange('concurrency', concurrency, 1, 1_000);
+  if (deliveryConcurrency !== undefined) {
+    integerInRange('delivery_concurrency', deliveryConcurrency, 0, 1_000);
+  }
   if (maxRetries !== undefined) integerInRange('max_retries', maxRetries, 0, 1_000);
   if (retryWindowHours !== undefined)
     integerInRange('retry_window_hours', retryWindowHours, 1, 336);

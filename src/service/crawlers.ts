@@ -127,6 +127,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
         delivery,
         callbackUrl: wanted.callbackUrl,
         concurrency: wanted.concurrency ?? deps.defaults.concurrency,
+        deliveryConcurrency: wanted.deliveryConcurrency ?? 0,
         maxRetries: wanted.maxRetries ?? deps.defaults.maxRetries,
         retryWindowHours: wanted.retryWindowHours ?? deps.defaults.retryWindowHours,
         politeness: politenessOrOff(wanted.politeness),
@@ -161,9 +162,11 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
         );
       }
       const { callbackUrl, concurrency, maxRetries, retryWindowHours, politeness } = wanted;
+      const { deliveryConcurrency } = wanted;
       const patch = {
         ...(callbackUrl === undefined ? {} : { callbackUrl }),
         ...(concurrency === undefined ? {} : { concurrency }),
+        ...(deliveryConcurrency === undefined ? {} : { deliveryConcurrency }),
         ...(maxRetries === undefined ? {} : { maxRetries }),
         ...(retryWindowHours === undefined ? {} : { retryWindowHours }),
         ...(politeness === undefined ? {} : { politeness: politenessOrOff(politeness) }),

@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
-import type { Delivery } from '../domain/delivery.ts';
+import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import { nextDelivery } from '../domain/retry-schedule.ts';
 import type { DeliveryOutcome } from '../store/store.ts';
 import type { Webhook } from '../webhook/webhook.ts';
@@ -17,25 +17,27 @@ export interface PostDeliveryDeps {
   readonly random?: () => number;
 }
 
-/** Makes the use case: one attempt, and what follows from its end. */
+/** Makes the use case: one attempt, and what follows from its end. A `Retry-After` of the endpoint makes the wait longer. */
 export function createPostDelivery(deps: PostDeliveryDeps) {
   const random = deps.random ?? Math.random;
   return async (
     crawler: Crawler,
     delivery: Delivery,
     signal: AbortSignal,
-  ): Promise<DeliveryOutcome> => {
-    const { acknowledged, log } = await deps.webhook.deliver(crawler, delivery, signal);
+  ): Promise<{ outcome: DeliveryOutcome; answer: EndpointAnswer }> => {
+    const { acknowledged, log, answer } = await deps.webhook.deliver(crawler, delivery, signal);
     const now = deps.clock.now();
     const { rid, crawlerId, attempt } = delivery;
     // The crawl was billed with its result; every further attempt is billed like a crawl.
-    const outcome = { rid, crawlerId, attempt, log, billed: attempt > 1 };
+    const common = { rid, crawlerId, attempt, log, billed: attempt > 1 };
     if (acknowledged) {
-      return { ...outcome, kind: 'delivered', expiresAt: new Date(now.getTime() + REPLAY_MS) };
+      const expiresAt = new Date(now.getTime() + REPLAY_MS);
+      return { outcome: { ...common, kind: 'delivered', expiresAt }, answer };
     }
-    const dueAt = nextDelivery(deps.schedule, attempt, now, random());
-    return dueAt === undefined
-      ? { ...outcome, kind: 'failed' }
-      : { ...outcome, kind: 'retry', dueAt };
+    const scheduled = nextDelivery(deps.schedule, attempt, now, random());
+    if (scheduled === undefined) return { outcome: { ...common, kind: 'failed' }, answer };
+    const askedMs = answer.kind === 'overloaded' ? (answer.retryAfterMs ?? 0) : 0;
+    const dueAt = new Date(Math.max(scheduled.getTime(), now.getTime() + askedMs));
+    return { outcome: { ...common, kind: 'retry', dueAt }, answer };
   };
 }

@@ -71,6 +71,7 @@ export interface ServiceSettings {
   readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
   readonly retentionDays: number;
   readonly webhookRetrySchedule: readonly number[];
+  readonly webhookAckTimeoutMs: number;
   readonly probeIntervalMs: number;
   /** Base of the URLs in replies; known once the port is. */
   readonly publicUrl: () => string;
@@ -132,10 +133,11 @@ export function createService(deps: ServiceDeps): Service {
     crawlBytes: BASE_BYTES,
     shared,
     async postDelivery(crawler, delivery, signal) {
-      const outcome = await postDelivery(crawler, delivery, signal);
-      observe.delivery(outcome);
-      return outcome;
+      const end = await postDelivery(crawler, delivery, signal);
+      observe.delivery(end.outcome);
+      return end;
     },
+    ackTimeoutMs: settings.webhookAckTimeoutMs,
   });
   const pushing = createPushing({
     store,

@@ -3,10 +3,16 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
-import type { Delivery } from '../domain/delivery.ts';
+import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import type { HeaderPair } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
-import { type HttpClient, HttpError, type HttpRequest } from '../net/http-client.ts';
+import { parseRetryAfter } from '../domain/retry-after.ts';
+import {
+  type HttpClient,
+  HttpError,
+  type HttpFailure,
+  type HttpRequest,
+} from '../net/http-client.ts';
 import { callbackTarget } from './callback-target.ts';
 import { deliveryHeaders } from './delivery-headers.ts';
 import { headerValue } from './header-value.ts';
@@ -21,6 +27,25 @@ const SEND_TIMEOUT_MS = 30_000;
 const PROBE_TIMEOUT_MS = 10_000;
 const DELIVERY_BOT = 'Queued Crawler Delivery Bot 1.0';
 const MONITORING_BOT = 'Queued Crawler Monitoring Bot 1.0';
+
+const OVERLOAD_STATUSES: ReadonlySet<number> = new Set([429, 503]);
+const OVERLOAD_FAILURES: ReadonlySet<HttpFailure> = new Set([
+  'connection_failed',
+  'connect_timeout',
+  'name_not_found',
+  'timeout',
+]);
+
+/** An answer, or why there is none. */
+interface PostAnswer {
+  /** 0 when there was no answer. */
+  readonly status: number;
+  readonly error: string;
+  /** From the last byte of the body to the answer. */
+  readonly answerMs: number;
+  readonly retryAfter?: string | undefined;
+  readonly failed?: HttpError;
+}
 
 /** What the webhook works with. */
 export interface WebhookDeps {
@@ -50,9 +75,9 @@ export function createWebhook(deps: WebhookDeps): Webhook {
   async function post(
     request: Pick<HttpRequest, 'url' | 'headers' | 'body' | 'timeoutMs' | 'headersTimeoutMs'>,
     signal: AbortSignal,
-  ): Promise<{ status: number; error: string; failed?: HttpError }> {
+  ): Promise<PostAnswer> {
     try {
-      const { status } = await client.request({
+      const response = await client.request({
         ...request,
         method: 'POST',
         connectTimeoutMs: Math.min(connectTimeoutMs, request.timeoutMs),
@@ -60,11 +85,14 @@ export function createWebhook(deps: WebhookDeps): Webhook {
         headersOnly: true,
         signal,
       });
-      return { status, error: '' };
+      const { status, answerMs, headers } = response;
+      const retryAfter = headers.find(([name]) => name === 'retry-after')?.[1];
+      return { status, error: '', answerMs, retryAfter };
     } catch (failed) {
       signal.throwIfAborted();
       if (!(failed instanceof HttpError)) throw failed;
-      return { status: 0, error: `${failed.code}: ${failed.message}`, failed };
+      const error = `${failed.code}: ${failed.message}`;
+      return { status: 0, error, answerMs: 0, failed };
     }
   }
 
@@ -83,7 +111,16 @@ export function createWebhook(deps: WebhookDeps): Webhook {
     return { bytes, headers };
   }
 
-  function reasonOf(answer: Awaited<ReturnType<typeof post>>, durationMs: number): string {
+  function loadOf(answer: PostAnswer): EndpointAnswer {
+    const { status, failed, answerMs } = answer;
+    if (ACKNOWLEDGED.has(status)) return { kind: 'acknowledged', answerMs };
+    if (failed !== undefined && !OVERLOAD_FAILURES.has(failed.code)) return { kind: 'other' };
+    if (failed === undefined && !OVERLOAD_STATUSES.has(status)) return { kind: 'other' };
+    const retryAfterMs = parseRetryAfter(answer.retryAfter, clock.now());
+    return { kind: 'overloaded', ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  }
+
+  function reasonOf(answer: PostAnswer, durationMs: number): string {
     const { status, failed } = answer;
     if (failed?.code === 'timeout') {
       return durationMs < deliveryTimeoutMs
@@ -101,8 +138,9 @@ export function createWebhook(deps: WebhookDeps): Webhook {
       signal.throwIfAborted();
       const startedAt = clock.now();
       const started = performance.now();
-      const end = (status: number, error: string) => ({
+      const end = (status: number, error: string, answer: EndpointAnswer = { kind: 'other' }) => ({
         acknowledged: error === '',
+        answer,
         log: {
           attempt: delivery.attempt,
           startedAt,
@@ -134,7 +172,7 @@ export function createWebhook(deps: WebhookDeps): Webhook {
       if (error !== '') {
         logger.debug({ rid: delivery.rid, crawler: crawler.name, error }, 'delivery failed');
       }
-      return end(answer.status, error);
+      return end(answer.status, error, loadOf(answer));
     },
 
     async probe(crawler, signal) {

@@ -1,10 +1,12 @@
 import type { Crawler } from '../domain/crawler.ts';
-import type { Delivery, DeliveryAttempt } from '../domain/delivery.ts';
+import type { Delivery, DeliveryAttempt, EndpointAnswer } from '../domain/delivery.ts';
 
 /** What one POST came to. */
 export interface DeliveryResult {
   readonly acknowledged: boolean;
   readonly log: DeliveryAttempt;
+  /** What it says of how much the endpoint can take. */
+  readonly answer: EndpointAnswer;
 }
 
 /** The way to a client's callback URL. */

@@ -13,6 +13,7 @@ export function webhookCrawler(overrides: Partial<Crawler> = {}): Crawler {
     delivery: 'webhook',
     callbackUrl: 'https://hooks.example.com/in',
     concurrency: 20,
+    deliveryConcurrency: 0,
     maxRetries: 110,
     retryWindowHours: 48,
     politeness: undefined,

@@ -84,6 +84,7 @@ const crawler: Crawler = {
   delivery: 'webhook',
   callbackUrl: 'https://user:secret1@hooks.example.com/in?token=secret2',
   concurrency: 20,
+  deliveryConcurrency: 0,
   maxRetries: 110,
   retryWindowHours: 48,
   politeness: undefined,

@@ -58,6 +58,7 @@ export interface CrawlerDocument {
   readonly delivery: Crawler['delivery'];
   readonly callbackUrl: string | null;
   readonly concurrency: number;
+  readonly deliveryConcurrency?: number;
   readonly maxRetries: number;
   readonly retryWindowHours: number;
   readonly politeness: Politeness | null;

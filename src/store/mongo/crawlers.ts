@@ -318,6 +318,8 @@ function crawlerFrom(document: CrawlerDocument): Crawler {
     delivery: document.delivery,
     callbackUrl: document.callbackUrl ?? undefined,
     concurrency: document.concurrency,
+    // Absent in crawlers made before there was such a limit.
+    deliveryConcurrency: document.deliveryConcurrency ?? 0,
     maxRetries: document.maxRetries,
     retryWindowHours: document.retryWindowHours,
     politeness: document.politeness ?? undefined,

@@ -40,6 +40,7 @@ export function crawlerFrom(row: SqlRow): Crawler {
     delivery: row.delivery as Crawler['delivery'],
     callbackUrl: row.callback_url === null ? undefined : String(row.callback_url),
     concurrency: Number(row.concurrency),
+    deliveryConcurrency: Number(row.delivery_concurrency),
     maxRetries: Number(row.max_retries),
     retryWindowHours: Number(row.retry_window_hours),
     politeness:
@@ -101,8 +102,9 @@ function insert(
   const politeness = crawler.politeness === undefined ? null : JSON.stringify(crawler.politeness);
   sql.run(
     `INSERT INTO crawlers (crawler_id, account_id, name, token_type, delivery, callback_url, concurrency, max_retries,
-      retry_window_hours, politeness, paused_by_user, paused_by_monitor, webhook_secrets, created_at, updated_at, probe_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      retry_window_hours, politeness, paused_by_user, paused_by_monitor, webhook_secrets, created_at, updated_at, probe_at,
+      delivery_concurrency)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     crawler.crawlerId,
     crawler.accountId,
     crawler.name,
@@ -120,6 +122,7 @@ function insert(
     ms(crawler.updatedAt),
     // Zero: the first claim of probes gives it a moment of its own, for only that knows the interval.
     crawler.delivery === 'webhook' ? 0 : null,
+    crawler.deliveryConcurrency,
   );
   sql.run('INSERT INTO dispatch (crawler_id) VALUES (?)', crawler.crawlerId);
   return { crawler, inserted: true };
@@ -172,13 +175,14 @@ function update(
   const next = { ...crawler, ...patch };
   sql.run(
     `UPDATE crawlers SET callback_url = ?, concurrency = ?, max_retries = ?, retry_window_hours = ?, politeness = ?,
-      webhook_secrets = ?, updated_at = ? WHERE crawler_id = ?`,
+      webhook_secrets = ?, delivery_concurrency = ?, updated_at = ? WHERE crawler_id = ?`,
     next.callbackUrl ?? null,
     next.concurrency,
     next.maxRetries,
     next.retryWindowHours,
     next.politeness === undefined ? null : JSON.stringify(next.politeness),
     secretsText(next.webhookSecrets),
+    next.deliveryConcurrency,
     now.getTime(),
     crawlerId,
   );

@@ -113,6 +113,7 @@ export const migrations: readonly string[] = [
   ALTER TABLE dispatch ADD COLUMN last_crawl_at INTEGER;
   ALTER TABLE dispatch ADD COLUMN last_delivery_at INTEGER;
   `,
+  'ALTER TABLE crawlers ADD COLUMN delivery_concurrency INTEGER NOT NULL DEFAULT 0;',
 ];
 
 /** Brings the database to the newest version. Throws when a newer program has written it. */

@@ -61,7 +61,12 @@ export function crawlersContract(open: OpenStore): void {
         const made = await crawler({ delivery: 'webhook' });
         const { crawlerId } = made;
         const politeness = { maxPerHost: 1, delayMs: 0, robotsTxt: false };
-        const patch = { concurrency: 5, politeness, callbackUrl: 'https://example.com/new' };
+        const patch = {
+          concurrency: 5,
+          deliveryConcurrency: 3,
+          politeness,
+          callbackUrl: 'https://example.com/new',
+        };
         const changed = await store.crawlers.update(crawlerId, patch, at(5));
         expect(changed).toEqual({ ...made, ...patch, updatedAt: at(5) });
         const secrets = [{ secret: 'whsec_x', expiresAt: at(9) }];

@@ -60,6 +60,7 @@ export function crawlerOf(accountId: string, overrides: Partial<Crawler> = {}): 
     delivery: 'storage',
     callbackUrl: overrides.delivery === 'webhook' ? 'https://example.com/hook' : undefined,
     concurrency: 20,
+    deliveryConcurrency: 0,
     maxRetries: 110,
     retryWindowHours: 48,
     politeness: undefined,

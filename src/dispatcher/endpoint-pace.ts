@@ -1,0 +1,199 @@
+import type { EndpointAnswer } from '../domain/delivery.ts';
+
+/**
+ * How many posts one endpoint is sent at once: a congestion control that learns from the answers.
+ *
+ * States, and what moves from one to the next:
+ * - `starting`: the limit begins at one and grows with each quick answer, so it doubles in the time of one answer. Left at the first answer
+ *   that is not quick, or that fails.
+ * - `steady`: quick answers make the limit grow by a tenth of an answer's time each. Slower ones hold it. Where they are slow although
+ *   nothing queues (the latency is what a post alone takes), a few further posts try out a higher limit, one trial at a time. Answers that take
+ *   longer than half of the acknowledgement time because they queue lower it by a tenth; a failure halves it, once for all
+ *   posts that were in flight together.
+ * - `waiting`: the endpoint failed at a limit of one, or said `Retry-After`; no post starts for a time that doubles with each further
+ *   failure. The first answer ends it.
+ */
+export interface EndpointPace {
+  readonly state: 'starting' | 'steady' | 'waiting';
+  /** Most posts in flight, at least 1. */
+  readonly limit: number;
+  readonly inFlight: number;
+  /** How many posts may start now. */
+  room(nowMs: number): number;
+  /** When there may be room though no post has ended; undefined when only an end brings it. */
+  opensAt(nowMs: number): number | undefined;
+  start(nowMs: number): PacedPost;
+  /** Ends a post; undefined when it was not sent at all. */
+  end(post: PacedPost, answer: EndpointAnswer | undefined, nowMs: number): void;
+}
+
+/** A post that counts as in flight. */
+export interface PacedPost {
+  readonly sequence: number;
+  /** Whether none other was in flight when it started. */
+  readonly alone: boolean;
+  /** Whether it tries out a limit above the present one. */
+  readonly trial: boolean;
+}
+
+/** Most posts in flight at one endpoint. */
+export const MAX_POSTS_PER_ENDPOINT = 256;
+/** An endpoint that was sent nothing for so long is started anew. */
+const IDLE_MS = 60_000;
+const RESTART_LIMIT = 4;
+/** A latency within this factor of what a post alone takes: nothing queues. */
+const FLAT = 1.3;
+const FLAT_MS = 2;
+/** Flat answers before a trial; after a trial that found a queue four times as many. */
+const FIRST_TRIAL_AFTER = 4;
+const LAST_TRIAL_AFTER = 1_024;
+const FIRST_WAIT_MS = 200;
+const LONGEST_WAIT_MS = 10_000;
+
+/** Makes the pace of an endpoint nothing is known of. Moments are milliseconds of any clock. */
+export function createEndpointPace(options: { readonly ackTimeoutMs: number }): EndpointPace {
+  const quickMs = options.ackTimeoutMs / 4;
+  const slowMs = options.ackTimeoutMs / 2;
+  let growth: 'starting' | 'steady' = 'starting';
+  let limit = 1;
+  let inFlight = 0;
+  let sequence = 0;
+  /** Posts started up to here were in flight together when the limit was last lowered. */
+  let loweredAt = 0;
+  /** Posts started up to here are among as many as fill at least half of the limit: their answers may raise it. */
+  let fullAt = 0;
+  /** What a post alone takes; unknown before the first answer. */
+  let aloneMs = Number.POSITIVE_INFINITY;
+  let failuresAtFloor = 0;
+  let waitsUntil = 0;
+  /** When the last post of the trial started, or the trial began. */
+  let trialMs = 0;
+  let lastEndMs = 0;
+  let flatAnswers = 0;
+  let trialAfter = FIRST_TRIAL_AFTER;
+  let trial = { size: 0, started: 0, flat: 0, ended: 0 };
+
+  const whole = (): number => Math.floor(limit);
+
+  function lower(post: PacedPost, factor: number): boolean {
+    growth = 'steady';
+    flatAnswers = 0;
+    if (post.sequence <= loweredAt) return false;
+    loweredAt = sequence;
+    limit = Math.max(1, limit * factor);
+    return true;
+  }
+
+  function grow(by: number): void {
+    limit = Math.min(MAX_POSTS_PER_ENDPOINT, limit + by);
+  }
+
+  /** Posts of a trial start spread over the time of an answer, so that even at a server of one place none waits long. */
+  const trialGapMs = (): number => aloneMs / (whole() + trial.size);
+
+  function trialRoom(nowMs: number): number {
+    if (trial.started === trial.size || whole() === MAX_POSTS_PER_ENDPOINT) return 0;
+    const spread = Math.floor((nowMs - trialMs) / trialGapMs());
+    return Math.min(trial.size - trial.started, spread);
+  }
+
+  function beginTrial(nowMs: number): void {
+    trialMs = nowMs;
+    trial = { size: whole() < 4 ? 1 : Math.floor(whole() / 2), started: 0, flat: 0, ended: 0 };
+  }
+
+  function endTrialPost(isFlat: boolean, nowMs: number): void {
+    trial.ended += 1;
+    if (isFlat) trial.flat += 1;
+    if (trial.ended < trial.size && isFlat) return;
+    if (isFlat) {
+      grow(trial.flat);
+      trialAfter = FIRST_TRIAL_AFTER;
+      beginTrial(nowMs);
+    } else {
+      trial = { size: 0, started: 0, flat: 0, ended: 0 };
+      trialAfter = Math.min(trialAfter * 4, LAST_TRIAL_AFTER);
+      flatAnswers = 0;
+    }
+  }
+
+  function learn(post: PacedPost, ms: number): void {
+    if (ms < aloneMs) aloneMs = ms;
+    else if (post.alone) aloneMs += (ms - aloneMs) / 4;
+  }
+
+  function onAnswer(post: PacedPost, ms: number, nowMs: number): void {
+    const wasFull = post.sequence <= fullAt;
+    failuresAtFloor = 0;
+    if (post.sequence > loweredAt) waitsUntil = 0;
+    learn(post, ms);
+    const isFlat = ms <= aloneMs * FLAT + FLAT_MS;
+    if (post.trial && trial.size > 0) endTrialPost(isFlat, nowMs);
+    else if (ms < quickMs) {
+      if (wasFull) grow(growth === 'starting' ? 1 : Math.max(1 / limit, 0.1));
+    } else if (ms > slowMs && !isFlat) {
+      lower(post, 0.9);
+    } else {
+      growth = 'steady';
+      flatAnswers = isFlat ? flatAnswers + 1 : 0;
+      if (trial.size === 0 && wasFull && flatAnswers >= trialAfter) beginTrial(nowMs);
+    }
+  }
+
+  function onOverload(post: PacedPost, retryAfterMs: number | undefined, nowMs: number): void {
+    if (retryAfterMs !== undefined) waitsUntil = Math.max(waitsUntil, nowMs + retryAfterMs);
+    if (post.trial && trial.size > 0) {
+      endTrialPost(false, nowMs);
+      return;
+    }
+    const atFloor = whole() === 1;
+    if (!lower(post, 0.5) || !atFloor) return;
+    failuresAtFloor += 1;
+    const waitMs = FIRST_WAIT_MS * 2 ** Math.min(failuresAtFloor - 1, 10);
+    waitsUntil = Math.max(waitsUntil, nowMs + Math.min(waitMs, LONGEST_WAIT_MS));
+  }
+
+  return {
+    get state() {
+      return waitsUntil > 0 && failuresAtFloor > 0 ? 'waiting' : growth;
+    },
+    get limit() {
+      return whole();
+    },
+    get inFlight() {
+      return inFlight;
+    },
+    room(nowMs) {
+      if (nowMs < waitsUntil) return 0;
+      const free = whole() - inFlight;
+      return free > 0 ? free : Math.max(0, trialRoom(nowMs));
+    },
+    opensAt(nowMs) {
+      if (nowMs < waitsUntil) return waitsUntil;
+      return trial.started < trial.size ? trialMs + trialGapMs() : undefined;
+    },
+    start(nowMs) {
+      if (inFlight === 0 && nowMs - lastEndMs > IDLE_MS && limit > RESTART_LIMIT) {
+        limit = RESTART_LIMIT;
+        growth = 'starting';
+      }
+      sequence += 1;
+      const isTrial = inFlight >= whole() && trial.started < trial.size;
+      if (isTrial) {
+        trial.started += 1;
+        trialMs = nowMs;
+      }
+      inFlight += 1;
+      if (inFlight * 2 >= limit) fullAt = sequence;
+      return { sequence, alone: inFlight === 1, trial: isTrial };
+    },
+    end(post, answer, nowMs) {
+      inFlight -= 1;
+      lastEndMs = nowMs;
+      if (answer?.kind === 'acknowledged') onAnswer(post, answer.answerMs, nowMs);
+      else if (answer?.kind === 'overloaded') onOverload(post, answer.retryAfterMs, nowMs);
+      // What says nothing of the load ends a trial without a verdict.
+      else if (post.trial && trial.size > 0) endTrialPost(false, nowMs);
+    },
+  };
+}
