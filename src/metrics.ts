@@ -10,6 +10,7 @@ export interface Metrics {
   observeCrawl(outcome: JobOutcome): void;
   observeDelivery(outcome: DeliveryOutcome): void;
   observePush(accepted: number, refused: number): void;
+  observeRefused(refusal: string): void;
   /** The exposition text and its media type. */
   read(): Promise<{ readonly text: string; readonly contentType: string }>;
 }
@@ -45,6 +46,12 @@ export function createMetrics(
     name: 'queued_crawler_pushed_urls_total',
     help: 'URLs pushed.',
     labelNames: ['end'],
+    registers,
+  });
+  const refusals = new Counter({
+    name: 'queued_crawler_refused_connections_total',
+    help: 'Connections that crawls and callbacks were refused for where they led.',
+    labelNames: ['refusal'],
     registers,
   });
   new Gauge({
@@ -83,6 +90,7 @@ export function createMetrics(
       if (accepted > 0) pushes.inc({ end: 'accepted' }, accepted);
       if (refused > 0) pushes.inc({ end: 'refused' }, refused);
     },
+    observeRefused: (refusal) => refusals.inc({ refusal }),
     read: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
   };
 }
