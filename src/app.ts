@@ -13,15 +13,15 @@ import { createMetrics } from './metrics.ts';
 import { createAddressGuard } from './net/address-guard.ts';
 import { uncallableReason } from './net/callable-url.ts';
 import { createHttpClient } from './net/create-http-client.ts';
-import type { NetworkSettings } from './net/network-settings.ts';
-import { createResolver } from './net/resolver.ts';
+import { createCachedLookup, systemLookup } from './net/lookup.ts';
 import { openBackend } from './open-backend.ts';
-import { createRefusedConnections } from './refused-connections.ts';
 import { documentedAdapters } from './rest/documented/documented-adapters.ts';
 import { createGateway } from './rest/gateway.ts';
+import { createAdmission } from './rpc/admission.ts';
 import { createConnectMount } from './rpc/connect-mount.ts';
 import { connectErrorFrom } from './rpc/errors.ts';
 import { createMethods } from './rpc/methods.ts';
+import { createRoomPools } from './rpc/room.ts';
 import { createAgendaScheduler } from './scheduler/agenda-scheduler.ts';
 import type { Scheduler } from './scheduler/scheduler.ts';
 import { screenshotAdapters } from './screenshot-adapter.ts';
@@ -57,8 +57,8 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** A request may carry a batch of 1,000 URLs of 8 KiB, or bodies to post. */
-const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
+/** Calls at work at once. More would only queue at the database, where the calls of all accounts are in one row. */
+const CALL_SLOTS = { capacity: 16, reserve: 8, maxWaiting: 1_000 };
 
 /** Opens everything and listens. What was opened before a failure is closed again. */
 export async function startApp(deps: AppDeps): Promise<App> {
@@ -72,6 +72,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
     capacity: config.memoryBudgetBytes,
     reserve: Math.floor(config.memoryBudgetBytes / 8),
   });
+  const pools = createRoomPools(memory);
+  const slots = createFairPool({ name: 'calls', ...CALL_SLOTS });
   const backend = await openBackend(config, logger, deps.onFatal ?? (() => undefined));
   stack.defer(() => backend.close());
   const agenda = createAgendaScheduler({
@@ -80,21 +82,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
     logger,
   });
   const scheduler = onMachineTime(agenda, clock);
-  const network: NetworkSettings = {
-    allow: config.networkAllow,
-    deny: config.networkDeny,
-    dnsServers: config.dnsServers,
-    torProxy: config.proxies['tor'],
-    proxyTarget: config.proxyTarget,
-  };
-  const lookup = createResolver({ servers: config.dnsServers });
-  const onRefused = createRefusedConnections({
-    logger,
-    count: (refusal) => metrics.observeRefused(refusal),
-  });
-  const client = createHttpClient({ ...network, lookup, onRefused });
+  const client = createHttpClient({ allow: config.networkAllow });
   stack.defer(() => client.close());
-  const guard = createAddressGuard(config.networkAllow, { deny: config.networkDeny });
+  const guard = createAddressGuard(config.networkAllow);
   const { proxies, crawlThreads: threadCount } = config;
   const limits = {
     timeoutMs: config.crawlTimeoutSeconds * 1_000,
@@ -108,8 +98,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   stack.defer(() => documents.close());
   const threads = createCrawlThreads({
     threads: threadCount,
-    settings: { network, limits, proxies },
-    onRefused,
+    settings: { network: { allow: config.networkAllow.text }, limits, proxies },
     memory,
     documents,
     hangMs: timing.hangMs,
@@ -129,16 +118,18 @@ export async function startApp(deps: AppDeps): Promise<App> {
       http: { crawl: threads.fetch, close: async () => undefined },
       pool: createBrowserPool({ chromiumPath, pages, logger }),
       guard,
-      lookup,
-      onRefused,
-      proxyTarget: config.proxyTarget,
+      lookup: createCachedLookup(systemLookup),
     });
   });
   stack.defer(() => browser.close());
   stack.defer(() => agenda.close(config.shutdownSeconds * 1_000));
 
   let publicUrl = config.publicUrl.replace(/\/$/, '');
-  const metrics = createMetrics(() => service.dispatcher.activity(), { memory });
+  const metrics = createMetrics(() => service.dispatcher.activity(), {
+    memory,
+    strangers: pools.strangers,
+    calls: slots,
+  });
   const store = withMetrics(backend.store, metrics.observeStoreCall);
   const service = createService({
     store,
@@ -161,6 +152,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       crawl: metrics.observeCrawl,
       delivery: metrics.observeDelivery,
       push: metrics.observePush,
+      wrongToken: metrics.observeWrongToken,
     },
     settings: {
       owner: `${hostname()}:${process.pid}:${crypto.randomUUID()}`,
@@ -184,16 +176,20 @@ export async function startApp(deps: AppDeps): Promise<App> {
       tasks: timing.tasks,
     },
   });
-  const isReady = (): Promise<boolean> =>
+  const isReady = shared(() =>
     store.ping().then(
       () => true,
       () => false,
-    );
+    ),
+  );
+  const admission = createAdmission(service.authenticator);
   const { methods, health } = createMethods({
     service,
     limits: { crawlerQueue: config.crawlerQueueLimit, accountQueue: config.accountQueueLimit },
     publicUrl: () => publicUrl,
     isReady,
+    admission,
+    slots,
     logger,
   });
   // A worker answers health and metrics only.
@@ -201,7 +197,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const edge = createEdge({
     rpc: createConnectMount({
       methods: answered,
-      readMaxBytes: MAX_REQUEST_BYTES,
+      admission,
+      pools,
       writeMaxBytes: 256 * 1024 * 1024,
       logger,
     }),
@@ -211,7 +208,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
         config.role === 'worker'
           ? []
           : [documentedAdapters, screenshotAdapters(store.media, clock)],
-      maxBodyBytes: MAX_REQUEST_BYTES,
+      admission,
+      pools,
       errorFrom: (error, place) => connectErrorFrom(error, logger, place),
     }),
     isReady,
@@ -247,6 +245,15 @@ export async function startApp(deps: AppDeps): Promise<App> {
 
   const open = stack.move();
   return { port, url, newTokens, close: () => open.disposeAsync() };
+}
+
+/** Those who ask while an answer is on its way get the same one. */
+function shared<Value>(ask: () => Promise<Value>): () => Promise<Value> {
+  let asked: Promise<Value> | undefined;
+  return () =>
+    (asked ??= ask().finally(() => {
+      asked = undefined;
+    }));
 }
 
 /** The scheduler runs on the machine's time; a test's clock may be ahead of it. */

@@ -1,8 +1,7 @@
-import { isIP } from 'node:net';
 import { availableParallelism, totalmem } from 'node:os';
+
 import { parseRetrySchedule } from './domain/retry-schedule.ts';
 import { parseNetworkAllow } from './net/network-allow.ts';
-import { parseNetworkDeny } from './net/network-deny.ts';
 
 /** A setting as its reader writes it. */
 export interface ConfigText {
@@ -51,9 +50,11 @@ function url(...schemes: readonly string[]) {
 }
 
 function token(value: string): string {
-  if (value !== '' && !/^[A-Za-z0-9_~.-]{8,128}$/.test(value)) {
-    throw new Error('must be 8 to 128 letters, digits or any of _ ~ . -');
+  if (value === '') return value;
+  if (!/^[A-Za-z0-9_~.-]{16,128}$/.test(value)) {
+    throw new Error('must be 16 to 128 letters, digits or any of _ ~ . -');
   }
+  if (new Set(value).size < 6) throw new Error('is too easily guessed: use 6 characters or more');
   return value;
 }
 
@@ -77,20 +78,6 @@ function hosts(value: string): readonly string[] {
     .split(',')
     .map((host) => host.trim().toLowerCase())
     .filter((host) => host !== '');
-}
-
-function dnsServers(value: string): readonly string[] {
-  return hosts(value).map((server) => {
-    const [, bracketed, plain = '', port = '53'] =
-      /^(?:\[([0-9a-f:]+)\]|([0-9.]+))(?::(\d{1,5}))?$/.exec(server) ?? [];
-    const address = bracketed ?? (isIP(server) === 0 ? plain : server);
-    if (isIP(address) === 0 || Number(port) < 1 || Number(port) > 65_535) {
-      throw new Error(
-        `"${server}" is no address of a name server (9.9.9.9, 127.0.0.1:5353, [::1]:53)`,
-      );
-    }
-    return isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`;
-  });
 }
 
 function proxies(value: string): Readonly<Record<string, string>> {
@@ -150,7 +137,8 @@ export const settings = {
     variable: 'NORMAL_TOKEN',
     fallback: '',
     parse: token,
-    meaning: 'Presets the Normal token of account default; made up and printed once otherwise.',
+    meaning:
+      'Presets the Normal token of account default, 16 characters or more; made up and printed once otherwise.',
   },
   javascriptToken: {
     variable: 'JAVASCRIPT_TOKEN',
@@ -170,19 +158,6 @@ export const settings = {
     parse: parseNetworkAllow,
     meaning:
       'CIDRs, addresses or host:port that may be reached though not public, separated by commas.',
-  },
-  networkDeny: {
-    variable: 'NETWORK_DENY',
-    fallback: '',
-    parse: parseNetworkDeny,
-    meaning:
-      'CIDRs, addresses, names (with all below them) or host:port that are never reached, whatever else allows it, separated by commas.',
-  },
-  dnsServers: {
-    variable: 'DNS_SERVERS',
-    fallback: '',
-    parse: dnsServers,
-    meaning: "Name servers instead of the system's: address or address:port, separated by commas.",
   },
   pushRatePerSecond: {
     variable: 'PUSH_RATE_PER_SECOND',
@@ -324,13 +299,6 @@ export const settings = {
     parse: proxies,
     meaning:
       'JSON from ISO country (or tor) to the proxy URL used for it, or "direct" for none; "*" stands for every other country.',
-  },
-  proxyTarget: {
-    variable: 'PROXY_TARGET',
-    fallback: 'address',
-    parse: oneOf('address', 'name'),
-    meaning:
-      'What proxies are asked to connect to: the address that was judged here, or the name, for proxies that take nothing else.',
   },
   publicUrl: {
     variable: 'PUBLIC_URL',

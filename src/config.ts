@@ -29,7 +29,22 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   if ((config.tlsCertFile === '') !== (config.tlsKeyFile === '')) {
     throw new ConfigError('TLS_CERT and TLS_KEY: set both or neither');
   }
+  assertTokensDiffer(config);
   return config;
+}
+
+/** One token for two purposes would give its bearer both. */
+function assertTokensDiffer(config: Config): void {
+  const tokens = (['normalToken', 'javascriptToken', 'adminToken'] as const).map((name) => ({
+    variable: settings[name].variable,
+    token: config[name],
+  }));
+  for (const [index, { variable, token }] of tokens.entries()) {
+    const twin = tokens.slice(0, index).find((other) => other.token === token);
+    if (token !== '' && twin !== undefined) {
+      throw new ConfigError(`${variable}: must differ from ${twin.variable}`);
+    }
+  }
 }
 
 /** The table of settings as text, for `--help`. */

@@ -10,7 +10,7 @@ export interface Metrics {
   observeCrawl(outcome: JobOutcome): void;
   observeDelivery(outcome: DeliveryOutcome): void;
   observePush(accepted: number, refused: number): void;
-  observeRefused(refusal: string): void;
+  observeWrongToken(): void;
   /** The exposition text and its media type. */
   read(): Promise<{ readonly text: string; readonly contentType: string }>;
 }
@@ -48,10 +48,9 @@ export function createMetrics(
     labelNames: ['end'],
     registers,
   });
-  const refusals = new Counter({
-    name: 'queued_crawler_refused_connections_total',
-    help: 'Connections that crawls and callbacks were refused for where they led.',
-    labelNames: ['refusal'],
+  const wrongTokens = new Counter({
+    name: 'queued_crawler_wrong_tokens_total',
+    help: 'Calls refused because nobody has their access token.',
     registers,
   });
   new Gauge({
@@ -85,12 +84,12 @@ export function createMetrics(
       const status = 'record' in outcome ? String(outcome.record.cbStatus) : '';
       crawls.inc({ end: outcome.kind, cb_status: status });
     },
+    observeWrongToken: () => wrongTokens.inc(),
     observeDelivery: ({ kind }) => deliveries.inc({ end: kind }),
     observePush(accepted, refused) {
       if (accepted > 0) pushes.inc({ end: 'accepted' }, accepted);
       if (refused > 0) pushes.inc({ end: 'refused' }, refused);
     },
-    observeRefused: (refusal) => refusals.inc({ refusal }),
     read: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
   };
 }

@@ -4,23 +4,31 @@ import type { Config } from './config.ts';
 /** Prints where the service listens and, after the first start, the tokens and a line that works as pasted. */
 export function printWelcome(
   app: Pick<App, 'url' | 'newTokens'>,
-  config: Pick<Config, 'mongodbUri' | 'dataDir' | 'role' | 'normalToken'>,
+  config: Pick<Config, 'mongodbUri' | 'dataDir' | 'role' | 'normalToken' | 'javascriptToken'>,
 ): void {
   const database = config.mongodbUri === '' ? `embedded, in ${config.dataDir}` : 'MongoDB';
   const lines = ['', `  Queued crawler: ${app.url}`, `  Database:       ${database}`];
   if (config.role !== 'all') lines.push(`  Role:           ${config.role}`);
   const tokens = app.newTokens;
   if (tokens !== undefined) {
+    // What the operator has set he knows, and logs that keep this output need not.
+    const [normal, javascript] = [
+      config.normalToken === '' ? tokens.normal : undefined,
+      config.javascriptToken === '' ? tokens.javascript : undefined,
+    ];
+    const usable = normal ?? '$NORMAL_TOKEN';
     lines.push(
       '',
-      '  Made account "default". Its tokens are shown this once; keep them:',
-      `  Normal token:     ${tokens.normal}`,
-      `  JavaScript token: ${tokens.javascript}`,
+      normal === undefined && javascript === undefined
+        ? '  Made account "default".'
+        : '  Made account "default". Its tokens are shown this once; keep them:',
+      `  Normal token:     ${normal ?? 'as NORMAL_TOKEN says'}`,
+      `  JavaScript token: ${javascript ?? 'as JAVASCRIPT_TOKEN says'}`,
       '',
       '  Try it: make a crawler, push a URL, read the result.',
-      `  curl -X POST ${app.url}/crawler/${tokens.normal} -H 'content-type: application/json' -d '{"name":"first"}'`,
-      `  curl '${app.url}/?token=${tokens.normal}&crawler=first&callback=true&url=https%3A%2F%2Fexample.com%2F'`,
-      `  curl --compressed '${app.url}/storage?token=${tokens.normal}&rid=RID'   # RID: what the push answered`,
+      `  curl -X POST ${app.url}/crawler/${usable} -H 'content-type: application/json' -d '{"name":"first"}'`,
+      `  curl "${app.url}/?token=${usable}&crawler=first&callback=true&url=https%3A%2F%2Fexample.com%2F"`,
+      `  curl --compressed "${app.url}/storage?token=${usable}&rid=RID"   # RID: what the push answered`,
     );
   }
   process.stdout.write(`${lines.join('\n')}\n\n`);

@@ -9,8 +9,13 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Logger } from '../domain/logger.ts';
 import type { AnyRequest, AnyResponse } from '../rpc/node-http.ts';
+import { createConnectionLimit } from './connection-limit.ts';
 import { createProtocolMux } from './protocol-mux.ts';
 import { createRoutes, type RequestHandler, type RoutesDeps } from './routes.ts';
+import { createStalledReplies, type StalledReplies } from './stalled-replies.ts';
+
+/** At most one line of the log in this time about refused connections. */
+const REFUSALS_LOG_MS = 60_000;
 
 /** PEM texts of the certificate chain and its key. */
 export interface EdgeTls {
@@ -32,6 +37,12 @@ export interface EdgeLimits {
   readonly maxHeaderBytes?: number;
   /** Streams at once on one HTTP/2 connection. Default 1,000. */
   readonly maxStreams?: number;
+  /** How long a client may take nothing of a reply that has been written. Default 30,000. */
+  readonly stallTimeoutMs?: number;
+  /** Connections at once. Default 10,000. */
+  readonly maxConnections?: number;
+  /** Connections at once from one address other than this machine. Default 1,000. */
+  readonly maxPerAddress?: number;
 }
 
 /** What the edge works with. */
@@ -62,6 +73,19 @@ export function createEdge(deps: EdgeDeps): Edge {
   const sessions = new Set<ServerHttp2Session>();
   const responses = new Set<ServerResponse>();
   let closing = false;
+  let stalled: StalledReplies | undefined;
+  let saidAt = Number.NEGATIVE_INFINITY;
+  const connections = createConnectionLimit(
+    {
+      maxConnections: limits.maxConnections ?? 10_000,
+      maxPerAddress: limits.maxPerAddress ?? 1_000,
+    },
+    (remote) => {
+      if (performance.now() - saidAt < REFUSALS_LOG_MS) return;
+      saidAt = performance.now();
+      deps.logger.warn({ remote }, 'connections are refused: too many are open');
+    },
+  );
 
   const routes = createRoutes({
     ...deps,
@@ -70,6 +94,7 @@ export function createEdge(deps: EdgeDeps): Edge {
   });
   const onRequest: RequestHandler = (request, response) => {
     ignoreErrors(request, response);
+    stalled?.track(response);
     if ('stream' in response) endWithTrailers(response.stream);
     else trackHttp1(response);
     routes(request, response);
@@ -125,11 +150,13 @@ export function createEdge(deps: EdgeDeps): Edge {
   server.removeAllListeners(accepted);
   // Under TLS this is the connection beneath, which is there before the handshake.
   server.on('connection', (socket) => {
+    if (!connections.admit(socket)) return;
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
   server.on(accepted, (socket: Socket & { alpnProtocol?: string | false }) => {
     socket.on('error', () => socket.destroy());
+    if (socket.destroyed) return;
     if (socket.alpnProtocol === 'h2') toHttp2(socket);
     else mux.accept(socket);
   });
@@ -164,6 +191,7 @@ export function createEdge(deps: EdgeDeps): Edge {
     listen(host, port) {
       return new Promise((resolve, reject) => {
         server.once('error', reject);
+        stalled = createStalledReplies(limits.stallTimeoutMs ?? 30_000);
         server.listen(port, host, () => {
           server.off('error', reject);
           resolve((server.address() as AddressInfo).port);
@@ -186,6 +214,7 @@ export function createEdge(deps: EdgeDeps): Edge {
       }, drainMs);
       await closed;
       clearTimeout(timer);
+      stalled?.stop();
     },
   };
 }

@@ -21,6 +21,8 @@ export interface RoutesDeps {
   readonly onFailure: (error: unknown, route: string) => void;
 }
 
+const operational: ReadonlySet<string> = new Set(['/metrics', '/readyz', '/healthz']);
+
 /** Sends each request to the part that answers it. `/healthz` says that the process lives. */
 export function createRoutes(deps: RoutesDeps): RequestHandler {
   const answerWith = async (
@@ -36,21 +38,23 @@ export function createRoutes(deps: RoutesDeps): RequestHandler {
       deps.onFailure(error, route);
       reply = textReply(503, 'unavailable\n');
     }
-    sendReply(request, response, reply);
+    await sendReply(request, response, reply);
   };
   const readiness = async () =>
     (await deps.isReady()) ? textReply(200, 'ready\n') : textReply(503, 'not ready\n');
 
   return (request, response) => {
-    if (answerCors(request, response)) return;
     const url = request.url ?? '/';
     const mark = url.indexOf('?');
     const path = mark < 0 ? url : url.slice(0, mark);
+    // What is meant for the operator is no business of pages in his browser.
+    if (!operational.has(path) && answerCors(request, response)) return;
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     const { metrics } = deps;
     if (deps.rpc.handles(path)) deps.rpc.handle(request, response);
-    else if (isRead && path === '/healthz') sendReply(request, response, textReply(200, 'ok\n'));
-    else if (isRead && path === '/readyz') void answerWith(request, response, readiness, path);
+    else if (isRead && path === '/healthz') {
+      void sendReply(request, response, textReply(200, 'ok\n'));
+    } else if (isRead && path === '/readyz') void answerWith(request, response, readiness, path);
     else if (isRead && path === '/metrics' && metrics !== undefined) {
       void answerWith(request, response, () => metrics(request), path);
     } else if (deps.console !== undefined && /^\/console(?:\/|$)/.test(path)) {

@@ -1,5 +1,4 @@
-import type { AddressGuard } from './address-guard.ts';
-import { parseAddress } from './ip-address.ts';
+import { type AddressGuard, parseAddress } from './address-guard.ts';
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
 
@@ -19,8 +18,7 @@ export function uncallableReason(text: string, guard: AddressGuard): string | un
   const isLocalhost = hostname === 'localhost' || hostname.endsWith('.localhost');
   const addresses = isLocalhost ? ['127.0.0.1', '::1'] : [hostname];
   if (!isLocalhost && parseAddress(hostname) === undefined) return undefined;
-  const refusals = addresses.map((address) => guard.refusalOf({ hostname, address, port }));
-  if (refusals.includes(undefined)) return undefined;
-  if (refusals.includes('port_not_allowed')) return `names port ${port}, which is not one of HTTP`;
+  const permitted = addresses.some((address) => guard.permits({ hostname, address, port }));
+  if (permitted) return undefined;
   return `names ${hostname}, which is not a public address; the operator can allow it by NETWORK_ALLOW`;
 }

@@ -1,9 +1,8 @@
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector } from 'undici';
-import type { Claimant } from '../fairness/fair-pool.ts';
-import type { AddressGuard, Refusal } from './address-guard.ts';
+import type { AddressGuard } from './address-guard.ts';
 import { HttpError } from './http-client.ts';
-import { dispatchingFor, type Lookup, type LookupAnswer } from './lookup.ts';
+import type { Lookup, LookupAnswer } from './lookup.ts';
 
 /** What the connections to one origin are made with. */
 export interface GuardedConnectorDeps {
@@ -29,11 +28,10 @@ export interface GuardedConnectorDeps {
  */
 export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnector.connector {
   const { guard, hostname, port } = deps;
-  const refusalOf = (address: string): Refusal | undefined =>
-    guard.refusalOf({ hostname, address, port });
+  const permits = (address: string): boolean => guard.permits({ hostname, address, port });
 
   const lookup: LookupFunction = (name, options, callback) => {
-    permittedAnswers(deps, name, { claimant: dispatchingFor.getStore() }).then(
+    permittedAnswers(deps, name).then(
       (answers) => {
         if (options.all === true) callback(null, [...answers]);
         else callback(null, answers[0]?.address ?? '', answers[0]?.family);
@@ -51,9 +49,8 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
   }) as (...args: Parameters<buildConnector.connector>) => Socket;
 
   return (options, callback) => {
-    const refusal = isIP(hostname) === 0 ? undefined : refusalOf(hostname);
-    if (refusal !== undefined) {
-      callback(notAllowed(hostname, refusal), null);
+    if (isIP(hostname) !== 0 && !permits(hostname)) {
+      callback(notAllowed(hostname), null);
       return;
     }
     const socket = connect(
@@ -61,13 +58,9 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
       (...[error, connected]: Parameters<buildConnector.Callback>) => {
         if (error !== null) {
           callback(error, null);
-          return;
-        }
-        const { remoteAddress } = connected;
-        const reached = remoteAddress === undefined ? undefined : refusalOf(remoteAddress);
-        if (reached !== undefined) {
+        } else if (connected.remoteAddress !== undefined && !permits(connected.remoteAddress)) {
           connected.destroy();
-          callback(notAllowed(hostname, reached), null);
+          callback(notAllowed(hostname), null);
         } else {
           deps.onConnected(connected);
           callback(null, connected);
@@ -79,34 +72,24 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
 }
 
 /**
- * The addresses of `name` that may be connected to. Throws the first refusal when there are none, and with `all` when one of them may
- * not: for connections that somebody else makes by the name.
+ * The addresses of `name` that may be connected to; all of them must be when `all` is set, for connections somebody else will
+ * make. Throws `address_not_allowed` without any.
  */
 export async function permittedAnswers(
   deps: Pick<GuardedConnectorDeps, 'guard' | 'lookup' | 'port'>,
   name: string,
-  { all = false, claimant }: { readonly all?: boolean; readonly claimant?: Claimant | undefined },
+  all = false,
 ): Promise<readonly LookupAnswer[]> {
   const { guard, port } = deps;
-  const permitted: LookupAnswer[] = [];
-  let refusal: Refusal = 'address_not_allowed';
-  const answers = await deps.lookup(name, claimant);
-  for (const answer of answers.toReversed()) {
-    const refused = guard.refusalOf({ hostname: name, address: answer.address, port });
-    if (refused === undefined) permitted.unshift(answer);
-    else refusal = refused;
-  }
-  if (permitted.length === 0 || (all && permitted.length < answers.length))
-    throw notAllowed(name, refusal);
+  const answers = await deps.lookup(name);
+  const permitted = answers.filter(({ address }) =>
+    guard.permits({ hostname: name, address, port }),
+  );
+  if (permitted.length === 0 || (all && permitted.length < answers.length)) throw notAllowed(name);
   return permitted;
 }
 
 /** The refusal of a host. */
-export function notAllowed(hostname: string, refusal: Refusal): HttpError {
-  return new HttpError(
-    refusal,
-    refusal === 'address_not_allowed'
-      ? `${hostname} is not a public address`
-      : `the port is not one of HTTP, and NETWORK_ALLOW does not name ${hostname} with it`,
-  );
+export function notAllowed(hostname: string): HttpError {
+  return new HttpError('address_not_allowed', `${hostname} is not a public address`);
 }

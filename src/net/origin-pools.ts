@@ -3,7 +3,6 @@ import { type Dispatcher, Pool } from 'undici';
 import type { AddressGuard } from './address-guard.ts';
 import { createGuardedConnector } from './guarded-connector.ts';
 import type { Lookup } from './lookup.ts';
-import { createTunnelConnector } from './tunnel-connector.ts';
 
 /** What the pools make their connections with. */
 export interface OriginPoolsDeps {
@@ -13,9 +12,6 @@ export interface OriginPoolsDeps {
   readonly http2: boolean;
   /** Origins whose connections are kept; beyond it the least recently used idle ones are closed. */
   readonly maxOrigins: number;
-  /** What a request through a proxy goes by. */
-  readonly torProxy?: string | undefined;
-  readonly proxyTarget?: 'address' | 'name' | undefined;
 }
 
 /** A pool lent for one request. */
@@ -27,10 +23,9 @@ export interface LentPool {
   release(sound: boolean): void;
 }
 
-/** Connections kept for each origin (scheme, host and port), separately for each proxy. */
+/** Connections kept for each origin (scheme, host and port). */
 export interface OriginPools {
-  /** The pool of a URL's origin, as it is reached through the proxy when one is named. */
-  lend(url: URL, proxyUrl?: string): LentPool;
+  lend(url: URL): LentPool;
   /** Ends all connections, those in use and those being made included. */
   destroy(): Promise<void>;
 }
@@ -51,21 +46,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
   const entries = new Map<string, Entry>();
   const connecting = new Set<Socket>();
 
-  function open(url: URL, proxyUrl: string | undefined): Entry {
-    const common = {
-      ...deps,
-      hostname: url.hostname.replace(/^\[(.*)\]$/, '$1'),
-      port: portOf(url),
-      timeoutMs: ABANDONED_CONNECT_MS,
-      onSocket(socket: Socket) {
-        connecting.add(socket);
-        socket.once('close', () => connecting.delete(socket));
-      },
-      onConnected(socket: Socket) {
-        connecting.delete(socket);
-        entry.connections += 1;
-      },
-    };
+  function open(url: URL): Entry {
     const entry: Entry = {
       lent: 0,
       connections: 0,
@@ -73,10 +54,20 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
         maxHeaderSize: MAX_HEADER_BYTES,
         // The requests' own timers are exact and count from other moments.
         bodyTimeout: 0,
-        connect:
-          proxyUrl === undefined
-            ? createGuardedConnector(common)
-            : createTunnelConnector({ ...common, proxyUrl }),
+        connect: createGuardedConnector({
+          ...deps,
+          hostname: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+          port: portOf(url),
+          timeoutMs: ABANDONED_CONNECT_MS,
+          onSocket(socket) {
+            connecting.add(socket);
+            socket.once('close', () => connecting.delete(socket));
+          },
+          onConnected(socket) {
+            connecting.delete(socket);
+            entry.connections += 1;
+          },
+        }),
       }),
     };
     return entry;
@@ -92,11 +83,10 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
   }
 
   return {
-    lend(url, proxyUrl) {
-      const key = proxyUrl === undefined ? url.origin : `${url.origin} ${proxyUrl}`;
-      const entry = entries.get(key) ?? open(url, proxyUrl);
-      entries.delete(key);
-      entries.set(key, entry);
+    lend(url) {
+      const entry = entries.get(url.origin) ?? open(url);
+      entries.delete(url.origin);
+      entries.set(url.origin, entry);
       entry.lent += 1;
       evict();
       let released = false;
@@ -107,8 +97,8 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
           if (released) return;
           released = true;
           entry.lent -= 1;
-          if (sound || entries.get(key) !== entry) return;
-          entries.delete(key);
+          if (sound || entries.get(url.origin) !== entry) return;
+          entries.delete(url.origin);
           void entry.pool.close();
         },
       };

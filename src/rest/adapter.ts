@@ -17,6 +17,8 @@ export interface Adapter {
   readonly methods: readonly string[];
   /** Whether GET changes something, so that HEAD is refused. */
   readonly getChanges?: boolean;
+  /** Longest body, of a request whose query or header has an account's token. Default 64 KiB. */
+  readonly maxBodyBytes?: number;
   /** The whole path, without variables. */
   readonly path: string;
   handle(exchange: Exchange): Promise<Reply>;

@@ -1,5 +1,8 @@
 import type { Call } from '../rpc/method.ts';
 import { type AnyRequest, type AnyResponse, isGone } from '../rpc/node-http.ts';
+import { hasBody } from '../rpc/receive.ts';
+import type { RoomPools } from '../rpc/room.ts';
+import { createTransfer } from '../rpc/transfer.ts';
 import { parametersOf } from './query-string.ts';
 import { readRequestBody } from './request-body.ts';
 
@@ -15,8 +18,14 @@ export interface Exchange {
   header(name: string): string | undefined;
   /** The last value of a query parameter, undefined when absent. */
   parameter(name: string): string | undefined;
-  /** The request's body, read once; throws as {@link readRequestBody} does. */
+  /** Whether the request may have a body. */
+  readonly hasBody: boolean;
+  /** The request's body, read once and at most as long as the route takes; throws as {@link readRequestBody} does. */
   body(): Promise<Uint8Array>;
+  /** Sets how long a body the route takes, and how many fields; before it is read. */
+  limitBody(maxBytes: number, maxFields: number): void;
+  /** Most fields of a JSON body. */
+  readonly maxFields: number;
   /** The headers that handlers set on {@link Call.responseHeaders}; undefined when they set none. */
   handlerHeaders(): Readonly<Record<string, string>> | undefined;
 }
@@ -26,10 +35,12 @@ export function createExchange(
   request: AnyRequest,
   response: AnyResponse,
   query: string,
-  maxBodyBytes: number,
+  pools: RoomPools,
 ): Exchange {
   const parameters = parametersOf(query);
   let bytes: Promise<Uint8Array> | undefined;
+  let maxBytes = 0;
+  let maxFields = 0;
   let responseHeaders: Headers | undefined;
   let signal: AbortSignal | undefined;
   const header = (name: string): string | undefined => {
@@ -37,6 +48,7 @@ export function createExchange(
     return Array.isArray(value) ? value.join(', ') : value;
   };
   const requestId = header('x-request-id');
+  const transfer = createTransfer(request, response, pools, () => call.caller);
 
   // Made when first asked for: most calls need neither, and each costs about a microsecond.
   const call: Call = {
@@ -47,6 +59,11 @@ export function createExchange(
     },
     get responseHeaders() {
       return (responseHeaders ??= new Headers());
+    },
+    remote: transfer.remote,
+    room: transfer.room,
+    get sent() {
+      return transfer.sent;
     },
     ...(requestId === undefined ? {} : { requestId }),
   };
@@ -62,7 +79,17 @@ export function createExchange(
       }
       return undefined;
     },
-    body: () => (bytes ??= readRequestBody(request, maxBodyBytes)),
+    get hasBody() {
+      return hasBody(request);
+    },
+    get maxFields() {
+      return maxFields;
+    },
+    limitBody(bytesLimit, fieldsLimit) {
+      maxBytes = bytesLimit;
+      maxFields = fieldsLimit;
+    },
+    body: () => (bytes ??= readRequestBody(request, maxBytes, transfer.room)),
     handlerHeaders: () => responseHeaders && Object.fromEntries(responseHeaders),
   };
 }

@@ -1,14 +1,18 @@
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import type { ConnectError } from '@connectrpc/connect';
+import type { Admission } from '../rpc/admission.ts';
 import { type Method, methodName } from '../rpc/method.ts';
 import type { AnyRequest, AnyResponse } from '../rpc/node-http.ts';
+import { type Access, MAX_UNKNOWN_CALLER_BYTES, policyOf } from '../rpc/policy.ts';
+import { createBoundlessPools, type RoomPools } from '../rpc/room.ts';
 import { type AdapterFactory, adapterPartsOf } from './adapter.ts';
 import { type Endpoint, endpointOf } from './endpoint.ts';
 import { replyFromError, replyFromRefusal } from './error-reply.ts';
 import { createExchange, type Exchange } from './exchange.ts';
 import { httpRulesOf } from './http-rule.ts';
+import { percentDecoded } from './query-string.ts';
 import { Refusal } from './refusal.ts';
-import { type Reply, sendReply } from './reply.ts';
+import { bytesOf, isStreamed, type Reply, sendReply } from './reply.ts';
 import { parseTemplate } from './template.ts';
 import { createTrie } from './trie.ts';
 
@@ -18,8 +22,12 @@ export interface GatewayDeps {
   readonly methods: readonly Method[];
   /** Answers to exact paths, before the rules. Default none. */
   readonly adapters?: readonly AdapterFactory[];
-  /** Longest request body, unpacked. */
-  readonly maxBodyBytes: number;
+  /** Who is let in before a body is read. Without it everybody is, as in tables that check tokens themselves. */
+  readonly admission?: Admission;
+  /** The memory that calls share. Default boundless. */
+  readonly pools?: RoomPools;
+  /** Longest request body of any route, unpacked. Default by the methods' policies. */
+  readonly maxBodyBytes?: number;
   /** Turns what a method or adapter throws into a wire error, logging what is unknown. `route` is a pattern, not a URL. */
   readonly errorFrom: (
     error: unknown,
@@ -37,6 +45,11 @@ interface Route {
   /** `METHOD /path/{pattern}`, for the log. */
   readonly name: string;
   readonly answer: Endpoint;
+  readonly access: Access;
+  readonly maxBodyBytes: number;
+  readonly maxFields: number;
+  /** Which segment of the path is the token; undefined when none is. */
+  readonly tokenAt?: number | undefined;
   /** Whether HEAD is refused where GET is answered. */
   readonly noHead?: boolean;
 }
@@ -46,6 +59,8 @@ interface Route {
  * has no REST form.
  */
 export function createGateway(deps: GatewayDeps): Gateway {
+  const { admission, pools = createBoundlessPools() } = deps;
+  const longest = deps.maxBodyBytes ?? Number.POSITIVE_INFINITY;
   const exact = createTrie<Route>();
   const rules = createTrie<Route>();
   for (const method of deps.methods) {
@@ -53,7 +68,16 @@ export function createGateway(deps: GatewayDeps): Gateway {
       if (method.kind !== 'unary') throw new Error(`${methodName(method.desc)} is not unary`);
       const name = `${rule.verb} ${rule.template.source}`;
       const noHead = method.desc.idempotency !== IdempotencyLevel.NO_SIDE_EFFECTS;
-      rules.add(rule.verb, rule.template, { name, answer: endpointOf(rule, method), noHead });
+      const { access, maxBytes, maxFields } = policyOf(method.desc);
+      rules.add(rule.verb, rule.template, {
+        name,
+        answer: endpointOf(rule, method),
+        access,
+        maxBodyBytes: Math.min(maxBytes, longest),
+        maxFields,
+        tokenAt: rule.template.variables.find(({ field }) => field === 'token')?.from,
+        noHead,
+      });
     }
   }
   const parts = adapterPartsOf(deps.methods);
@@ -62,7 +86,15 @@ export function createGateway(deps: GatewayDeps): Gateway {
       const name = `${verb} ${adapter.path}`;
       const answer: Endpoint = (exchange) => adapter.handle(exchange);
       const noHead = adapter.getChanges === true;
-      exact.add(verb, parseTemplate(adapter.path), { name, answer, noHead });
+      const { maxBodyBytes = MAX_UNKNOWN_CALLER_BYTES } = adapter;
+      exact.add(verb, parseTemplate(adapter.path), {
+        name,
+        answer,
+        access: 'account',
+        maxBodyBytes: Math.min(maxBodyBytes, longest),
+        maxFields: MAX_ADAPTER_FIELDS,
+        noHead,
+      });
     }
   }
 
@@ -87,7 +119,16 @@ export function createGateway(deps: GatewayDeps): Gateway {
       const segments = segmentsOf(path);
       const route = routeOf(exchange.method, segments);
       name = route.name;
+      if (exchange.hasBody) {
+        exchange.limitBody(route.maxBodyBytes, route.maxFields);
+        // Nothing of a body is read for a stranger.
+        await admission?.admit(route.access, tokenOf(route, exchange, segments), exchange.call);
+      }
       const reply = await route.answer(exchange, segments);
+      if (!isStreamed(reply.body)) {
+        const length = bytesOf(reply.body);
+        if (length > UNCOUNTED_REPLY_BYTES) await exchange.call.room.take(length);
+      }
       const headers = exchange.handlerHeaders();
       return headers === undefined
         ? reply
@@ -101,7 +142,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   return {
     handle(request, response) {
       const { path, query } = targetOf(request.url ?? '/');
-      const exchange = createExchange(request, response, query, deps.maxBodyBytes);
+      const exchange = createExchange(request, response, query, pools);
       answer(exchange, path)
         .then((reply) => sendReply(request, response, reply))
         .catch((error: unknown) => {
@@ -111,6 +152,19 @@ export function createGateway(deps: GatewayDeps): Gateway {
         });
     },
   };
+}
+
+/** Replies below it stay in the connection's own buffers. */
+const UNCOUNTED_REPLY_BYTES = 64 * 1024;
+
+/** No body of an adapter has more. */
+const MAX_ADAPTER_FIELDS = 4_096;
+
+/** The token as the request names it: in its path, else in its query; empty for the bearer's. */
+function tokenOf(route: Route, exchange: Exchange, segments: readonly string[]): string {
+  const { tokenAt } = route;
+  if (tokenAt === undefined) return exchange.parameter('token') ?? '';
+  return percentDecoded(segments[tokenAt] ?? '');
 }
 
 const ROOT: readonly string[] = [];

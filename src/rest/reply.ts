@@ -1,11 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import { type AnyRequest, type AnyResponse, isGone } from '../rpc/node-http.ts';
+import { PIECE_BYTES, paced } from '../rpc/paced.ts';
 
 /** A whole answer. Header names in lower case. */
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Uint8Array;
+  /** Whole, or piece by piece; the next piece is asked for when the one before was written. */
+  readonly body: string | Uint8Array | AsyncIterable<Uint8Array>;
 }
 
 /** The one Content-Type of JSON replies: clients compare the whole value. */
@@ -26,17 +28,70 @@ export function jsonReply(
   };
 }
 
-/** Sends a reply, without its body to HEAD. Does nothing when the client has gone. */
-export function sendReply(request: AnyRequest, response: AnyResponse, reply: Reply): void {
+/** Whether a body comes piece by piece. */
+export function isStreamed(body: Reply['body']): body is AsyncIterable<Uint8Array> {
+  return typeof body === 'object' && Symbol.asyncIterator in body;
+}
+
+/** The length of a body that is there as a whole. */
+export function bytesOf(body: string | Uint8Array): number {
+  return typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+}
+
+/**
+ * Sends a reply, without its body to HEAD. Does nothing when the client has gone. A long body is written piece by piece, and a client that
+ * takes nothing for half a minute is cut off. Rejects when a streamed body fails, after the reply has been broken off.
+ */
+export async function sendReply(
+  request: AnyRequest,
+  response: AnyResponse,
+  reply: Reply,
+): Promise<void> {
   if (isGone(response) || response.headersSent) return;
   const { body } = reply;
-  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
   // Both versions take these arguments; only the union of their overloads does not.
   const http1 = response as ServerResponse;
-  const headers = { ...reply.headers, 'content-length': length };
-  http1.writeHead(reply.status, 'stream' in response ? headers : titled(headers));
+  const withNames = (headers: Record<string, string | number>) =>
+    'stream' in response ? headers : titled(headers);
+  if (isStreamed(body)) {
+    http1.writeHead(reply.status, withNames({ ...reply.headers }));
+    await writePieces(http1, body);
+    return;
+  }
+  const length = bytesOf(body);
+  http1.writeHead(reply.status, withNames({ ...reply.headers, 'content-length': length }));
   if (request.method === 'HEAD') http1.end();
-  else http1.end(body);
+  else if (length <= PIECE_BYTES) http1.end(body);
+  else await writePieces(http1, [typeof body === 'string' ? Buffer.from(body) : body]);
+}
+
+async function writePieces(
+  response: ServerResponse,
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<void> {
+  try {
+    for await (const piece of paced(chunks, () => response.destroy())) {
+      if (!(await written(response, piece))) return;
+    }
+    response.end();
+  } catch (error) {
+    // The status has been sent; that the reply is not whole can only be told by breaking it off.
+    response.destroy();
+    throw error;
+  }
+}
+
+/** Whether the piece was written; false when the client has gone. */
+function written(response: ServerResponse, piece: Uint8Array): Promise<boolean> {
+  if (isGone(response)) return Promise.resolve(false);
+  return new Promise((resolve) => {
+    const gone = (): void => resolve(false);
+    response.once('close', gone);
+    response.write(piece, (error) => {
+      response.off('close', gone);
+      resolve(error === undefined || error === null);
+    });
+  });
 }
 
 // Names that clients look up in this spelling; over HTTP/2 there is no other than lower case.

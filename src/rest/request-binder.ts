@@ -1,4 +1,5 @@
 import { create, type DescMessage, ScalarType } from '@bufbuild/protobuf';
+import { MessageFault, scanJson } from '../rpc/scan-message.ts';
 import { queryParametersOf } from './bind-parameters.ts';
 import type { Exchange } from './exchange.ts';
 import { messageReaderOf, valueReaderOf } from './read-json.ts';
@@ -9,9 +10,9 @@ import { type Fields, fieldNamed } from './rest-fields.ts';
 export type RequestBinder = (exchange: BindableExchange) => Promise<Fields> | Fields;
 
 /** The part of an exchange that binding reads. */
-export type BindableExchange = Pick<Exchange, 'parameters' | 'body'>;
+export type BindableExchange = Pick<Exchange, 'parameters' | 'body' | 'maxFields'>;
 
-type BodyBinder = (request: Fields, body: Uint8Array) => void;
+type BodyBinder = (request: Fields, body: Uint8Array, maxFields: number) => void;
 
 /**
  * Compiles the binder of a request message. `body` is a rule's: empty, `*`, or a field's name; a bytes field gets the body as it
@@ -35,7 +36,7 @@ export function requestBinderOf(desc: DescMessage, body: string, where: string):
     // A wrong parameter is found after the body was read: answering earlier would leave the body in the connection.
     const bytes = await exchange.body();
     const request = fromQuery(exchange);
-    if (bytes.byteLength > 0) bindBody(request, bytes);
+    if (bytes.byteLength > 0) bindBody(request, bytes, exchange.maxFields);
     return request;
   };
 }
@@ -44,8 +45,8 @@ function bodyBinderOf(desc: DescMessage, body: string, where: string): BodyBinde
   if (body === '') return undefined;
   if (body === '*') {
     const read = messageReaderOf(desc);
-    return (request, bytes) => {
-      const json = parsedJson(bytes);
+    return (request, bytes, maxFields) => {
+      const json = parsedJson(bytes, maxFields);
       if (typeof json !== 'object' || json === null || Array.isArray(json)) {
         throw invalidJson('The body must be a JSON object.');
       }
@@ -60,16 +61,18 @@ function bodyBinderOf(desc: DescMessage, body: string, where: string): BodyBinde
     };
   }
   const read = valueReaderOf(field);
-  return (request, bytes) => {
-    request[key] = read(parsedJson(bytes), field.name);
+  return (request, bytes, maxFields) => {
+    request[key] = read(parsedJson(bytes, maxFields), field.name);
   };
 }
 
-function parsedJson(bytes: Uint8Array): unknown {
+function parsedJson(bytes: Uint8Array, maxFields: number): unknown {
   try {
+    scanJson(bytes, maxFields);
     // Unlike Buffer's toString it takes a byte order mark away.
     return JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
+  } catch (error) {
+    if (error instanceof MessageFault) throw new Refusal(400, error.reason, error.message);
     // The parser's words quote the body, which may hold a token.
     throw invalidJson('The body is not JSON.');
   }

@@ -1,54 +1,59 @@
 import { gunzip } from 'node:zlib';
 import type { AnyRequest } from '../rpc/node-http.ts';
+import { BodyFault, hasBody, receiveBody, saidLength } from '../rpc/receive.ts';
+import type { Room } from '../rpc/room.ts';
 import { Refusal } from './refusal.ts';
 
 const EMPTY = new Uint8Array(0);
 
-/** How many times the limit is read and thrown away after a 413, so that the client gets to see the answer. */
-const DRAIN_FACTOR = 8;
-
 /**
- * The body of a request, gzip undone. Throws a Refusal: 413 when it is longer than `maxBytes`, sent or unpacked, 415 for another
- * Content-Encoding, 400 when it is broken off or not gzip.
+ * The body of a request, gzip undone, in memory that was asked of `room`. Throws a Refusal: 413 when it is longer than `maxBytes`, sent or
+ * unpacked, 415 for another Content-Encoding, 408 when it does not come in time, 400 when it is broken off or not gzip.
  */
-export async function readRequestBody(request: AnyRequest, maxBytes: number): Promise<Uint8Array> {
+export async function readRequestBody(
+  request: AnyRequest,
+  maxBytes: number,
+  room: Room,
+): Promise<Uint8Array> {
   const encoding = request.headers['content-encoding'] ?? 'identity';
   if (encoding !== 'identity' && encoding !== 'gzip') {
     throw new Refusal(415, 'unsupported_encoding', 'Content-Encoding must be gzip or identity.', {
       headers: { 'accept-encoding': 'gzip' },
     });
   }
+  if (!hasBody(request)) return EMPTY;
+  const isPacked = encoding === 'gzip';
+  const length = saidLength(request) ?? maxBytes;
+  if (length > maxBytes) throw tooLarge(maxBytes);
+  // Twice: the bytes, and what they are parsed to.
+  const grant = await room.take(isPacked ? length + maxBytes * 2 : length * 2);
   const body = await receive(request, maxBytes);
-  return encoding === 'gzip' && body.byteLength > 0 ? unpack(body, maxBytes) : body;
+  const unpacked = isPacked && body.byteLength > 0 ? await unpack(body, maxBytes) : body;
+  grant.shrink(unpacked.byteLength * 2);
+  return unpacked;
 }
 
-function receive(request: AnyRequest, maxBytes: number): Promise<Uint8Array> {
-  const { 'content-length': length, 'transfer-encoding': transfer } = request.headers;
-  if (length === '0' || (request.httpVersionMajor === 1 && !length && !transfer)) {
-    return Promise.resolve(EMPTY);
+async function receive(request: AnyRequest, maxBytes: number): Promise<Buffer> {
+  try {
+    return await receiveBody(request, maxBytes);
+  } catch (error) {
+    if (error instanceof BodyFault) throw refusalFrom(error, request, maxBytes);
+    throw error;
   }
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let received = 0;
-    let refused = false;
-    const refuse = () => {
-      refused = true;
-      chunks.length = 0;
-      reject(tooLarge(maxBytes));
-    };
-    if (Number(length) > maxBytes) refuse();
-    request.on('data', (chunk: Buffer) => {
-      received += chunk.byteLength;
-      if (refused) {
-        if (received > maxBytes * DRAIN_FACTOR) request.destroy();
-      } else if (received > maxBytes) refuse();
-      else chunks.push(chunk);
-    });
-    request.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
-    const broken = () => reject(new Refusal(400, 'incomplete_body', 'The body was cut short.'));
-    request.once('error', broken);
-    request.once('close', broken);
-  });
+}
+
+function refusalFrom(fault: BodyFault, request: AnyRequest, maxBytes: number): Refusal {
+  switch (fault.kind) {
+    case 'too_large':
+      return tooLarge(maxBytes);
+    case 'incomplete':
+      return new Refusal(400, 'incomplete_body', 'The body was cut short.');
+    case 'too_slow': {
+      // What is still to come would hold the connection.
+      const headers = request.httpVersionMajor === 1 ? { connection: 'close' } : {};
+      return new Refusal(408, 'body_too_slow', 'The body did not come in time.', { headers });
+    }
+  }
 }
 
 function unpack(body: Uint8Array, maxBytes: number): Promise<Uint8Array> {

@@ -4,28 +4,38 @@ import type { DescMethod, Message } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
-  type ConnectRouter,
   createConnectRouter,
+  createContextKey,
+  createContextValues,
   type HandlerContext,
   type MethodImpl,
 } from '@connectrpc/connect';
 import {
-  compressionBrotli,
-  compressionGzip,
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from '@connectrpc/connect-node';
 import type { Logger } from '../domain/logger.ts';
+import type { Admission } from './admission.ts';
+import { connectErrorFrom } from './errors.ts';
+import { acceptCompression, scanQueryMessage, takeIn, wireShapeOf } from './intake.ts';
 import { type Call, type Method, methodName } from './method.ts';
 import type { AnyRequest, AnyResponse } from './node-http.ts';
+import { paced } from './paced.ts';
+import { type MethodPolicy, policyOf } from './policy.ts';
+import { createBoundlessPools, type RoomPools } from './room.ts';
 import { orAborted, untilAborted } from './stream-end.ts';
+import { createTransfer, type Transfer } from './transfer.ts';
 
 /** What the mount works with. */
 export interface ConnectMountDeps {
   /** The table, with normalised errors. */
   readonly methods: readonly Method[];
-  /** Longest message read, in bytes, unpacked. */
-  readonly readMaxBytes: number;
+  /** Who is let in before anything is read. Without it everybody is, as in tables that check tokens themselves. */
+  readonly admission?: Admission;
+  /** The memory that calls share. Default boundless. */
+  readonly pools?: RoomPools;
+  /** Longest message read of any method, in bytes, unpacked. Default by the methods' policies. */
+  readonly readMaxBytes?: number;
   /** Longest message written, in bytes. */
   readonly writeMaxBytes: number;
   readonly logger: Logger;
@@ -43,29 +53,88 @@ export interface ConnectMount {
 
 const protocols = { connect: 'connect', grpc: 'grpc', 'grpc-web': 'grpc-web' } as const;
 
+/** One call on its way: what the connection gives it, and what handlers get to know of it. */
+interface Passage {
+  readonly transfer: Transfer;
+  call?: Call;
+}
+
+const passageKey = createContextKey<Passage | undefined>(undefined, {
+  description: 'the call and its connection',
+});
+
 /** Mounts the table. */
 export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
+  const { admission, pools = createBoundlessPools(), readMaxBytes, logger } = deps;
   const draining = new AbortController();
   setMaxListeners(0, draining.signal);
   const router = createConnectRouter({
-    acceptCompression: [compressionGzip, compressionBrotli],
-    readMaxBytes: deps.readMaxBytes,
+    acceptCompression,
     writeMaxBytes: deps.writeMaxBytes,
   });
-  for (const method of deps.methods) mount(router, method, draining.signal);
+  const rows = new Map<string, { readonly method: Method; readonly policy: MethodPolicy }>();
+
+  function mount(method: Method): void {
+    const own = policyOf(method.desc);
+    const policy =
+      readMaxBytes === undefined ? own : { ...own, maxBytes: Math.min(readMaxBytes, own.maxBytes) };
+    const route = methodName(method.desc);
+    const implementation = implementationOf(method, draining.signal) as MethodImpl<DescMethod>;
+    router.rpc(method.desc, implementation, {
+      readMaxBytes: policy.maxBytes,
+      async requestGate(context) {
+        const call = callFrom(context);
+        try {
+          // A token may be in the message instead, which is small then, and checked when it has been read.
+          if (call.bearer !== undefined) await admission?.admit(policy.access, '', call);
+          if (context.requestMethod === 'GET') {
+            await scanQueryMessage(context.url, method.desc.input, policy);
+          }
+        } catch (error) {
+          throw connectErrorFrom(error, logger, { route, signal: call.signal });
+        }
+      },
+    });
+    rows.set(`/${route}`, { method, policy });
+  }
+  for (const method of deps.methods) mount(method);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   async function answer(request: AnyRequest, response: AnyResponse): Promise<void> {
     const [path = ''] = (request.url ?? '').split('?', 1);
     const handler = handlers.get(path);
-    if (handler === undefined) throw new Error('not a path of the table');
-    if (/^application\/grpc(?!-web)/.test(request.headers['content-type'] ?? '')) {
-      writePlainMessages(response);
+    const row = rows.get(path);
+    if (handler === undefined || row === undefined) throw new Error('not a path of the table');
+    const contentType = request.headers['content-type'];
+    if (/^application\/grpc(?!-web)/.test(contentType ?? '')) writePlainMessages(response);
+    const passage: Passage = {
+      transfer: createTransfer(request, response, pools, () => passage.call?.caller),
+    };
+    const values = createContextValues().set(passageKey, passage);
+    const incoming = universalRequestFromNodeRequest(request, response, undefined, values);
+    const shape = wireShapeOf(contentType);
+    const sent = { ...incoming, body: nothing() };
+    if (shape !== undefined) {
+      const encoding = request.headers['content-encoding'];
+      if (!shape.isFramed && acceptCompression.some(({ name }) => name === encoding)) {
+        // The body is unpacked before the handler gets it.
+        sent.header.delete('content-encoding');
+        sent.header.delete('content-length');
+      }
+      const options = {
+        input: row.method.desc.input,
+        policy: row.policy,
+        isStream: row.method.kind === 'bidi',
+        call: () => passage.call as Call,
+      };
+      sent.body = withWireErrors(takeIn(request, shape, options), (error) =>
+        connectErrorFrom(error, logger, { route: path.slice(1), signal: incoming.signal }),
+      );
     }
-    const reply = await handler(
-      universalRequestFromNodeRequest(request, response, undefined, undefined),
-    );
-    await universalResponseToNodeResponse(reply, response);
+    const reply = await handler(sent);
+    const body =
+      reply.body === undefined ? {} : { body: paced(reply.body, () => response.destroy()) };
+    await universalResponseToNodeResponse({ ...reply, ...body }, response);
   }
 
   return {
@@ -82,9 +151,17 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
   };
 }
 
-function mount(router: ConnectRouter, method: Method, draining: AbortSignal): void {
-  const implementation = implementationOf(method, draining);
-  router.rpc(method.desc, implementation as MethodImpl<DescMethod>);
+async function* nothing(): AsyncGenerator<Uint8Array, void, undefined> {}
+
+async function* withWireErrors(
+  source: AsyncIterable<Uint8Array>,
+  convert: (error: unknown) => ConnectError,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    yield* source;
+  } catch (error) {
+    throw convert(error);
+  }
 }
 
 function implementationOf(method: Method, draining: AbortSignal) {
@@ -112,6 +189,12 @@ function assertNotDrained(draining: AbortSignal, desc: DescMethod): void {
 }
 
 function callFrom(context: HandlerContext): Call {
+  const passage = context.values.get(passageKey);
+  if (passage === undefined) throw new Error('a call came without its connection');
+  return (passage.call ??= newCall(context, passage.transfer));
+}
+
+function newCall(context: HandlerContext, transfer: Transfer): Call {
   const authorization = context.requestHeader.get('authorization') ?? '';
   const requestId = context.requestHeader.get('x-request-id');
   const timeoutMs = context.timeoutMs();
@@ -120,6 +203,11 @@ function callFrom(context: HandlerContext): Call {
     signal: context.signal,
     responseHeaders: context.responseHeader,
     protocol: protocols[context.protocolName as keyof typeof protocols],
+    remote: transfer.remote,
+    room: transfer.room,
+    get sent() {
+      return transfer.sent;
+    },
     ...(requestId === null ? {} : { requestId }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   };

@@ -1,10 +1,10 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '../../gen/health/v1/health_pb.ts';
 import { DomainError } from '../domain/errors.ts';
 import { type Method, methodsOf } from './method.ts';
+import { orAborted } from './stream-end.ts';
 
 /** What health works with. */
 export interface HealthDeps {
@@ -14,11 +14,14 @@ export interface HealthDeps {
   readonly isReady: () => boolean | Promise<boolean>;
   /** How often Watch looks, in milliseconds. Default 1,000. */
   readonly watchIntervalMs?: number;
+  /** Most watchers at once. Default 500: each costs about 80 KB. */
+  readonly maxWatchers?: number;
 }
 
 /** grpc.health.v1: all services are ready or none is. */
 export function createHealthMethods(deps: HealthDeps): Method[] {
   const services = new Set(['', ...deps.services]);
+  const { join, nextLook } = createWatch(deps);
 
   async function statusOf(service: string): Promise<ServingStatus> {
     if (!services.has(service)) return ServingStatus.SERVICE_UNKNOWN;
@@ -38,13 +41,52 @@ export function createHealthMethods(deps: HealthDeps): Method[] {
       return { statuses: Object.fromEntries([...services].map((name) => [name, { status }])) };
     },
     async *watch({ service }, call) {
-      let last: ServingStatus | undefined;
-      for (;;) {
-        const status = await statusOf(service);
-        if (status !== last) yield { status };
-        last = status;
-        await wait(deps.watchIntervalMs ?? 1_000, undefined, { signal: call.signal, ref: false });
+      const leave = join();
+      try {
+        let last: ServingStatus | undefined;
+        for (;;) {
+          const status = await statusOf(service);
+          if (status !== last) yield { status };
+          last = status;
+          await nextLook(call.signal);
+        }
+      } finally {
+        leave();
       }
     },
   });
+}
+
+/** One timer for everybody who watches; none while nobody does. */
+function createWatch({ watchIntervalMs = 1_000, maxWatchers = 500 }: HealthDeps) {
+  let watchers = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let look = Promise.withResolvers<void>();
+
+  return {
+    /** Returns what ends the watching. Throws `exhausted` when too many watch. */
+    join(): () => void {
+      if (watchers >= maxWatchers) {
+        throw new DomainError('exhausted', 'too_many_watchers', 'Too many clients watch.', {
+          retryAfterMs: 10_000,
+          metadata: { limit: maxWatchers },
+        });
+      }
+      watchers += 1;
+      timer ??= setInterval(() => {
+        look.resolve();
+        look = Promise.withResolvers();
+      }, watchIntervalMs).unref();
+      return () => {
+        watchers -= 1;
+        if (watchers > 0) return;
+        clearInterval(timer);
+        timer = undefined;
+      };
+    },
+    /** Resolves at the next look. Rejects with the signal's reason. */
+    async nextLook(signal: AbortSignal): Promise<void> {
+      await orAborted(look.promise, signal);
+    },
+  };
 }

@@ -5,6 +5,14 @@ import type {
   MessageInitShape,
   MessageShape,
 } from '@bufbuild/protobuf';
+import type { TokenOwner } from '../domain/account.ts';
+import type { Room } from './room.ts';
+
+/** Whose token a call carries. */
+export interface KnownCaller {
+  readonly token: string;
+  readonly owner: TokenOwner;
+}
 
 /** What a handler may know of the call it answers, whatever protocol carries it. */
 export interface Call {
@@ -19,6 +27,14 @@ export interface Call {
   readonly requestId?: string;
   /** What was left of the client's deadline when the call arrived, in milliseconds; absent without a deadline. */
   readonly timeoutMs?: number;
+  /** The address that the call comes from; empty when there is none. */
+  readonly remote: string;
+  /** The memory that the request and its reply take; given back when the reply has been sent. */
+  readonly room: Room;
+  /** Resolves when nothing is sent any more: true when the whole reply was written, false when the client left before. */
+  readonly sent: Promise<boolean>;
+  /** Set once a token of the call has been checked. */
+  caller?: KnownCaller;
 }
 
 /** A method with one request and one response. */

@@ -5,8 +5,10 @@ import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import type { Logger } from '../domain/logger.ts';
+import type { FairPool } from '../fairness/fair-pool.ts';
 import type { Service } from '../service/service.ts';
 import { accountHandlers } from './account-handlers.ts';
+import { type Admission, withAdmission } from './admission.ts';
 import { crawlerHandlers } from './crawler-handlers.ts';
 import { withNormalisedErrors } from './errors.ts';
 import { createHealthMethods } from './health.ts';
@@ -31,12 +33,15 @@ export interface MethodsDeps {
   readonly limits: { readonly crawlerQueue: number; readonly accountQueue: number };
   readonly publicUrl: () => string;
   readonly isReady: () => Promise<boolean>;
+  readonly admission: Admission;
+  /** Slots for the calls of all accounts. */
+  readonly slots: FairPool;
   readonly logger: Logger;
 }
 
 /** The one table of methods that every protocol mounts; `health` is the part a process without the API answers. */
 export function createMethods(deps: MethodsDeps): { methods: Method[]; health: Method[] } {
-  const { service, limits, publicUrl, isReady, logger } = deps;
+  const { service, limits, publicUrl, isReady, admission, slots, logger } = deps;
   const { authenticator } = service;
   const health = createHealthMethods({
     services: apiServices.map((each) => each.typeName),
@@ -66,7 +71,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
     ...createReflectionMethods([...apiServices, Health]),
   ];
   return {
-    methods: withNormalisedErrors(methods, logger),
+    methods: withNormalisedErrors(withAdmission(methods, admission, { slots }), logger),
     health: withNormalisedErrors(health, logger),
   };
 }

@@ -4,14 +4,18 @@ import type { Clock } from '../domain/clock.ts';
 import { DomainError } from '../domain/errors.ts';
 import type { AccountStore } from '../store/store.ts';
 import { createExpiringCache } from './expiring-cache.ts';
+import type { FailedTokens } from './failed-tokens.ts';
 import { isSameToken, tokenHash } from './tokens.ts';
 
-/** Tells who calls. */
+/** Tells who calls. `remote` is the address a call comes from; empty for none. */
 export interface Authenticator {
-  /** Whose token it is. Throws `unauthenticated` when it is missing or unknown. */
-  authenticate(token: string | undefined): Promise<TokenOwner>;
-  /** Throws `unauthenticated` unless it is the admin token, which must be set. */
-  authenticateAdmin(token: string | undefined): void;
+  /**
+   * Whose token it is. Throws `unauthenticated` when it is missing or unknown, and `exhausted` for a token not seen before while its
+   * address has sent too many wrong ones.
+   */
+  authenticate(token: string | undefined, remote?: string): Promise<TokenOwner>;
+  /** Throws `unauthenticated` unless it is the admin token, which must be set; `exhausted` as {@link authenticate} does. */
+  authenticateAdmin(token: string | undefined, remote?: string): void;
   /** Forgets what it remembers, after tokens have changed. */
   reset(): void;
 }
@@ -21,20 +25,46 @@ const WHERE =
 
 // A revoked token works at most this much longer at the other processes.
 const CACHE_MS = 1_000;
+/** Tokens known to have worked, which are let in however many wrong ones come from their address, as through a proxy. */
+const MAX_PROVEN = 10_000;
 
 /** Makes the authenticator. Token owners are remembered for a second, so that a busy client costs one look-up a second. */
 export function createAuthenticator(deps: {
   readonly accounts: Pick<AccountStore, 'findByTokenHash'>;
   readonly adminToken: string;
   readonly clock: Clock;
+  readonly failedTokens: FailedTokens;
 }): Authenticator {
+  const { failedTokens } = deps;
   const owners = createExpiringCache<TokenOwner>({
     clock: deps.clock,
     ttlMs: CACHE_MS,
     maxEntries: 10_000,
   });
+  const proven = new Set<string>();
+
+  function remember(hash: string): void {
+    if (proven.has(hash)) return;
+    proven.add(hash);
+    if (proven.size <= MAX_PROVEN) return;
+    const oldest = proven.values().next();
+    if (oldest.done !== true) proven.delete(oldest.value);
+  }
+
+  /** Before an unknown token is compared: the answer would tell a guesser what he wants to know. */
+  function assertMayTry(remote: string): void {
+    const retryAfterMs = failedTokens.retryAfterMs(remote);
+    if (retryAfterMs === 0) return;
+    throw new DomainError(
+      'exhausted',
+      'too_many_wrong_tokens',
+      'Too many wrong access tokens came from this address.',
+      { retryAfterMs },
+    );
+  }
+
   return {
-    async authenticate(token) {
+    async authenticate(token, remote = '') {
       if (token === undefined || token === '') {
         throw new DomainError(
           'unauthenticated',
@@ -44,9 +74,12 @@ export function createAuthenticator(deps: {
         );
       }
       const hash = tokenHash(token);
+      if (!proven.has(hash)) assertMayTry(remote);
       const owner = await owners.get(hash, () => deps.accounts.findByTokenHash(hash));
       const known = owner?.account.tokenHashes[owner.tokenType] ?? '0'.repeat(64);
       if (owner === undefined || !timingSafeEqual(Buffer.from(known), Buffer.from(hash))) {
+        proven.delete(hash);
+        failedTokens.note(remote);
         throw new DomainError(
           'unauthenticated',
           'invalid_token',
@@ -56,9 +89,10 @@ export function createAuthenticator(deps: {
           },
         );
       }
+      remember(hash);
       return owner;
     },
-    authenticateAdmin(token) {
+    authenticateAdmin(token, remote = '') {
       if (deps.adminToken === '') {
         throw new DomainError(
           'unauthenticated',
@@ -66,9 +100,16 @@ export function createAuthenticator(deps: {
           'The account service is off: the operator has not set ADMIN_TOKEN.',
         );
       }
-      if (token === undefined || !isSameToken(token, deps.adminToken)) {
-        throw new DomainError('unauthenticated', 'invalid_token', 'The admin token is not valid.');
+      if (token !== undefined) {
+        const hash = tokenHash(token);
+        if (!proven.has(hash)) assertMayTry(remote);
+        if (isSameToken(token, deps.adminToken)) {
+          remember(hash);
+          return;
+        }
+        failedTokens.note(remote);
       }
+      throw new DomainError('unauthenticated', 'invalid_token', 'The admin token is not valid.');
     },
     reset: () => owners.clear(),
   };

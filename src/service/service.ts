@@ -21,6 +21,7 @@ import { createCrawlJobs } from './crawl-job.ts';
 import { createCrawlerAccess } from './crawler-access.ts';
 import { type CrawlerManagement, createCrawlerManagement } from './crawlers.ts';
 import { createCrawling } from './crawling.ts';
+import { createFailedTokens } from './failed-tokens.ts';
 import { createInlineCrawls, type InlineCrawls } from './inline-crawl.ts';
 import { createJobManagement, type JobManagement } from './jobs.ts';
 import { createMonitor } from './monitor.ts';
@@ -53,6 +54,8 @@ export interface ServiceDeps {
     crawl(outcome: JobOutcome): void;
     delivery(outcome: DeliveryOutcome): void;
     push(accepted: number, refused: number): void;
+    /** A token that is not known was sent. */
+    wrongToken(): void;
   };
 }
 
@@ -102,7 +105,12 @@ export function createService(deps: ServiceDeps): Service {
   const { store, scheduler, threads, webhook, clock, logger, settings, observe } = deps;
   const { limits, defaults, retentionDays } = settings;
   const { adminToken } = settings;
-  const authenticator = createAuthenticator({ accounts: store.accounts, adminToken, clock });
+  const authenticator = createAuthenticator({
+    accounts: store.accounts,
+    adminToken,
+    clock,
+    failedTokens: createFailedTokens({ clock, logger, onFailure: observe.wrongToken }),
+  });
   const access = createCrawlerAccess({ crawlers: store.crawlers, clock });
   const shared = createSharedResources(deps.memory);
   const exits = new Set(Object.keys(settings.proxies));

@@ -7,7 +7,6 @@ import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import type { HeaderPair } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
 import { parseRetryAfter } from '../domain/retry-after.ts';
-import type { Claimant } from '../fairness/fair-pool.ts';
 import {
   type HttpClient,
   HttpError,
@@ -74,10 +73,7 @@ export function createWebhook(deps: WebhookDeps): Webhook {
 
   /** The status of the answer, or why there is none; rejects when aborted. */
   async function post(
-    request: Pick<
-      HttpRequest,
-      'url' | 'headers' | 'body' | 'timeoutMs' | 'headersTimeoutMs' | 'claimant'
-    >,
+    request: Pick<HttpRequest, 'url' | 'headers' | 'body' | 'timeoutMs' | 'headersTimeoutMs'>,
     signal: AbortSignal,
   ): Promise<PostAnswer> {
     try {
@@ -165,7 +161,6 @@ export function createWebhook(deps: WebhookDeps): Webhook {
       const answer = await post(
         {
           url: target.url,
-          claimant: claimantOf(crawler),
           headers: target.withCredentials(sent.headers),
           body: sent.bytes,
           timeoutMs: deliveryTimeoutMs,
@@ -202,7 +197,6 @@ export function createWebhook(deps: WebhookDeps): Webhook {
       const { status, error } = await post(
         {
           url: target.url,
-          claimant: claimantOf(crawler),
           headers: target.withCredentials(headers),
           body: bytes,
           timeoutMs: PROBE_TIMEOUT_MS,
@@ -213,10 +207,6 @@ export function createWebhook(deps: WebhookDeps): Webhook {
       return { healthy: false, error: error === '' ? `status ${status}` : error };
     },
   };
-}
-
-function claimantOf({ accountId, crawlerId }: Crawler): Claimant {
-  return { accountId, crawlerId };
 }
 
 // `gzip/json` says that the bytes are compressed; plain JSON has a type that automation platforms parse.

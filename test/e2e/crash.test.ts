@@ -106,7 +106,7 @@ test('the first start prints both tokens and lines that work as pasted; later st
   const path = new URL(/curl -X POST (\S+)/.exec(shown)?.[1] ?? '').pathname;
   expect(path).toBe(`/crawler/${token}`);
   expect((await first.rest('POST', path, { name: 'first' })).status).toBe(200);
-  const push = new URL(/curl '(\S+callback=true\S+)'/.exec(shown)?.[1] ?? '');
+  const push = new URL(/curl "(\S+callback=true\S+)"/.exec(shown)?.[1] ?? '');
   expect((await first.rest('GET', push.pathname + push.search)).json.rid).toMatch(/^[0-9a-f]{24}$/);
   await first.terminate();
   await using second = await startProcess(env);

@@ -1,11 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ADMIN, callRest, JAVASCRIPT, NORMAL, type RestReply } from './app.ts';
 
 /** The service in a process of its own, as an operator runs it. */
 export interface ServiceProcess extends AsyncDisposable {
   readonly url: string;
+  readonly port: number;
   readonly process: ChildProcess;
   /** What it printed on standard output so far. */
   readonly output: string;
@@ -63,6 +65,7 @@ export async function startProcess(
   }
   return {
     url,
+    port: Number(new URL(url).port),
     process: child,
     get output() {
       return output;
@@ -75,4 +78,10 @@ export async function startProcess(
     terminate: () => end('SIGTERM'),
     [Symbol.asyncDispose]: async () => void (await end('SIGKILL')),
   };
+}
+
+/** The memory that a service has of the machine now, in bytes. */
+export function rssOf(service: ServiceProcess): number {
+  const status = readFileSync(`/proc/${service.process.pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
 }

@@ -20,7 +20,7 @@ const schemas = [
 ];
 
 function exchangeOf(query: string, body: Uint8Array): BindableExchange {
-  return { parameters: parametersOf(query), body: async () => body };
+  return { parameters: parametersOf(query), body: async () => body, maxFields: 4_096 };
 }
 
 const names = schemas.flatMap((schema) => [...queryParametersOf(schema).keys()]);

@@ -1679,6 +1679,10 @@ export const DeliveryStateSchema: GenEnum<DeliveryState> = /*@__PURE__*/
  * `authorization: Bearer <token>`. A crawler is addressed with the token of its own type: the other one is answered
  * with PERMISSION_DENIED, an unknown one with UNAUTHENTICATED.
  *
+ * A token in path, query or header is checked before anything of the request is read. RPC clients that put it into the
+ * message may send 64 KiB at most; larger ones need the header. A request takes 64 KiB, Push and Crawl 2 MiB, PushBatch
+ * and each message of PushStream 10 MiB, unpacked.
+ *
  * @generated from service queuedcrawler.v1.CrawlerService
  */
 export const CrawlerService: GenService<{

@@ -60,7 +60,6 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
         maxBodyBytes,
         signal,
         room,
-        claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
       });
       page = attribute(() => pageFrom(task, arrival));
       return page;

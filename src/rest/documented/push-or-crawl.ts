@@ -5,6 +5,7 @@ import {
   type PushRequest,
   PushService,
 } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { policyOf } from '../../rpc/policy.ts';
 import type { AdapterFactory } from '../adapter.ts';
 import type { Exchange } from '../exchange.ts';
 import { headerSafe, jsonReply, type Reply } from '../reply.ts';
@@ -29,6 +30,7 @@ export const pushOrCrawl: AdapterFactory = (parts) => {
       path: '/',
       methods: ['GET', 'POST', 'PUT'],
       getChanges: true,
+      maxBodyBytes: policyOf(push).maxBytes,
       async handle(exchange) {
         const { method, parameters, call } = exchange;
         if (method === 'GET' && parameters.length === 0 && call.bearer === undefined) {

@@ -1,0 +1,49 @@
+import type { Socket } from 'node:net';
+
+/** Keeps the number of connections within bounds, in all and from one address. */
+export interface ConnectionLimit {
+  /** Whether a new connection may stay; one that may not is destroyed. */
+  admit(socket: Socket): boolean;
+}
+
+/** How many connections are kept. */
+export interface ConnectionBounds {
+  readonly maxConnections: number;
+  /** From one address. Loopback is exempt: a proxy on this machine speaks for everybody. */
+  readonly maxPerAddress: number;
+}
+
+/** Makes the limit; `onRefused` is told of connections that were refused. */
+export function createConnectionLimit(
+  bounds: ConnectionBounds,
+  onRefused: (remote: string) => void,
+): ConnectionLimit {
+  const open = new Map<string, number>();
+  let total = 0;
+
+  return {
+    admit(socket) {
+      const remote = socket.remoteAddress ?? '';
+      const ofAddress = open.get(remote) ?? 0;
+      const isCrowded = ofAddress >= bounds.maxPerAddress && !isLoopback(remote);
+      if (total >= bounds.maxConnections || isCrowded) {
+        onRefused(remote);
+        socket.destroy();
+        return false;
+      }
+      total += 1;
+      open.set(remote, ofAddress + 1);
+      socket.once('close', () => {
+        total -= 1;
+        const left = (open.get(remote) ?? 1) - 1;
+        if (left === 0) open.delete(remote);
+        else open.set(remote, left);
+      });
+      return true;
+    },
+  };
+}
+
+function isLoopback(remote: string): boolean {
+  return /^(?:::ffff:)?127\.|^::1$/i.test(remote);
+}

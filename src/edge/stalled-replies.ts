@@ -1,0 +1,42 @@
+import type { AnyResponse } from '../rpc/node-http.ts';
+
+/** Cuts off clients that do not take the end of their reply. */
+export interface StalledReplies {
+  /** Watches a response until it is closed. */
+  track(response: AnyResponse): void;
+  stop(): void;
+}
+
+/**
+ * Makes the watch. Everything but the last piece of a reply is timed where it is written; of what was written last, a client may leave the
+ * end in the connection for `stallMs` to twice as long.
+ */
+export function createStalledReplies(stallMs: number): StalledReplies {
+  const open = new Set<AnyResponse>();
+  let endedBefore = new Set<AnyResponse>();
+  const timer = setInterval(() => {
+    const ended = new Set<AnyResponse>();
+    for (const response of open) {
+      if (!response.writableEnded) continue;
+      if (endedBefore.has(response)) destroy(response);
+      else ended.add(response);
+    }
+    endedBefore = ended;
+  }, stallMs).unref();
+
+  return {
+    track(response) {
+      open.add(response);
+      response.once('close', () => {
+        open.delete(response);
+        endedBefore.delete(response);
+      });
+    },
+    stop: () => clearInterval(timer),
+  };
+}
+
+function destroy(response: AnyResponse): void {
+  if ('stream' in response) response.stream?.destroy();
+  else response.destroy();
+}

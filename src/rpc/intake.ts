@@ -1,0 +1,201 @@
+import type { DescMessage } from '@bufbuild/protobuf';
+import { base64Decode } from '@bufbuild/protobuf/wire';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
+import { DomainError } from '../domain/errors.ts';
+import { createFrameReader } from './frame-reader.ts';
+import type { Call } from './method.ts';
+import type { AnyRequest } from './node-http.ts';
+import { type MethodPolicy, maxBytesFor } from './policy.ts';
+import { BodyFault, bodyTimeMs, receiveBody, saidLength } from './receive.ts';
+import { MessageFault, malformed, scanBinary, scanJson } from './scan-message.ts';
+
+/** How the messages of a request are written, by its Content-Type. */
+export interface WireShape {
+  readonly isBinary: boolean;
+  /** Whether each message has five bytes before it that say its length (gRPC, gRPC-Web, streams of Connect). */
+  readonly isFramed: boolean;
+  /** The header that names the compression. */
+  readonly encodingHeader: string;
+}
+
+/** What is to be taken in. */
+export interface IntakeOptions {
+  readonly input: DescMessage;
+  readonly policy: MethodPolicy;
+  /** Whether the client may send messages for as long as it likes. */
+  readonly isStream: boolean;
+  /** Known once the gate has let the call in, before anything is read. */
+  readonly call: () => Call;
+}
+
+const compressions = [compressionGzip, compressionBrotli];
+
+/** The compressions of requests and replies. */
+export const acceptCompression = compressions;
+
+const COMPRESSED = 1;
+const HEAD_BYTES = 5;
+
+/** The shape of a request's messages; undefined for a Content-Type that no protocol takes. */
+export function wireShapeOf(contentType: string | undefined): WireShape | undefined {
+  const found = /^application\/(?:(grpc-web|grpc|connect)(?:\+(json|proto))?|(json|proto))\b/i.exec(
+    contentType ?? '',
+  );
+  if (found === null) return undefined;
+  const [, protocol, framedFormat, plainFormat] = found;
+  const isBinary = (framedFormat ?? plainFormat ?? 'proto').toLowerCase() === 'proto';
+  if (protocol === undefined) {
+    return { isBinary, isFramed: false, encodingHeader: 'content-encoding' };
+  }
+  const isConnect = protocol.toLowerCase() === 'connect';
+  const encodingHeader = isConnect ? 'connect-content-encoding' : 'grpc-encoding';
+  return { isBinary, isFramed: true, encodingHeader };
+}
+
+/**
+ * The messages of a request, as the protocol's handler expects them but never compressed: within the size and number of fields that the
+ * method takes, looked through before they are decoded, in memory that was asked for, and in time. Nothing is read before the first is
+ * asked for. Throws DomainError, or ConnectError.
+ */
+export async function* takeIn(
+  request: AnyRequest,
+  shape: WireShape,
+  options: IntakeOptions,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  try {
+    if (shape.isFramed) yield* framedMessages(request, shape, options);
+    else yield await plainMessage(request, shape, options);
+  } catch (error) {
+    throw wireErrorFrom(error);
+  }
+}
+
+/** Looks through the message that a Connect GET has in its query. Throws DomainError. */
+export async function scanQueryMessage(
+  url: string,
+  input: DescMessage,
+  policy: MethodPolicy,
+): Promise<void> {
+  const { searchParams: query } = new URL(url);
+  const message = query.get('message') ?? '';
+  const maxBytes = policy.maxBytes;
+  try {
+    const sent = query.get('base64') === '1' ? base64(message) : Buffer.from(message);
+    const bytes = await unpacked(sent, query.get('compression') ?? undefined, maxBytes);
+    if (bytes.byteLength > maxBytes) throw new BodyFault('too_large');
+    scan(bytes, query.get('encoding') === 'proto', input, policy.maxFields);
+  } catch (error) {
+    throw wireErrorFrom(error);
+  }
+}
+
+async function plainMessage(
+  request: AnyRequest,
+  shape: WireShape,
+  { input, policy, call }: IntakeOptions,
+): Promise<Uint8Array> {
+  const maxBytes = maxBytesFor(policy, call());
+  const encoding = encodingOf(request, shape);
+  const expected = Math.min(saidLength(request) ?? maxBytes, maxBytes);
+  await call().room.take(roomFor(expected, encoding, maxBytes));
+  const bytes = await unpacked(await receiveBody(request, maxBytes), encoding, maxBytes);
+  scan(bytes, shape.isBinary, input, policy.maxFields);
+  return bytes;
+}
+
+async function* framedMessages(
+  request: AnyRequest,
+  shape: WireShape,
+  { input, policy, isStream, call }: IntakeOptions,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const reader = createFrameReader(request);
+  const encoding = encodingOf(request, shape);
+  const maxBytes = maxBytesFor(policy, call());
+  for (;;) {
+    // A stream of a known caller may rest between messages.
+    const mayRest = isStream && call().caller !== undefined;
+    const head = await reader.read(HEAD_BYTES, mayRest ? undefined : bodyTimeMs(0));
+    if (head === undefined) return;
+    const flags = head[0] as number;
+    const length = head.readUInt32BE(1);
+    if (length > maxBytes) throw new BodyFault('too_large');
+    const isCompressed = (flags & COMPRESSED) !== 0;
+    if (isCompressed && encoding === undefined) throw malformed('it is compressed with nothing');
+    const used = isCompressed ? encoding : undefined;
+    const grant = await call().room.take(roomFor(length, used, maxBytes));
+    const data = await reader.read(length, bodyTimeMs(length));
+    if (data === undefined) throw new BodyFault('incomplete');
+    const message = await unpacked(data, used, maxBytes);
+    // Other flags are the protocol's, and what comes with them is no message of ours.
+    if ((flags & ~COMPRESSED) === 0) scan(message, shape.isBinary, input, policy.maxFields);
+    yield framed(flags & ~COMPRESSED, message);
+    // The next one is asked for when this one has been dealt with; a method of one message works with it until its end.
+    if (isStream) grant.release();
+  }
+}
+
+function framed(flags: number, data: Uint8Array): Uint8Array {
+  const bytes = Buffer.allocUnsafe(HEAD_BYTES + data.byteLength);
+  bytes[0] = flags;
+  bytes.writeUInt32BE(data.byteLength, 1);
+  bytes.set(data, HEAD_BYTES);
+  return bytes;
+}
+
+/** The bytes of a message and what it is decoded to; compressed, it may be as long as the limit. */
+function roomFor(length: number, encoding: string | undefined, maxBytes: number): number {
+  return encoding === undefined ? length * 2 : length + maxBytes * 2;
+}
+
+function encodingOf(request: AnyRequest, shape: WireShape): string | undefined {
+  const encoding = request.headers[shape.encodingHeader];
+  return typeof encoding !== 'string' || encoding === 'identity' ? undefined : encoding;
+}
+
+async function unpacked(
+  bytes: Uint8Array,
+  encoding: string | undefined,
+  maxBytes: number,
+): Promise<Uint8Array> {
+  if (encoding === undefined || bytes.byteLength === 0) return bytes;
+  const compression = compressions.find(({ name }) => name === encoding);
+  if (compression === undefined) throw malformed('its compression is not known');
+  try {
+    return await compression.decompress(bytes, maxBytes);
+  } catch (error) {
+    if (error instanceof ConnectError && error.code === Code.ResourceExhausted) {
+      throw new BodyFault('too_large');
+    }
+    throw malformed(`it is not ${encoding}`);
+  }
+}
+
+function scan(bytes: Uint8Array, isBinary: boolean, input: DescMessage, maxFields: number): void {
+  if (isBinary) scanBinary(input, bytes, maxFields);
+  else scanJson(bytes, maxFields);
+}
+
+function base64(text: string): Uint8Array {
+  try {
+    return base64Decode(text);
+  } catch {
+    // The decoder's words quote the message.
+    throw malformed('it is not base64');
+  }
+}
+
+function wireErrorFrom(error: unknown): unknown {
+  if (error instanceof MessageFault) {
+    return new DomainError('invalid', error.reason, error.message);
+  }
+  if (!(error instanceof BodyFault)) return error;
+  switch (error.kind) {
+    case 'too_large':
+      return new DomainError('exhausted', 'message_too_large', 'The message is too long.');
+    case 'incomplete':
+      return wireErrorFrom(malformed('it is cut short'));
+    case 'too_slow':
+      return new ConnectError('The message did not come in time.', Code.DeadlineExceeded);
+  }
+}

@@ -1,0 +1,69 @@
+import type { DescMethod } from '@bufbuild/protobuf';
+import type { Call } from './method.ts';
+
+/** Who may call: anybody, the owner of a token, or the operator with the admin token. */
+export type Access = 'public' | 'account' | 'admin';
+
+/** What a method may be sent, and by whom. */
+export interface MethodPolicy {
+  readonly access: Access;
+  /** Longest request message, unpacked. */
+  readonly maxBytes: number;
+  /** Most fields of a request message, at all levels together. */
+  readonly maxFields: number;
+  /** Whether a call takes one of the slots that accounts share. */
+  readonly takesSlot: boolean;
+}
+
+const KIB = 1024;
+
+/**
+ * The longest message of a call whose token is in the message: it has to be read to know who calls. Larger ones need
+ * `authorization: Bearer`, or over REST the token in path or query.
+ */
+export const MAX_UNKNOWN_CALLER_BYTES = 64 * KIB;
+
+const small = { maxBytes: 64 * KIB, maxFields: 4_096 };
+const ordinary: MethodPolicy = { access: 'account', ...small, takesSlot: true };
+const unauthenticated: MethodPolicy = {
+  access: 'public',
+  maxBytes: 4 * KIB,
+  maxFields: 64,
+  takesSlot: false,
+};
+// A body to post is 1 MiB at most, in JSON a third longer. Crawls last, and have limits of their own.
+const oneUrl: MethodPolicy = {
+  access: 'account',
+  maxBytes: 2 * KIB * KIB,
+  maxFields: 4_096,
+  takesSlot: false,
+};
+// 1,000 URLs of 8 KiB with their parameters. Reading one takes about a tenth of a second of the only thread.
+const manyUrls: MethodPolicy = { ...oneUrl, maxBytes: 10 * KIB * KIB, maxFields: 100_000 };
+
+const services: Readonly<Record<string, MethodPolicy>> = {
+  'grpc.health.v1.Health': unauthenticated,
+  'grpc.reflection.v1.ServerReflection': unauthenticated,
+  'grpc.reflection.v1alpha.ServerReflection': unauthenticated,
+  'queuedcrawler.v1.AccountService': { ...ordinary, access: 'admin' },
+};
+
+const pushes: Readonly<Record<string, MethodPolicy>> = {
+  Push: oneUrl,
+  Crawl: oneUrl,
+  PushBatch: manyUrls,
+  PushStream: manyUrls,
+};
+
+/** The policy of a method; one that is not named needs a token and takes small messages. */
+export function policyOf(desc: DescMethod): MethodPolicy {
+  const service = desc.parent.typeName;
+  if (service === 'queuedcrawler.v1.PushService') return pushes[desc.name] ?? ordinary;
+  return services[service] ?? ordinary;
+}
+
+/** The longest message that is read of a call as far as it is known who calls. */
+export function maxBytesFor(policy: MethodPolicy, call: Pick<Call, 'caller'>): number {
+  if (policy.access !== 'account' || call.caller !== undefined) return policy.maxBytes;
+  return Math.min(policy.maxBytes, MAX_UNKNOWN_CALLER_BYTES);
+}

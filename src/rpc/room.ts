@@ -1,0 +1,99 @@
+import { acquireWithin } from '../fairness/acquire-within.ts';
+import { type Claimant, createFairPool, type FairPool, type Grant } from '../fairness/fair-pool.ts';
+
+/** The memory that calls take while their bodies are read and their replies are sent. */
+export interface RoomPools {
+  /** Of calls whose account is known. */
+  readonly memory: FairPool;
+  /** Of calls whose token has yet to be read, by the address they come from. */
+  readonly strangers: FairPool;
+  /** How long a call waits for room, in milliseconds. */
+  readonly waitMs: number;
+}
+
+/** A part of the memory of a call. */
+export type RoomGrant = Pick<Grant, 'amount' | 'shrink' | 'release'>;
+
+/** The memory of one call. */
+export interface Room {
+  /** Waits for room. Rejects with `unavailable` or `exhausted` when there is none in time. */
+  take(bytes: number): Promise<RoomGrant>;
+  /** Gives everything back. */
+  release(): void;
+}
+
+/** How long a call waits for room, or for a slot, before it is told to come back. */
+export const ROOM_WAIT_MS = 10_000;
+
+const MIB = 1024 * 1024;
+
+/** The pools over the process's budget. What strangers may take beside it is small and shared by address. */
+export function createRoomPools(memory: FairPool): RoomPools {
+  return {
+    memory,
+    strangers: createFairPool({
+      name: 'memory of calls without a token',
+      capacity: 8 * MIB,
+      reserve: 2 * MIB,
+      maxWaiting: 100,
+    }),
+    waitMs: ROOM_WAIT_MS,
+  };
+}
+
+/** Pools that never lack room, for tables without accounts. */
+export function createBoundlessPools(): RoomPools {
+  const boundless = (): FairPool =>
+    createFairPool({ name: 'memory', capacity: Number.MAX_SAFE_INTEGER });
+  return { memory: boundless(), strangers: boundless(), waitMs: ROOM_WAIT_MS };
+}
+
+/** Whose memory a call takes. */
+export interface RoomOwner {
+  /** Undefined while it is not known who calls. */
+  readonly accountId: string | undefined;
+  readonly remote: string;
+}
+
+/** Makes the room of a call. `ownerOf` is asked at each claim; `onTaken` is told of the first one. */
+export function createRoom(
+  pools: RoomPools,
+  ownerOf: () => RoomOwner,
+  onTaken: (room: Room) => void,
+): Room {
+  const grants = new Set<Grant>();
+  let isTold = false;
+  let isReleased = false;
+  const room: Room = {
+    async take(bytes) {
+      const { accountId, remote } = ownerOf();
+      const pool = accountId === undefined ? pools.strangers : pools.memory;
+      const claimant: Claimant = { accountId: accountId ?? remote };
+      const grant = await acquireWithin(pool, claimant, bytes, pools.waitMs);
+      // The call may have ended while it waited.
+      if (isReleased) {
+        grant.release();
+        return grant;
+      }
+      grants.add(grant);
+      if (!isTold) onTaken(room);
+      isTold = true;
+      return {
+        get amount() {
+          return grant.amount;
+        },
+        shrink: (amount) => grant.shrink(amount),
+        release() {
+          grant.release();
+          grants.delete(grant);
+        },
+      };
+    },
+    release() {
+      isReleased = true;
+      for (const grant of grants) grant.release();
+      grants.clear();
+    },
+  };
+  return room;
+}

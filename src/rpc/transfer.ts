@@ -1,0 +1,55 @@
+import type { Call } from './method.ts';
+import type { AnyRequest, AnyResponse } from './node-http.ts';
+import { createRoom, type RoomPools } from './room.ts';
+
+/** What a call has of the connection that carries it. */
+export type Transfer = Pick<Call, 'remote' | 'room' | 'sent'>;
+
+/** The transfer of a request. `callerOf` tells whose call it is, once that is known. */
+export function createTransfer(
+  request: AnyRequest,
+  response: AnyResponse,
+  pools: RoomPools,
+  callerOf: () => Call['caller'],
+): Transfer {
+  const remote = request.socket?.remoteAddress ?? '';
+  let sent: Promise<boolean> | undefined;
+  return {
+    remote,
+    room: createRoom(
+      pools,
+      () => ({ accountId: callerOf()?.owner.account.accountId, remote }),
+      (room) => {
+        if (isClosed(response)) room.release();
+        else response.once('close', () => room.release());
+      },
+    ),
+    get sent() {
+      return (sent ??= sentWhole(response));
+    },
+  };
+}
+
+function isClosed(response: AnyResponse): boolean {
+  return 'stream' in response ? (response.stream?.destroyed ?? true) : response.closed;
+}
+
+function sentWhole(response: AnyResponse): Promise<boolean> {
+  return new Promise((resolve) => {
+    if ('stream' in response) {
+      const { stream } = response;
+      if (stream === undefined || stream.destroyed) {
+        resolve(false);
+        return;
+      }
+      stream.once('close', () => resolve(stream.writableFinished && stream.rstCode === 0));
+      return;
+    }
+    if (response.writableFinished) resolve(true);
+    else if (response.closed) resolve(false);
+    else {
+      response.once('finish', () => resolve(true));
+      response.once('close', () => resolve(response.writableFinished));
+    }
+  });
+}
