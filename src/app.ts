@@ -13,8 +13,10 @@ import { createMetrics } from './metrics.ts';
 import { createAddressGuard } from './net/address-guard.ts';
 import { uncallableReason } from './net/callable-url.ts';
 import { createHttpClient } from './net/create-http-client.ts';
-import { createCachedLookup, systemLookup } from './net/lookup.ts';
+import type { NetworkSettings } from './net/network-settings.ts';
+import { createResolver } from './net/resolver.ts';
 import { openBackend } from './open-backend.ts';
+import { createRefusedConnections } from './refused-connections.ts';
 import { documentedAdapters } from './rest/documented/documented-adapters.ts';
 import { createGateway } from './rest/gateway.ts';
 import { createAdmission } from './rpc/admission.ts';
@@ -82,9 +84,21 @@ export async function startApp(deps: AppDeps): Promise<App> {
     logger,
   });
   const scheduler = onMachineTime(agenda, clock);
-  const client = createHttpClient({ allow: config.networkAllow });
+  const network: NetworkSettings = {
+    allow: config.networkAllow,
+    deny: config.networkDeny,
+    dnsServers: config.dnsServers,
+    torProxy: config.proxies['tor'],
+    proxyTarget: config.proxyTarget,
+  };
+  const lookup = createResolver({ servers: config.dnsServers });
+  const onRefused = createRefusedConnections({
+    logger,
+    count: (refusal) => metrics.observeRefused(refusal),
+  });
+  const client = createHttpClient({ ...network, lookup, onRefused });
   stack.defer(() => client.close());
-  const guard = createAddressGuard(config.networkAllow);
+  const guard = createAddressGuard(config.networkAllow, { deny: config.networkDeny });
   const { proxies, crawlThreads: threadCount } = config;
   const limits = {
     timeoutMs: config.crawlTimeoutSeconds * 1_000,
@@ -98,7 +112,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
   stack.defer(() => documents.close());
   const threads = createCrawlThreads({
     threads: threadCount,
-    settings: { network: { allow: config.networkAllow.text }, limits, proxies },
+    settings: { network, limits, proxies },
+    onRefused,
     memory,
     documents,
     hangMs: timing.hangMs,
@@ -118,7 +133,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
       http: { crawl: threads.fetch, close: async () => undefined },
       pool: createBrowserPool({ chromiumPath, pages, logger }),
       guard,
-      lookup: createCachedLookup(systemLookup),
+      lookup,
+      onRefused,
+      proxyTarget: config.proxyTarget,
     });
   });
   stack.defer(() => browser.close());

@@ -1,7 +1,8 @@
+import { isIP } from 'node:net';
 import { availableParallelism, totalmem } from 'node:os';
-
 import { parseRetrySchedule } from './domain/retry-schedule.ts';
 import { parseNetworkAllow } from './net/network-allow.ts';
+import { parseNetworkDeny } from './net/network-deny.ts';
 
 /** A setting as its reader writes it. */
 export interface ConfigText {
@@ -78,6 +79,20 @@ function hosts(value: string): readonly string[] {
     .split(',')
     .map((host) => host.trim().toLowerCase())
     .filter((host) => host !== '');
+}
+
+function dnsServers(value: string): readonly string[] {
+  return hosts(value).map((server) => {
+    const [, bracketed, plain = '', port = '53'] =
+      /^(?:\[([0-9a-f:]+)\]|([0-9.]+))(?::(\d{1,5}))?$/.exec(server) ?? [];
+    const address = bracketed ?? (isIP(server) === 0 ? plain : server);
+    if (isIP(address) === 0 || Number(port) < 1 || Number(port) > 65_535) {
+      throw new Error(
+        `"${server}" is no address of a name server (9.9.9.9, 127.0.0.1:5353, [::1]:53)`,
+      );
+    }
+    return isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`;
+  });
 }
 
 function proxies(value: string): Readonly<Record<string, string>> {
@@ -158,6 +173,19 @@ export const settings = {
     parse: parseNetworkAllow,
     meaning:
       'CIDRs, addresses or host:port that may be reached though not public, separated by commas.',
+  },
+  networkDeny: {
+    variable: 'NETWORK_DENY',
+    fallback: '',
+    parse: parseNetworkDeny,
+    meaning:
+      'CIDRs, addresses, names (with all below them) or host:port that are never reached, whatever else allows it, separated by commas.',
+  },
+  dnsServers: {
+    variable: 'DNS_SERVERS',
+    fallback: '',
+    parse: dnsServers,
+    meaning: "Name servers instead of the system's: address or address:port, separated by commas.",
   },
   pushRatePerSecond: {
     variable: 'PUSH_RATE_PER_SECOND',
@@ -299,6 +327,13 @@ export const settings = {
     parse: proxies,
     meaning:
       'JSON from ISO country (or tor) to the proxy URL used for it, or "direct" for none; "*" stands for every other country.',
+  },
+  proxyTarget: {
+    variable: 'PROXY_TARGET',
+    fallback: 'address',
+    parse: oneOf('address', 'name'),
+    meaning:
+      'What proxies are asked to connect to: the address that was judged here, or the name, for proxies that take nothing else.',
   },
   publicUrl: {
     variable: 'PUBLIC_URL',

@@ -11,6 +11,7 @@ export interface Metrics {
   observeDelivery(outcome: DeliveryOutcome): void;
   observePush(accepted: number, refused: number): void;
   observeWrongToken(): void;
+  observeRefused(refusal: string): void;
   /** The exposition text and its media type. */
   read(): Promise<{ readonly text: string; readonly contentType: string }>;
 }
@@ -53,6 +54,12 @@ export function createMetrics(
     help: 'Calls refused because nobody has their access token.',
     registers,
   });
+  const refusals = new Counter({
+    name: 'queued_crawler_refused_connections_total',
+    help: 'Connections that crawls and callbacks were refused for where they led.',
+    labelNames: ['refusal'],
+    registers,
+  });
   new Gauge({
     name: 'queued_crawler_active',
     help: 'What this process is working on: crawlers dispatched, crawls and deliveries under way.',
@@ -90,6 +97,7 @@ export function createMetrics(
       if (accepted > 0) pushes.inc({ end: 'accepted' }, accepted);
       if (refused > 0) pushes.inc({ end: 'refused' }, refused);
     },
+    observeRefused: (refusal) => refusals.inc({ refusal }),
     read: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
   };
 }

@@ -1,16 +1,16 @@
 import ipaddr from 'ipaddr.js';
+import { BAD_PORTS } from './bad-ports.ts';
+import { type IpAddress, isInBlock, parseAddress, parseBlock } from './ip-address.ts';
 import type { NetworkAllow } from './network-allow.ts';
+import { DENY_NOTHING, type NetworkDeny } from './network-deny.ts';
+import { createOwnAddresses } from './own-addresses.ts';
 import {
   EMBEDDED_IPV4,
   GLOBAL_IPV6,
+  ISATAP_MARKS,
   NOT_PUBLIC_IPV4,
   NOT_PUBLIC_IPV6,
 } from './special-addresses.ts';
-
-/** A parsed address. */
-export type IpAddress = ipaddr.IPv4 | ipaddr.IPv6;
-/** A parsed block of addresses. */
-export type IpBlock = readonly [network: IpAddress, prefixLength: number];
 
 /** Where a connection is to go. */
 export interface Destination {
@@ -21,9 +21,22 @@ export interface Destination {
   readonly port: number;
 }
 
+/** Why a connection must not be made. */
+export type Refusal = 'address_not_allowed' | 'port_not_allowed';
+
 /** Decides on every connection before it is made. */
 export interface AddressGuard {
   permits(destination: Destination): boolean;
+  /** Undefined for what may be connected to. */
+  refusalOf(destination: Destination): Refusal | undefined;
+}
+
+/** What a guard goes by beside what is allowed. */
+export interface AddressGuardOptions {
+  /** Default nothing. */
+  readonly deny?: NetworkDeny | undefined;
+  /** Addresses of this machine; default those of its interfaces. */
+  readonly ownAddresses?: () => readonly string[];
 }
 
 const notPublicIpv4 = NOT_PUBLIC_IPV4.map(parseBlock);
@@ -32,31 +45,8 @@ const globalIpv6 = parseBlock(GLOBAL_IPV6);
 const embedding = EMBEDDED_IPV4.map(({ block, at }) => ({ block: parseBlock(block), at }));
 
 /**
- * The address in its plainest form: an IPv4-mapped one becomes IPv4. Undefined for anything that is not exactly one dotted IPv4 or one
- * IPv6 address, and for one with a zone, which only means something on a local link.
- */
-export function parseAddress(text: string): IpAddress | undefined {
-  if (text.includes('%')) return undefined;
-  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
-  // ipaddr.js would take the long-withdrawn `::1.2.3.4` for a mapped address.
-  if (/^::\d+\./.test(text) || !text.includes(':') || !ipaddr.IPv6.isValid(text)) return undefined;
-  const address = ipaddr.IPv6.parse(text);
-  return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
-}
-
-/** A block such as `10.0.0.0/8`. Throws when it is none. */
-export function parseBlock(text: string): IpBlock {
-  return ipaddr.parseCIDR(text);
-}
-
-/** Whether the block holds the address; blocks of the other family hold none. */
-export function isInBlock(address: IpAddress, [network, prefixLength]: IpBlock): boolean {
-  return address.kind() === network.kind() && address.match(network, prefixLength);
-}
-
-/**
- * Whether an address belongs to the public Internet. Forms of IPv6 that carry an IPv4 address (mapped, NAT64, 6to4) are judged by that
- * one. Text that is no address is not public.
+ * Whether an address belongs to the public Internet. Forms of IPv6 that carry an IPv4 address (mapped, NAT64, 6to4, ISATAP) are judged
+ * by that one. Text that is no address is not public.
  */
 export function isPublicAddress(text: string): boolean {
   const address = parseAddress(text);
@@ -65,27 +55,84 @@ export function isPublicAddress(text: string): boolean {
 
 function isPublic(address: IpAddress): boolean {
   if (address.kind() === 'ipv4') return !notPublicIpv4.some((block) => isInBlock(address, block));
-  const form = embedding.find(({ block }) => isInBlock(address, block));
-  if (form !== undefined) {
-    return isPublic(new ipaddr.IPv4(address.toByteArray().slice(form.at, form.at + 4)));
-  }
+  const embedded = embeddedIpv4(address);
+  if (embedded?.decides === true) return isPublic(embedded.address);
   return (
-    isInBlock(address, globalIpv6) && !notPublicIpv6.some((block) => isInBlock(address, block))
+    isInBlock(address, globalIpv6) &&
+    !notPublicIpv6.some((block) => isInBlock(address, block)) &&
+    (embedded === undefined || isPublic(embedded.address))
   );
 }
 
-/** Makes the guard: public addresses pass, and what the operator allowed. */
-export function createAddressGuard(allow: NetworkAllow): AddressGuard {
+/** The IPv4 address within an IPv6 one; `decides` when the block is nothing but such addresses. */
+function embeddedIpv4(
+  address: IpAddress,
+): { readonly address: IpAddress; readonly decides: boolean } | undefined {
+  if (address.kind() === 'ipv4') return undefined;
+  const bytes = address.toByteArray();
+  const form = embedding.find(({ block }) => isInBlock(address, block));
+  if (form !== undefined) {
+    return { address: new ipaddr.IPv4(bytes.slice(form.at, form.at + 4)), decides: true };
+  }
+  const isIsatap = ISATAP_MARKS.includes(Buffer.from(bytes.slice(8, 12)).toString('hex'));
+  return isIsatap ? { address: new ipaddr.IPv4(bytes.slice(12)), decides: false } : undefined;
+}
+
+/**
+ * Makes the guard. In this order: what the operator denied is refused, under every name and form; a `host:port` he allowed passes;
+ * his other blocks and public addresses that are not this machine's own pass, but for the ports of other protocols.
+ */
+export function createAddressGuard(
+  allow: NetworkAllow,
+  { deny = DENY_NOTHING, ownAddresses = createOwnAddresses() }: AddressGuardOptions = {},
+): AddressGuard {
+  const allowed = allow.blocks.map(parseBlock);
+  const denied = deny.blocks.map(parseBlock);
+
+  function isNamed(hosts: ReadonlySet<string>, hostname: string, forms: IpAddress[], port: number) {
+    return (
+      hosts.has(`${hostname}:${port}`) ||
+      forms.some((address) => hosts.has(`${address.toString()}:${port}`))
+    );
+  }
+
+  function isDenied(hostname: string, forms: IpAddress[], port: number): boolean {
+    return (
+      forms.some((address) => denied.some((block) => isInBlock(address, block))) ||
+      isNamed(deny.hosts, hostname, forms, port) ||
+      (deny.names.size > 0 && holdsName(deny.names, hostname))
+    );
+  }
+
+  function isOwn(forms: IpAddress[]): boolean {
+    const spellings = forms.map((address) => address.toString());
+    return ownAddresses().some((own) => spellings.includes(parseAddress(own)?.toString() ?? ''));
+  }
+
+  function refusalOf({ hostname, address, port }: Destination): Refusal | undefined {
+    const parsed = parseAddress(address);
+    if (parsed === undefined) return 'address_not_allowed';
+    const name = hostname.toLowerCase().replace(/\.$/, '');
+    const embedded = embeddedIpv4(parsed);
+    const forms = embedded === undefined ? [parsed] : [parsed, embedded.address];
+    if (isDenied(name, forms, port)) return 'address_not_allowed';
+    if (isNamed(allow.hosts, hostname.toLowerCase(), [parsed], port)) return undefined;
+    const isAllowed = allowed.some((block) => isInBlock(parsed, block));
+    if (!isAllowed && (!isPublic(parsed) || isOwn(forms))) return 'address_not_allowed';
+    return BAD_PORTS.has(port) ? 'port_not_allowed' : undefined;
+  }
+
   return {
-    permits({ hostname, address, port }) {
-      const parsed = parseAddress(address);
-      if (parsed === undefined) return false;
-      return (
-        isPublic(parsed) ||
-        allow.blocks.some((block) => isInBlock(parsed, block)) ||
-        allow.hosts.has(`${hostname.toLowerCase()}:${port}`) ||
-        allow.hosts.has(`${parsed.toString()}:${port}`)
-      );
-    },
+    permits: (destination) => refusalOf(destination) === undefined,
+    refusalOf,
   };
+}
+
+/** Whether the name or one above it is in the set. */
+function holdsName(names: ReadonlySet<string>, hostname: string): boolean {
+  for (let name = hostname; name !== ''; name = name.slice(name.indexOf('.') + 1)) {
+    if (names.has(name)) return true;
+    if (!name.includes('.')) return false;
+  }
+  return false;
 }

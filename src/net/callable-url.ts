@@ -1,4 +1,5 @@
-import { type AddressGuard, parseAddress } from './address-guard.ts';
+import type { AddressGuard } from './address-guard.ts';
+import { parseAddress } from './ip-address.ts';
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
 
@@ -18,7 +19,8 @@ export function uncallableReason(text: string, guard: AddressGuard): string | un
   const isLocalhost = hostname === 'localhost' || hostname.endsWith('.localhost');
   const addresses = isLocalhost ? ['127.0.0.1', '::1'] : [hostname];
   if (!isLocalhost && parseAddress(hostname) === undefined) return undefined;
-  const permitted = addresses.some((address) => guard.permits({ hostname, address, port }));
-  if (permitted) return undefined;
+  const refusals = addresses.map((address) => guard.refusalOf({ hostname, address, port }));
+  if (refusals.includes(undefined)) return undefined;
+  if (refusals.includes('port_not_allowed')) return `names port ${port}, which is not one of HTTP`;
   return `names ${hostname}, which is not a public address; the operator can allow it by NETWORK_ALLOW`;
 }

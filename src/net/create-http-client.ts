@@ -1,22 +1,31 @@
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { createAddressGuard, parseAddress } from './address-guard.ts';
+import type { Claimant } from '../fairness/fair-pool.ts';
+import { createAddressGuard, type Refusal } from './address-guard.ts';
 import { ACCEPT_ENCODING } from './content-decoder.ts';
 import { ExchangeError, runExchange } from './exchange.ts';
-import { notAllowed, permittedAnswers } from './guarded-connector.ts';
-import { type HttpClient, HttpError, type HttpRequest, type HttpResponse } from './http-client.ts';
+import type { HttpClient, HttpError, HttpRequest, HttpResponse } from './http-client.ts';
 import { httpError, httpErrorFrom } from './http-failures.ts';
-import { createCachedLookup, type Lookup, systemLookup } from './lookup.ts';
-import type { NetworkAllow } from './network-allow.ts';
+import { dispatchingFor, type Lookup } from './lookup.ts';
+import type { NetworkSettings } from './network-settings.ts';
 import { createOriginPools, portOf } from './origin-pools.ts';
-import { createProxies } from './proxies.ts';
+import { createResolver } from './resolver.ts';
 import { assertSendable } from './sendable.ts';
 
-/** What the client is made of; only `allow` has no default. */
-export interface HttpClientDeps {
-  readonly allow: NetworkAllow;
-  /** Default: the operating system's, remembered for ten seconds. */
+/** A connection that was refused, for who keeps watch over attempts. */
+export interface RefusedConnection {
+  readonly hostname: string;
+  readonly port: number;
+  readonly refusal: Refusal;
+  readonly claimant: Claimant | undefined;
+}
+
+/** What the client is made of; only `allow` has no default. The settings are plain values. */
+export interface HttpClientDeps extends NetworkSettings {
+  /** Default: one of its own, over the settings' name servers. */
   readonly lookup?: Lookup;
+  /** Told of every request that was refused for where it led. */
+  readonly onRefused?: ((refused: RefusedConnection) => void) | undefined;
   /** Certificate authorities, PEM, in place of node's own. */
   readonly ca?: string;
   /** Offer HTTP/2 to https servers; default true. */
@@ -31,47 +40,53 @@ const WHOLE_BODY_BYTES = 65_536;
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
 /**
- * Makes the client; it opens connections on demand and keeps them per origin. `close` ends them all, exchanges under way included.
- *
- * Through a proxy, the proxy makes the connection and its addresses cannot be seen: the target's name is looked up here first, and every
- * answer must be permitted. A proxy whose DNS answers otherwise could still reach its own private network; choose proxies that
- * refuse that. Names under `.onion`, which no DNS knows, are left to the proxy.
+ * Makes the client; it opens connections on demand and keeps them per origin. `close` ends them all, exchanges under way included. The
+ * proxies are the operator's own and may be at private addresses; https targets, and http ones as well, are reached by CONNECT,
+ * so that a proxy sees no headers.
  */
 export function createHttpClient(deps: HttpClientDeps): HttpClient {
-  const guard = createAddressGuard(deps.allow);
-  const lookup = deps.lookup ?? createCachedLookup(systemLookup);
-  const { ca, http2 = true, maxOrigins = 256 } = deps;
-  const pools = createOriginPools({ guard, lookup, ca, http2, maxOrigins });
-  const proxies = createProxies({ ca });
+  const { ca, http2 = true, maxOrigins = 256, dnsServers = [], torProxy, proxyTarget } = deps;
+  const guard = createAddressGuard(deps.allow, { deny: deps.deny });
+  const lookup = deps.lookup ?? createResolver({ servers: dnsServers });
+  const pools = createOriginPools({ guard, lookup, ca, http2, maxOrigins, torProxy, proxyTarget });
   const running = new Set<AbortController>();
 
-  async function checkTarget(url: URL): Promise<void> {
-    const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
-    const port = portOf(url);
-    if (hostname.endsWith('.onion')) return;
-    if (parseAddress(hostname) === undefined) {
-      await permittedAnswers({ guard, lookup, port }, hostname, true);
-    } else if (!guard.permits({ hostname, address: hostname, port })) {
-      throw notAllowed(hostname);
-    }
+  function dispatching<Result>(request: HttpRequest, work: () => Result): Result {
+    return request.claimant === undefined ? work() : dispatchingFor.run(request.claimant, work);
   }
 
-  async function direct(url: URL, request: HttpRequest, startedAt: number): Promise<HttpResponse> {
+  function failureOf(error: unknown, url: URL, request: HttpRequest): HttpError {
+    const failure = httpErrorFrom(error, false);
+    const { code } = failure;
+    if (code === 'address_not_allowed' || code === 'port_not_allowed') {
+      const { hostname } = url;
+      deps.onRefused?.({ hostname, port: portOf(url), refusal: code, claimant: request.claimant });
+    }
+    return failure;
+  }
+
+  async function exchange(
+    url: URL,
+    request: HttpRequest,
+    startedAt: number,
+  ): Promise<HttpResponse> {
     for (let attempt = 1; ; attempt += 1) {
-      const pool = pools.lend(url);
+      const pool = pools.lend(url, request.proxy);
       const before = pool.connections();
       let reused = false;
       try {
-        return await runExchange({
-          dispatcher: pool.dispatcher,
-          options: dispatchOptions(url, request),
-          request,
-          timeoutMs: request.timeoutMs - (performance.now() - startedAt),
-          onStart() {
-            reused = pool.connections() === before;
-          },
-          onDone: (taken) => pool.release(taken),
-        });
+        return await dispatching(request, () =>
+          runExchange({
+            dispatcher: pool.dispatcher,
+            options: dispatchOptions(url, request),
+            request,
+            timeoutMs: request.timeoutMs - (performance.now() - startedAt),
+            onStart() {
+              reused = pool.connections() === before;
+            },
+            onDone: (taken) => pool.release(taken),
+          }),
+        );
       } catch (error) {
         if (!(error instanceof ExchangeError)) throw error;
         // The server closed a kept connection just as the request was on its way: not the request's fault.
@@ -79,23 +94,6 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
           reused && !error.answered && error.failure.code === 'connection_failed' && attempt === 1;
         if (!stale || !REPEATABLE.has(request.method)) throw error.failure;
       }
-    }
-  }
-
-  async function proxied(url: URL, request: HttpRequest, proxy: string): Promise<HttpResponse> {
-    const startedAt = performance.now();
-    await withinLimits(checkTarget(url), request);
-    try {
-      return await runExchange({
-        dispatcher: proxies.dispatcher(proxy),
-        options: dispatchOptions(url, request),
-        request,
-        timeoutMs: request.timeoutMs - (performance.now() - startedAt),
-        onStart: () => undefined,
-        onDone: () => undefined,
-      });
-    } catch (error) {
-      throw error instanceof ExchangeError ? error.failure : error;
     }
   }
 
@@ -112,18 +110,16 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
           : AbortSignal.any([given.signal, closing.signal]);
       const request = { ...given, signal };
       try {
-        return given.proxy === undefined
-          ? await direct(url, request, performance.now())
-          : await proxied(url, request, given.proxy);
+        return await exchange(url, request, performance.now());
       } catch (error) {
-        throw httpErrorFrom(error, false);
+        throw failureOf(error, url, request);
       } finally {
         running.delete(closing);
       }
     },
     async close() {
       for (const closing of running) closing.abort(new Error('the client was closed'));
-      await Promise.all([pools.destroy(), proxies.destroy()]);
+      await pools.destroy();
     },
   };
 }
@@ -171,20 +167,4 @@ function credentialsOf(url: URL): string {
     }
   });
   return Buffer.from(`${name}:${password}`).toString('base64');
-}
-
-async function withinLimits(work: Promise<void>, request: HttpRequest): Promise<void> {
-  const { timeoutMs, signal } = request;
-  const settled = Promise.withResolvers<void>();
-  const timer = setTimeout(() => settled.reject(httpError('connect_timeout')), timeoutMs);
-  const onAbort = (): void =>
-    settled.reject(new HttpError('aborted', 'aborted', { cause: signal?.reason }));
-  signal?.addEventListener('abort', onAbort, { once: true });
-  work.then(settled.resolve, settled.reject);
-  try {
-    await settled.promise;
-  } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener('abort', onAbort);
-  }
 }

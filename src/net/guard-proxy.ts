@@ -4,14 +4,17 @@ import {
   type IncomingMessage,
   type ServerResponse,
 } from 'node:http';
-import { type AddressInfo, connect as connectTcp, type Socket } from 'node:net';
+import { type AddressInfo, connect as connectTcp, isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { connect as connectTls } from 'node:tls';
-import { type AddressGuard, parseAddress } from './address-guard.ts';
+import type { Claimant } from '../fairness/fair-pool.ts';
+import type { AddressGuard } from './address-guard.ts';
+import type { RefusedConnection } from './create-http-client.ts';
 import { notAllowed, permittedAnswers } from './guarded-connector.ts';
-import { HttpError, type HttpFailure } from './http-client.ts';
+import type { HttpFailure } from './http-client.ts';
 import { httpError, httpErrorFrom } from './http-failures.ts';
 import type { Lookup } from './lookup.ts';
+import { connected } from './proxy-tunnel.ts';
+import { connectThroughProxy } from './tunnel-connector.ts';
 
 /** What a proxy judges and reaches targets with. */
 export interface GuardProxyDeps {
@@ -19,6 +22,13 @@ export interface GuardProxyDeps {
   readonly lookup: Lookup;
   /** URL of the operator's proxy that everything goes on through. */
   readonly upstream?: string;
+  /** As of {@link ProxyRoute}. */
+  readonly torProxy?: string | undefined;
+  readonly proxyTarget?: 'address' | 'name' | undefined;
+  /** On whose behalf the page is shown. */
+  readonly claimant?: Claimant;
+  /** Told of every connection that was refused for where it led. */
+  readonly onRefused?: ((refused: RefusedConnection) => void) | undefined;
   /** Bytes that may come back in all; more ends every connection. */
   readonly maxBytes: number;
   /** Bytes of one answer, where answers can be told apart (plain HTTP); more ends it. */
@@ -36,9 +46,6 @@ export interface GuardProxy extends AsyncDisposable {
   /** Whether the answer of an address was cut off for its length. */
   hasCut(url: string): boolean;
 }
-
-const CONNECT_TIMEOUT_MS = 20_000;
-const PROXY_REPLY_BYTES = 16_384;
 
 interface Target {
   readonly hostname: string;
@@ -79,11 +86,15 @@ export async function startGuardProxy(deps: GuardProxyDeps): Promise<GuardProxy>
       const socket =
         deps.upstream === undefined
           ? await connectGuarded(deps, target)
-          : await connectThrough(deps, target, deps.upstream);
+          : await connectThroughProxy({ ...deps, proxyUrl: deps.upstream }, target, deps);
       failures.delete(authority);
       return keep(socket);
     } catch (error) {
-      failures.set(authority, httpErrorFrom(error, deps.upstream !== undefined).code);
+      const { code } = httpErrorFrom(error, deps.upstream !== undefined);
+      failures.set(authority, code);
+      if (code === 'address_not_allowed' || code === 'port_not_allowed') {
+        deps.onRefused?.({ ...target, refusal: code, claimant: deps.claimant });
+      }
       throw error;
     }
   }
@@ -190,105 +201,22 @@ function onwardHeaders(request: IncomingMessage): string[] {
   return [...kept, 'connection', 'close'];
 }
 
-/** The addresses of a target that the guard permits; all must be permitted when somebody else will connect. */
-async function addressesOf(deps: GuardProxyDeps, target: Target, all: boolean): Promise<string[]> {
-  const { hostname, port } = target;
-  if (parseAddress(hostname) === undefined) {
-    const answers = await permittedAnswers({ ...deps, port }, hostname, all);
-    return answers.map((each) => each.address);
-  }
-  if (!deps.guard.permits({ hostname, address: hostname, port })) throw notAllowed(hostname);
-  return [hostname];
-}
-
 async function connectGuarded(deps: GuardProxyDeps, target: Target): Promise<Socket> {
-  const addresses = await addressesOf(deps, target, false);
+  const { hostname, port } = target;
+  if (isIP(hostname) !== 0) {
+    const refusal = deps.guard.refusalOf({ hostname, address: hostname, port });
+    if (refusal !== undefined) throw notAllowed(hostname, refusal);
+    return connected(connectTcp({ host: hostname, port }), 'connect');
+  }
+  const { claimant } = deps;
   let failure: unknown = httpError('connection_failed');
-  for (const host of addresses) {
+  for (const { address } of await permittedAnswers({ ...deps, port }, hostname, { claimant })) {
     try {
-      return await connected(connectTcp({ host, port: target.port }), 'connect');
+      return await connected(connectTcp({ host: address, port }), 'connect');
     } catch (error) {
       // The next address may answer.
       failure = error;
     }
   }
   throw failure;
-}
-
-async function connectThrough(
-  deps: GuardProxyDeps,
-  target: Target,
-  upstream: string,
-): Promise<Socket> {
-  const { hostname, port } = target;
-  if (!hostname.endsWith('.onion')) await addressesOf(deps, target, true);
-  const proxy = URL.parse(upstream);
-  if (proxy === null) throw httpError('proxy_failed');
-  const place = {
-    host: proxy.hostname.replace(/^\[(.*)\]$/, '$1'),
-    port: Number(proxy.port) || (proxy.protocol === 'https:' ? 443 : 80),
-  };
-  const socket =
-    proxy.protocol === 'https:'
-      ? await connected(connectTls({ ...place, servername: place.host }), 'secureConnect')
-      : await connected(connectTcp(place), 'connect');
-  const authority = hostname.includes(':') ? `[${hostname}]:${port}` : `${hostname}:${port}`;
-  const user = decodeURIComponent(proxy.username);
-  const password = decodeURIComponent(proxy.password);
-  const credentials = Buffer.from(`${user}:${password}`).toString('base64');
-  const authorization = user === '' ? '' : `proxy-authorization: Basic ${credentials}\r\n`;
-  socket.write(`CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n${authorization}\r\n`);
-  const { head, rest } = await replyOf(socket);
-  if (!/^HTTP\/1\.[01] 2\d\d/.test(head)) {
-    socket.destroy();
-    throw httpError('proxy_failed');
-  }
-  if (rest.length > 0) socket.unshift(rest);
-  return socket;
-}
-
-function connected<T extends Socket>(socket: T, event: 'connect' | 'secureConnect'): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => fail(httpError('connect_timeout')), CONNECT_TIMEOUT_MS);
-    const fail = (error: Error): void => {
-      clearTimeout(timer);
-      socket.destroy();
-      reject(error);
-    };
-    socket.once('error', fail);
-    socket.once(event, () => {
-      clearTimeout(timer);
-      socket.off('error', fail);
-      resolve(socket);
-    });
-  });
-}
-
-/** Reads the header of a proxy's answer to CONNECT. */
-async function replyOf(socket: Socket): Promise<{ head: string; rest: Buffer }> {
-  const { promise, resolve, reject } = Promise.withResolvers<{ head: string; rest: Buffer }>();
-  let read = Buffer.alloc(0);
-  const timer = setTimeout(
-    () => reject(new HttpError('proxy_failed', 'no answer')),
-    CONNECT_TIMEOUT_MS,
-  );
-  const onData = (chunk: Buffer): void => {
-    read = Buffer.concat([read, chunk]);
-    const end = read.indexOf('\r\n\r\n');
-    if (end >= 0)
-      resolve({ head: read.subarray(0, end).toString('latin1'), rest: read.subarray(end + 4) });
-    else if (read.length > PROXY_REPLY_BYTES) reject(httpError('proxy_failed'));
-  };
-  const onEnd = (): void => reject(httpError('proxy_failed'));
-  socket.on('data', onData).once('end', onEnd).once('error', onEnd);
-  try {
-    return await promise;
-  } catch (error) {
-    socket.destroy();
-    throw error;
-  } finally {
-    clearTimeout(timer);
-    socket.pause();
-    socket.off('data', onData).off('end', onEnd).off('error', onEnd);
-  }
 }

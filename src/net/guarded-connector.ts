@@ -1,8 +1,9 @@
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector } from 'undici';
-import type { AddressGuard } from './address-guard.ts';
+import type { Claimant } from '../fairness/fair-pool.ts';
+import type { AddressGuard, Refusal } from './address-guard.ts';
 import { HttpError } from './http-client.ts';
-import type { Lookup, LookupAnswer } from './lookup.ts';
+import { dispatchingFor, type Lookup, type LookupAnswer } from './lookup.ts';
 
 /** What the connections to one origin are made with. */
 export interface GuardedConnectorDeps {
@@ -28,10 +29,11 @@ export interface GuardedConnectorDeps {
  */
 export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnector.connector {
   const { guard, hostname, port } = deps;
-  const permits = (address: string): boolean => guard.permits({ hostname, address, port });
+  const refusalOf = (address: string): Refusal | undefined =>
+    guard.refusalOf({ hostname, address, port });
 
   const lookup: LookupFunction = (name, options, callback) => {
-    permittedAnswers(deps, name).then(
+    permittedAnswers(deps, name, { claimant: dispatchingFor.getStore() }).then(
       (answers) => {
         if (options.all === true) callback(null, [...answers]);
         else callback(null, answers[0]?.address ?? '', answers[0]?.family);
@@ -49,8 +51,9 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
   }) as (...args: Parameters<buildConnector.connector>) => Socket;
 
   return (options, callback) => {
-    if (isIP(hostname) !== 0 && !permits(hostname)) {
-      callback(notAllowed(hostname), null);
+    const refusal = isIP(hostname) === 0 ? undefined : refusalOf(hostname);
+    if (refusal !== undefined) {
+      callback(notAllowed(hostname, refusal), null);
       return;
     }
     const socket = connect(
@@ -58,9 +61,13 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
       (...[error, connected]: Parameters<buildConnector.Callback>) => {
         if (error !== null) {
           callback(error, null);
-        } else if (connected.remoteAddress !== undefined && !permits(connected.remoteAddress)) {
+          return;
+        }
+        const { remoteAddress } = connected;
+        const reached = remoteAddress === undefined ? undefined : refusalOf(remoteAddress);
+        if (reached !== undefined) {
           connected.destroy();
-          callback(notAllowed(hostname), null);
+          callback(notAllowed(hostname, reached), null);
         } else {
           deps.onConnected(connected);
           callback(null, connected);
@@ -72,24 +79,34 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
 }
 
 /**
- * The addresses of `name` that may be connected to; all of them must be when `all` is set, for connections somebody else will
- * make. Throws `address_not_allowed` without any.
+ * The addresses of `name` that may be connected to. Throws the first refusal when there are none, and with `all` when one of them may
+ * not: for connections that somebody else makes by the name.
  */
 export async function permittedAnswers(
   deps: Pick<GuardedConnectorDeps, 'guard' | 'lookup' | 'port'>,
   name: string,
-  all = false,
+  { all = false, claimant }: { readonly all?: boolean; readonly claimant?: Claimant | undefined },
 ): Promise<readonly LookupAnswer[]> {
   const { guard, port } = deps;
-  const answers = await deps.lookup(name);
-  const permitted = answers.filter(({ address }) =>
-    guard.permits({ hostname: name, address, port }),
-  );
-  if (permitted.length === 0 || (all && permitted.length < answers.length)) throw notAllowed(name);
+  const permitted: LookupAnswer[] = [];
+  let refusal: Refusal = 'address_not_allowed';
+  const answers = await deps.lookup(name, claimant);
+  for (const answer of answers.toReversed()) {
+    const refused = guard.refusalOf({ hostname: name, address: answer.address, port });
+    if (refused === undefined) permitted.unshift(answer);
+    else refusal = refused;
+  }
+  if (permitted.length === 0 || (all && permitted.length < answers.length))
+    throw notAllowed(name, refusal);
   return permitted;
 }
 
 /** The refusal of a host. */
-export function notAllowed(hostname: string): HttpError {
-  return new HttpError('address_not_allowed', `${hostname} is not a public address`);
+export function notAllowed(hostname: string, refusal: Refusal): HttpError {
+  return new HttpError(
+    refusal,
+    refusal === 'address_not_allowed'
+      ? `${hostname} is not a public address`
+      : `the port is not one of HTTP, and NETWORK_ALLOW does not name ${hostname} with it`,
+  );
 }

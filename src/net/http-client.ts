@@ -1,3 +1,5 @@
+import type { Claimant } from '../fairness/fair-pool.ts';
+
 /** Memory for the bodies of one crawl. */
 export interface Room {
   /** How many bytes may be held now. */
@@ -34,6 +36,8 @@ export interface HttpRequest {
   /** URL of a proxy. */
   readonly proxy?: string;
   readonly signal?: AbortSignal;
+  /** On whose behalf: names are looked up in turn by account, and refusals are told with it. */
+  readonly claimant?: Claimant | undefined;
 }
 
 /** An answer. Redirects are answers like any other: following them is the caller's. */

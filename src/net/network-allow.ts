@@ -1,56 +1,72 @@
-import { type IpBlock, parseAddress, parseBlock } from './address-guard.ts';
+import ipaddr from 'ipaddr.js';
+import { parseAddress } from './ip-address.ts';
 
-/** What may be reached though it is not public. */
+/** What may be reached though it is not public. Plain values, so that it can be sent to a thread. */
 export interface NetworkAllow {
-  /** As it was given. */
-  readonly text: string;
-  readonly blocks: readonly IpBlock[];
+  /** CIDRs. */
+  readonly blocks: readonly string[];
   /** `host:port`; the host a name in lower case, or an address in its canonical spelling, IPv6 without brackets. */
   readonly hosts: ReadonlySet<string>;
 }
 
 /** Allows nothing beyond the public Internet. */
-export const PUBLIC_ONLY: NetworkAllow = { text: '', blocks: [], hosts: new Set() };
+export const PUBLIC_ONLY: NetworkAllow = { blocks: [], hosts: new Set() };
 
 /**
  * Reads `NETWORK_ALLOW`: CIDRs (`10.1.0.0/16`), addresses (`10.1.2.3`, `fd00::1`) and `host:port` (`db.internal:8080`, `127.0.0.1:3000`,
  * `[::1]:3000`), separated by commas. A name allows whatever address it stands for, at that port. Throws an Error that names the
- * entry which is none of these.
+ * entry which is none of these, or which could mean two of them.
  */
 export function parseNetworkAllow(text: string): NetworkAllow {
-  const blocks: IpBlock[] = [];
+  const blocks: string[] = [];
   const hosts = new Set<string>();
   for (const part of text.split(',')) {
     const entry = part.trim();
     if (entry === '') continue;
-    const block = blockOf(entry);
-    if (block === undefined) hosts.add(hostAndPortOf(entry));
+    const block = blockFrom(entry);
+    if (block === undefined) hosts.add(hostAndPortFrom(entry));
     else blocks.push(block);
   }
-  return { text, blocks, hosts };
+  return { blocks, hosts };
 }
 
-function blockOf(entry: string): IpBlock | undefined {
+/** The CIDR of an entry that is one, or an address; undefined for others. */
+export function blockFrom(entry: string): string | undefined {
   const [network = '', prefix, ...more] = entry.split('/');
-  if (prefix === undefined) {
-    const address = parseAddress(network);
-    return address && [address, address.kind() === 'ipv4' ? 32 : 128];
-  }
   const address = parseAddress(network);
-  const most = address?.kind() === 'ipv4' ? 32 : 128;
+  const bits = address?.kind() === 'ipv4' ? 32 : 128;
+  if (prefix === undefined) {
+    if (address === undefined) return undefined;
+    const [, host = '', port] = /^(.*):(\d{1,5})$/.exec(network) ?? [];
+    if (parseAddress(host) !== undefined) {
+      throw new Error(
+        `"${entry}" may be an address or ${host} with port ${port}: write [${host}]:${port} or ${entry}/128`,
+      );
+    }
+    return `${address.toString()}/${bits}`;
+  }
   if (
     address === undefined ||
     more.length > 0 ||
     !/^\d{1,3}$/.test(prefix) ||
-    Number(prefix) > most
+    Number(prefix) > bits
   ) {
     throw refuse(entry);
   }
-  return parseBlock(`${address.toString()}/${Number(prefix)}`);
+  const length = Number(prefix);
+  const kind = address.kind() === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6;
+  const first = kind.networkAddressFromCIDR(`${address.toString()}/${length}`);
+  if (first.toString() !== address.toString()) {
+    throw new Error(
+      `"${entry}" is an address within ${first.toString()}/${length}: write that, or ${address.toString()}`,
+    );
+  }
+  return `${address.toString()}/${length}`;
 }
 
-function hostAndPortOf(entry: string): string {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]/@?#]+)):(\d{1,5})$/.exec(entry);
+/** The normal form of `host:port`; throws for others. */
+export function hostAndPortFrom(entry: string): string {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(entry);
   const [, ipv6, name, digits] = match ?? [];
   const port = Number(digits);
   if (match === null || port < 1 || port > 65_535) throw refuse(entry);
@@ -59,10 +75,18 @@ function hostAndPortOf(entry: string): string {
     if (address === undefined) throw refuse(entry);
     return `${address.toString()}:${port}`;
   }
-  // As a URL will spell it: international names become ASCII, addresses their dotted form.
-  const url = URL.parse(`http://${name}:${port}/`);
-  if (url === null) throw refuse(entry);
-  return `${url.hostname}:${port}`;
+  return `${hostnameFrom(name ?? '', entry)}:${port}`;
+}
+
+/** A name as a URL will spell it: international ones become ASCII, addresses their dotted form. Throws for what is no name. */
+export function hostnameFrom(name: string, entry = name): string {
+  const url = /^[\p{L}\p{M}\p{N}._-]+$/u.test(name) ? URL.parse(`http://${name}/`) : null;
+  if (url === null) {
+    throw name.includes('*')
+      ? new Error(`"${entry}" has a wildcard, which means nothing here`)
+      : refuse(entry);
+  }
+  return url.hostname;
 }
 
 function refuse(entry: string): Error {

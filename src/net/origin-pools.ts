@@ -3,6 +3,7 @@ import { type Dispatcher, Pool } from 'undici';
 import type { AddressGuard } from './address-guard.ts';
 import { createGuardedConnector } from './guarded-connector.ts';
 import type { Lookup } from './lookup.ts';
+import { createTunnelConnector } from './tunnel-connector.ts';
 
 /** What the pools make their connections with. */
 export interface OriginPoolsDeps {
@@ -12,6 +13,9 @@ export interface OriginPoolsDeps {
   readonly http2: boolean;
   /** Origins whose connections are kept; beyond it the least recently used idle ones are closed. */
   readonly maxOrigins: number;
+  /** What a request through a proxy goes by. */
+  readonly torProxy?: string | undefined;
+  readonly proxyTarget?: 'address' | 'name' | undefined;
 }
 
 /** A pool lent for one request. */
@@ -23,9 +27,10 @@ export interface LentPool {
   release(sound: boolean): void;
 }
 
-/** Connections kept for each origin (scheme, host and port). */
+/** Connections kept for each origin (scheme, host and port), separately for each proxy. */
 export interface OriginPools {
-  lend(url: URL): LentPool;
+  /** The pool of a URL's origin, as it is reached through the proxy when one is named. */
+  lend(url: URL, proxyUrl?: string): LentPool;
   /** Ends all connections, those in use and those being made included. */
   destroy(): Promise<void>;
 }
@@ -46,7 +51,21 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
   const entries = new Map<string, Entry>();
   const connecting = new Set<Socket>();
 
-  function open(url: URL): Entry {
+  function open(url: URL, proxyUrl: string | undefined): Entry {
+    const common = {
+      ...deps,
+      hostname: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+      port: portOf(url),
+      timeoutMs: ABANDONED_CONNECT_MS,
+      onSocket(socket: Socket) {
+        connecting.add(socket);
+        socket.once('close', () => connecting.delete(socket));
+      },
+      onConnected(socket: Socket) {
+        connecting.delete(socket);
+        entry.connections += 1;
+      },
+    };
     const entry: Entry = {
       lent: 0,
       connections: 0,
@@ -54,20 +73,10 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
         maxHeaderSize: MAX_HEADER_BYTES,
         // The requests' own timers are exact and count from other moments.
         bodyTimeout: 0,
-        connect: createGuardedConnector({
-          ...deps,
-          hostname: url.hostname.replace(/^\[(.*)\]$/, '$1'),
-          port: portOf(url),
-          timeoutMs: ABANDONED_CONNECT_MS,
-          onSocket(socket) {
-            connecting.add(socket);
-            socket.once('close', () => connecting.delete(socket));
-          },
-          onConnected(socket) {
-            connecting.delete(socket);
-            entry.connections += 1;
-          },
-        }),
+        connect:
+          proxyUrl === undefined
+            ? createGuardedConnector(common)
+            : createTunnelConnector({ ...common, proxyUrl }),
       }),
     };
     return entry;
@@ -83,10 +92,11 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
   }
 
   return {
-    lend(url) {
-      const entry = entries.get(url.origin) ?? open(url);
-      entries.delete(url.origin);
-      entries.set(url.origin, entry);
+    lend(url, proxyUrl) {
+      const key = proxyUrl === undefined ? url.origin : `${url.origin} ${proxyUrl}`;
+      const entry = entries.get(key) ?? open(url, proxyUrl);
+      entries.delete(key);
+      entries.set(key, entry);
       entry.lent += 1;
       evict();
       let released = false;
@@ -97,8 +107,8 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
           if (released) return;
           released = true;
           entry.lent -= 1;
-          if (sound || entries.get(url.origin) !== entry) return;
-          entries.delete(url.origin);
+          if (sound || entries.get(key) !== entry) return;
+          entries.delete(key);
           void entry.pool.close();
         },
       };

@@ -36,6 +36,9 @@ export const NOT_PUBLIC_IPV6: readonly string[] = [
   '3fff::/20', // documentation
 ];
 
+/** The third quarter of an ISATAP address (RFC 5214), whose last is an IPv4 address that the packet ends up at, whatever the network. */
+export const ISATAP_MARKS: readonly string[] = ['00005efe', '02005efe'];
+
 /** Blocks whose addresses stand for an IPv4 address, which decides; `at` is its first byte. */
 export const EMBEDDED_IPV4: readonly { readonly block: string; readonly at: number }[] = [
   { block: '::ffff:0:0/96', at: 12 }, // IPv4-mapped

@@ -5,7 +5,6 @@ import { systemClock } from '../domain/clock.ts';
 import type { Logger } from '../domain/logger.ts';
 import { createHttpClient } from '../net/create-http-client.ts';
 import type { Room } from '../net/http-client.ts';
-import { parseNetworkAllow } from '../net/network-allow.ts';
 import { createBatchedPort } from './batched-port.ts';
 import { buildResult, type CrawlResult, needsDocument } from './build-result.ts';
 import {
@@ -46,7 +45,10 @@ const logger: Logger = {
   error: log('error'),
 };
 
-const client = createHttpClient({ allow: parseNetworkAllow(network.allow) });
+const client = createHttpClient({
+  ...network,
+  onRefused: (refused) => post({ kind: 'refused', refused }),
+});
 const engine = createHttpEngine({ client, clock: systemClock, limits, proxies, logger });
 
 /** Room for one crawl's bodies: a base, and what the service grants beyond it. */

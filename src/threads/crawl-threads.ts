@@ -2,6 +2,7 @@ import type { CrawlTask, Page } from '../crawler/crawler.ts';
 import type { CrawlRequest } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
+import type { RefusedConnection } from '../net/create-http-client.ts';
 import { type BatchedPort, createBatchedPort } from './batched-port.ts';
 import type { CrawlResult, ResultSpec } from './build-result.ts';
 import type { DocumentThreads } from './document-threads.ts';
@@ -76,6 +77,8 @@ export interface CrawlThreadsDeps {
   /** How long a thread may be silent before it is replaced. */
   readonly hangMs: number;
   readonly logger: Logger;
+  /** Told of every request of a crawl that was refused for where it led. */
+  readonly onRefused?: (refused: RefusedConnection) => void;
   /** Default: `crawl-thread.ts`. */
   readonly program?: URL;
   /** A thread's heap; default 384. */
@@ -148,6 +151,10 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
   function receive(thread: Thread, message: FromCrawlThread): void {
     if (message.kind === 'log') {
       logger[message.level](message.fields, message.message);
+      return;
+    }
+    if (message.kind === 'refused') {
+      deps.onRefused?.(message.refused);
       return;
     }
     const pending = thread.pending.get(message.id);

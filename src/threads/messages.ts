@@ -2,6 +2,8 @@ import type { CrawlTask, Page } from '../crawler/crawler.ts';
 import type { DocumentAnswer } from '../crawler/formats/format-page.ts';
 import type { HttpEngineDeps } from '../crawler/http/http-engine.ts';
 import type { CrawlRequest } from '../domain/job.ts';
+import type { RefusedConnection } from '../net/create-http-client.ts';
+import type { NetworkSettings } from '../net/network-settings.ts';
 import type { CrawlResult, ResultSpec } from './build-result.ts';
 
 /** What a crawl thread is started with. */
@@ -13,12 +15,6 @@ export interface CrawlThreadSettings {
   readonly proxies: Readonly<Record<string, string>>;
   /** What a crawl may hold of bodies before it asks for more. */
   readonly baseBytes: number;
-}
-
-/** What the threads' HTTP clients are made from: plain values, which can be sent to a thread. */
-export interface NetworkSettings {
-  /** Text of `NETWORK_ALLOW`. */
-  readonly allow: string;
 }
 
 /** From the service to a crawl thread. */
@@ -53,6 +49,8 @@ export type FromCrawlThread =
   | { readonly kind: 'wants'; readonly id: number; readonly bytes: number }
   /** Needs no more than the base from now on. */
   | { readonly kind: 'gives'; readonly id: number }
+  /** A request led where it may not. */
+  | { readonly kind: 'refused'; readonly refused: RefusedConnection }
   | {
       readonly kind: 'log';
       readonly level: 'debug' | 'info' | 'warn' | 'error';

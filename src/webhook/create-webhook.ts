@@ -7,6 +7,7 @@ import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import type { HeaderPair } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
 import { parseRetryAfter } from '../domain/retry-after.ts';
+import type { Claimant } from '../fairness/fair-pool.ts';
 import {
   type HttpClient,
   HttpError,
@@ -73,7 +74,10 @@ export function createWebhook(deps: WebhookDeps): Webhook {
 
   /** The status of the answer, or why there is none; rejects when aborted. */
   async function post(
-    request: Pick<HttpRequest, 'url' | 'headers' | 'body' | 'timeoutMs' | 'headersTimeoutMs'>,
+    request: Pick<
+      HttpRequest,
+      'url' | 'headers' | 'body' | 'timeoutMs' | 'headersTimeoutMs' | 'claimant'
+    >,
     signal: AbortSignal,
   ): Promise<PostAnswer> {
     try {
@@ -161,6 +165,7 @@ export function createWebhook(deps: WebhookDeps): Webhook {
       const answer = await post(
         {
           url: target.url,
+          claimant: claimantOf(crawler),
           headers: target.withCredentials(sent.headers),
           body: sent.bytes,
           timeoutMs: deliveryTimeoutMs,
@@ -197,6 +202,7 @@ export function createWebhook(deps: WebhookDeps): Webhook {
       const { status, error } = await post(
         {
           url: target.url,
+          claimant: claimantOf(crawler),
           headers: target.withCredentials(headers),
           body: bytes,
           timeoutMs: PROBE_TIMEOUT_MS,
@@ -207,6 +213,10 @@ export function createWebhook(deps: WebhookDeps): Webhook {
       return { healthy: false, error: error === '' ? `status ${status}` : error };
     },
   };
+}
+
+function claimantOf({ accountId, crawlerId }: Crawler): Claimant {
+  return { accountId, crawlerId };
 }
 
 // `gzip/json` says that the bytes are compressed; plain JSON has a type that automation platforms parse.

@@ -26,7 +26,11 @@ export function startHttpEngine(
   const errors: object[] = [];
   const ignore = (): void => undefined;
   const lookup = async (): Promise<LookupAnswer[]> => [{ address: '127.0.0.1', family: 4 }];
-  const client = createHttpClient({ allow: parseNetworkAllow(options.allow), lookup });
+  const client = createHttpClient({
+    allow: parseNetworkAllow(options.allow),
+    torProxy: options.proxies?.['tor'],
+    lookup,
+  });
   const engine = createHttpEngine({
     clock: systemClock,
     limits: { timeoutMs: 2_000, maxBodyBytes: 1024 * 1024 },

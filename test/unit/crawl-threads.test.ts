@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { CrawlTask } from '../../src/crawler/crawler.ts';
 import type { CrawlParameters } from '../../src/domain/parameters.ts';
 import { createFairPool, type FairPool } from '../../src/fairness/fair-pool.ts';
+import { parseNetworkAllow } from '../../src/net/network-allow.ts';
 import type { ResultSpec } from '../../src/threads/build-result.ts';
 import {
   BASE_BYTES,
@@ -55,7 +56,7 @@ function start(
   const threads = createCrawlThreads({
     threads: count,
     settings: {
-      network: { allow: '127.0.0.1' },
+      network: { allow: parseNetworkAllow('127.0.0.1') },
       limits: { timeoutMs: 20_000, maxBodyBytes: 2 * MIB },
       proxies: {},
     },

@@ -350,7 +350,12 @@ describe('countries', () => {
     expect((await away.crawl('http://shop.test/page/1', { country: 'DE' })).cbStatus).toBe(200);
     const onion = `http://${'a'.repeat(56)}.onion/page/1`;
     expect((await away.crawl(onion, { tor_network: true })).cbStatus).toBe(200);
-    expect([german.asked, tor.asked]).toEqual([['shop.test:80'], [`${'a'.repeat(56)}.onion:80`]]);
+    expect([german.asked, tor.asked]).toEqual([['127.0.0.1:80'], [`${'a'.repeat(56)}.onion:80`]]);
+    // Another proxy is not asked for what only Tor knows.
+    expect(await away.crawl(onion, { country: 'DE' })).toMatchObject({
+      failure: { reason: 'address_not_allowed' },
+    });
+    expect(german.asked).toHaveLength(1);
     expect(await away.crawl('http://shop.test/', { country: 'FR' })).toMatchObject({
       cbStatus: 523,
       failure: { reason: 'proxy_not_configured', passing: false },

@@ -10,10 +10,14 @@ import {
   zstdCompressSync,
 } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createHttpClient, type HttpClientDeps } from '../../src/net/create-http-client.ts';
+import {
+  createHttpClient,
+  type HttpClientDeps,
+  type RefusedConnection,
+} from '../../src/net/create-http-client.ts';
 import { type HttpClient, HttpError, type HttpRequest } from '../../src/net/http-client.ts';
-import type { LookupAnswer } from '../../src/net/lookup.ts';
-import { parseNetworkAllow } from '../../src/net/network-allow.ts';
+import type { Lookup, LookupAnswer } from '../../src/net/lookup.ts';
+import { PUBLIC_ONLY, parseNetworkAllow } from '../../src/net/network-allow.ts';
 import { eventually } from '../support/eventually.ts';
 import { startProxy } from '../support/proxy.ts';
 import { type Site, startSite } from '../support/site.ts';
@@ -176,6 +180,34 @@ describe('addresses', () => {
     expect((await second).status).toBe(200);
     expect(asked).toBe(2);
     expect(other.connections).toBe(1);
+  });
+
+  test('a refusal is told with whose it was, and to which host', async () => {
+    const refused: RefusedConnection[] = [];
+    const claimant = { accountId: 'a', crawlerId: 'c' };
+    const client = open({ onRefused: (each) => refused.push(each) });
+    await codeOf(client.request(get('http://10.0.0.1:8080/secret?x', { claimant })));
+    await codeOf(client.request(get('http://8.8.8.8:25/')));
+    await client.request(get(site.url, { claimant }));
+    expect(refused).toEqual([
+      { hostname: '10.0.0.1', port: 8080, refusal: 'address_not_allowed', claimant },
+      { hostname: '8.8.8.8', port: 25, refusal: 'port_not_allowed', claimant: undefined },
+    ]);
+  });
+
+  test('names are looked up on behalf of who asks', async () => {
+    const seen: unknown[] = [];
+    const lookup: Lookup = async (_name, claimant) => {
+      seen.push(claimant);
+      return [{ address: '127.0.0.1', family: 4 }];
+    };
+    const client = open({ lookup, allow: parseNetworkAllow('127.0.0.1') });
+    const first = { accountId: 'a', crawlerId: 'c' };
+    const requests = [first, { accountId: 'b' }].map((claimant, n) =>
+      client.request(get(`http://${n}.test:${site.port}/delay/50`, { claimant })),
+    );
+    await Promise.all(requests);
+    expect(seen).toEqual([first, { accountId: 'b' }]);
   });
 
   test('a name that does not exist', async () => {
@@ -492,22 +524,53 @@ describe('proxies', () => {
     const secured = get('https://site.test/x', { proxy: secure.url });
     const answer = await client.request(secured);
     expect(JSON.parse(Buffer.from(answer.body).toString())).toMatchObject({ url: '/x' });
-    expect([...plain.asked, ...secure.asked]).toEqual(['site.test:80', 'site.test:443']);
+    // The address that was judged; the name is told to the target only, in Host and TLS.
+    expect([...plain.asked, ...secure.asked]).toEqual(['93.184.215.14:80', '93.184.215.14:443']);
+    expect(site.seen.at(-1)?.headers.host).toBe('site.test');
   });
 
-  test('a private target is refused before the proxy is asked, also by only one of its answers', async () => {
+  test('a proxy that takes names only is given them when all their addresses are public', async () => {
     await using proxy = await startProxy({ target: site.host });
+    const client = open({ lookup: publicName, allow: PUBLIC_ONLY, proxyTarget: 'name' });
+    const { status } = await client.request(get('http://site.test/', { proxy: proxy.url }));
+    expect([status, proxy.asked]).toEqual([200, ['site.test:80']]);
     const lookup = async (): Promise<LookupAnswer[]> => [
       { address: '93.184.215.14', family: 4 },
       { address: '10.0.0.1', family: 4 },
     ];
-    const client = open({ lookup, allow: parseNetworkAllow('') });
-    for (const url of ['http://mixed.test/', 'http://10.0.0.1/', 'http://[::1]/']) {
+    const mixed = open({ lookup, allow: PUBLIC_ONLY, proxyTarget: 'name' });
+    const code = await codeOf(mixed.request(get('http://mixed.test/', { proxy: proxy.url })));
+    expect([code, proxy.asked.length]).toEqual(['address_not_allowed', 1]);
+  });
+
+  test('a private target is refused before the proxy is asked, and of mixed answers only the public are', async () => {
+    await using proxy = await startProxy({ target: site.host });
+    const lookup = async (): Promise<LookupAnswer[]> => [
+      { address: '10.0.0.1', family: 4 },
+      { address: '93.184.215.14', family: 4 },
+    ];
+    const client = open({ lookup, allow: PUBLIC_ONLY });
+    for (const url of ['http://10.0.0.1/', 'http://[::1]/']) {
       expect(await codeOf(client.request(get(url, { proxy: proxy.url })))).toBe(
         'address_not_allowed',
       );
     }
     expect(proxy.asked).toEqual([]);
+    const mixed = await client.request(get('http://mixed.test/', { proxy: proxy.url }));
+    expect([mixed.status, proxy.asked]).toEqual([200, ['93.184.215.14:80']]);
+  });
+
+  test('an answer that changes after it was judged gains nothing', async () => {
+    await using proxy = await startProxy({ target: site.host });
+    let asked = 0;
+    const lookup = async (): Promise<LookupAnswer[]> => {
+      asked += 1;
+      return [{ address: asked === 1 ? '8.8.4.4' : '127.0.0.1', family: 4 }];
+    };
+    const client = open({ lookup, allow: PUBLIC_ONLY });
+    const url = 'http://rebind.test/page/1';
+    expect((await client.request(get(url, { proxy: proxy.url }))).status).toBe(200);
+    expect(proxy.asked).toEqual(['8.8.4.4:80']);
   });
 
   test.each([['http://site.test/'], ['https://site.test/']])(

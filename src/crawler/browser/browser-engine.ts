@@ -10,7 +10,7 @@ import {
   verdictOnFailure,
 } from '../../domain/status.ts';
 import type { AddressGuard } from '../../net/address-guard.ts';
-import { type GuardProxy, startGuardProxy } from '../../net/guard-proxy.ts';
+import { type GuardProxy, type GuardProxyDeps, startGuardProxy } from '../../net/guard-proxy.ts';
 import type { HttpClient } from '../../net/http-client.ts';
 import type { Lookup } from '../../net/lookup.ts';
 import type { CrawlEngine, CrawlTask, Page } from '../crawler.ts';
@@ -35,6 +35,10 @@ export interface BrowserEngineDeps {
   readonly client: Pick<HttpClient, 'request'>;
   readonly guard: AddressGuard;
   readonly lookup: Lookup;
+  /** What proxies are asked to connect to; default `address`. */
+  readonly proxyTarget?: 'address' | 'name';
+  /** Told of every connection that a page was refused for where it led. */
+  readonly onRefused?: GuardProxyDeps['onRefused'];
   readonly clock: Clock;
   readonly limits: {
     /** Of a whole crawl, from when it has its browser page. */
@@ -90,6 +94,10 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
       lookup: deps.lookup,
       maxBytes: limits.maxBodyBytes * PARTS_OF_A_PAGE,
       maxAnswerBytes: limits.maxBodyBytes,
+      torProxy: proxies['tor'],
+      proxyTarget: deps.proxyTarget,
+      onRefused: deps.onRefused,
+      claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
       ...(upstream === undefined ? {} : { upstream }),
     });
     await using lent = await pool.lend(

@@ -1,5 +1,6 @@
 import type { CrawlRequest } from '../../domain/job.ts';
 import type { FailureReason } from '../../domain/status.ts';
+import type { Claimant } from '../../fairness/fair-pool.ts';
 import { type HttpClient, HttpError, type HttpResponse, type Room } from '../../net/http-client.ts';
 import type { Cookies } from '../cookies.ts';
 import { type Hop, nextHop } from './redirect.ts';
@@ -18,6 +19,8 @@ export interface Journey {
   readonly signal: AbortSignal | undefined;
   /** Memory for the bodies. */
   readonly room?: Room | undefined;
+  /** On whose behalf. */
+  readonly claimant?: Claimant | undefined;
 }
 
 /** Where a journey ended. */
@@ -66,6 +69,7 @@ export async function follow(journey: Journey): Promise<Arrival> {
         connectTimeoutMs: Math.min(timeoutMs, CONNECT_TIMEOUT_MS),
         maxBodyBytes: journey.maxBodyBytes,
         ...(journey.room === undefined ? {} : { room: journey.room }),
+        claimant: journey.claimant,
         ...(journey.proxy === undefined ? {} : { proxy: journey.proxy }),
         ...(signal === undefined ? {} : { signal }),
       });

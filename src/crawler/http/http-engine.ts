@@ -60,6 +60,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
         maxBodyBytes,
         signal,
         room,
+        claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
       });
       page = attribute(() => pageFrom(task, arrival));
       return page;

@@ -33,7 +33,7 @@ export function createPoliteEntry(deps: {
   const { client, clock, gate } = deps;
   const robots = createRobots({
     clock,
-    async fetch(start, proxy, maxBodyBytes) {
+    async fetch(start, proxy, maxBodyBytes, claimant) {
       const arrival = await follow({
         client,
         request: {
@@ -49,6 +49,7 @@ export function createPoliteEntry(deps: {
         deadline: performance.now() + ROBOTS_TIMEOUT_MS,
         maxBodyBytes,
         signal: undefined,
+        claimant,
       });
       return arrival.answer ?? arrival.failure ?? 'connection_failed';
     },
@@ -60,7 +61,7 @@ export function createPoliteEntry(deps: {
       if (politeness === undefined) return FREE;
       let { delayMs } = politeness;
       if (politeness.robotsTxt) {
-        const verdict = await robots.ask(url, proxy, signal);
+        const verdict = await robots.ask(url, proxy, signal, { accountId, crawlerId });
         if (verdict.unknown) return { refused: 'robots_unreachable' };
         if (!verdict.allowed) return { refused: 'robots_disallowed' };
         delayMs = Math.max(delayMs, verdict.delayMs);

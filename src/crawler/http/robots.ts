@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { FailureReason } from '../../domain/status.ts';
+import type { Claimant } from '../../fairness/fair-pool.ts';
 import type { HttpResponse } from '../../net/http-client.ts';
 import { parseRobots } from './robots-rules.ts';
 import { CRAWLER_NAME } from './user-agents.ts';
@@ -16,7 +17,12 @@ export interface RobotsVerdict {
 /** Answers for sites, keeping their files for a while. */
 export interface Robots {
   /** `proxy` is what the site is reached through. Rejects only with the signal's reason. */
-  ask(url: URL, proxy: string | undefined, signal: AbortSignal): Promise<RobotsVerdict>;
+  ask(
+    url: URL,
+    proxy: string | undefined,
+    signal: AbortSignal,
+    claimant?: Claimant,
+  ): Promise<RobotsVerdict>;
 }
 
 /** What robots.txt is read with. */
@@ -27,6 +33,7 @@ export interface RobotsDeps {
     url: URL,
     proxy: string | undefined,
     maxBodyBytes: number,
+    claimant: Claimant | undefined,
   ) => Promise<HttpResponse | FailureReason>;
 }
 
@@ -53,11 +60,12 @@ export function createRobots(deps: RobotsDeps): Robots {
   async function load(
     origin: string,
     proxy: string | undefined,
+    claimant: Claimant | undefined,
   ): Promise<{ readonly rules: Rules; readonly keepMs: number }> {
     const url = new URL('/robots.txt', origin);
     const unknown = { rules: () => UNKNOWN, keepMs: KEEP_UNKNOWN_MS };
     const free = { rules: () => ALLOWED, keepMs: KEEP_MS };
-    const answer = await deps.fetch(url, proxy, MAX_BYTES);
+    const answer = await deps.fetch(url, proxy, MAX_BYTES, claimant);
     if (typeof answer === 'string') {
       // A file too large or broken is no set of rules; the same as none.
       return answer === 'body_too_large' || answer === 'decoding_failed' ? free : unknown;
@@ -67,12 +75,16 @@ export function createRobots(deps: RobotsDeps): Robots {
     return { rules: rulesOf(Buffer.from(answer.body).toString('utf8')), keepMs: KEEP_MS };
   }
 
-  function rulesFor(origin: string, proxy: string | undefined): Promise<Rules> {
+  function rulesFor(
+    origin: string,
+    proxy: string | undefined,
+    claimant: Claimant | undefined,
+  ): Promise<Rules> {
     const key = `${proxy ?? ''} ${origin}`;
     const now = deps.clock.now().getTime();
     const known = sites.get(key);
     if (known !== undefined && known.until > now) return known.rules;
-    const loading = load(origin, proxy);
+    const loading = load(origin, proxy, claimant);
     const site = {
       rules: loading.then(({ rules }) => rules),
       until: now + KEEP_UNKNOWN_MS,
@@ -93,8 +105,8 @@ export function createRobots(deps: RobotsDeps): Robots {
   }
 
   return {
-    async ask(url, proxy, signal) {
-      const rules = await abortable(rulesFor(url.origin, proxy), signal);
+    async ask(url, proxy, signal, claimant) {
+      const rules = await abortable(rulesFor(url.origin, proxy, claimant), signal);
       return rules(url);
     },
   };

@@ -1,0 +1,33 @@
+import { blockFrom, hostAndPortFrom, hostnameFrom } from './network-allow.ts';
+
+/** What is never reached, whatever else allows it. Plain values. */
+export interface NetworkDeny {
+  /** CIDRs. */
+  readonly blocks: readonly string[];
+  /** `host:port`, as in {@link NetworkAllow}. */
+  readonly hosts: ReadonlySet<string>;
+  /** Names, each with all below it. */
+  readonly names: ReadonlySet<string>;
+}
+
+/** Denies nothing beyond what is not public. */
+export const DENY_NOTHING: NetworkDeny = { blocks: [], hosts: new Set(), names: new Set() };
+
+/**
+ * Reads `NETWORK_DENY`: CIDRs, addresses, `host:port`, and names (`example.com`, which holds `www.example.com` too), separated by
+ * commas. Throws an Error that names the entry which is none of these.
+ */
+export function parseNetworkDeny(text: string): NetworkDeny {
+  const blocks: string[] = [];
+  const hosts = new Set<string>();
+  const names = new Set<string>();
+  for (const part of text.split(',')) {
+    const entry = part.trim();
+    if (entry === '') continue;
+    const block = blockFrom(entry);
+    if (block !== undefined) blocks.push(block);
+    else if (entry.includes(':')) hosts.add(hostAndPortFrom(entry));
+    else names.add(hostnameFrom(entry));
+  }
+  return { blocks, hosts, names };
+}
