@@ -10,6 +10,9 @@ Runs the queued crawler service. It is configured by environment variables, show
 ${describeConfig()}
 `;
 
+/** A signal to the whole process group comes twice where npm or a shell passes its own on; one this soon is no second wish. */
+const SAME_SIGNAL_MS = 500;
+
 async function main(): Promise<void> {
   if (process.argv.includes('--help') || process.argv.includes('-h')) {
     process.stdout.write(HELP);
@@ -19,16 +22,17 @@ async function main(): Promise<void> {
   if (unknown !== undefined) throw new ConfigError(`unknown argument ${unknown}; see --help`);
   const config = readConfig(process.env);
   const logger = pino({ level: config.logLevel });
-  let app: App | undefined;
-  let stopping: Promise<void> | undefined;
+  let starting: Promise<App> | undefined;
+  let stoppingSince: number | undefined;
 
   function stop(reason: string, exitCode: number): void {
-    if (stopping !== undefined) {
-      logger.warn({ reason }, 'stopping at once');
-      process.exit(1);
-    }
+    if (stoppingSince !== undefined) return;
+    stoppingSince = performance.now();
     logger.info({ reason }, 'stopping');
-    stopping = (app?.close() ?? Promise.resolve()).then(
+    const closed = (starting ?? Promise.reject(new Error('nothing was started'))).then((app) =>
+      app.close(),
+    );
+    closed.then(
       () => {
         logger.info({}, 'stopped');
         process.exit(exitCode);
@@ -40,7 +44,18 @@ async function main(): Promise<void> {
     );
   }
 
-  app = await startApp({
+  function onSignal(signal: NodeJS.Signals): void {
+    const waited = performance.now() - (stoppingSince ?? performance.now());
+    if (waited > SAME_SIGNAL_MS) {
+      logger.warn({ reason: signal }, 'stopping at once');
+      process.exit(1);
+    }
+    stop(signal, 0);
+  }
+
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+  starting = startApp({
     config,
     logger,
     onFatal(error) {
@@ -49,9 +64,7 @@ async function main(): Promise<void> {
     },
   });
   if (process.env.npm_lifecycle_event !== undefined) whenOrphaned(() => stop('npm has ended', 0));
-  process.on('SIGTERM', () => stop('SIGTERM', 0));
-  process.on('SIGINT', () => stop('SIGINT', 0));
-  printWelcome(app, config);
+  printWelcome(await starting, config);
 }
 
 main().catch((error: unknown) => {
