@@ -8,6 +8,7 @@ const onEither = [
   'admission',
   'async-crawls',
   'crawl-retries',
+  'delivery-pace',
   'delivery-retries',
   'formats',
   'monitoring',

@@ -18,6 +18,19 @@ export interface ConfigText {
 /** MongoDB takes documents of 16 MiB; a record is one document, and base64 or JSON may make a body a third longer. */
 const LARGEST_BODY = 11 * 1024 * 1024;
 
+/** Where automation platforms take webhooks (Zapier, Make and its older names, n8n cloud, Pipedream, IFTTT, Power Automate old and new). */
+const AUTOMATION_HOSTS = [
+  'hooks.zapier.com',
+  'make.com',
+  'make.celonis.com',
+  'integromat.com',
+  'n8n.cloud',
+  'pipedream.net',
+  'maker.ifttt.com',
+  'logic.azure.com',
+  'environment.api.powerplatform.com',
+];
+
 const text = (value: string): string => value;
 
 function integer(min: number, max: number) {
@@ -249,9 +262,10 @@ export const settings = {
   },
   webhookPlainHosts: {
     variable: 'WEBHOOK_PLAIN_HOSTS',
-    fallback: 'hooks.zapier.com',
+    fallback: AUTOMATION_HOSTS.join(','),
     parse: hosts,
-    meaning: 'Callback hosts that cannot read gzip and are sent plain bodies, separated by commas.',
+    meaning:
+      'Callback hosts, with all below them, that cannot read gzip and are sent plain bodies, separated by commas.',
   },
   resultRetentionDays: {
     variable: 'RESULT_RETENTION_DAYS',

@@ -18,6 +18,7 @@ const VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
 /** Set by every delivery itself. */
 const OWN = new Set([
   'cb-status',
+  'failure',
   'pc-status',
   'pushed-url',
   'rid',

@@ -179,7 +179,14 @@ test('callback headers that would break the delivery are refused; storage crawle
   const hook = await createCrawler(app, 'hook', { callback_url: 'https://example.com/' });
   const store = await createCrawler(app, 'store');
   await hook.post('pause');
-  const refused = ['content-length:3', 'rid|x', 'a|b|c', 'X-A:1\r\nX-B:2', 'host:evil'];
+  const refused = [
+    'content-length:3',
+    'rid|x',
+    'a|b|c',
+    'X-A:1\r\nX-B:2',
+    'host:evil',
+    'failure|none',
+  ];
   for (const text of refused) {
     const more = `&callback_headers=${encodeURIComponent(text)}`;
     const reply = await hook.tryPush(`${site.url}/page/1`, more);

@@ -4,10 +4,12 @@ import { type AddressInfo, createServer } from 'node:net';
 import * as fc from 'fast-check';
 import { Webhook as Verifier } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
+import { readConfig } from '../../src/config.ts';
 import { parseCallbackHeaders } from '../../src/domain/callback-headers.ts';
 import type { Delivery } from '../../src/domain/delivery.ts';
 import { createWebhookSecret, rotateSecrets } from '../../src/domain/webhook-signature.ts';
 import { createHttpClient } from '../../src/net/create-http-client.ts';
+import type { HttpRequest } from '../../src/net/http-client.ts';
 import { parseNetworkAllow } from '../../src/net/network-allow.ts';
 import { createWebhook, type WebhookDeps } from '../../src/webhook/create-webhook.ts';
 import { type ReceiverAnswer, startReceiver } from '../support/receiver.ts';
@@ -199,6 +201,34 @@ describe('uncompressed', () => {
       await client.close();
     }
   });
+});
+
+test.each([
+  'hooks.zapier.com',
+  'hook.eu1.make.com',
+  'hook.integromat.com',
+  'acme.app.n8n.cloud',
+  'eo1a2b3c.m.pipedream.net',
+  'maker.ifttt.com',
+  'prod-12.westeurope.logic.azure.com',
+  'abc.09.environment.api.powerplatform.com',
+])('%s is sent plain bodies by default', async (hostname) => {
+  const sent: HttpRequest[] = [];
+  const { deliver } = createWebhook({
+    client: {
+      request: async (request) => {
+        sent.push(request);
+        return { status: 200, headers: [], body: Buffer.alloc(0), answerMs: 1 };
+      },
+    },
+    clock: { now: () => new Date() },
+    ackTimeoutMs: 200,
+    uncompressedHosts: readConfig({}).webhookPlainHosts,
+    logger: silentLogger,
+  });
+  const crawler = webhookCrawler({ callbackUrl: `https://${hostname}/hook` });
+  await deliver(crawler, deliveryOf('plain'), never);
+  expect(Buffer.from(sent[0]?.body ?? []).toString()).toBe('plain');
 });
 
 describe('signatures', () => {

@@ -49,7 +49,9 @@ export type PushRequest = Message<"queuedcrawler.v1.PushRequest"> & {
   callback?: boolean | undefined;
 
   /**
-   * Extra headers of the webhook delivery, `name|value|name|value` or `name:value|name:value`; ignored in storage mode.
+   * Extra headers of the webhook delivery, `name|value|name|value` or `name:value|name:value`; ignored in storage mode. At most 32, together
+   * at most 4,096 characters of names and values. Headers that a delivery sets itself (`rid`, `url`, `failure`, statuses, `Content-*`,
+   * `Original-*`, `webhook-*`) and those of HTTP's own are refused.
    *
    * @generated from field: optional string callback_headers = 5;
    */
