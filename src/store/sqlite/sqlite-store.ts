@@ -1,9 +1,8 @@
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Logger } from '../../domain/logger.ts';
 import type { Store } from '../store.ts';
 import { openSqliteDatabase, type SqliteDatabase } from './database.ts';
 import { aggregateMethods } from './operations.ts';
+import { preparePrivateFile } from './private-file.ts';
 
 /** What the embedded store is opened with. */
 export interface SqliteStoreOptions {
@@ -26,8 +25,7 @@ export interface OpenSqliteStore {
  * `store.close` closes the database.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenSqliteStore> {
-  await mkdir(options.dataDir, { recursive: true });
-  const path = join(options.dataDir, 'queued-crawler.db');
+  const path = await preparePrivateFile(options.dataDir, 'queued-crawler.db', options.logger);
   const database = await openSqliteDatabase(path, options.onFatal ?? (() => undefined));
   const aggregates = [...aggregateMethods].map(([aggregate, names]) => {
     const methods = names.map((name) => {
