@@ -93,8 +93,13 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
     state = 'over';
     stop();
     decoder?.destroy();
-    if (!draining) settled.reject(new ExchangeError(error, head !== undefined));
+    if (!draining) settled.reject(new ExchangeError(withHead(error), head !== undefined));
     controller?.abort(error);
+  }
+
+  function withHead(error: HttpError): HttpError {
+    if (head === undefined) return error;
+    return new HttpError(error.code, error.message, { cause: error.cause, head });
   }
 
   function succeed(): void {

@@ -68,14 +68,21 @@ export type HttpFailure =
   | 'proxy_failed'
   | 'aborted';
 
-/** An exchange that gave no answer; `code` is stable, `message` names no secret. */
+/** An exchange that gave no whole answer; `code` is stable, `message` names no secret. */
 export class HttpError extends Error {
   override readonly name = 'HttpError';
   readonly code: HttpFailure;
+  /** What had arrived of an answer whose body was then not to be had. */
+  readonly head: Pick<HttpResponse, 'status' | 'headers'> | undefined;
 
-  constructor(code: HttpFailure, message: string, options?: { readonly cause?: unknown }) {
-    super(message, options);
+  constructor(
+    code: HttpFailure,
+    message: string,
+    options: { readonly cause?: unknown; readonly head?: HttpError['head'] } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
+    this.head = options.head;
   }
 }
 
