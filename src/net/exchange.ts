@@ -241,7 +241,7 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
       exchange.onDone(true);
     },
     onResponseError(_controller, error) {
-      fail(httpErrorFrom(error, request.proxy !== undefined));
+      fail(httpErrorFrom(error, false));
       exchange.onDone(true);
     },
   };
