@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
 import { availableParallelism, totalmem } from 'node:os';
+
+import { quotaSettings } from './config-quotas.ts';
 import { parseRetrySchedule } from './domain/retry-schedule.ts';
 import { parseNetworkAllow } from './net/network-allow.ts';
 import { parseNetworkDeny } from './net/network-deny.ts';
@@ -218,6 +220,7 @@ export const settings = {
     parse: integer(1, 1_000_000_000),
     meaning: 'Waiting URLs of an account above which its pushes pause.',
   },
+  ...quotaSettings,
   defaultConcurrency: {
     variable: 'DEFAULT_CONCURRENCY',
     fallback: '20',

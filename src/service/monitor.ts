@@ -18,6 +18,8 @@ export interface MonitorDeps {
   readonly dispatcher: Pick<Dispatcher, 'refresh'>;
   readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly mailer: Pick<Mailer, 'crawlerPaused'>;
+  /** Counts a probe; false when the account has made too many. */
+  readonly mayProbe: (accountId: string, callbackUrl: string) => Promise<boolean>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly intervalMs: number;
@@ -52,6 +54,7 @@ export function createMonitor(deps: MonitorDeps): (signal: AbortSignal) => Promi
   }
 
   async function probe(crawler: Crawler, signal: AbortSignal): Promise<void> {
+    if (!(await deps.mayProbe(crawler.accountId, crawler.callbackUrl ?? ''))) return;
     const { healthy, error } = await deps.webhook.probe(crawler, signal);
     if (!healthy) await pause(crawler, error);
     else if (crawler.pausedByMonitor) await resume(crawler);
