@@ -61,7 +61,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       inlineCrawls: service.inlineCrawls,
       publicUrl,
     }),
-    ...storageHandlers({ authenticator, storage: service.storage }),
+    ...storageHandlers({ authenticator, storage: service.storage, logger }),
     ...statsHandlers({
       authenticator,
       statistics: service.statistics,

@@ -319,8 +319,10 @@ export interface ResultStore {
   get(scope: ResultScope, rid: string): Promise<StoredResult | undefined>;
   /** The newest record of a pushed URL. */
   newestByUrl(scope: ResultScope, pushedUrl: string): Promise<StoredResult | undefined>;
-  /** Those that exist, in the order of `rids`; removed in the same write when `remove` is set. */
-  getMany(scope: ResultScope, rids: readonly string[], remove: boolean): Promise<StoredResult[]>;
+  /** Those that exist, in the order of `rids`. */
+  getMany(scope: ResultScope, rids: readonly string[]): Promise<StoredResult[]>;
+  /** The bytes of the pages of those that exist, without reading them. */
+  sizes(scope: ResultScope, rids: readonly string[]): Promise<Map<string, number>>;
   /** Which of them existed and are gone now. */
   remove(scope: ResultScope, rids: readonly string[]): Promise<Set<string>>;
   /** `rid`s by time of storing; `cursor` is the last page's. */

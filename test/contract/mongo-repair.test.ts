@@ -98,7 +98,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       await c.results.insertOne(resultDocument(scope, early, origin, at(0), EXPIRES));
       expect(await store.results.get(scope, job.rid)).toBeUndefined();
       expect(await store.results.newestByUrl(scope, job.url)).toBeUndefined();
-      expect(await store.results.getMany(scope, [job.rid], true)).toEqual([]);
+      expect(await store.results.getMany(scope, [job.rid])).toEqual([]);
       expect(await store.queue.finish([storedOf(job)], at(1), lease)).toEqual(['won']);
       const shown = await store.results.get(scope, job.rid);
       expect([...(shown?.body ?? [])]).toEqual([...recordOf(job).body]);

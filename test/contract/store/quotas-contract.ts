@@ -151,7 +151,7 @@ export function quotasContract(open: OpenStore): void {
         await store.results.remove(scope, [first?.rid ?? '']);
         await store.results.remove(scope, [first?.rid ?? '']);
         expect(await stored()).toBe(3 * PAGE);
-        await store.results.getMany(scope, [second?.rid ?? '', own.rid], true);
+        await store.results.remove(scope, [second?.rid ?? '', own.rid]);
         expect(await stored()).toBe(PAGE);
         await store.maintain(at(2 * HOUR));
         expect(await stored()).toBe(0);
