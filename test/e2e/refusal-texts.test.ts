@@ -43,7 +43,7 @@ test.each([
   'http://0x7f.2/',
   'http://[::1]/',
   'http://[::ffff:10.0.0.1]/',
-  'http://localhost:3000/',
+  'http://localhost:3001/',
   'http://hook.localhost./',
   'http://example.com:0/',
   'ftp://example.com/',
