@@ -26,6 +26,7 @@ import { createFailedTokens } from './failed-tokens.ts';
 import { createInlineCrawls, type InlineCrawls } from './inline-crawl.ts';
 import { createJobManagement, type JobManagement } from './jobs.ts';
 import { createMonitor } from './monitor.ts';
+import { createNotices } from './notices.ts';
 import { createPostDelivery } from './post-delivery.ts';
 import { createPushing, type Pushing } from './push.ts';
 import { createQuotas, type Quotas } from './quotas.ts';
@@ -157,6 +158,7 @@ export function createService(deps: ServiceDeps): Service {
     },
     ackTimeoutMs: settings.webhookAckTimeoutMs,
   });
+  const notices = createNotices({ store, mailer: deps.mailer, clock, logger });
   const pushing = createPushing({
     store,
     access,
@@ -170,7 +172,9 @@ export function createService(deps: ServiceDeps): Service {
     onPushed: observe.push,
     onAccountOver: ({ account }) => {
       logger.warn({ account: account.name }, 'the account is over its queue limit, pushes paused');
-      void deps.mailer.accountQueueFull(account, limits.accountQueue);
+      notices.accountQueueFull(account, limits.accountQueue).catch((error: unknown) => {
+        logger.error({ err: error, account: account.name }, 'a notice was not written');
+      });
     },
   });
   return {
@@ -214,12 +218,15 @@ export function createService(deps: ServiceDeps): Service {
         clock,
         timing: settings.tasks,
         expireOverdue: createTimeouts({ store, crawlJobs, scheduler, clock }),
+        sendNotices: notices.sendDue,
         probeDue: createMonitor({
           ...deps,
           access,
           dispatcher,
           mayProbe: quotas.takeProbe,
+          notices,
           intervalMs: settings.probeIntervalMs,
+          lookMs: settings.tasks.probeMs,
         }),
       });
     },

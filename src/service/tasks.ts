@@ -1,6 +1,6 @@
 import type { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { Scheduler } from '../scheduler/scheduler.ts';
+import type { Scheduler, Task } from '../scheduler/scheduler.ts';
 import type { Store } from '../store/store.ts';
 
 /** The repeating tasks' intervals, and how long a dispatcher's task is locked. Milliseconds. */
@@ -17,7 +17,8 @@ export interface TaskDeps {
   readonly store: Pick<Store, 'queue' | 'maintain'>;
   readonly dispatcher: Pick<Dispatcher, 'run'>;
   readonly expireOverdue: (signal: AbortSignal) => Promise<number>;
-  readonly probeDue: (signal: AbortSignal) => Promise<number>;
+  readonly probeDue: (task: Task) => Promise<number>;
+  readonly sendNotices: (task: Task) => Promise<number>;
   readonly clock: Clock;
   readonly timing: TaskTiming;
 }
@@ -37,7 +38,8 @@ export function defineTasks(deps: TaskDeps): void {
     scheduler.wake('crawl', task.key, clock.now()),
   );
   scheduler.define('timeout', alone, async (task) => void (await deps.expireOverdue(task.signal)));
-  scheduler.define('probe', alone, async (task) => void (await deps.probeDue(task.signal)));
+  scheduler.define('probe', alone, async (task) => void (await deps.probeDue(task)));
+  scheduler.define('notice', alone, async (task) => void (await deps.sendNotices(task)));
   scheduler.define('reconcile', alone, async () => {
     const now = clock.now();
     await store.maintain(now);
@@ -51,5 +53,6 @@ export function defineTasks(deps: TaskDeps): void {
 export async function repeatTasks(scheduler: Scheduler, timing: TaskTiming): Promise<void> {
   await scheduler.every('timeout', timing.timeoutMs);
   await scheduler.every('reconcile', timing.reconcileMs);
+  await scheduler.every('notice', timing.reconcileMs);
   if (timing.probeMs > 0) await scheduler.every('probe', timing.probeMs);
 }

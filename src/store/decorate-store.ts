@@ -17,6 +17,7 @@ export function decorateStore(store: Store, around: AroundCall): Store {
     stats: decorated(store.stats, 'stats', around),
     rates: decorated(store.rates, 'rates', around),
     media: decorated(store.media, 'media', around),
+    notices: decorated(store.notices, 'notices', around),
     ping: () => around('ping', () => store.ping()),
     maintain: (now) => around('maintain', () => store.maintain(now)),
     close: () => around('close', () => store.close()),

@@ -3,6 +3,7 @@ import type { TokenType } from '../../domain/account.ts';
 import type { Crawler, CrawlerMoments, Politeness } from '../../domain/crawler.ts';
 import type { DeliveryAttempt } from '../../domain/delivery.ts';
 import type { QueuedJob } from '../../domain/job.ts';
+import type { QueuedNotice } from '../../domain/notice.ts';
 import type { AccountLimits } from '../../domain/quotas.ts';
 import type { HistoryDay } from '../../domain/stats.ts';
 import type { PushOutcome } from '../store.ts';
@@ -231,6 +232,13 @@ export interface MediaDocument {
   readonly expiresAt: Date;
 }
 
+/** A message to the owner of an account, until it is sent. */
+export interface NoticeDocument extends Omit<QueuedNotice, 'noticeId'> {
+  readonly _id: string;
+  /** Who last took it to be sent. */
+  readonly claim: string;
+}
+
 /** A crawler whose belongings are still to be removed. */
 export interface RemovalDocument {
   readonly _id: string;
@@ -253,6 +261,7 @@ export interface Collections {
   readonly pushRequests: Collection<PushRequestDocument>;
   readonly rates: Collection<RateDocument>;
   readonly media: Collection<MediaDocument>;
+  readonly notices: Collection<NoticeDocument>;
   readonly removals: Collection<RemovalDocument>;
   readonly removedAccounts: Collection<RemovedAccountDocument>;
 }
@@ -269,6 +278,7 @@ export function collectionsOf(db: Db): Collections {
     pushRequests: db.collection('push_requests'),
     rates: db.collection('rates'),
     media: db.collection('media'),
+    notices: db.collection('notices'),
     removals: db.collection('removals'),
     removedAccounts: db.collection('removed_accounts'),
   };

@@ -170,20 +170,7 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
     },
 
     async claimProbes(now, intervalMs, limit) {
-      const fresh = await c.crawlers
-        .find({ probeAt: EPOCH }, { projection: { _id: 1 } })
-        .limit(1_000)
-        .toArray();
-      if (fresh.length > 0) {
-        // Each somewhere in its first interval, so that they spread.
-        const moves = fresh.map(({ _id }) => {
-          const probeAt = new Date(now.getTime() + Math.floor(Math.random() * intervalMs));
-          return {
-            updateOne: { filter: { _id, probeAt: EPOCH }, update: { $set: { probeAt } } },
-          };
-        });
-        await c.crawlers.bulkWrite(moves, { ordered: false });
-      }
+      await scheduleFirstProbes(c, now, intervalMs);
       const due = await c.crawlers
         .find({ probeAt: { $lte: now } }, { projection: { _id: 1 } })
         .sort({ probeAt: 1 })
@@ -191,19 +178,42 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
         .toArray();
       if (due.length === 0) return [];
       const ids = due.map((each) => each._id);
+      const probeAt = new Date(now.getTime() + intervalMs);
       const probeClaim = `${ledger.processId}.${ledger.nextSeq()}`;
-      await c.crawlers.updateMany(
-        { _id: { $in: ids }, probeAt: { $lte: now } },
-        {
-          $set: { probeAt: new Date(now.getTime() + intervalMs), probeClaim, 'last.probe': now },
-        },
-      );
+      const move = { $set: { probeAt, probeClaim, 'last.probe': now } };
+      await c.crawlers.updateMany({ _id: { $in: ids }, probeAt: { $lte: now } }, move);
+      const own = { _id: { $in: ids }, probeClaim };
+      const urls = await c.crawlers.find(own, { projection: { callbackUrl: 1 } }).toArray();
+      const callbackUrl = { $in: urls.map((each) => each.callbackUrl) };
+      // Those that have the same URL and are due later, or were given to another caller at this moment, have the answer, too.
+      await c.crawlers.updateMany({ callbackUrl, probeAt: { $gt: EPOCH, $lt: probeAt } }, move);
       const claimed = await c.crawlers
-        .find({ _id: { $in: ids }, probeClaim }, { projection: settingsOnly })
+        .find({ callbackUrl, probeAt: { $gt: EPOCH }, probeClaim }, { projection: settingsOnly })
         .toArray();
       return claimed.map(crawlerFrom);
     },
   };
+}
+
+/** Gives new crawlers their URL's next probe, if that is known; else one somewhere in the first interval, so that probes spread. */
+async function scheduleFirstProbes(c: Collections, now: Date, intervalMs: number): Promise<void> {
+  const fresh = await c.crawlers
+    .find({ probeAt: EPOCH }, { projection: { callbackUrl: 1 } })
+    .limit(1_000)
+    .toArray();
+  if (fresh.length === 0) return;
+  const callbackUrl = { $in: [...new Set(fresh.map((each) => each.callbackUrl))] };
+  const known = await c.crawlers
+    .find({ callbackUrl, probeAt: { $gt: EPOCH } }, { projection: { callbackUrl: 1, probeAt: 1 } })
+    .toArray();
+  const next = new Map(known.map((each) => [each.callbackUrl, each.probeAt]));
+  const moves = fresh.map(({ _id, callbackUrl: url }) => {
+    const random = new Date(now.getTime() + Math.floor(Math.random() * intervalMs));
+    const probeAt = next.get(url) ?? random;
+    next.set(url, probeAt);
+    return { updateOne: { filter: { _id, probeAt: EPOCH }, update: { $set: { probeAt } } } };
+  });
+  await c.crawlers.bulkWrite(moves, { ordered: false });
 }
 
 function negated({ crawlers, concurrency }: CrawlerQuota): CrawlerQuota {

@@ -32,6 +32,11 @@ export async function migrate(db: Db, c: Collections): Promise<void> {
       { key: { accountId: 1, name: 1 }, name: 'name', unique: true },
       { key: { wakeAt: 1 }, name: 'wake' },
       { key: { probeAt: 1 }, name: 'probe', sparse: true },
+      {
+        key: { callbackUrl: 1 },
+        name: 'callback',
+        partialFilterExpression: { probeAt: { $exists: true } },
+      },
       { key: { firstDay: 1 }, name: 'day', sparse: true },
       { key: { 'pending.at': 1 }, name: 'pending', sparse: true },
     ]),
@@ -85,6 +90,7 @@ export async function migrate(db: Db, c: Collections): Promise<void> {
       { key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 },
     ]),
     c.rates.createIndexes([{ key: { at: 1 }, name: 'expiry', expireAfterSeconds: 3_600 }]),
+    c.notices.createIndexes([{ key: { dueAt: 1 }, name: 'due' }]),
     c.media.createIndexes([{ key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 }]),
   ]);
   if (found !== null && found.version < 2) await toVersion2(c);

@@ -11,7 +11,7 @@ import { DomainError } from '../../domain/errors.ts';
 import { isOver, quotaExceeded, storedBytesOf } from '../../domain/quotas.ts';
 import type { CrawlerQuota, Paging } from '../store.ts';
 import { isLeased, setWake } from './lease.ts';
-import { dateOf, marks, ms, type Sql, type SqlRow } from './sql.ts';
+import { dateOf, ms, type Sql, type SqlRow } from './sql.ts';
 
 interface StoredSecret {
   readonly secret: string;
@@ -304,26 +304,25 @@ function counters(sql: Sql, crawlerIds: readonly string[]): Map<string, CrawlerC
 }
 
 function claimProbes(sql: Sql, now: Date, intervalMs: number, limit: number): Crawler[] {
+  // With its URL's next probe, if that is known; else somewhere in its first interval, so that probes spread.
   sql.run(
-    'UPDATE crawlers SET probe_at = ? + abs(random() % ?) WHERE probe_at = 0',
+    `UPDATE crawlers SET probe_at = coalesce(
+        (SELECT min(s.probe_at) FROM crawlers s WHERE s.callback_url = crawlers.callback_url AND s.probe_at > 0),
+        ? + abs(random() % ?))
+      WHERE probe_at = 0`,
     now.getTime(),
     Math.max(intervalMs, 1),
   );
-  const rows = sql.all(
-    'SELECT * FROM crawlers WHERE probe_at <= ? ORDER BY probe_at LIMIT ?',
-    now.getTime(),
-    limit,
-  );
-  if (rows.length > 0) {
-    const ids = rows.map((row) => String(row.crawler_id));
-    sql.run(
-      `UPDATE crawlers SET probe_at = ?, last_probe_at = ? WHERE crawler_id IN (${marks(ids)})`,
+  return sql
+    .all(
+      `UPDATE crawlers SET probe_at = ?, last_probe_at = ? WHERE probe_at > 0 AND callback_url IN
+        (SELECT callback_url FROM crawlers WHERE probe_at <= ? ORDER BY probe_at LIMIT ?) RETURNING *`,
       now.getTime() + intervalMs,
       now.getTime(),
-      ...ids,
-    );
-  }
-  return rows.map(crawlerFrom);
+      now.getTime(),
+      limit,
+    )
+    .map(crawlerFrom);
 }
 
 /** Crawlers, their pauses and their counters. */

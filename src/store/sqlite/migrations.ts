@@ -114,6 +114,14 @@ export const migrations: readonly string[] = [
   ALTER TABLE dispatch ADD COLUMN last_delivery_at INTEGER;
   `,
   'ALTER TABLE crawlers ADD COLUMN delivery_concurrency INTEGER NOT NULL DEFAULT 0;',
+  `
+  CREATE TABLE notices (
+    notice_id TEXT PRIMARY KEY, account_id TEXT NOT NULL, subject TEXT NOT NULL, text TEXT NOT NULL,
+    created_at INTEGER NOT NULL, due_at INTEGER NOT NULL, attempts INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX notices_due ON notices (due_at, notice_id);
+  CREATE INDEX crawlers_callback ON crawlers (callback_url) WHERE probe_at IS NOT NULL;
+  `,
 ];
 
 /** Brings the database to the newest version. Throws when a newer program has written it. */

@@ -7,6 +7,7 @@ import { deliveriesContract } from './deliveries-contract.ts';
 import { endsContract } from './ends-contract.ts';
 import { leasesContract } from './leases-contract.ts';
 import { modelContract } from './model-contract.ts';
+import { noticesContract } from './notices-contract.ts';
 import { probesContract } from './probes-contract.ts';
 import { pushContract } from './push-contract.ts';
 import { quotasContract } from './quotas-contract.ts';
@@ -21,6 +22,7 @@ const contracts = [
   accountsContract,
   crawlersContract,
   probesContract,
+  noticesContract,
   pushContract,
   leasesContract,
   claimsContract,
