@@ -42,6 +42,7 @@ export async function startBench(env: Readonly<Record<string, string>> = {}): Pr
       JAVASCRIPT_TOKEN,
       NETWORK_ALLOW: '127.0.0.1',
       PUSH_RATE_PER_SECOND: '0',
+      ACCOUNT_REQUESTS_PER_SECOND: '0',
       CRAWLER_QUEUE_LIMIT: '10000000',
       ACCOUNT_QUEUE_LIMIT: '10000000',
       PROBE_INTERVAL_SECONDS: '0',
