@@ -6,6 +6,7 @@ import {
   formatPage,
 } from '../crawler/formats/format-page.ts';
 import type { DeliveryMode } from '../domain/crawler.ts';
+import { discard } from '../domain/discard.ts';
 import type { CrawlRequest, CrawlStatus } from '../domain/job.ts';
 import { structuredBody } from '../domain/json-body.ts';
 import type { CrawlParameters } from '../domain/parameters.ts';
@@ -71,10 +72,12 @@ export async function buildResult(
     kind === 'inline' || spec.delivery === 'storage'
       ? storedContent(formatted, known, parameters)
       : deliveryBody({ ...formatted, ...known, format, pretty });
+  const packed = await compress(content.body);
+  if (content.body !== formatted.body) discard(content.body);
   return {
     ...result,
     ...(kind === 'inline' ? {} : { body: NOTHING }),
-    packed: await compress(content.body),
+    packed,
     packedType: content.contentType,
   };
 }
