@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Config } from './config.ts';
+import { NO_SANDBOX, runsAsRoot } from './crawler/browser/sandbox.ts';
 import { createHostGate } from './crawler/host-gate.ts';
 import { createPoliteEntry } from './crawler/http/polite-entry.ts';
 import { createLazyEngine } from './crawler/lazy-engine.ts';
@@ -125,15 +126,14 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const browser = createLazyEngine(async () => {
     const { createBrowserEngine } = await import('./crawler/browser/browser-engine.ts');
     const { createBrowserPool } = await import('./crawler/browser/browser-pool.ts');
-    const { chromiumPath, browserPages: pages } = config;
+    const { chromiumPath, chromiumSandbox: sandbox, browserPages: pages } = config;
     return createBrowserEngine({
       client,
       clock,
       logger,
       proxies,
       limits,
-      http: { crawl: threads.fetch, close: async () => undefined },
-      pool: createBrowserPool({ chromiumPath, pages, logger }),
+      pool: createBrowserPool({ chromiumPath, sandbox, pages, logger }),
       guard,
       lookup,
       onRefused,
@@ -141,6 +141,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
     });
   });
   stack.defer(() => browser.close());
+  if (config.role !== 'api' && config.chromiumSandbox === 'auto' && runsAsRoot()) {
+    logger.warn({}, NO_SANDBOX);
+  }
   stack.defer(() => agenda.close(config.shutdownSeconds * 1_000));
 
   let publicUrl = config.publicUrl.replace(/\/$/, '');

@@ -332,11 +332,19 @@ export const settings = {
     parse: text,
     meaning: 'Chromium for JavaScript crawls, instead of the one that comes with the packages.',
   },
+  chromiumSandbox: {
+    variable: 'CHROMIUM_SANDBOX',
+    fallback: 'auto',
+    parse: oneOf('auto', 'require', 'off'),
+    meaning:
+      'auto: Chromium runs in its sandbox where that works, else without and with a warning; require: no JavaScript crawls without it; off: without.',
+  },
   browserPages: {
     variable: 'BROWSER_PAGES',
     fallback: '4',
     parse: integer(1, 64),
-    meaning: 'Most browser pages at once, in each process.',
+    meaning:
+      'Most browser pages at once, in each process, beside a quarter of it for accounts that have none.',
   },
   proxies: {
     variable: 'PROXIES',

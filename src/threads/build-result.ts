@@ -30,7 +30,7 @@ export interface CrawlResult extends CrawlStatus {
   /** Media type of `body`. */
   readonly contentType: string;
   readonly isText: boolean;
-  /** `failure` when there is one; `screenshot_url` and `original_*`, as asked for. */
+  /** `failure` when there is one; `screenshot_url` or `screenshot_failed`, and `original_*`, as asked for. */
   readonly extras: Readonly<Record<string, string>>;
   /** Not compressed; empty unless the spec is `inline`. */
   readonly body: Uint8Array;
@@ -111,6 +111,7 @@ export function needsDocument(page: Page, request: CrawlRequest): boolean {
 function extrasOf(page: Page, { parameters }: CrawlRequest): Record<string, string> {
   const extras: Record<string, string> = {};
   if (page.failure !== undefined) extras.failure = page.failure.reason;
+  if (page.screenshotFailed !== undefined) extras.screenshot_failed = page.screenshotFailed;
   if (parameters.get_headers === true) {
     for (const [name, value] of page.headers) {
       if (name !== 'set-cookie') extras[`original_${name.replaceAll('-', '_')}`] = value;
