@@ -20,7 +20,10 @@ export interface HttpRequest {
   readonly timeoutMs: number;
   /** Time for a connection to stand; default `timeoutMs`. */
   readonly connectTimeoutMs?: number;
-  /** Time from the last byte of the request to the first of the answer; default `timeoutMs`. */
+  /**
+   * Time from the last byte of the request to the first of the answer; default `timeoutMs`. The last byte of a long body counts as sent when
+   * the server's system has it, where that can be known (Linux).
+   */
   readonly headersTimeoutMs?: number;
   /** A longer body (as it arrives, and after decoding) ends the exchange with `body_too_large`. */
   readonly maxBodyBytes: number;
