@@ -18,9 +18,7 @@ export type RoomGrant = Pick<Grant, 'amount' | 'shrink' | 'release'>;
 export interface Room {
   /** Waits for room. Rejects with `unavailable` or `exhausted` when there is none in time. */
   take(bytes: number): Promise<RoomGrant>;
-  /** Gives back what was taken so far. */
-  giveBack(): void;
-  /** Gives everything back, also what is granted from now on. */
+  /** Gives everything back. */
   release(): void;
 }
 
@@ -91,13 +89,10 @@ export function createRoom(
         },
       };
     },
-    giveBack() {
-      for (const grant of grants) grant.release();
-      grants.clear();
-    },
     release() {
       isReleased = true;
-      room.giveBack();
+      for (const grant of grants) grant.release();
+      grants.clear();
     },
   };
   return room;

@@ -1,25 +1,19 @@
-import type { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { Account, TokenType } from '../domain/account.ts';
 import { parseAccountName } from '../domain/account-name.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { Crawler } from '../domain/crawler.ts';
-import { isInternal } from '../domain/crawler-name.ts';
 import { DomainError, invalidField } from '../domain/errors.ts';
-import type { AccountLimits } from '../domain/quotas.ts';
 import { createRid } from '../domain/rid.ts';
-import type { Store } from '../store/store.ts';
+import type { AccountStore } from '../store/store.ts';
 import type { Authenticator } from './authenticate.ts';
-import type { QuotaReport, Quotas } from './quotas.ts';
 import { createToken, tokenHash } from './tokens.ts';
 
 /** The two tokens of an account, in the only moment they can be read. */
 export type TokenPair = Readonly<Record<TokenType, string>>;
 
-/** An account, how much its queues hold, and its quotas; a list leaves these out. */
+/** An account and how much its queues hold. */
 export interface AccountDetails {
   readonly account: Account;
   readonly queued: number;
-  readonly quotas: QuotaReport | undefined;
 }
 
 /** Managing accounts; for the operator. */
@@ -29,34 +23,25 @@ export interface AccountManagement {
     name: string,
     email: string,
     preset?: Partial<TokenPair>,
-    limits?: Partial<AccountLimits>,
   ): Promise<AccountDetails & { readonly tokens: TokenPair }>;
   /** Throws `not_found`. */
   get(name: string): Promise<AccountDetails>;
   list(limit: number, after: string): Promise<AccountDetails[]>;
-  /** Changes what is there; `limits` replaces all of the account's own. Throws `not_found`. */
-  update(
-    name: string,
-    patch: { readonly email?: string; readonly limits?: Partial<AccountLimits> },
-  ): Promise<AccountDetails>;
+  /** Throws `not_found`. */
+  setEmail(name: string, email: string): Promise<AccountDetails>;
   /** The new token; the old one stops working. Throws `not_found`. */
   rotateToken(name: string, tokenType: TokenType): Promise<string>;
-  /** Throws `not_found`, and `failed_precondition` while it has crawlers. Its `async=true` crawls go with it. */
+  /** Throws `not_found`, and `failed_precondition` while it has crawlers. */
   remove(name: string): Promise<void>;
 }
 
-/** One for each token; the first client's crawler comes behind them. */
-const INTERNAL_AT_MOST = 3;
-
 /** Makes the account management. */
 export function createAccountManagement(deps: {
-  readonly store: Pick<Store, 'accounts' | 'crawlers'>;
+  readonly accounts: AccountStore;
   readonly authenticator: Pick<Authenticator, 'reset'>;
-  readonly dispatcher: Pick<Dispatcher, 'abortCrawler'>;
-  readonly quotas: Pick<Quotas, 'report' | 'forget'>;
   readonly clock: Clock;
 }): AccountManagement {
-  const { accounts, crawlers } = deps.store;
+  const { accounts } = deps;
 
   const notFound = (name: string): DomainError =>
     new DomainError('not_found', 'account_not_found', `There is no account "${name}".`, {
@@ -69,32 +54,12 @@ export function createAccountManagement(deps: {
     return account;
   }
 
-  /** Removes the service's own crawlers of an account, unless it has others, which are for the operator to see to. */
-  async function removeInternal(found: readonly Crawler[]): Promise<void> {
-    if (found.length === 0) return;
-    if (!found.every(isInternal)) {
-      throw new DomainError(
-        'failed_precondition',
-        'account_has_crawlers',
-        'The account has crawlers; delete them first.',
-      );
-    }
-    for (const { crawlerId } of found) {
-      deps.dispatcher.abortCrawler(crawlerId);
-      await crawlers.remove(crawlerId);
-    }
-  }
-
   async function details(account: Account): Promise<AccountDetails> {
-    const [queued, quotas] = await Promise.all([
-      accounts.queued(account.accountId),
-      deps.quotas.report(account),
-    ]);
-    return { account, queued, quotas };
+    return { account, queued: await accounts.queued(account.accountId) };
   }
 
   return {
-    async create(name, email, preset = {}, limits = {}) {
+    async create(name, email, preset = {}) {
       const now = deps.clock.now();
       const tokens = {
         normal: preset.normal ?? createToken(),
@@ -108,36 +73,24 @@ export function createAccountManagement(deps: {
           normal: tokenHash(tokens.normal),
           javascript: tokenHash(tokens.javascript),
         },
-        limits: checkedLimits(limits),
+        limits: {},
         createdAt: now,
       };
       await accounts.create(account);
-      return { ...(await details(account)), tokens };
+      return { account, queued: 0, tokens };
     },
 
     get: async (name) => details(await byName(name)),
 
     async list(limit, after) {
       const page = await accounts.list(after === '' ? { limit } : { limit, after });
-      return Promise.all(
-        page.map(async (account) => ({
-          account,
-          queued: await accounts.queued(account.accountId),
-          quotas: undefined,
-        })),
-      );
+      return Promise.all(page.map(details));
     },
 
-    async update(name, { email, limits }) {
+    async setEmail(name, email) {
       const { accountId } = await byName(name);
-      const account = await accounts.update(accountId, {
-        ...(email === undefined ? {} : { email: checkedEmail(email) }),
-        ...(limits === undefined ? {} : { limits: checkedLimits(limits) }),
-      });
+      const account = await accounts.update(accountId, { email: checkedEmail(email) });
       if (account === undefined) throw notFound(name);
-      // Limits travel with the owner of a token.
-      deps.authenticator.reset();
-      deps.quotas.forget(accountId);
       return details(account);
     },
 
@@ -154,25 +107,10 @@ export function createAccountManagement(deps: {
 
     async remove(name) {
       const { accountId } = await byName(name);
-      await removeInternal(await crawlers.list(accountId, { limit: INTERNAL_AT_MOST }));
       if (!(await accounts.remove(accountId, deps.clock.now()))) throw notFound(name);
       deps.authenticator.reset();
     },
   };
-}
-
-function checkedLimits(limits: Partial<AccountLimits>): Partial<AccountLimits> {
-  for (const [name, limit] of Object.entries(limits)) {
-    if (!Number.isSafeInteger(limit) || limit < 0) {
-      const field = `limits.${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
-      throw invalidField(
-        field,
-        `${field} must be a whole number, 0 for no limit.`,
-        'invalid_limits',
-      );
-    }
-  }
-  return limits;
 }
 
 function checkedEmail(email: string): string {

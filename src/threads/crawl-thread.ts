@@ -2,7 +2,6 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { CrawlTask, Page } from '../crawler/crawler.ts';
 import { createHttpEngine } from '../crawler/http/http-engine.ts';
 import { systemClock } from '../domain/clock.ts';
-import { discard } from '../domain/discard.ts';
 import type { Logger } from '../domain/logger.ts';
 import { createHttpClient } from '../net/create-http-client.ts';
 import type { Room } from '../net/http-client.ts';
@@ -78,8 +77,7 @@ function sendPage(id: number, page: Page): void {
   post({ kind: 'page', id, page }, transferable(page.body));
 }
 
-function sendResult(id: number, page: Page, result: CrawlResult): void {
-  if (result.body !== page.body) discard(page.body);
+function sendResult(id: number, result: CrawlResult): void {
   post({ kind: 'result', id, result }, transferable(result.body, result.packed));
 }
 
@@ -91,7 +89,6 @@ async function perform(
     const { page, request, spec, document, extras } = message;
     sendResult(
       id,
-      page,
       await state.during(id, () => buildResult(page, request, spec, document, extras)),
     );
     return;
@@ -108,7 +105,7 @@ async function perform(
     const { spec } = message;
     if (spec === undefined || needsDocument(page, task.request)) sendPage(id, page);
     else {
-      sendResult(id, page, await state.during(id, () => buildResult(page, task.request, spec)));
+      sendResult(id, await state.during(id, () => buildResult(page, task.request, spec)));
     }
   } finally {
     running.delete(id);

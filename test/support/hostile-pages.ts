@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import {
-  constants,
   createBrotliCompress,
   createDeflate,
   createDeflateRaw,
@@ -29,8 +28,7 @@ const COMPRESSORS = {
   gzip: createGzip,
   deflate: createDeflate,
   'deflate-raw': createDeflateRaw,
-  // The best quality, the default, takes this process longer than the limits that are tested.
-  br: () => createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
+  br: createBrotliCompress,
   zstd: createZstdCompress,
 } as const;
 
