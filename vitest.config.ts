@@ -5,6 +5,7 @@ const hasMongodb = (process.env.MONGODB_TEST_URI ?? '') !== '' || mongodProgram(
 
 /** What a client sees, the same on either database. */
 const onEither = [
+  'abuse/tenant-quotas',
   'admission',
   'async-crawls',
   'crawl-retries',

@@ -1,4 +1,5 @@
 import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,16 +16,22 @@ const START_FLAGS = ['--max-semi-space-size=8'];
 /** The service and its peers, each in a process of its own. */
 export interface Bench extends AsyncDisposable {
   readonly service: string;
+  /** The first of `sites`, which is the receiver of webhooks, too. */
   readonly peers: string;
+  /** Four origins of one process. */
+  readonly sites: readonly string[];
+  /** Processor seconds of the service so far: of its main thread, and of all its threads. */
+  cpuSeconds(): { readonly main: number; readonly all: number };
 }
 
 /** Starts both. The service uses MONGODB_URI when that is set, else an embedded database in a fresh folder. */
-export async function startBench(): Promise<Bench> {
+export async function startBench(env: Readonly<Record<string, string>> = {}): Promise<Bench> {
   const dataDir = await mkdtemp(join(tmpdir(), 'queued-crawler-bench-'));
   const peers = fork(join(import.meta.dirname, 'peers.ts'));
-  const port = await new Promise<number>((resolve) => {
-    peers.once('message', (message) => resolve((message as { port: number }).port));
+  const ports = await new Promise<readonly number[]>((resolve) => {
+    peers.once('message', (message) => resolve((message as { ports: number[] }).ports));
   });
+  const sites = ports.map((port) => `http://127.0.0.1:${port}`);
   const service = spawn(process.execPath, [...process.execArgv, ...START_FLAGS, 'src/main.ts'], {
     cwd: join(import.meta.dirname, '..'),
     env: {
@@ -35,17 +42,24 @@ export async function startBench(): Promise<Bench> {
       JAVASCRIPT_TOKEN,
       NETWORK_ALLOW: '127.0.0.1',
       PUSH_RATE_PER_SECOND: '0',
+      ACCOUNT_REQUESTS_PER_SECOND: '0',
       CRAWLER_QUEUE_LIMIT: '10000000',
       ACCOUNT_QUEUE_LIMIT: '10000000',
       PROBE_INTERVAL_SECONDS: '0',
       LOG_LEVEL: 'warn',
+      ...env,
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const url = await addressOf(service);
   return {
     service: url,
-    peers: `http://127.0.0.1:${port}`,
+    peers: sites[0] ?? '',
+    sites,
+    cpuSeconds: () => ({
+      main: cpuSecondsOf(`/proc/${service.pid}/task/${service.pid}/stat`),
+      all: cpuSecondsOf(`/proc/${service.pid}/stat`),
+    }),
     async [Symbol.asyncDispose]() {
       const exited = new Promise((resolve) => service.once('exit', resolve));
       service.kill('SIGTERM');
@@ -54,6 +68,14 @@ export async function startBench(): Promise<Bench> {
       await rm(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+/** The time in user and kernel mode of a stat file of /proc, in its hundredths of a second. */
+function cpuSecondsOf(path: string): number {
+  const fields = readFileSync(path, 'utf8')
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
 async function addressOf(service: ChildProcess): Promise<string> {

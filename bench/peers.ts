@@ -1,13 +1,14 @@
-import { createServer, type Server } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-// The other side of the benchmarks, in a process of its own: a site to crawl, a webhook that acknowledges, and a bare server that
-// answers what a push answers. Says its port on the parent's channel and ends with it.
+// The other side of the benchmarks, in a process of its own: four sites to crawl, each a webhook that acknowledges, too, and a bare
+// server that answers what a push answers. Says their ports on the parent's channel and ends with it.
 
 const PAGE = `<!doctype html><title>Bench</title>${'<p>Some text of a page.</p>'.repeat(200)}`;
 const RID = '{"rid":"0123456789abcdef01234567"}';
 
-const server: Server = createServer((request, response) => {
+const answer: RequestListener = (request, response) => {
   if (request.method === 'POST') {
     request.resume();
     request.on('end', () => response.writeHead(204).end());
@@ -18,9 +19,10 @@ const server: Server = createServer((request, response) => {
     return;
   }
   response.writeHead(200, { 'content-type': 'application/json; charset=utf-8' }).end(RID);
-});
+};
 
-server.listen(0, '127.0.0.1', () => {
-  process.send?.({ port: (server.address() as AddressInfo).port });
-});
+const SITES = 4;
+const servers = Array.from({ length: SITES }, () => createServer(answer).listen(0, '127.0.0.1'));
+await Promise.all(servers.map((server) => once(server, 'listening')));
+process.send?.({ ports: servers.map((server) => (server.address() as AddressInfo).port) });
 process.on('disconnect', () => process.exit(0));

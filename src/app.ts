@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Config } from './config.ts';
+import { NO_SANDBOX, runsAsRoot } from './crawler/browser/sandbox.ts';
 import { createHostGate } from './crawler/host-gate.ts';
 import { createPoliteEntry } from './crawler/http/polite-entry.ts';
 import { createLazyEngine } from './crawler/lazy-engine.ts';
 import { type Clock, systemClock } from './domain/clock.ts';
 import type { Logger } from './domain/logger.ts';
 import { createEdge } from './edge/edge.ts';
+import { exposureWarning } from './exposure.ts';
 import { createFairPool } from './fairness/fair-pool.ts';
 import { createMailer } from './mail/mailer.ts';
 import { createMetrics } from './metrics.ts';
@@ -20,6 +22,7 @@ import { createRefusedConnections } from './refused-connections.ts';
 import { documentedAdapters } from './rest/documented/documented-adapters.ts';
 import { createGateway } from './rest/gateway.ts';
 import { createAdmission } from './rpc/admission.ts';
+import { withAudit } from './rpc/audit.ts';
 import { createConnectMount } from './rpc/connect-mount.ts';
 import { connectErrorFrom } from './rpc/errors.ts';
 import { createMethods } from './rpc/methods.ts';
@@ -123,15 +126,14 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const browser = createLazyEngine(async () => {
     const { createBrowserEngine } = await import('./crawler/browser/browser-engine.ts');
     const { createBrowserPool } = await import('./crawler/browser/browser-pool.ts');
-    const { chromiumPath, browserPages: pages } = config;
+    const { chromiumPath, chromiumSandbox: sandbox, browserPages: pages } = config;
     return createBrowserEngine({
       client,
       clock,
       logger,
       proxies,
       limits,
-      http: { crawl: threads.fetch, close: async () => undefined },
-      pool: createBrowserPool({ chromiumPath, pages, logger }),
+      pool: createBrowserPool({ chromiumPath, sandbox, pages, logger }),
       guard,
       lookup,
       onRefused,
@@ -139,6 +141,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
     });
   });
   stack.defer(() => browser.close());
+  if (config.role !== 'api' && config.chromiumSandbox === 'auto' && runsAsRoot()) {
+    logger.warn({}, NO_SANDBOX);
+  }
   stack.defer(() => agenda.close(config.shutdownSeconds * 1_000));
 
   let publicUrl = config.publicUrl.replace(/\/$/, '');
@@ -175,6 +180,15 @@ export async function startApp(deps: AppDeps): Promise<App> {
       owner: `${hostname()}:${process.pid}:${crypto.randomUUID()}`,
       adminToken: config.adminToken,
       limits: { crawlerQueue: config.crawlerQueueLimit, accountQueue: config.accountQueueLimit },
+      accountLimits: {
+        crawlers: config.accountCrawlers,
+        concurrency: config.accountConcurrency,
+        storageBytes: config.accountStorageBytes,
+        queueBytes: config.accountQueueBytes,
+        requestsPerSecond: config.accountRequestsPerSecond,
+        probesPerMinute: config.accountProbesPerMinute,
+        replaysPerHour: config.accountReplaysPerHour,
+      },
       pushRatePerSecond: config.pushRatePerSecond,
       inlineConcurrency: config.inlineConcurrency,
       uncallable: (callbackUrl) => uncallableReason(callbackUrl, guard),
@@ -199,7 +213,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       () => false,
     ),
   );
-  const admission = createAdmission(service.authenticator);
+  const admission = withAudit(createAdmission(service.authenticator), logger);
   const { methods, health } = createMethods({
     service,
     limits: { crawlerQueue: config.crawlerQueueLimit, accountQueue: config.accountQueueLimit },
@@ -246,6 +260,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
   }
   stack.defer(() => edge.close(config.shutdownSeconds * 1_000));
   const port = await edge.listen(config.host, config.port);
+  const exposed = exposureWarning(config);
+  if (exposed !== undefined) logger.warn({ host: config.host }, exposed);
   const url = `${config.tlsCertFile === '' ? 'http' : 'https'}://${hostInUrl(config.host)}:${port}`;
   if (publicUrl === '') publicUrl = url;
 

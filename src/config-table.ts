@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
 import { availableParallelism, totalmem } from 'node:os';
+
+import { quotaSettings } from './config-quotas.ts';
 import { parseRetrySchedule } from './domain/retry-schedule.ts';
 import { parseNetworkAllow } from './net/network-allow.ts';
 import { parseNetworkDeny } from './net/network-deny.ts';
@@ -218,6 +220,7 @@ export const settings = {
     parse: integer(1, 1_000_000_000),
     meaning: 'Waiting URLs of an account above which its pushes pause.',
   },
+  ...quotaSettings,
   defaultConcurrency: {
     variable: 'DEFAULT_CONCURRENCY',
     fallback: '20',
@@ -329,11 +332,19 @@ export const settings = {
     parse: text,
     meaning: 'Chromium for JavaScript crawls, instead of the one that comes with the packages.',
   },
+  chromiumSandbox: {
+    variable: 'CHROMIUM_SANDBOX',
+    fallback: 'auto',
+    parse: oneOf('auto', 'require', 'off'),
+    meaning:
+      'auto: Chromium runs in its sandbox where that works, else without and with a warning; require: no JavaScript crawls without it; off: without.',
+  },
   browserPages: {
     variable: 'BROWSER_PAGES',
     fallback: '4',
     parse: integer(1, 64),
-    meaning: 'Most browser pages at once, in each process.',
+    meaning:
+      'Most browser pages at once, in each process, beside a quarter of it for accounts that have none.',
   },
   proxies: {
     variable: 'PROXIES',

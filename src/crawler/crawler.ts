@@ -45,6 +45,8 @@ export interface Page {
   readonly headers: readonly (readonly [string, string])[];
   /** JPEG, when it was asked for. */
   readonly screenshot?: Uint8Array;
+  /** Why there is no picture though one was asked for: `timeout` or `not_drawn`. */
+  readonly screenshotFailed?: string;
   /** Absent when the crawl ended well (`cbStatus` 200). */
   readonly failure?: CrawlFailure;
 }

@@ -18,6 +18,16 @@ export function failedPage(task: CrawlTask, reason: FailureReason, retryAfterMs?
   };
 }
 
+/** The same of a site that had answered, at least with a status. */
+export function failedAnswer(
+  task: CrawlTask,
+  reason: FailureReason,
+  answer: { readonly status: number; readonly headers: Page['headers']; readonly url: string },
+): Page {
+  const { status: originalStatus, headers, url } = answer;
+  return { ...failedPage(task, reason), originalStatus, headers, url };
+}
+
 /** The failure of a verdict; nothing for a crawl that ended well. */
 export function failureOf(verdict: StatusVerdict, retryAfterMs?: number): Pick<Page, 'failure'> {
   const { reason, passing } = verdict;

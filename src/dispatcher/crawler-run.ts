@@ -62,11 +62,12 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
 
   async function turn(by: Crawler, claims: boolean): Promise<void> {
     const held = lease as Lease;
+    const mayCrawl = claims && ((await deps.mayCrawl?.(by.accountId)) ?? true);
     const now = clock.now();
     const ended = crawls.take();
     const posts = lane.begin(ended.outcomes, by, claims);
     const { outcomes, settlements, claimLimit, claimBytes } = posts;
-    const room = claims ? crawls.reserve(by) : undefined;
+    const room = mayCrawl ? crawls.reserve(by) : undefined;
     try {
       const [verdicts, , jobs, claimed] = await Promise.all([
         outcomes.length > 0 ? store.queue.finish(outcomes, now, held) : [],
@@ -173,7 +174,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     const acquiredAt = clock.now();
     lease = await store.queue.acquire(crawlerId, deps.owner, timing.leaseMs, acquiredAt);
     if (lease === undefined) return undefined;
-    leaseUntil = lease.until?.getTime() ?? acquiredAt.getTime() + timing.leaseMs;
+    leaseUntil = acquiredAt.getTime() + timing.leaseMs;
     let pausedUntil: Date | undefined;
     try {
       await dispatch();

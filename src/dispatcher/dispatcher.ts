@@ -28,6 +28,8 @@ export interface DispatcherDeps {
     /** Memory that its page holds beyond `crawlBytes`; released when the outcome has been written. */
     readonly held: Grant | undefined;
   }>;
+  /** Whether URLs of the account may be crawled now; otherwise they stay in their queues. Default: always. */
+  readonly mayCrawl?: (accountId: string) => Promise<boolean>;
   /** What is reserved of the memory budget for each crawl. */
   readonly crawlBytes: number;
   /** What all crawlers of the process share. */

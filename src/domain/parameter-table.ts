@@ -1,8 +1,9 @@
-import { parse as parseSelector } from 'css-what';
 import type { TokenType } from './account.ts';
+import { parseClickSelectors } from './click-selectors.ts';
 import { invalidField } from './errors.ts';
 import { CONNECTION_HEADERS, HEADER_NAME } from './header-names.ts';
 import type { CrawlParameters } from './parameters.ts';
+import { MAX_PICTURE_PIXELS, pixelsOf, screenOf } from './screens.ts';
 
 /** What a parameter's values are, and what is allowed. */
 export type ParameterKind =
@@ -70,7 +71,7 @@ function statuses(text: string): string {
 
 function selector(text: string): string {
   try {
-    parseSelector(text);
+    parseClickSelectors(text);
   } catch (error) {
     throw new Error('must be a CSS selector', { cause: error });
   }
@@ -145,7 +146,7 @@ const javascriptToken: readonly Row[] = [
     'css_click_selector',
     text(1_024, selector),
     '',
-    'Element that is clicked before the page is taken.',
+    'Element that is clicked before the page is taken: the first of a list (`#more, body`) that is there; several clicks between `|`.',
   ],
   ['scroll', flag, 'false', 'Scroll the page down before it is taken.'],
   ['scroll_interval', integer(1, 60, 's'), '10', 'How long to scroll.'],
@@ -188,7 +189,20 @@ export function parseCrawlParameters(
     }
     parsed[name] = checked(name, kind, value);
   }
+  assertDrawable(parsed);
   return parsed;
+}
+
+/** A picture is of the window at least. */
+function assertDrawable(parameters: CrawlParameters): void {
+  if (parameters.screenshot !== true) return;
+  const screen = screenOf(parameters);
+  if (pixelsOf(screen) <= MAX_PICTURE_PIXELS) return;
+  const { width, height, scale } = screen;
+  throw invalidField(
+    parameters.height === undefined ? 'width' : 'height',
+    `width and height: a picture of ${width} x ${height} at ${scale} pixels for one of CSS has more than ${MAX_PICTURE_PIXELS} pixels.`,
+  );
 }
 
 function checked(name: string, kind: ParameterKind, value: unknown): unknown {

@@ -55,6 +55,9 @@ export const FAILURES = {
   host_busy: { cbStatus: CB_STATUS.tryAgain, passing: true },
   // The process's memory budget had no room for the body in time.
   memory_busy: { cbStatus: CB_STATUS.tryAgain, passing: true },
+  browser_busy: { cbStatus: CB_STATUS.tryAgain, passing: true },
+  browser_unavailable: { cbStatus: CB_STATUS.tryAgain, passing: true },
+  page_crashed: { cbStatus: CB_STATUS.tryAgain, passing: true },
   // What follows depends on the URL or on this service's configuration alone.
   address_not_allowed: { cbStatus: CB_STATUS.noPage, passing: false },
   port_not_allowed: { cbStatus: CB_STATUS.noPage, passing: false },
@@ -71,8 +74,8 @@ export const FAILURES = {
   // Crawling it ended the thread or the process it ran in, several times.
   crawl_crashed: { cbStatus: CB_STATUS.tryAgain, passing: false },
   queue_timeout: { cbStatus: CB_STATUS.queueTimeout, passing: false },
-  browser_unavailable: { cbStatus: CB_STATUS.noPage, passing: false },
-  page_crashed: { cbStatus: CB_STATUS.tryAgain, passing: true },
+  // The page took more memory in the browser than it may.
+  page_too_heavy: { cbStatus: CB_STATUS.noPage, passing: false },
   // A challenge is not shown to every visitor and not at all times.
   anti_bot_challenge: { cbStatus: CB_STATUS.challenge, passing: true },
   captcha: { cbStatus: CB_STATUS.targetUnavailable, passing: true },
@@ -81,6 +84,20 @@ export const FAILURES = {
 
 /** A key of {@link FAILURES}. */
 export type FailureReason = keyof typeof FAILURES;
+
+/** Reasons for which a URL was not even tried: its job is given back, and that counts neither as a try nor as a failure. */
+export const UNTRIED: ReadonlySet<string> = new Set<FailureReason>([
+  'host_busy',
+  'memory_busy',
+  'browser_busy',
+  'browser_unavailable',
+]);
+
+/** Most retries for reasons that the page itself may cause each time; for others the crawler's setting alone counts. */
+export const MOST_RETRIES: Readonly<Record<string, number>> = {
+  page_crashed: 5,
+  engine_failed: 5,
+} satisfies Partial<Record<FailureReason, number>>;
 
 /** What is known of a target's final answer. */
 export interface TargetAnswer {

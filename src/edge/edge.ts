@@ -1,4 +1,4 @@
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import {
   constants,
   createServer as createHttp2Server,
@@ -11,6 +11,7 @@ import type { Logger } from '../domain/logger.ts';
 import type { AnyRequest, AnyResponse } from '../rpc/node-http.ts';
 import { createConnectionLimit } from './connection-limit.ts';
 import { createProtocolMux } from './protocol-mux.ts';
+import { answerRefusedRequests, refuseWithoutHost } from './refused-requests.ts';
 import { createRoutes, type RequestHandler, type RoutesDeps } from './routes.ts';
 import { createStalledReplies, type StalledReplies } from './stalled-replies.ts';
 
@@ -96,16 +97,22 @@ export function createEdge(deps: EdgeDeps): Edge {
     ignoreErrors(request, response);
     stalled?.track(response);
     if ('stream' in response) endWithTrailers(response.stream);
-    else trackHttp1(response);
+    else {
+      trackHttp1(response);
+      if (refuseWithoutHost(request as IncomingMessage, response)) return;
+    }
     routes(request, response);
   };
 
+  const maxHeaderBytes = limits.maxHeaderBytes ?? 65_536;
   const http1Options = {
     headersTimeout: headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs ?? 120_000,
     keepAliveTimeout: limits.keepAliveTimeoutMs ?? 65_000,
     connectionsCheckingInterval: Math.min(headersTimeoutMs, 5_000),
-    maxHeaderSize: limits.maxHeaderBytes ?? 65_536,
+    maxHeaderSize: maxHeaderBytes,
+    // It is refused here instead, with a body.
+    requireHostHeader: false,
   };
   const server: Server =
     deps.tls === undefined
@@ -121,11 +128,14 @@ export function createEdge(deps: EdgeDeps): Edge {
           },
           onRequest,
         );
+  answerRefusedRequests(server, { maxHeaderBytes }, (socket) =>
+    [...responses].some((response) => response.socket === socket && response.headersSent),
+  );
   const http2 = createHttp2Server(
     {
       settings: {
         maxConcurrentStreams: limits.maxStreams ?? 1_000,
-        maxHeaderListSize: limits.maxHeaderBytes ?? 65_536,
+        maxHeaderListSize: maxHeaderBytes,
         // The default of 64 KiB makes large batches wait for a round trip each.
         initialWindowSize: 1024 * 1024,
       },

@@ -1,3 +1,5 @@
+import { discard, trimmed } from '../domain/discard.ts';
+
 /** Gathers the bytes of a body up to a limit. */
 export interface ByteCollector {
   readonly length: number;
@@ -23,6 +25,7 @@ export function createByteCollector(maxBytes: number): ByteCollector {
         Math.min(maxBytes, Math.max(end, 2 * buffer.length, 16_384)),
       );
       buffer.copy(grown, 0, 0, length);
+      discard(buffer);
       buffer = grown;
     }
     buffer.set(chunk, length);
@@ -49,6 +52,6 @@ export function createByteCollector(maxBytes: number): ByteCollector {
       append(chunk);
       return true;
     },
-    take: () => first ?? buffer.subarray(0, length),
+    take: () => first ?? trimmed(buffer, length),
   };
 }

@@ -14,6 +14,7 @@ import {
 } from './http-client.ts';
 import { httpError, httpErrorFrom } from './http-failures.ts';
 import { headerPairsFrom } from './raw-headers.ts';
+import { untilTaken } from './send-queue.ts';
 
 /** One request to one dispatcher. */
 export interface Exchange {
@@ -93,8 +94,13 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
     state = 'over';
     stop();
     decoder?.destroy();
-    if (!draining) settled.reject(new ExchangeError(error, head !== undefined));
+    if (!draining) settled.reject(new ExchangeError(withHead(error), head !== undefined));
     controller?.abort(error);
+  }
+
+  function withHead(error: HttpError): HttpError {
+    if (head === undefined) return error;
+    return new HttpError(error.code, error.message, { cause: error.cause, head });
   }
 
   function succeed(): void {
@@ -164,6 +170,13 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
       : limit(request.connectTimeoutMs, () => 'connect_timeout');
   let headersTimer: NodeJS.Timeout | undefined;
 
+  const isAnswered = (): boolean => state === 'over' || head !== undefined;
+
+  function startHeadersTimer(extraMs = 0): void {
+    lift(headersTimer);
+    headersTimer = limit((request.headersTimeoutMs ?? timeoutMs) + extraMs, () => 'timeout');
+  }
+
   const handler: Dispatcher.DispatchHandler = {
     onRequestStart(given) {
       controller = given;
@@ -177,9 +190,18 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
     },
     onRequestSent() {
       sentAt = performance.now();
-      if (request.headersTimeoutMs === undefined || state === 'over' || head !== undefined) return;
-      lift(headersTimer);
-      headersTimer = limit(request.headersTimeoutMs, () => 'timeout');
+      if (request.headersTimeoutMs === undefined || isAnswered()) return;
+      startHeadersTimer();
+      const firstLookMs = request.headersTimeoutMs / 4;
+      void untilTaken(exchange.options.body, {
+        firstLookMs,
+        isOver: isAnswered,
+        onReading: () => lift(headersTimer),
+      }).then((extraMs) => {
+        if (extraMs === undefined || isAnswered()) return;
+        sentAt = performance.now();
+        startHeadersTimer(extraMs);
+      });
     },
     onRequestUpgrade(_controller, _status, _headers, socket) {
       socket.destroy();
@@ -236,7 +258,7 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
       exchange.onDone(true);
     },
     onResponseError(_controller, error) {
-      fail(httpErrorFrom(error, request.proxy !== undefined));
+      fail(httpErrorFrom(error, false));
       exchange.onDone(true);
     },
   };

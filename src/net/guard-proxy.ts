@@ -1,3 +1,4 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
 import {
   createServer,
   request as httpRequest,
@@ -31,6 +32,10 @@ export interface GuardProxyDeps {
   readonly onRefused?: ((refused: RefusedConnection) => void) | undefined;
   /** Bytes that may come back in all; more ends every connection. */
   readonly maxBytes: number;
+  /** Bytes that may be sent in all, beside what belongs to every request; more ends every connection. */
+  readonly maxSentBytes: number;
+  /** Told when an answer was cut off, or all are. */
+  readonly onCut?: () => void;
   /** Bytes of one answer, where answers can be told apart (plain HTTP); more ends it. */
   readonly maxAnswerBytes: number;
 }
@@ -39,13 +44,18 @@ export interface GuardProxyDeps {
 export interface GuardProxy extends AsyncDisposable {
   /** `http://127.0.0.1:PORT` */
   readonly url: string;
+  /** What the proxy asks of whoever uses it: otherwise every user of this machine could. */
+  readonly credentials: { readonly username: string; readonly password: string };
   /** Why the last connection to `host:port` could not be made. */
   failureOf(authority: string): HttpFailure | undefined;
-  /** Whether more than `maxBytes` came back. */
+  /** Whether more than `maxBytes` came back, or more than `maxSentBytes` was sent. */
   readonly exhausted: boolean;
   /** Whether the answer of an address was cut off for its length. */
   hasCut(url: string): boolean;
 }
+
+const REALM = 'Basic realm="page"';
+const CHALLENGE = `proxy-authenticate: ${REALM}\r\ncontent-length: 0\r\nconnection: close\r\n`;
 
 interface Target {
   readonly hostname: string;
@@ -61,8 +71,18 @@ export async function startGuardProxy(deps: GuardProxyDeps): Promise<GuardProxy>
   const failures = new Map<string, HttpFailure>();
   const sockets = new Set<Duplex>();
   const cut = new Set<string>();
+  const credentials = { username: 'page', password: randomBytes(24).toString('base64url') };
+  const authorization = Buffer.from(
+    `Basic ${Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64')}`,
+  );
   let bytes = 0;
+  let sent = 0;
   let exhausted = false;
+
+  function isOwn(request: IncomingMessage): boolean {
+    const given = Buffer.from(request.headers['proxy-authorization'] ?? '');
+    return given.length === authorization.length && timingSafeEqual(given, authorization);
+  }
 
   function keep<T extends Duplex>(socket: T): T {
     sockets.add(socket);
@@ -74,9 +94,19 @@ export async function startGuardProxy(deps: GuardProxyDeps): Promise<GuardProxy>
 
   function count(chunk: Buffer): void {
     bytes += chunk.length;
-    if (bytes <= deps.maxBytes || exhausted) return;
+    if (bytes > deps.maxBytes) exhaust();
+  }
+
+  function countSent(chunk: Buffer): void {
+    sent += chunk.length;
+    if (sent > deps.maxSentBytes) exhaust();
+  }
+
+  function exhaust(): void {
+    if (exhausted) return;
     exhausted = true;
     for (const socket of sockets) socket.destroy();
+    deps.onCut?.();
   }
 
   async function reach(target: Target): Promise<Socket> {
@@ -102,6 +132,7 @@ export async function startGuardProxy(deps: GuardProxyDeps): Promise<GuardProxy>
   const server = createServer();
   server.on('connection', keep);
   server.on('connect', (request: IncomingMessage, client: Socket, head: Buffer) => {
+    if (!isOwn(request)) return void client.end(`HTTP/1.1 407 No\r\n${CHALLENGE}\r\n`);
     const target = targetOf(`http://${request.url ?? ''}`);
     if (target === undefined) return void client.end('HTTP/1.1 400 Bad Request\r\n\r\n');
     reach(target).then(
@@ -109,6 +140,7 @@ export async function startGuardProxy(deps: GuardProxyDeps): Promise<GuardProxy>
         client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
         if (head.length > 0) socket.write(head);
         socket.on('data', count);
+        client.on('data', countSent);
         socket.pipe(client);
         client.pipe(socket);
         socket.once('close', () => client.destroy());
@@ -118,6 +150,10 @@ export async function startGuardProxy(deps: GuardProxyDeps): Promise<GuardProxy>
     );
   });
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (!isOwn(request)) {
+      response.writeHead(407, { 'proxy-authenticate': REALM, connection: 'close' }).end();
+      return;
+    }
     forward(request, response).catch(() => {
       // Closed without an answer: an error page of the proxy's own would look like the site's.
       response.destroy();
@@ -151,6 +187,7 @@ export async function startGuardProxy(deps: GuardProxyDeps): Promise<GuardProxy>
         if (answered <= deps.maxAnswerBytes) return;
         cut.add(url.href);
         socket.destroy();
+        deps.onCut?.();
       });
       answer.once('error', reject);
       const headers = answer.rawHeaders.filter((_, index, all) => !isHop(all[index - (index % 2)]));
@@ -158,6 +195,7 @@ export async function startGuardProxy(deps: GuardProxyDeps): Promise<GuardProxy>
       answer.pipe(response).once('finish', resolve);
     });
     response.once('close', () => socket.destroy());
+    request.on('data', countSent);
     request.pipe(onward);
     await promise;
     socket.destroy();
@@ -170,6 +208,7 @@ export async function startGuardProxy(deps: GuardProxyDeps): Promise<GuardProxy>
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
+    credentials,
     failureOf: (authority) => failures.get(authority),
     hasCut: (address) => cut.has(address),
     get exhausted() {

@@ -20,7 +20,10 @@ export interface HttpRequest {
   readonly timeoutMs: number;
   /** Time for a connection to stand; default `timeoutMs`. */
   readonly connectTimeoutMs?: number;
-  /** Time from the last byte of the request to the first of the answer; default `timeoutMs`. */
+  /**
+   * Time from the last byte of the request to the first of the answer; default `timeoutMs`. The last byte of a long body counts as sent when
+   * the server's system has it, where that can be known (Linux).
+   */
   readonly headersTimeoutMs?: number;
   /** A longer body (as it arrives, and after decoding) ends the exchange with `body_too_large`. */
   readonly maxBodyBytes: number;
@@ -68,14 +71,21 @@ export type HttpFailure =
   | 'proxy_failed'
   | 'aborted';
 
-/** An exchange that gave no answer; `code` is stable, `message` names no secret. */
+/** An exchange that gave no whole answer; `code` is stable, `message` names no secret. */
 export class HttpError extends Error {
   override readonly name = 'HttpError';
   readonly code: HttpFailure;
+  /** What had arrived of an answer whose body was then not to be had. */
+  readonly head: Pick<HttpResponse, 'status' | 'headers'> | undefined;
 
-  constructor(code: HttpFailure, message: string, options?: { readonly cause?: unknown }) {
-    super(message, options);
+  constructor(
+    code: HttpFailure,
+    message: string,
+    options: { readonly cause?: unknown; readonly head?: HttpError['head'] } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
+    this.head = options.head;
   }
 }
 

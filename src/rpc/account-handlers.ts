@@ -1,67 +1,100 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { invalidField } from '../domain/errors.ts';
+import type { Logger } from '../domain/logger.ts';
 import type { AccountDetails, AccountManagement } from '../service/accounts.ts';
 import type { Authenticator } from '../service/authenticate.ts';
+import { type AuditedCall, audited } from './audit.ts';
 import { tokenTypeFrom } from './crawler-messages.ts';
 import { type Call, type Method, methodsOf } from './method.ts';
 import { nextPageToken, pageFrom } from './page-token.ts';
+import { limitsFrom, limitsMessage, quotasMessage } from './quota-messages.ts';
 
-/** The methods of the account service; each needs the admin token. */
+/** The methods of the account service; each needs the admin token, and is logged. */
 export function accountHandlers(deps: {
   readonly authenticator: Authenticator;
   readonly accounts: AccountManagement;
   readonly accountQueueLimit: number;
+  readonly logger: Logger;
 }): Method[] {
   const { authenticator, accounts } = deps;
-  const admin = (call: Call): void => authenticator.authenticateAdmin(call.bearer);
-  const messageOf = ({ account, queued }: AccountDetails) => ({
+
+  async function asAdmin<Result>(
+    call: Call,
+    about: AuditedCall,
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    authenticator.authenticateAdmin(call.bearer, call.remote);
+    return audited(deps.logger, about, call, work);
+  }
+
+  const messageOf = ({ account, queued, quotas }: AccountDetails) => ({
     name: account.name,
     email: account.email,
     queued: BigInt(queued),
     pushesPaused: queued > deps.accountQueueLimit,
     createdAt: timestampFromDate(account.createdAt),
+    limits: limitsMessage(account.limits),
+    ...(quotas === undefined ? {} : { quotas: quotasMessage(quotas) }),
   });
 
   return methodsOf(AccountService, {
-    async createAccount(request, call) {
-      admin(call);
-      const made = await accounts.create(request.name, request.email);
-      return {
-        account: messageOf(made),
-        normalToken: made.tokens.normal,
-        javascriptToken: made.tokens.javascript,
+    createAccount: (request, call) => {
+      const { name, email, limits } = request;
+      return asAdmin(call, { method: 'CreateAccount', account: name }, async () => {
+        const made = await accounts.create(
+          name,
+          email,
+          {},
+          limits === undefined ? {} : limitsFrom(limits),
+        );
+        return {
+          account: messageOf(made),
+          normalToken: made.tokens.normal,
+          javascriptToken: made.tokens.javascript,
+        };
+      });
+    },
+    listAccounts: (request, call) =>
+      asAdmin(call, { method: 'ListAccounts', account: '' }, async () => {
+        const { limit, after } = pageFrom(request);
+        const found = await accounts.list(limit, after);
+        const rows = found.map((each) => each.account);
+        return { accounts: found.map(messageOf), nextPageToken: nextPageToken(rows, limit) };
+      }),
+    getAccount: ({ name }, call) =>
+      asAdmin(call, { method: 'GetAccount', account: name }, async () => ({
+        account: messageOf(await accounts.get(name)),
+      })),
+    updateAccount: (request, call) => {
+      const { name, email, limits } = request;
+      const patch = {
+        ...(email === undefined ? {} : { email }),
+        ...(limits === undefined ? {} : { limits: limitsFrom(limits) }),
       };
+      const about = { method: 'UpdateAccount', account: name, fields: Object.keys(patch) };
+      return asAdmin(call, about, async () => ({
+        account: messageOf(await accounts.update(name, patch)),
+      }));
     },
-    async listAccounts(request, call) {
-      admin(call);
-      const { limit, after } = pageFrom(request);
-      const found = await accounts.list(limit, after);
-      const rows = found.map((each) => each.account);
-      return { accounts: found.map(messageOf), nextPageToken: nextPageToken(rows, limit) };
-    },
-    async getAccount(request, call) {
-      admin(call);
-      return { account: messageOf(await accounts.get(request.name)) };
-    },
-    async updateAccount(request, call) {
-      admin(call);
-      const { name, email } = request;
-      const details = email === undefined ? accounts.get(name) : accounts.setEmail(name, email);
-      return { account: messageOf(await details) };
-    },
-    async rotateToken(request, call) {
-      admin(call);
+    rotateToken: (request, call) => {
       const tokenType = tokenTypeFrom(request.tokenType);
-      if (tokenType === undefined) {
-        throw invalidField('token_type', 'token_type must be normal or javascript.');
-      }
-      return { token: await accounts.rotateToken(request.name, tokenType) };
+      const about = {
+        method: 'RotateToken',
+        account: request.name,
+        fields: tokenType === undefined ? [] : [tokenType],
+      };
+      return asAdmin(call, about, async () => {
+        if (tokenType === undefined) {
+          throw invalidField('token_type', 'token_type must be normal or javascript.');
+        }
+        return { token: await accounts.rotateToken(request.name, tokenType) };
+      });
     },
-    async deleteAccount(request, call) {
-      admin(call);
-      await accounts.remove(request.name);
-      return {};
-    },
+    deleteAccount: ({ name }, call) =>
+      asAdmin(call, { method: 'DeleteAccount', account: name }, async () => {
+        await accounts.remove(name);
+        return {};
+      }),
   });
 }

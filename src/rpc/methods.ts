@@ -15,6 +15,7 @@ import { createHealthMethods } from './health.ts';
 import type { Method } from './method.ts';
 import { pushHandlers } from './push-handlers.ts';
 import { createReflectionMethods } from './reflection.ts';
+import { withRequestQuota } from './request-quota.ts';
 import { statsHandlers } from './stats-handlers.ts';
 import { storageHandlers } from './storage-handlers.ts';
 
@@ -60,18 +61,30 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       inlineCrawls: service.inlineCrawls,
       publicUrl,
     }),
-    ...storageHandlers({ authenticator, storage: service.storage }),
-    ...statsHandlers({ authenticator, statistics: service.statistics, limits }),
+    ...storageHandlers({ authenticator, storage: service.storage, logger }),
+    ...statsHandlers({
+      authenticator,
+      statistics: service.statistics,
+      quotas: service.quotas,
+      limits,
+    }),
     ...accountHandlers({
       authenticator,
       accounts: service.accounts,
       accountQueueLimit: limits.accountQueue,
+      logger,
     }),
     ...health,
     ...createReflectionMethods([...apiServices, Health]),
   ];
+  // Pushes have a rate of their own; inline crawls, which share their service, are counted by their use case.
+  const counted = withRequestQuota(
+    methods,
+    (method) => method.desc.parent !== PushService,
+    service.quotas,
+  );
   return {
-    methods: withNormalisedErrors(withAdmission(methods, admission, { slots }), logger),
+    methods: withNormalisedErrors(withAdmission(counted, admission, { slots }), logger),
     health: withNormalisedErrors(health, logger),
   };
 }

@@ -18,7 +18,9 @@ export type RoomGrant = Pick<Grant, 'amount' | 'shrink' | 'release'>;
 export interface Room {
   /** Waits for room. Rejects with `unavailable` or `exhausted` when there is none in time. */
   take(bytes: number): Promise<RoomGrant>;
-  /** Gives everything back. */
+  /** Gives back what was taken so far. */
+  giveBack(): void;
+  /** Gives everything back, also what is granted from now on. */
   release(): void;
 }
 
@@ -89,10 +91,13 @@ export function createRoom(
         },
       };
     },
-    release() {
-      isReleased = true;
+    giveBack() {
       for (const grant of grants) grant.release();
       grants.clear();
+    },
+    release() {
+      isReleased = true;
+      room.giveBack();
     },
   };
   return room;

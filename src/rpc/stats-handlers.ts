@@ -7,23 +7,29 @@ import {
 } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import type { HistoryDay } from '../domain/stats.ts';
 import type { Authenticator } from '../service/authenticate.ts';
+import type { Quotas } from '../service/quotas.ts';
 import { type CrawlerStatistics, type Statistics, sum } from '../service/stats.ts';
 import { ownerOf } from './authorized.ts';
 import { activityMessage, statusOf, tokenTypeValue } from './crawler-messages.ts';
 import { type Method, methodsOf } from './method.ts';
+import { quotasMessage } from './quota-messages.ts';
 
 /** The methods of the stats service. The two limits are those pushes are held to. */
 export function statsHandlers(deps: {
   readonly authenticator: Authenticator;
   readonly statistics: Statistics;
+  readonly quotas: Pick<Quotas, 'report'>;
   readonly limits: { readonly crawlerQueue: number; readonly accountQueue: number };
 }): Method[] {
-  const { authenticator, statistics, limits } = deps;
+  const { authenticator, statistics, quotas, limits } = deps;
   return methodsOf(StatsService, {
     async getStats(request, call) {
       const owner = await ownerOf(authenticator, request, call);
       const { historyFrom, historyTo } = request;
-      const found = await statistics.read(owner, historyFrom, historyTo);
+      const [found, report] = await Promise.all([
+        statistics.read(owner, historyFrom, historyTo),
+        quotas.report(owner.account),
+      ]);
       const { crawlers, asyncCrawls } = found;
       const all = [...crawlers, ...asyncCrawls];
       return {
@@ -41,6 +47,7 @@ export function statsHandlers(deps: {
         history: found.history.map(dayMessage),
         crawlers: crawlers.map((row) => crawlerStats(row, limits.crawlerQueue)),
         asyncCrawls: asyncCrawls.map((row) => asyncCrawlStats(row, limits.crawlerQueue)),
+        quotas: quotasMessage(report),
       };
     },
   });

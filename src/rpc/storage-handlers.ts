@@ -7,27 +7,43 @@ import {
 } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { DomainError, invalidField } from '../domain/errors.ts';
 import type { StoredResult } from '../domain/job.ts';
+import type { Logger } from '../domain/logger.ts';
 import type { Authenticator } from '../service/authenticate.ts';
 import type { Storage } from '../service/storage.ts';
 import { ownerOf } from './authorized.ts';
 import { type Method, methodsOf } from './method.ts';
 import { resultExtras } from './result-extras.ts';
 
+/** A page on its way out: as read, in its message, encoded, and in its envelope. */
+const COPIES = 4;
+
 /** The methods of the storage service. */
 export function storageHandlers(deps: {
   readonly authenticator: Authenticator;
   readonly storage: Storage;
+  readonly logger: Logger;
 }): Method[] {
-  const { authenticator, storage } = deps;
+  const { authenticator, storage, logger } = deps;
   return methodsOf(StorageService, {
     async getResult(request, call) {
       const owner = await ownerOf(authenticator, request, call);
+      const bytes = request.rid === '' ? 0 : await storage.sizeOf(owner, request.rid);
+      if (bytes > 0) await call.room.take(bytes * COPIES);
       return { result: resultMessage(await storage.get(owner, request.rid, request.url)) };
     },
     async bulkGetResults(request, call) {
       const owner = await ownerOf(authenticator, request, call);
-      const results = await storage.getMany(owner, request.rids, request.autoDelete);
-      return { results: results.map(resultMessage) };
+      const { rids, bytes, deferred } = await storage.select(owner, request.rids);
+      if (bytes > 0) await call.room.take(bytes * COPIES);
+      const results = await storage.getMany(owner, rids);
+      if (request.autoDelete && results.length > 0) {
+        const returned = results.map(({ rid }) => rid);
+        void call.sent
+          .then((isWhole) => (isWhole ? storage.remove(owner, returned) : undefined))
+          // They stay, and are there for the next call.
+          .catch((error: unknown) => logger.warn({ err: error }, 'read results were not removed'));
+      }
+      return { results: results.map(resultMessage), deferredRids: [...deferred] };
     },
     async deleteResult(request, call) {
       const owner = await ownerOf(authenticator, request, call);

@@ -1,5 +1,5 @@
 /** The kinds of task the clock runs; `key` is a crawler for the first two. */
-export type TaskName = 'crawl' | 'retry' | 'timeout' | 'probe' | 'reconcile';
+export type TaskName = 'crawl' | 'retry' | 'timeout' | 'probe' | 'notice' | 'reconcile';
 
 /** One run of a task. */
 export interface Task {

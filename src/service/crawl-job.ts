@@ -1,10 +1,10 @@
+import type { CrawlFailure } from '../crawler/crawler.ts';
 import { failedPage } from '../crawler/failed-page.ts';
-import { HOST_BUSY } from '../crawler/host-gate.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import type { QueuedJob } from '../domain/job.ts';
 import { nextCrawlRetry } from '../domain/retry-schedule.ts';
-import { type FailureReason, isBilled } from '../domain/status.ts';
+import { type FailureReason, isBilled, MOST_RETRIES, UNTRIED } from '../domain/status.ts';
 import type { Grant } from '../fairness/fair-pool.ts';
 import type { JobOutcome } from '../store/store.ts';
 import type { CrawlResult } from '../threads/build-result.ts';
@@ -42,9 +42,6 @@ export interface CrawlJobs {
   /** The end of a job that waited longer than its `queue_timeout`. */
   expire(job: QueuedJob, crawler: Crawler): Promise<JobOutcome>;
 }
-
-/** Reasons that are this service's own: the job is given back untried. */
-const BUSY: ReadonlySet<string> = new Set<string>([HOST_BUSY, 'memory_busy']);
 
 /** Makes the use case. */
 export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
@@ -93,15 +90,16 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   }
 
   /** When the job is tried again; undefined when it was tried often, or long, enough. */
-  function retryAt(job: QueuedJob, crawler: Crawler, retryAfterMs?: number): Date | undefined {
+  function retryAt(job: QueuedJob, crawler: Crawler, failure?: CrawlFailure): Date | undefined {
     const now = clock.now();
+    const most = MOST_RETRIES[failure?.reason ?? ''] ?? crawler.maxRetries;
     return nextCrawlRetry({
       retry: job.retry,
       firstTriedAt: job.firstTriedAt ?? now,
       now,
-      maxRetries: crawler.maxRetries,
+      maxRetries: Math.min(crawler.maxRetries, most),
       windowHours: crawler.retryWindowHours,
-      retryAfterMs,
+      retryAfterMs: failure?.retryAfterMs,
       random: random(),
     })?.dueAt;
   }
@@ -134,8 +132,8 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
       const { failure } = result;
       const { rid, crawlerId, attempt } = job;
       if (failure?.passing === true) {
-        const isBusy = BUSY.has(failure.reason);
-        const dueAt = isBusy ? undefined : retryAt(job, crawler, failure.retryAfterMs);
+        const isBusy = UNTRIED.has(failure.reason);
+        const dueAt = isBusy ? undefined : retryAt(job, crawler, failure);
         if (isBusy || dueAt !== undefined) held?.release();
         if (isBusy) return giveBack(job, failure.retryAfterMs ?? BUSY_MS);
         if (dueAt !== undefined) {

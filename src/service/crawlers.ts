@@ -17,6 +17,7 @@ import {
   checkedWishes,
   politenessOrOff,
 } from './crawler-wishes.ts';
+import type { Quotas } from './quotas.ts';
 
 /** A crawler with its counters. */
 export interface CrawlerDetails {
@@ -57,6 +58,7 @@ export interface CrawlerManagementDeps {
   readonly dispatcher: Pick<Dispatcher, 'refresh' | 'abortCrawler'>;
   readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly clock: Clock;
+  readonly quotas: Pick<Quotas, 'limitsOf'>;
   readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
   /** Why a callback URL can never be called; undefined when it may be. */
   readonly uncallable: (callbackUrl: string) => string | undefined;
@@ -119,24 +121,27 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
           : invalidField('callback_url', 'Storage delivery takes no callback_url.');
       }
       const now = clock.now();
-      const { crawler, inserted } = await store.crawlers.insert({
-        crawlerId: createRid(now),
-        accountId: owner.account.accountId,
-        name: wanted.name,
-        tokenType: owner.tokenType,
-        delivery,
-        callbackUrl: wanted.callbackUrl,
-        concurrency: wanted.concurrency ?? deps.defaults.concurrency,
-        deliveryConcurrency: wanted.deliveryConcurrency ?? 0,
-        maxRetries: wanted.maxRetries ?? deps.defaults.maxRetries,
-        retryWindowHours: wanted.retryWindowHours ?? deps.defaults.retryWindowHours,
-        politeness: politenessOrOff(wanted.politeness),
-        pausedByUser: false,
-        pausedByMonitor: false,
-        webhookSecrets: delivery === 'webhook' ? [{ secret: createWebhookSecret() }] : [],
-        createdAt: now,
-        updatedAt: now,
-      });
+      const { crawler, inserted } = await store.crawlers.insert(
+        {
+          crawlerId: createRid(now),
+          accountId: owner.account.accountId,
+          name: wanted.name,
+          tokenType: owner.tokenType,
+          delivery,
+          callbackUrl: wanted.callbackUrl,
+          concurrency: wanted.concurrency ?? deps.defaults.concurrency,
+          deliveryConcurrency: wanted.deliveryConcurrency ?? 0,
+          maxRetries: wanted.maxRetries ?? deps.defaults.maxRetries,
+          retryWindowHours: wanted.retryWindowHours ?? deps.defaults.retryWindowHours,
+          politeness: politenessOrOff(wanted.politeness),
+          pausedByUser: false,
+          pausedByMonitor: false,
+          webhookSecrets: delivery === 'webhook' ? [{ secret: createWebhookSecret() }] : [],
+          createdAt: now,
+          updatedAt: now,
+        },
+        deps.quotas.limitsOf(owner.account),
+      );
       if (!inserted) assertSame(crawler, { ...wanted, tokenType: owner.tokenType, delivery });
       return { ...(await withCounters(crawler)), created: inserted };
     },
@@ -178,7 +183,15 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
           'The request changes nothing: give callback_url, concurrency, max_retries, retry_window_hours or politeness. The status is changed by pause and unpause; name, delivery and token_type never change.',
         );
       }
-      return changed(name, store.crawlers.update(crawler.crawlerId, patch, clock.now()));
+      return changed(
+        name,
+        store.crawlers.update(
+          crawler.crawlerId,
+          patch,
+          clock.now(),
+          deps.quotas.limitsOf(owner.account),
+        ),
+      );
     },
 
     pause: (owner, name) => setPaused(owner, name, 'user_pause'),

@@ -11,6 +11,7 @@ import { ASYNC_CRAWLER, ensureAsyncCrawler } from './async-crawler.ts';
 import { type CrawlWishes, type Exits, parseCrawlRequest } from './crawl-request.ts';
 import type { Crawling } from './crawling.ts';
 import type { Pushing } from './push.ts';
+import type { Quotas } from './quotas.ts';
 import type { SharedResources } from './shared-resources.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -31,7 +32,8 @@ export interface InlineResult extends CrawlStatus {
 export interface InlineCrawls {
   /**
    * Crawls and answers, keeping a copy in storage when `store` is set. Throws `exhausted` when the token has as many
-   * inline crawls under way as it may.
+   * inline crawls under way as it may, or the account
+   * makes too many calls; `invalid` when there is no room for the copy.
    */
   crawl(
     owner: TokenOwner,
@@ -49,6 +51,7 @@ export interface InlineCrawlDeps {
   readonly crawling: Crawling;
   readonly shared: Pick<SharedResources, 'memory' | 'crawlSlots'>;
   readonly pushing: Pushing;
+  readonly quotas: Pick<Quotas, 'assertStorage' | 'takeRequest'>;
   readonly clock: Clock;
   readonly exits: Exits;
   readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
@@ -121,7 +124,9 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
     async crawl(owner, wishes, store, signal) {
       const { accountId } = owner.account;
       const { tokenType } = owner;
+      deps.quotas.takeRequest(owner.account);
       const request = parseCrawlRequest(wishes, tokenType, deps.exits);
+      if (store) await deps.quotas.assertStorage(owner.account);
       return withSlot(`${accountId}:${tokenType}`, async () => {
         const now = deps.clock.now();
         const rid = store ? createRid(now) : undefined;

@@ -8,6 +8,7 @@ import { isRid } from '../domain/rid.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { Store } from '../store/store.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
+import type { Quotas } from './quotas.ts';
 
 /** Which deliveries a replay is about. */
 export type ReplayWish =
@@ -22,7 +23,10 @@ export interface JobManagement {
   remove(owner: TokenOwner, crawlerName: string, rid: string): Promise<void>;
   /** Throws `not_found` when there is none. */
   delivery(owner: TokenOwner, crawlerName: string, rid: string): Promise<DeliverySummary>;
-  /** How many deliveries were made due. Throws `not_found` for a single one that cannot be replayed. */
+  /**
+   * How many deliveries were made due. Throws `not_found` for a single one that cannot be replayed, and `exhausted` when they
+   * are more than the account's quota has left: then none of them is.
+   */
   replay(owner: TokenOwner, crawlerName: string, wish: ReplayWish): Promise<number>;
 }
 
@@ -32,12 +36,13 @@ export interface JobManagementDeps {
   readonly access: CrawlerAccess;
   readonly dispatcher: Pick<Dispatcher, 'abortJob' | 'notify'>;
   readonly scheduler: Pick<Scheduler, 'wake'>;
+  readonly quotas: Pick<Quotas, 'replaysLeft' | 'takeReplays'>;
   readonly clock: Clock;
 }
 
 /** Makes the job management. */
 export function createJobManagement(deps: JobManagementDeps): JobManagement {
-  const { store, access, clock } = deps;
+  const { store, access, quotas, clock } = deps;
   const ridNotFound = (): DomainError =>
     new DomainError('not_found', 'rid_not_found', 'RID not found', { field: 'rid' });
 
@@ -66,6 +71,11 @@ export function createJobManagement(deps: JobManagementDeps): JobManagement {
       const { crawlerId } = await access.find(owner, crawlerName);
       const now = clock.now();
       const which = 'rid' in wish ? wish : { from: wish.from, to: wish.to ?? now };
+      const { account } = owner;
+      const left = await quotas.replaysLeft(account);
+      // One more than is left is as good as all.
+      const count = await store.deliveries.countReplayable(crawlerId, which, left + 1);
+      if (count > 0) await quotas.takeReplays(account, count);
       const replayed = await store.deliveries.replay(crawlerId, which, now);
       if ('rid' in wish && replayed === 0) throw ridNotFound();
       if (replayed > 0) {

@@ -6,12 +6,14 @@ import type { Crawler } from '../domain/crawler.ts';
 import { DomainError, invalidField } from '../domain/errors.ts';
 import type { Job } from '../domain/job.ts';
 import { integerInRange, MAX_BATCH_ITEMS, MAX_QUEUE_TIMEOUT_MINUTES } from '../domain/limits.ts';
+import { jobBytesOf } from '../domain/quotas.ts';
 import { createRid } from '../domain/rid.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { PushLimits, PushOutcome, Store } from '../store/store.ts';
 import { type CrawlerReference, labelOf } from './async-crawler.ts';
 import { type CrawlWishes, type Exits, parseCrawlRequest } from './crawl-request.ts';
 import { type CrawlerAccess, crawlerNotFound } from './crawler-access.ts';
+import type { Quotas } from './quotas.ts';
 
 /** One URL to queue, as the client gave it. */
 export interface PushWishes extends CrawlWishes {
@@ -47,6 +49,7 @@ export interface PushingDeps {
   readonly dispatcher: Pick<Dispatcher, 'notify'>;
   readonly clock: Clock;
   readonly limits: PushLimits;
+  readonly quotas: Pick<Quotas, 'admit'>;
   readonly exits: Exits;
   /** URLs per second and token; 0 for no limit. */
   readonly ratePerSecond: number;
@@ -128,7 +131,10 @@ export function createPushing(deps: PushingDeps): Pushing {
     const now = clock.now();
     const parsed = items.map((item) => attempt(() => jobFrom(item, crawler, now, deps.exits)));
     const jobs = parsed.filter((each): each is Job => !(each instanceof DomainError));
-    const { granted, retryAfterMs } = await takeRate(owner, jobs.length);
+    const room = await deps.quotas.admit(owner.account, jobs.map(jobBytesOf));
+    const { granted, retryAfterMs } = await takeRate(owner, room.admitted);
+    const late = () =>
+      (granted === room.admitted ? room.refusal : undefined) ?? overRate(retryAfterMs);
     const admitted = jobs.slice(0, granted);
     const untold = admitted.length === 0 && requestId === '';
     const outcomes = untold ? [] : await queue(crawler, admitted, owner, requestId);
@@ -136,7 +142,7 @@ export function createPushing(deps: PushingDeps): Pushing {
     const pushed = parsed.map((each): PushedItem => {
       if (each instanceof DomainError) return { error: each };
       const next = results.next();
-      if (next.done === true) return { error: overRate(retryAfterMs) };
+      if (next.done === true) return { error: late() };
       return 'rid' in next.value ? next.value : { error: refusal(next.value, crawler) };
     });
     const accepted = pushed.filter((item) => 'rid' in item).length;

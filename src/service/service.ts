@@ -8,6 +8,7 @@ import {
 import type { Clock } from '../domain/clock.ts';
 import type { CrawlerSettings } from '../domain/crawler.ts';
 import type { Logger } from '../domain/logger.ts';
+import type { AccountLimits } from '../domain/quotas.ts';
 import type { FairPool } from '../fairness/fair-pool.ts';
 import type { Mailer } from '../mail/mailer.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
@@ -25,8 +26,10 @@ import { createFailedTokens } from './failed-tokens.ts';
 import { createInlineCrawls, type InlineCrawls } from './inline-crawl.ts';
 import { createJobManagement, type JobManagement } from './jobs.ts';
 import { createMonitor } from './monitor.ts';
+import { createNotices } from './notices.ts';
 import { createPostDelivery } from './post-delivery.ts';
 import { createPushing, type Pushing } from './push.ts';
+import { createQuotas, type Quotas } from './quotas.ts';
 import { createSharedResources } from './shared-resources.ts';
 import { createStatistics, type Statistics } from './stats.ts';
 import { createStorage, type Storage } from './storage.ts';
@@ -65,6 +68,8 @@ export interface ServiceSettings {
   readonly owner: string;
   readonly adminToken: string;
   readonly limits: PushLimits;
+  /** Limits of accounts that have none of their own. */
+  readonly accountLimits: AccountLimits;
   readonly pushRatePerSecond: number;
   readonly inlineConcurrency: number;
   /** Why a callback URL can never be called; undefined when it may be. */
@@ -86,6 +91,7 @@ export interface ServiceSettings {
 export interface Service {
   readonly authenticator: Authenticator;
   readonly accounts: AccountManagement;
+  readonly quotas: Quotas;
   readonly crawlers: CrawlerManagement;
   readonly jobs: JobManagement;
   readonly asyncJobs: AsyncJobs;
@@ -113,6 +119,7 @@ export function createService(deps: ServiceDeps): Service {
   });
   const access = createCrawlerAccess({ crawlers: store.crawlers, clock });
   const shared = createSharedResources(deps.memory);
+  const quotas = createQuotas({ store, clock, defaults: settings.accountLimits });
   const exits = new Set(Object.keys(settings.proxies));
   const crawling = createCrawling({
     threads,
@@ -138,15 +145,20 @@ export function createService(deps: ServiceDeps): Service {
       observe.crawl(end.outcome);
       return end;
     },
+    mayCrawl: quotas.mayCrawl,
     crawlBytes: BASE_BYTES,
     shared,
     async postDelivery(crawler, delivery, signal) {
       const end = await postDelivery(crawler, delivery, signal);
       observe.delivery(end.outcome);
+      if (end.outcome.kind === 'delivered') {
+        quotas.proveCallback(crawler.accountId, crawler.callbackUrl ?? '');
+      }
       return end;
     },
     ackTimeoutMs: settings.webhookAckTimeoutMs,
   });
+  const notices = createNotices({ store, mailer: deps.mailer, clock, logger });
   const pushing = createPushing({
     store,
     access,
@@ -154,19 +166,23 @@ export function createService(deps: ServiceDeps): Service {
     dispatcher,
     clock,
     limits,
+    quotas,
     exits,
     ratePerSecond: settings.pushRatePerSecond,
     onPushed: observe.push,
     onAccountOver: ({ account }) => {
       logger.warn({ account: account.name }, 'the account is over its queue limit, pushes paused');
-      void deps.mailer.accountQueueFull(account, limits.accountQueue);
+      notices.accountQueueFull(account, limits.accountQueue).catch((error: unknown) => {
+        logger.error({ err: error, account: account.name }, 'a notice was not written');
+      });
     },
   });
   return {
     authenticator,
     dispatcher,
     pushing,
-    accounts: createAccountManagement({ accounts: store.accounts, authenticator, clock }),
+    quotas,
+    accounts: createAccountManagement({ store, authenticator, dispatcher, quotas, clock }),
     crawlers: createCrawlerManagement({
       store,
       access,
@@ -174,15 +190,17 @@ export function createService(deps: ServiceDeps): Service {
       scheduler,
       clock,
       defaults,
+      quotas,
       uncallable: settings.uncallable,
     }),
-    jobs: createJobManagement({ store, access, dispatcher, scheduler, clock }),
+    jobs: createJobManagement({ store, access, dispatcher, scheduler, quotas, clock }),
     asyncJobs: createAsyncJobs({ store, dispatcher, clock }),
     inlineCrawls: createInlineCrawls({
       store,
       crawling,
       shared,
       pushing,
+      quotas,
       clock,
       exits,
       defaults,
@@ -200,11 +218,15 @@ export function createService(deps: ServiceDeps): Service {
         clock,
         timing: settings.tasks,
         expireOverdue: createTimeouts({ store, crawlJobs, scheduler, clock }),
+        sendNotices: notices.sendDue,
         probeDue: createMonitor({
           ...deps,
           access,
           dispatcher,
+          mayProbe: quotas.takeProbe,
+          notices,
           intervalMs: settings.probeIntervalMs,
+          lookMs: settings.tasks.probeMs,
         }),
       });
     },

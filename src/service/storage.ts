@@ -7,13 +7,19 @@ import type { ResultScope, ResultStore } from '../store/store.ts';
 
 const DEFAULT_PAGE = 1_000;
 const MAX_PAGE = 10_000;
+/** Bytes of pages in one bulk reply. */
+const MAX_BULK_BYTES = 16 * 1024 * 1024;
 
 /** Reading and removing stored results. Results of the other token do not exist for the caller. */
 export interface Storage {
   /** By `rid`, or the newest of a pushed URL. Throws `not_found` until it is stored. */
   get(owner: TokenOwner, rid: string, url: string): Promise<StoredResult>;
-  /** Those that exist, in the order asked for; removed as well when `remove` is set. */
-  getMany(owner: TokenOwner, rids: readonly string[], remove: boolean): Promise<StoredResult[]>;
+  /** The bytes of a result's page; 0 when there is none. */
+  sizeOf(owner: TokenOwner, rid: string): Promise<number>;
+  /** Which of the results that exist go into one reply, in the order asked for: as many as fit, but at least one. */
+  select(owner: TokenOwner, rids: readonly string[]): Promise<BulkSelection>;
+  /** Those that exist, in the order asked for. */
+  getMany(owner: TokenOwner, rids: readonly string[]): Promise<StoredResult[]>;
   /** Which of them were removed. */
   remove(owner: TokenOwner, rids: readonly string[]): Promise<Set<string>>;
   /** A page of `rid`s and where the next one begins. */
@@ -26,6 +32,15 @@ export interface Storage {
     },
   ): Promise<{ readonly rids: string[]; readonly cursor: string | undefined }>;
   count(owner: TokenOwner): Promise<number>;
+}
+
+/** What of a bulk read goes into one reply. */
+export interface BulkSelection {
+  readonly rids: readonly string[];
+  /** Bytes of their pages together. */
+  readonly bytes: number;
+  /** Those for the next call. */
+  readonly deferred: readonly string[];
 }
 
 /** Makes the storage use cases. */
@@ -52,7 +67,34 @@ export function createStorage(deps: { readonly results: ResultStore }): Storage 
       throw new DomainError('not_found', 'rid_not_found', 'RID not found', { field: 'rid' });
     },
 
-    getMany: (owner, rids, remove) => results.getMany(scopeOf(owner), knownForm(rids), remove),
+    async sizeOf(owner, rid) {
+      if (!isRid(rid)) return 0;
+      return (await results.sizes(scopeOf(owner), [rid])).get(rid) ?? 0;
+    },
+
+    async select(owner, rids) {
+      const wanted = knownForm(rids);
+      const sizes = await results.sizes(scopeOf(owner), wanted);
+      const chosen: string[] = [];
+      const deferred: string[] = [];
+      let bytes = 0;
+      for (const rid of wanted) {
+        const size = sizes.get(rid);
+        if (size === undefined) continue;
+        // Once one is left the ones after it are, too: the order is the client's.
+        if (deferred.length > 0 || (chosen.length > 0 && bytes + size > MAX_BULK_BYTES)) {
+          deferred.push(rid);
+        } else {
+          chosen.push(rid);
+          bytes += size;
+        }
+      }
+      return { rids: chosen, bytes, deferred };
+    },
+
+    async getMany(owner, rids) {
+      return rids.length === 0 ? [] : results.getMany(scopeOf(owner), knownForm(rids));
+    },
 
     async remove(owner, rids) {
       const wanted = knownForm(rids);

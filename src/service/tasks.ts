@@ -17,7 +17,8 @@ export interface TaskDeps {
   readonly store: Pick<Store, 'queue' | 'maintain'>;
   readonly dispatcher: Pick<Dispatcher, 'run'>;
   readonly expireOverdue: (signal: AbortSignal) => Promise<number>;
-  readonly probeDue: (signal: AbortSignal) => Promise<number>;
+  readonly probeDue: (task: Task) => Promise<number>;
+  readonly sendNotices: (task: Task) => Promise<number>;
   readonly clock: Clock;
   readonly timing: TaskTiming;
 }
@@ -37,34 +38,21 @@ export function defineTasks(deps: TaskDeps): void {
     scheduler.wake('crawl', task.key, clock.now()),
   );
   scheduler.define('timeout', alone, async (task) => void (await deps.expireOverdue(task.signal)));
-  scheduler.define('probe', alone, async (task) => void (await deps.probeDue(task.signal)));
-  scheduler.define('reconcile', alone, async (task) => {
+  scheduler.define('probe', alone, async (task) => void (await deps.probeDue(task)));
+  scheduler.define('notice', alone, async (task) => void (await deps.sendNotices(task)));
+  scheduler.define('reconcile', alone, async () => {
     const now = clock.now();
-    await whileTouching(task, lockMs, () => store.maintain(now, task.signal));
-    if (task.signal.aborted) return;
+    await store.maintain(now);
     // Work whose wake was lost with the process that should have made it.
     const crawlerIds = await store.queue.wakeable(now, WAKES_PER_RUN);
     await Promise.all(crawlerIds.map((id) => scheduler.wake('crawl', id, now)));
   });
 }
 
-/** Keeps the lock of a task while it does what may take longer. */
-async function whileTouching<Value>(
-  task: Task,
-  lockMs: number,
-  work: () => Promise<Value>,
-): Promise<Value> {
-  const keeper = setInterval(() => void task.touch(), lockMs / 3);
-  try {
-    return await work();
-  } finally {
-    clearInterval(keeper);
-  }
-}
-
 /** Lets the repeating tasks run, in whichever process is free; monitoring only when it has an interval. */
 export async function repeatTasks(scheduler: Scheduler, timing: TaskTiming): Promise<void> {
   await scheduler.every('timeout', timing.timeoutMs);
   await scheduler.every('reconcile', timing.reconcileMs);
+  await scheduler.every('notice', timing.reconcileMs);
   if (timing.probeMs > 0) await scheduler.every('probe', timing.probeMs);
 }

@@ -17,8 +17,9 @@ export function decorateStore(store: Store, around: AroundCall): Store {
     stats: decorated(store.stats, 'stats', around),
     rates: decorated(store.rates, 'rates', around),
     media: decorated(store.media, 'media', around),
+    notices: decorated(store.notices, 'notices', around),
     ping: () => around('ping', () => store.ping()),
-    maintain: (now, signal) => around('maintain', () => store.maintain(now, signal)),
+    maintain: (now) => around('maintain', () => store.maintain(now)),
     close: () => around('close', () => store.close()),
   };
 }

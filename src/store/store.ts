@@ -7,6 +7,7 @@ import type {
 } from '../domain/crawler.ts';
 import type { Delivery, DeliveryAttempt, DeliverySummary } from '../domain/delivery.ts';
 import type { CrawlRecord, Job, QueuedJob, StoredResult } from '../domain/job.ts';
+import type { QueuedNotice } from '../domain/notice.ts';
 import type { AccountLimits, AccountUsage } from '../domain/quotas.ts';
 import type { HistoryDay } from '../domain/stats.ts';
 
@@ -25,13 +26,11 @@ export interface Store {
   readonly stats: StatsStore;
   readonly rates: RateStore;
   readonly media: MediaStore;
+  readonly notices: NoticeStore;
   /** Resolves when the database answers; throws `unavailable` otherwise. */
   ping(): Promise<void>;
-  /**
-   * Removes what is past its retention and repairs counters that a crash left behind, for some seconds at most or until `signal` is
-   * aborted; what is left is the next call's. Cheap when there is nothing to do.
-   */
-  maintain(now: Date, signal?: AbortSignal): Promise<MaintenanceReport>;
+  /** Removes what is past its retention and repairs counters that a crash left behind. Cheap when there is nothing to do. */
+  maintain(now: Date): Promise<MaintenanceReport>;
   close(): Promise<void>;
 }
 
@@ -118,9 +117,9 @@ export interface CrawlerStore {
   remove(crawlerId: string): Promise<{ readonly purged: number } | undefined>;
   counters(crawlerIds: readonly string[]): Promise<Map<string, CrawlerCounters>>;
   /**
-   * Takes up to `limit` webhook crawlers whose probe is due and sets their next probe `intervalMs` later; a new crawler's
-   * first probe is due at a random moment within its first interval, so that probes spread by themselves. Each due probe is
-   * given to one caller.
+   * Takes up to `limit` webhook crawlers whose probe is due, with all that have the same callback URLs, and sets their next probe
+   * `intervalMs` later. A new crawler's first probe is its URL's next one, or at a random moment within its first interval, so
+   * that probes spread by themselves. Each due probe is given to one caller.
    */
   claimProbes(now: Date, intervalMs: number, limit: number): Promise<Crawler[]>;
 }
@@ -169,8 +168,6 @@ export interface Lease {
   readonly crawlerId: string;
   readonly owner: string;
   readonly epoch: number;
-  /** When it ends unless it is renewed; later than asked when taking it took long. */
-  readonly until?: Date;
 }
 
 /** The end of a crawl, or of a wait. `attempt` is the one the job was claimed with. */
@@ -324,8 +321,10 @@ export interface ResultStore {
   get(scope: ResultScope, rid: string): Promise<StoredResult | undefined>;
   /** The newest record of a pushed URL. */
   newestByUrl(scope: ResultScope, pushedUrl: string): Promise<StoredResult | undefined>;
-  /** Those that exist, in the order of `rids`; removed in the same write when `remove` is set. */
-  getMany(scope: ResultScope, rids: readonly string[], remove: boolean): Promise<StoredResult[]>;
+  /** Those that exist, in the order of `rids`. */
+  getMany(scope: ResultScope, rids: readonly string[]): Promise<StoredResult[]>;
+  /** The bytes of the pages of those that exist, without reading them. */
+  sizes(scope: ResultScope, rids: readonly string[]): Promise<Map<string, number>>;
   /** Which of them existed and are gone now. */
   remove(scope: ResultScope, rids: readonly string[]): Promise<Set<string>>;
   /** `rid`s by time of storing; `cursor` is the last page's. */
@@ -365,6 +364,19 @@ export interface RateStore {
     perHour: number,
     now: Date,
   ): Promise<{ readonly granted: boolean; readonly left: number }>;
+}
+
+/** The outbox of messages to owners of accounts. */
+export interface NoticeStore {
+  /** A notice whose `noticeId` is there already changes nothing. */
+  add(notice: QueuedNotice): Promise<void>;
+  /**
+   * Takes up to `limit` due notices, earliest due first; who does not remove or postpone them within `leaseMs`, as after a crash, leaves
+   * them due again. Each is given to one caller.
+   */
+  claim(now: Date, leaseMs: number, limit: number): Promise<QueuedNotice[]>;
+  remove(noticeIds: readonly string[]): Promise<void>;
+  postpone(noticeIds: readonly string[], dueAt: Date): Promise<void>;
 }
 
 /** Pictures that live for an hour. */

@@ -6,6 +6,7 @@ import {
   formatPage,
 } from '../crawler/formats/format-page.ts';
 import type { DeliveryMode } from '../domain/crawler.ts';
+import { discard } from '../domain/discard.ts';
 import type { CrawlRequest, CrawlStatus } from '../domain/job.ts';
 import { structuredBody } from '../domain/json-body.ts';
 import type { CrawlParameters } from '../domain/parameters.ts';
@@ -29,7 +30,7 @@ export interface CrawlResult extends CrawlStatus {
   /** Media type of `body`. */
   readonly contentType: string;
   readonly isText: boolean;
-  /** `failure` when there is one; `screenshot_url` and `original_*`, as asked for. */
+  /** `failure` when there is one; `screenshot_url` or `screenshot_failed`, and `original_*`, as asked for. */
   readonly extras: Readonly<Record<string, string>>;
   /** Not compressed; empty unless the spec is `inline`. */
   readonly body: Uint8Array;
@@ -71,10 +72,12 @@ export async function buildResult(
     kind === 'inline' || spec.delivery === 'storage'
       ? storedContent(formatted, known, parameters)
       : deliveryBody({ ...formatted, ...known, format, pretty });
+  const packed = await compress(content.body);
+  if (content.body !== formatted.body) discard(content.body);
   return {
     ...result,
     ...(kind === 'inline' ? {} : { body: NOTHING }),
-    packed: await compress(content.body),
+    packed,
     packedType: content.contentType,
   };
 }
@@ -108,6 +111,7 @@ export function needsDocument(page: Page, request: CrawlRequest): boolean {
 function extrasOf(page: Page, { parameters }: CrawlRequest): Record<string, string> {
   const extras: Record<string, string> = {};
   if (page.failure !== undefined) extras.failure = page.failure.reason;
+  if (page.screenshotFailed !== undefined) extras.screenshot_failed = page.screenshotFailed;
   if (parameters.get_headers === true) {
     for (const [name, value] of page.headers) {
       if (name !== 'set-cookie') extras[`original_${name.replaceAll('-', '_')}`] = value;

@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { CrawlTask, Page } from '../crawler/crawler.ts';
 import { createHttpEngine } from '../crawler/http/http-engine.ts';
 import { systemClock } from '../domain/clock.ts';
+import { discard } from '../domain/discard.ts';
 import type { Logger } from '../domain/logger.ts';
 import { createHttpClient } from '../net/create-http-client.ts';
 import type { Room } from '../net/http-client.ts';
@@ -77,7 +78,8 @@ function sendPage(id: number, page: Page): void {
   post({ kind: 'page', id, page }, transferable(page.body));
 }
 
-function sendResult(id: number, result: CrawlResult): void {
+function sendResult(id: number, page: Page, result: CrawlResult): void {
+  if (result.body !== page.body) discard(page.body);
   post({ kind: 'result', id, result }, transferable(result.body, result.packed));
 }
 
@@ -89,6 +91,7 @@ async function perform(
     const { page, request, spec, document, extras } = message;
     sendResult(
       id,
+      page,
       await state.during(id, () => buildResult(page, request, spec, document, extras)),
     );
     return;
@@ -105,7 +108,7 @@ async function perform(
     const { spec } = message;
     if (spec === undefined || needsDocument(page, task.request)) sendPage(id, page);
     else {
-      sendResult(id, await state.during(id, () => buildResult(page, task.request, spec)));
+      sendResult(id, page, await state.during(id, () => buildResult(page, task.request, spec)));
     }
   } finally {
     running.delete(id);

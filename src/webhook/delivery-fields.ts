@@ -21,7 +21,7 @@ export function resultFields(result: FieldSource) {
 }
 
 /**
- * The further fields that are told: `screenshot_url`, `failure` and `original_*`. The last come from the target's headers, so one that would
+ * The further fields that are told: `screenshot_url`, `screenshot_failed`, `failure` and `original_*`. The last come from the target's headers, so one that would
  * pass for a field of the delivery (a target's header named `status`), or whose name HTTP cannot carry, is left out.
  */
 export function extraFields(result: FieldSource): Record<string, string> {
@@ -29,7 +29,7 @@ export function extraFields(result: FieldSource): Record<string, string> {
   return Object.fromEntries(
     Object.entries(result.extras).filter(
       ([name]) =>
-        /^(screenshot_url|failure|original_[\w.-]+)$/.test(name) &&
+        /^(screenshot_url|screenshot_failed|failure|original_[\w.-]+)$/.test(name) &&
         !own.has(name.toLowerCase().replaceAll('-', '_')),
     ),
   );

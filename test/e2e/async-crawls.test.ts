@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
-import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { ADMIN, JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createGrpcClient } from '../support/grpc-client.ts';
@@ -150,4 +150,27 @@ test('a repeated creation of a webhook crawler does not tell its secret', async 
   const second = await app.rest('POST', `/crawler/${NORMAL}`, body);
   expect([second.status, second.json.created]).toEqual([200, false]);
   expect(second.text).not.toContain('whsec_');
+});
+
+test('an account whose only crawler is the hidden one can be removed, its results with it', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  const authorization = `Bearer ${ADMIN}`;
+  const make = () => app.rest('POST', '/accounts', { name: 'guest' }, { authorization });
+  const { normal_token: token } = (await make()).json;
+  const later = await app.rest('GET', `/?token=${token}&async=true&url=${site.url}/page/1`);
+  expect(later.status).toBe(200);
+  await eventually(async () => {
+    const { json } = await app.rest('GET', `/storage/total_count?token=${token}`);
+    expect(json).toEqual({ totalCount: 1 });
+  });
+  // One more, which is crawled while the account goes.
+  await app.rest('GET', `/?token=${token}&async=true&url=${site.url}/page/2?delay=200`);
+  await app.rest('POST', `/crawler/${token}`, { name: 'own' });
+  const remove = () => app.rest('DELETE', '/accounts/guest', undefined, { authorization });
+  expect((await remove()).status).toBe(409);
+  await app.rest('POST', `/crawler/${token}/own/delete`);
+  expect((await remove()).status).toBe(200);
+  const gone = await app.rest('GET', `/storage/total_count?token=${token}`);
+  expect(gone.status).toBe(401);
 });

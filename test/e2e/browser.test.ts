@@ -1,21 +1,12 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createBrowserPool } from '../../src/crawler/browser/browser-pool.ts';
 import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { crawlInBrowser, htmlRoute } from '../support/browser-crawls.ts';
 import { startProxy } from '../support/proxy.ts';
-import { startProcess } from '../support/service-process.ts';
 import { type Site, startSite } from '../support/site.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { silentLogger } from '../support/webhook-fixtures.ts';
 
-const page = (html: string) => (_request: unknown, response: ServerResponse) => {
-  response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' });
-  response.end(`<!doctype html><title>Test</title>${html}`);
-};
+const page = htmlRoute;
 
-let hooks = 0;
 const routes = {
   '/script': page('<div id="out"></div><script>out.textContent = "made by " + "script";</script>'),
   '/late': page(
@@ -44,40 +35,15 @@ const routes = {
     });
     response.end(Buffer.from([1, 2, 3, 250]));
   },
-  '/dialogs': page(
-    '<script>alert(1); confirm(2); prompt(3); document.write("after dialogs");</script>',
-  ),
-  '/forever': page('before<script>for (;;) {}</script>'),
-  '/allocate': page(
-    '<script>const all = []; for (;;) all.push(new Array(100000).fill(Math.random()));</script>',
-  ),
-  '/buffers': page(
-    '<script>const all = []; (function more() { for (let i = 0; i < 8; i++) all.push(new Uint8Array(16e6).fill(7)); setTimeout(more, 10); })();</script>',
-  ),
-  '/popups': page(
-    '<script>for (let i = 0; i < 20; i++) open("/script"); document.write("opened");</script>',
-  ),
   '/never-quiet': page('ready<script>setInterval(() => fetch("/page/1"), 50);</script>'),
   '/moves': page('<script>location.href = "/script";</script>'),
-  '/worker.js': (_: unknown, response: ServerResponse) => {
-    response.writeHead(200, { 'content-type': 'text/javascript' });
-    response.end(
-      'self.addEventListener("install", () => { fetch(location.search.slice(1)).catch(() => 0); });',
-    );
-  },
-  '/secret': (_: unknown, response: ServerResponse) => {
-    hooks += 1;
-    response.end('secret');
-  },
 };
 
 let app: TestApp;
 let site: Site;
-let hidden: Site;
 
 beforeAll(async () => {
   site = await startSite({ routes });
-  hidden = await startSite({ routes });
   app = await startApp({
     env: { NETWORK_ALLOW: site.host, CRAWL_TIMEOUT_SECONDS: '12', BROWSER_PAGES: '2' },
   });
@@ -88,15 +54,10 @@ beforeAll(async () => {
 afterAll(async () => {
   await app[Symbol.asyncDispose]();
   await site[Symbol.asyncDispose]();
-  await hidden[Symbol.asyncDispose]();
 });
 
-/** An inline crawl with the JavaScript token, as JSON. */
-async function crawl(path: string, parameters: Record<string, string> = {}) {
-  const url = path.startsWith('http') ? path : site.url + path;
-  const query = new URLSearchParams({ token: JAVASCRIPT, url, format: 'json', ...parameters });
-  return (await app.rest('GET', `/?${query}`)).json;
-}
+const crawl = (path: string, parameters: Record<string, string> = {}) =>
+  crawlInBrowser(app, path.startsWith('http') ? path : site.url + path, parameters);
 
 describe('a crawl in a browser', () => {
   test('gives the page as its scripts have made it', async () => {
@@ -231,114 +192,6 @@ describe('a crawl in a browser', () => {
   });
 });
 
-describe('a hostile page', () => {
-  test.each(['/dialogs', '/popups'])('%s goes on', async (path) => {
-    expect(await crawl(path)).toMatchObject({ cb_status: 200 });
-  });
-
-  test('that never stops, or allocates without end, ends in time and harms no other', async () => {
-    const hostile = ['/forever', '/allocate', '/buffers'].map((path) =>
-      crawl(path, { page_wait: '8000' }),
-    );
-    const good = Array.from({ length: 4 }, () => crawl('/script'));
-    for (const result of await Promise.all(good)) {
-      expect(result).toMatchObject({ cb_status: 200 });
-    }
-    for (const result of await Promise.all(hostile)) {
-      expect([522, 599]).toContain(result.cb_status);
-    }
-    expect(await crawl('/script')).toMatchObject({ cb_status: 200 });
-  }, 90_000);
-
-  test('reaches no address that is not public, by whatever way', async () => {
-    hooks = 0;
-    const target = `${hidden.url}/secret`;
-    const ws = target.replace('http', 'ws');
-    const ways = page(`
-      <img src="${target}"><link rel="stylesheet" href="${target}"><iframe src="${target}"></iframe>
-      <link rel="preconnect" href="${hidden.url}"><link rel="dns-prefetch" href="${hidden.url}">
-      <script>
-        fetch('${target}').catch(() => 0); navigator.sendBeacon('${target}', 'x');
-        new WebSocket('${ws}'); new EventSource('${target}');
-        new Worker(URL.createObjectURL(new Blob(['fetch("${target}").catch(() => 0)'])));
-        navigator.serviceWorker?.register('/worker.js?${target}').catch(() => 0);
-        const peer = new RTCPeerConnection({ iceServers: [{ urls: 'stun:127.0.0.1:${hidden.port}' }] });
-        peer.createDataChannel('x'); peer.createOffer().then((offer) => peer.setLocalDescription(offer));
-        open('${target}');
-      </script>`);
-    await using trap = await startSite({ port: 0, routes: { '/ways': ways } });
-    await using guarded = await startApp({ env: { NETWORK_ALLOW: trap.host } });
-    const query = new URLSearchParams({
-      token: JAVASCRIPT,
-      url: `${trap.url}/ways`,
-      page_wait: '1500',
-      format: 'json',
-    });
-    const { json } = await guarded.rest('GET', `/?${query}`);
-    expect(json).toMatchObject({ cb_status: 200 });
-    expect(hooks).toBe(0);
-    expect(hidden.connections).toBe(0);
-    // Neither the page itself nor a redirect leads there.
-    for (const url of [target, `${trap.url}/redirect-to?url=${encodeURIComponent(target)}`]) {
-      const direct = new URLSearchParams({ token: JAVASCRIPT, url, format: 'json' });
-      expect((await guarded.rest('GET', `/?${direct}`)).json).toMatchObject({ cb_status: 523 });
-    }
-    expect(hidden.connections).toBe(0);
-  }, 60_000);
-
-  test('that is endless is cut off', async () => {
-    expect(await crawl('/hostile/endless-body')).toMatchObject({ cb_status: 523 });
-  }, 60_000);
-});
-
-test('a browser that crashes, or has shown many pages, is replaced', async () => {
-  for (const pid of childrenOf(process.pid)) process.kill(pid, 'SIGKILL');
-  await expect.poll(async () => (await crawl('/script')).cb_status, { timeout: 10_000 }).toBe(200);
-
-  const pool = createBrowserPool({
-    chromiumPath: '',
-    pages: 1,
-    logger: silentLogger,
-    recycleAfter: 2,
-  });
-  const browsers: unknown[] = [];
-  for (let n = 0; n < 5; n++) {
-    await using lent = await pool.lend({}, new AbortController().signal);
-    browsers.push(lent.context.browser());
-  }
-  expect(new Set(browsers).size).toBe(3);
-  await pool.close();
-}, 60_000);
-
-test('SIGTERM lets a crawl in the browser end, and leaves no browser behind', async () => {
-  await using folder = await temporaryFolder();
-  await using service = await startProcess({ DATA_DIR: folder.path, SHUTDOWN_SECONDS: '15' });
-  await service.rest('POST', `/crawler/${JAVASCRIPT}`, { name: 'js' });
-  const push = await service.rest(
-    'GET',
-    `/?token=${JAVASCRIPT}&crawler=js&callback=true&page_wait=2500&url=${encodeURIComponent(`${site.url}/late`)}`,
-  );
-  const hits = site.hits('/late');
-  await expect.poll(() => site.hits('/late'), { timeout: 20_000 }).toBe(hits + 1);
-  const browsers = childrenOf(service.process.pid);
-  expect(browsers).not.toEqual([]);
-  expect(await service.terminate()).toBe(0);
-  expect(browsers.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([]);
-  await using next = await startProcess({ DATA_DIR: folder.path });
-  const stored = await next.rest('GET', `/storage?token=${JAVASCRIPT}&rid=${push.json.rid}`);
-  expect(stored.text).toContain('late content');
-}, 60_000);
-
-test('without a browser the crawl says so, and the log names what to set', async () => {
-  await using without = await startApp({
-    env: { NETWORK_ALLOW: '127.0.0.1', CHROMIUM_PATH: '/nowhere/chromium' },
-  });
-  const query = new URLSearchParams({ token: JAVASCRIPT, url: site.url, format: 'json' });
-  const { json } = await without.rest('GET', `/?${query}`);
-  expect(json).toMatchObject({ cb_status: 523, original_status: 0 });
-  expect(without.log.join('')).toContain('CHROMIUM_PATH');
-});
-
 async function jpegSize(url: string): Promise<{ width: number; height: number }> {
   const bytes = Buffer.from(await (await fetch(url)).arrayBuffer());
   for (let at = 2; at < bytes.length; at += 2 + bytes.readUInt16BE(at + 2)) {
@@ -348,13 +201,4 @@ async function jpegSize(url: string): Promise<{ width: number; height: number }>
     }
   }
   throw new Error('not a JPEG');
-}
-
-/** The Chromiums that a process has started. */
-function childrenOf(parent: number | undefined): number[] {
-  const lines = execFileSync('ps', ['-eo', 'ppid=,pid=,args=']).toString().split('\n');
-  return lines.flatMap((line) => {
-    const [, ppid, pid, args = ''] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
-    return Number(ppid) === parent && args.includes('chromium-') ? [Number(pid)] : [];
-  });
 }

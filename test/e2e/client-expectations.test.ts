@@ -197,3 +197,38 @@ test('a call without anything is told what answers here, and where the document 
   const document = await app.rest('GET', reply.json.documentation);
   expect(document.json.openapi).toMatch(/^3\./);
 });
+
+test.each([
+  [
+    'a raw UTF-8 byte',
+    400,
+    'invalid_http',
+    'GET /?url=http://x/\u00fc HTTP/1.1\r\nHost: a\r\n\r\n',
+  ],
+  ['garbage', 400, 'invalid_http', 'hello\r\n\r\n'],
+  ['no Host', 400, 'invalid_http', 'GET / HTTP/1.1\r\n\r\n'],
+  [
+    'two lengths',
+    400,
+    'invalid_http',
+    'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
+  ],
+  ['an expectation', 417, 'expectation_failed', 'GET / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n'],
+])('%s is answered in JSON like every other error', async (_what, status, code, request) => {
+  await using app = await startApp();
+  const reply = await rawRequest(app.port, request);
+  expect(reply.status).toBe(status);
+  expect(reply.headers.get('Content-Type')).toBe('application/json; charset=utf-8');
+  expect(JSON.parse(reply.body.toString())).toEqual({ code, error: expect.any(String) });
+});
+
+test('a request line too long is told so even while it is being sent', async () => {
+  await using app = await startApp();
+  // As the node SDK does with the data of a POST.
+  const path = `/?token=${NORMAL}&url=http://a.example/&post_data=${'x'.repeat(3_000_000)}`;
+  const reply = await rawRequest(app.port, rawGet(path));
+  expect(reply.status).toBe(413);
+  expect(JSON.parse(reply.body.toString())).toMatchObject({ code: 'request_line_too_large' });
+  const next = await app.rest('GET', `/storage/total_count?token=${NORMAL}`);
+  expect(next.status).toBe(200);
+});

@@ -91,7 +91,10 @@ test('an unreachable site and an empty page end in their own cb_status', async (
   await using site = await startSite();
   await using app = await startApp();
   const crawler = await createCrawler(app, 'ends', { max_retries: 0 });
-  const refused = await crawler.push('http://127.0.0.1:1/');
+  // Its port is nobody's now.
+  const gone = await startSite();
+  await gone[Symbol.asyncDispose]();
+  const refused = await crawler.push(gone.url);
   const empty = await crawler.push(`${site.url}/empty`);
   const missing = await crawler.push(`${site.url}/status/404`);
   expect((await crawler.stored(refused)).json).toMatchObject({

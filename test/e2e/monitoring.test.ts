@@ -114,3 +114,88 @@ test("the monitor never lifts a user's pause, and the user may lift the monitor'
   });
   expect((await crawler.post('unpause')).json).toMatchObject({ status: 'running' });
 });
+
+test('a callback that hangs delays no other crawler', async () => {
+  const clock = createTestClock();
+  await using hanging = await startReceiver();
+  await using broken = await startReceiver();
+  hanging.answerProbes({ hang: true });
+  broken.answerProbes({ status: 500 });
+  await using app = await startApp({ clock, env: monitored });
+  const stuck = await createCrawler(app, 'stuck', { callback_url: hanging.url });
+  await eventually(() => {
+    clock.advance(MINUTE);
+    expect(hanging.probes.length).toBeGreaterThan(0);
+  });
+  const other = await createCrawler(app, 'other', { callback_url: broken.url });
+  await eventually(async () => {
+    clock.advance(MINUTE);
+    expect(await other.details()).toMatchObject({ status: 'paused', paused_by: 'monitor' });
+  });
+  broken.answerProbes({ status: 200 });
+  await eventually(async () => {
+    clock.advance(MINUTE);
+    expect((await other.details()).status).toBe('running');
+  });
+  // Its first probe has not even timed out.
+  expect(hanging.probes).toHaveLength(1);
+  expect((await stuck.details()).status).toBe('running');
+});
+
+test('crawlers with the same callback URL share one probe and its answer', async () => {
+  const clock = createTestClock();
+  await using receiver = await startReceiver();
+  receiver.answerProbes({ status: 500 });
+  await using app = await startApp({ clock, env: monitored });
+  const crawlers = await Promise.all(
+    ['one', 'two', 'three'].map((name) => createCrawler(app, name, { callback_url: receiver.url })),
+  );
+  await eventually(async () => {
+    clock.advance(10_000);
+    for (const crawler of crawlers) expect((await crawler.details()).status).toBe('paused');
+  });
+  const { length } = receiver.probes;
+  receiver.answerProbes({ status: 200 });
+  await eventually(async () => {
+    clock.advance(10_000);
+    for (const crawler of crawlers) expect((await crawler.details()).status).toBe('running');
+  });
+  // One each would be three, and six.
+  expect(length).toBeLessThan(3);
+  expect(receiver.probes.length).toBeLessThan(6);
+});
+
+test('a notice is mailed once, however long the mail server is away, restarts of the service included', async () => {
+  const clock = createTestClock();
+  const gone = await startMailServer();
+  await gone[Symbol.asyncDispose]();
+  await using receiver = await startReceiver();
+  receiver.answerProbes({ status: 500 });
+  const env = { ...monitored, SMTP_URL: gone.url, ACCOUNT_EMAIL: 'owner@example.com' };
+  await using app = await startApp({ clock, env });
+  const crawler = await createCrawler(app, 'watched', { callback_url: receiver.url });
+  await eventually(async () => {
+    clock.advance(MINUTE);
+    expect((await crawler.details()).status).toBe('paused');
+  });
+  await eventually(() => {
+    clock.advance(MINUTE);
+    const failures = app.log.filter((line) => line.includes('could not be mailed'));
+    expect(failures.length).toBeGreaterThan(1);
+  });
+  await app.stop();
+  await using mail = await startMailServer(Number(new URL(gone.url).port));
+  await using again = await startApp({ clock, env, dataDir: app.dataDir });
+  await eventually(() => {
+    clock.advance(10 * MINUTE);
+    expect(mail.mails).toHaveLength(1);
+  });
+  expect(mail.mails[0]).toContain('watched');
+  const { length } = receiver.probes;
+  await eventually(() => {
+    clock.advance(MINUTE);
+    expect(receiver.probes.length).toBeGreaterThan(length + 2);
+  });
+  expect(mail.mails).toHaveLength(1);
+  expect(again.log.filter((line) => line.includes('a notice was mailed'))).toHaveLength(1);
+});

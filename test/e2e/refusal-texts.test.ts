@@ -13,7 +13,7 @@ test('an empty callback_url never makes a storage crawler', async () => {
 
 test('an update in which nothing can take effect is refused, and says why', async () => {
   await using app = await startApp();
-  const hook = 'http://127.0.0.1:9/hook';
+  const hook = 'http://127.0.0.1:3000/hook';
   const crawler = await createCrawler(app, 'shop', { callback_url: hook });
   for (const body of [
     {},
@@ -43,17 +43,17 @@ test.each([
   'http://0x7f.2/',
   'http://[::1]/',
   'http://[::ffff:10.0.0.1]/',
-  'http://localhost:3000/',
+  'http://localhost:3001/',
   'http://hook.localhost./',
   'http://example.com:0/',
   'ftp://example.com/',
   'http://example.com:99999/',
   'example.com/hook',
 ])('%s can never be called, so it is refused', async (callback_url) => {
-  await using app = await startApp({ env: { NETWORK_ALLOW: '127.0.0.1:9' } });
+  await using app = await startApp({ env: { NETWORK_ALLOW: '127.0.0.1:3000' } });
   const made = await app.rest('POST', `/crawler/${NORMAL}`, { name: 'bad', callback_url });
   expect([made.status, made.json.field]).toEqual([422, 'callback_url']);
-  const crawler = await createCrawler(app, 'good', { callback_url: 'http://127.0.0.1:9/hook' });
+  const crawler = await createCrawler(app, 'good', { callback_url: 'http://127.0.0.1:3000/hook' });
   const changed = await app.rest('PUT', crawler.path, { callback_url });
   expect([changed.status, changed.json.field]).toEqual([422, 'callback_url']);
 });

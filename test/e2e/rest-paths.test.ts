@@ -397,7 +397,7 @@ test('paths and methods: 404, 405 with Allow, 400 for what is not JSON, 413 over
 test('no token reaches the log', async () => {
   await using app = await startApp({ env: { LOG_LEVEL: 'debug' } });
   await app.rest('GET', `/crawler/${NORMAL}/none`);
-  await app.rest('GET', `/?token=${NORMAL}&url=${encodeURIComponent('http://127.0.0.1:1/')}`);
+  await app.rest('GET', `/?token=${NORMAL}&url=${encodeURIComponent('http://127.0.0.1:2/')}`);
   await app.stop();
   expect(app.log.join('')).not.toContain(NORMAL);
 });

@@ -43,7 +43,7 @@ export interface TestApp extends AsyncDisposable {
 
 /** What a test changes. */
 export interface TestAppOptions {
-  /** Environment variables; `PUSH_RATE_PER_SECOND` is 0 and `NETWORK_ALLOW` 127.0.0.1 unless given. */
+  /** Environment variables; `PUSH_RATE_PER_SECOND` and `ACCOUNT_REQUESTS_PER_SECOND` are 0 and `NETWORK_ALLOW` 127.0.0.1 unless given. */
   readonly env?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
   readonly timing?: Partial<AppTiming>;
@@ -86,6 +86,7 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
     ADMIN_TOKEN: ADMIN,
     NETWORK_ALLOW: '127.0.0.1',
     PUSH_RATE_PER_SECOND: '0',
+    ACCOUNT_REQUESTS_PER_SECOND: '0',
     PROBE_INTERVAL_SECONDS: '0',
     WEBHOOK_ACK_TIMEOUT_MS: '2000',
     SHUTDOWN_SECONDS: '5',

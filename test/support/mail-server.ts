@@ -9,8 +9,8 @@ export interface MailServer extends AsyncDisposable {
   readonly mails: readonly string[];
 }
 
-/** Starts one. */
-export async function startMailServer(): Promise<MailServer> {
+/** Starts one; `port` takes up a given one, as after a restart. */
+export async function startMailServer(port = 0): Promise<MailServer> {
   const mails: string[] = [];
   const server = new SMTPServer({
     authOptional: true,
@@ -24,10 +24,10 @@ export async function startMailServer(): Promise<MailServer> {
       });
     },
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.server.address() as AddressInfo;
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  const { port: own } = server.server.address() as AddressInfo;
   return {
-    url: `smtp://127.0.0.1:${port}`,
+    url: `smtp://127.0.0.1:${own}`,
     mails,
     [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())),
   };

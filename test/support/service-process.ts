@@ -37,6 +37,7 @@ export async function startProcess(
       ADMIN_TOKEN: ADMIN,
       NETWORK_ALLOW: '127.0.0.1',
       PUSH_RATE_PER_SECOND: '0',
+      ACCOUNT_REQUESTS_PER_SECOND: '0',
       PROBE_INTERVAL_SECONDS: '0',
       WEBHOOK_ACK_TIMEOUT_MS: '2000',
       LOG_LEVEL: 'warn',

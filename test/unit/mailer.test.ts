@@ -4,9 +4,9 @@ import { createServer } from 'node:net';
 import { SMTPServer } from 'smtp-server';
 import { describe, expect, test } from 'vitest';
 import type { Account } from '../../src/domain/account.ts';
-import type { Crawler } from '../../src/domain/crawler.ts';
 import type { Logger } from '../../src/domain/logger.ts';
 import { createMailer } from '../../src/mail/mailer.ts';
+import { accountQueueFullNotice, crawlerPausedNotice } from '../../src/mail/notices.ts';
 
 interface ReceivedMail {
   readonly from: string;
@@ -76,25 +76,15 @@ const account: Account = {
   limits: {},
   createdAt: new Date(),
 };
-const crawler: Crawler = {
-  crawlerId: '1'.repeat(24),
-  accountId: account.accountId,
-  name: 'prices',
-  tokenType: 'normal',
-  delivery: 'webhook',
+const at = new Date('2026-03-04T05:06:07.890Z');
+const paused = crawlerPausedNotice({
+  account: account.name,
+  crawler: 'prices',
   callbackUrl: 'https://user:secret1@hooks.example.com/in?token=secret2',
-  concurrency: 20,
-  deliveryConcurrency: 0,
-  maxRetries: 110,
-  retryWindowHours: 48,
-  politeness: undefined,
-  pausedByUser: false,
-  pausedByMonitor: true,
-  webhookSecrets: [],
-  createdAt: new Date(),
-  updatedAt: new Date(),
-};
-const clock = { now: () => new Date('2026-03-04T05:06:07.890Z') };
+  error: 'status 500',
+  at,
+});
+const fullOf = (limit: number) => accountQueueFullNotice({ account: account.name, limit, at });
 const from = 'queue@example.net';
 
 describe('over SMTP', () => {
@@ -102,11 +92,7 @@ describe('over SMTP', () => {
     await using server = await startMailServer();
     const { lines, logger } = recordingLogger();
     const smtpUrl = `smtp://mailer:p%40ss@${server.host}`;
-    await createMailer({ smtpUrl, from, logger, clock }).crawlerPaused(
-      account,
-      crawler,
-      'status 500',
-    );
+    await createMailer({ smtpUrl, from, logger }).send(account, paused);
 
     const [mail] = server.mails;
     expect(mail).toMatchObject({ from, to: ['owner@example.com'], user: 'mailer' });
@@ -129,8 +115,8 @@ describe('over SMTP', () => {
   test('a full queue names the limit', async () => {
     await using server = await startMailServer();
     const { logger } = recordingLogger();
-    const mailer = createMailer({ smtpUrl: `smtp://${server.host}`, from, logger, clock });
-    await mailer.accountQueueFull(account, 1_000_000);
+    const mailer = createMailer({ smtpUrl: `smtp://${server.host}`, from, logger });
+    await mailer.send(account, fullOf(1_000_000));
     const [mail] = server.mails;
     expect(mail?.source).toContain('hold more than 1,000,000 waiting URLs');
     expect(mail?.source).toContain('2026-03-04 05:06:07 UTC');
@@ -140,7 +126,7 @@ describe('over SMTP', () => {
     await using server = await startMailServer();
     const { logger } = recordingLogger();
     const mailer = createMailer({ smtpUrl: `smtp://${server.host}`, from, logger });
-    await mailer.accountQueueFull({ ...account, email: 'a@example.com,b@example.com' }, 10);
+    await mailer.send({ ...account, email: 'a@example.com,b@example.com' }, fullOf(10));
     expect(server.mails.flatMap(({ to }) => to)).not.toContain('b@example.com');
   });
 
@@ -148,7 +134,7 @@ describe('over SMTP', () => {
     await using server = await startMailServer({ refuse: 'no such user' });
     const { lines, logger } = recordingLogger();
     const mailer = createMailer({ smtpUrl: `smtp://${server.host}`, from, logger });
-    await mailer.crawlerPaused(account, crawler, 'status 500');
+    await mailer.send(account, paused);
     expect(server.mails).toEqual([]);
     expect(lines).toMatchObject([{ level: 'error', fields: { account: 'shop' } }]);
   });
@@ -161,7 +147,7 @@ describe('over SMTP', () => {
     await new Promise((resolve) => probe.close(resolve));
     const { lines, logger } = recordingLogger();
     const smtpUrl = `smtp://user:hunter2@127.0.0.1:${port}`;
-    await createMailer({ smtpUrl, from, logger }).crawlerPaused(account, crawler, 'status 500');
+    await createMailer({ smtpUrl, from, logger }).send(account, paused);
     expect(lines.map(({ level }) => level)).toEqual(['error']);
     expect(JSON.stringify(lines)).not.toContain('hunter2');
   });
@@ -171,8 +157,8 @@ describe('not sent', () => {
   test('without SMTP_URL every notice is a warning that names it', async () => {
     const { lines, logger } = recordingLogger();
     const mailer = createMailer({ smtpUrl: '', from, logger });
-    await mailer.crawlerPaused(account, crawler, 'status 500');
-    await mailer.accountQueueFull(account, 10);
+    await mailer.send(account, paused);
+    await mailer.send(account, fullOf(10));
     expect(lines).toHaveLength(2);
     for (const { level, message } of lines) {
       expect(level).toBe('warn');
@@ -188,7 +174,7 @@ describe('not sent', () => {
     await using server = await startMailServer();
     const { lines, logger } = recordingLogger();
     const mailer = createMailer({ smtpUrl: `smtp://${server.host}`, from, logger });
-    await mailer.crawlerPaused({ ...account, email: '' }, crawler, 'status 500');
+    await mailer.send({ ...account, email: '' }, paused);
     expect(server.mails).toEqual([]);
     expect(lines).toMatchObject([{ level: 'warn', fields: { account: 'shop' } }]);
   });

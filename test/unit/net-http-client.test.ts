@@ -421,6 +421,11 @@ describe('requests', () => {
     const client = open({ allow: parseNetworkAllow('127.0.0.1') });
     for (let n = 0; n < 3; n += 1) expect((await client.request(get(url))).status).toBe(200);
     expect(connections).toBe(3);
+    await using proxy = await startProxy({ target: new URL(url).host });
+    const through = get(url, { proxy: proxy.url });
+    for (let n = 0; n < 3; n += 1) expect((await client.request(through)).status).toBe(200);
+    expect(proxy.asked).toHaveLength(3);
+    connections = 3;
     const post = { ...get(url), method: 'POST', body: Buffer.from('once') };
     expect(await codeOf(client.request(post))).toBe('connection_failed');
     expect(connections).toBe(3);

@@ -9,13 +9,15 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { TokenType } from "./crawler_service_pb.ts";
 import { file_queuedcrawler_v1_crawler_service } from "./crawler_service_pb.ts";
+import type { AccountLimits, AccountQuotas } from "./quotas_pb.ts";
+import { file_queuedcrawler_v1_quotas } from "./quotas_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file queuedcrawler/v1/account_service.proto.
  */
 export const file_queuedcrawler_v1_account_service: GenFile = /*@__PURE__*/
-  fileDesc("CiZxdWV1ZWRjcmF3bGVyL3YxL2FjY291bnRfc2VydmljZS5wcm90bxIQcXVldWVkY3Jhd2xlci52MSJ9CgdBY2NvdW50EgwKBG5hbWUYASABKAkSDQoFZW1haWwYAiABKAkSDgoGcXVldWVkGAMgASgDEhUKDXB1c2hlc19wYXVzZWQYBCABKAgSLgoKY3JlYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiMwoUQ3JlYXRlQWNjb3VudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRINCgVlbWFpbBgCIAEoCSJzChVDcmVhdGVBY2NvdW50UmVzcG9uc2USKgoHYWNjb3VudBgBIAEoCzIZLnF1ZXVlZGNyYXdsZXIudjEuQWNjb3VudBIUCgxub3JtYWxfdG9rZW4YAiABKAkSGAoQamF2YXNjcmlwdF90b2tlbhgDIAEoCSI8ChNMaXN0QWNjb3VudHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlwKFExpc3RBY2NvdW50c1Jlc3BvbnNlEisKCGFjY291bnRzGAEgAygLMhkucXVldWVkY3Jhd2xlci52MS5BY2NvdW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIhChFHZXRBY2NvdW50UmVxdWVzdBIMCgRuYW1lGAEgASgJIkAKEkdldEFjY291bnRSZXNwb25zZRIqCgdhY2NvdW50GAEgASgLMhkucXVldWVkY3Jhd2xlci52MS5BY2NvdW50IkIKFFVwZGF0ZUFjY291bnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoFZW1haWwYAiABKAlIAIgBAUIICgZfZW1haWwiQwoVVXBkYXRlQWNjb3VudFJlc3BvbnNlEioKB2FjY291bnQYASABKAsyGS5xdWV1ZWRjcmF3bGVyLnYxLkFjY291bnQiUwoSUm90YXRlVG9rZW5SZXF1ZXN0EgwKBG5hbWUYASABKAkSLwoKdG9rZW5fdHlwZRgCIAEoDjIbLnF1ZXVlZGNyYXdsZXIudjEuVG9rZW5UeXBlIiQKE1JvdGF0ZVRva2VuUmVzcG9uc2USDQoFdG9rZW4YASABKAkiJAoURGVsZXRlQWNjb3VudFJlcXVlc3QSDAoEbmFtZRgBIAEoCSIXChVEZWxldGVBY2NvdW50UmVzcG9uc2UyiAYKDkFjY291bnRTZXJ2aWNlEnYKDUNyZWF0ZUFjY291bnQSJi5xdWV1ZWRjcmF3bGVyLnYxLkNyZWF0ZUFjY291bnRSZXF1ZXN0GicucXVldWVkY3Jhd2xlci52MS5DcmVhdGVBY2NvdW50UmVzcG9uc2UiFILT5JMCDjoBKiIJL2FjY291bnRzEnMKDExpc3RBY2NvdW50cxIlLnF1ZXVlZGNyYXdsZXIudjEuTGlzdEFjY291bnRzUmVxdWVzdBomLnF1ZXVlZGNyYXdsZXIudjEuTGlzdEFjY291bnRzUmVzcG9uc2UiFJACAYLT5JMCCxIJL2FjY291bnRzEn0KCkdldEFjY291bnQSIy5xdWV1ZWRjcmF3bGVyLnYxLkdldEFjY291bnRSZXF1ZXN0GiQucXVldWVkY3Jhd2xlci52MS5HZXRBY2NvdW50UmVzcG9uc2UiJJACAYLT5JMCG2IHYWNjb3VudBIQL2FjY291bnRzL3tuYW1lfRKGAQoNVXBkYXRlQWNjb3VudBImLnF1ZXVlZGNyYXdsZXIudjEuVXBkYXRlQWNjb3VudFJlcXVlc3QaJy5xdWV1ZWRjcmF3bGVyLnYxLlVwZGF0ZUFjY291bnRSZXNwb25zZSIkgtPkkwIeOgEqYgdhY2NvdW50GhAvYWNjb3VudHMve25hbWV9EoQBCgtSb3RhdGVUb2tlbhIkLnF1ZXVlZGNyYXdsZXIudjEuUm90YXRlVG9rZW5SZXF1ZXN0GiUucXVldWVkY3Jhd2xlci52MS5Sb3RhdGVUb2tlblJlc3BvbnNlIiiC0+STAiI6ASoiHS9hY2NvdW50cy97bmFtZX0vcm90YXRlX3Rva2VuEnoKDURlbGV0ZUFjY291bnQSJi5xdWV1ZWRjcmF3bGVyLnYxLkRlbGV0ZUFjY291bnRSZXF1ZXN0GicucXVldWVkY3Jhd2xlci52MS5EZWxldGVBY2NvdW50UmVzcG9uc2UiGILT5JMCEioQL2FjY291bnRzL3tuYW1lfWIGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_crawler_service]);
+  fileDesc("CiZxdWV1ZWRjcmF3bGVyL3YxL2FjY291bnRfc2VydmljZS5wcm90bxIQcXVldWVkY3Jhd2xlci52MSLfAQoHQWNjb3VudBIMCgRuYW1lGAEgASgJEg0KBWVtYWlsGAIgASgJEg4KBnF1ZXVlZBgDIAEoAxIVCg1wdXNoZXNfcGF1c2VkGAQgASgIEi4KCmNyZWF0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KBmxpbWl0cxgGIAEoCzIfLnF1ZXVlZGNyYXdsZXIudjEuQWNjb3VudExpbWl0cxIvCgZxdW90YXMYByABKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLkFjY291bnRRdW90YXMidAoUQ3JlYXRlQWNjb3VudFJlcXVlc3QSDAoEbmFtZRgBIAEoCRINCgVlbWFpbBgCIAEoCRI0CgZsaW1pdHMYAyABKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLkFjY291bnRMaW1pdHNIAIgBAUIJCgdfbGltaXRzInMKFUNyZWF0ZUFjY291bnRSZXNwb25zZRIqCgdhY2NvdW50GAEgASgLMhkucXVldWVkY3Jhd2xlci52MS5BY2NvdW50EhQKDG5vcm1hbF90b2tlbhgCIAEoCRIYChBqYXZhc2NyaXB0X3Rva2VuGAMgASgJIjwKE0xpc3RBY2NvdW50c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiXAoUTGlzdEFjY291bnRzUmVzcG9uc2USKwoIYWNjb3VudHMYASADKAsyGS5xdWV1ZWRjcmF3bGVyLnYxLkFjY291bnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIiEKEUdldEFjY291bnRSZXF1ZXN0EgwKBG5hbWUYASABKAkiQAoSR2V0QWNjb3VudFJlc3BvbnNlEioKB2FjY291bnQYASABKAsyGS5xdWV1ZWRjcmF3bGVyLnYxLkFjY291bnQigwEKFFVwZGF0ZUFjY291bnRSZXF1ZXN0EgwKBG5hbWUYASABKAkSEgoFZW1haWwYAiABKAlIAIgBARI0CgZsaW1pdHMYAyABKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLkFjY291bnRMaW1pdHNIAYgBAUIICgZfZW1haWxCCQoHX2xpbWl0cyJDChVVcGRhdGVBY2NvdW50UmVzcG9uc2USKgoHYWNjb3VudBgBIAEoCzIZLnF1ZXVlZGNyYXdsZXIudjEuQWNjb3VudCJTChJSb3RhdGVUb2tlblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIvCgp0b2tlbl90eXBlGAIgASgOMhsucXVldWVkY3Jhd2xlci52MS5Ub2tlblR5cGUiJAoTUm90YXRlVG9rZW5SZXNwb25zZRINCgV0b2tlbhgBIAEoCSIkChREZWxldGVBY2NvdW50UmVxdWVzdBIMCgRuYW1lGAEgASgJIhcKFURlbGV0ZUFjY291bnRSZXNwb25zZTKIBgoOQWNjb3VudFNlcnZpY2USdgoNQ3JlYXRlQWNjb3VudBImLnF1ZXVlZGNyYXdsZXIudjEuQ3JlYXRlQWNjb3VudFJlcXVlc3QaJy5xdWV1ZWRjcmF3bGVyLnYxLkNyZWF0ZUFjY291bnRSZXNwb25zZSIUgtPkkwIOOgEqIgkvYWNjb3VudHMScwoMTGlzdEFjY291bnRzEiUucXVldWVkY3Jhd2xlci52MS5MaXN0QWNjb3VudHNSZXF1ZXN0GiYucXVldWVkY3Jhd2xlci52MS5MaXN0QWNjb3VudHNSZXNwb25zZSIUkAIBgtPkkwILEgkvYWNjb3VudHMSfQoKR2V0QWNjb3VudBIjLnF1ZXVlZGNyYXdsZXIudjEuR2V0QWNjb3VudFJlcXVlc3QaJC5xdWV1ZWRjcmF3bGVyLnYxLkdldEFjY291bnRSZXNwb25zZSIkkAIBgtPkkwIbYgdhY2NvdW50EhAvYWNjb3VudHMve25hbWV9EoYBCg1VcGRhdGVBY2NvdW50EiYucXVldWVkY3Jhd2xlci52MS5VcGRhdGVBY2NvdW50UmVxdWVzdBonLnF1ZXVlZGNyYXdsZXIudjEuVXBkYXRlQWNjb3VudFJlc3BvbnNlIiSC0+STAh46ASpiB2FjY291bnQaEC9hY2NvdW50cy97bmFtZX0ShAEKC1JvdGF0ZVRva2VuEiQucXVldWVkY3Jhd2xlci52MS5Sb3RhdGVUb2tlblJlcXVlc3QaJS5xdWV1ZWRjcmF3bGVyLnYxLlJvdGF0ZVRva2VuUmVzcG9uc2UiKILT5JMCIjoBKiIdL2FjY291bnRzL3tuYW1lfS9yb3RhdGVfdG9rZW4SegoNRGVsZXRlQWNjb3VudBImLnF1ZXVlZGNyYXdsZXIudjEuRGVsZXRlQWNjb3VudFJlcXVlc3QaJy5xdWV1ZWRjcmF3bGVyLnYxLkRlbGV0ZUFjY291bnRSZXNwb25zZSIYgtPkkwISKhAvYWNjb3VudHMve25hbWV9YgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_crawler_service, file_queuedcrawler_v1_quotas]);
 
 /**
  * A client of the service: the owner of crawlers and results.
@@ -57,6 +59,20 @@ export type Account = Message<"queuedcrawler.v1.Account"> & {
    * @generated from field: google.protobuf.Timestamp created_at = 5;
    */
   createdAt?: Timestamp | undefined;
+
+  /**
+   * Its own limits.
+   *
+   * @generated from field: queuedcrawler.v1.AccountLimits limits = 6;
+   */
+  limits?: AccountLimits | undefined;
+
+  /**
+   * The limits it is held to, and their use; not in lists.
+   *
+   * @generated from field: queuedcrawler.v1.AccountQuotas quotas = 7;
+   */
+  quotas?: AccountQuotas | undefined;
 };
 
 /**
@@ -83,6 +99,13 @@ export type CreateAccountRequest = Message<"queuedcrawler.v1.CreateAccountReques
    * @generated from field: string email = 2;
    */
   email: string;
+
+  /**
+   * Limits of its own.
+   *
+   * @generated from field: optional queuedcrawler.v1.AccountLimits limits = 3;
+   */
+  limits?: AccountLimits | undefined;
 };
 
 /**
@@ -232,6 +255,14 @@ export type UpdateAccountRequest = Message<"queuedcrawler.v1.UpdateAccountReques
    * @generated from field: optional string email = 2;
    */
   email?: string | undefined;
+
+  /**
+   * Takes the place of all its own limits: one that is absent is the operator's again. What is there already stays, however
+   * low the limit.
+   *
+   * @generated from field: optional queuedcrawler.v1.AccountLimits limits = 3;
+   */
+  limits?: AccountLimits | undefined;
 };
 
 /**
@@ -338,7 +369,8 @@ export const DeleteAccountResponseSchema: GenMessage<DeleteAccountResponse> = /*
   messageDesc(file_queuedcrawler_v1_account_service, 12);
 
 /**
- * Accounts, for the operator. Every call needs the admin token, as `authorization: Bearer <ADMIN_TOKEN>`.
+ * Accounts, for the operator. Every call needs the admin token, as `authorization: Bearer <ADMIN_TOKEN>`,
+ * and is logged, never with a token.
  *
  * @generated from service queuedcrawler.v1.AccountService
  */
@@ -394,7 +426,8 @@ export const AccountService: GenService<{
     output: typeof RotateTokenResponseSchema;
   },
   /**
-   * Removes an account that has no crawlers left: FAILED_PRECONDITION otherwise.
+   * Removes an account that has no crawlers left: FAILED_PRECONDITION otherwise. Its `async=true` jobs go with it, its results
+   * soon after.
    *
    * @generated from rpc queuedcrawler.v1.AccountService.DeleteAccount
    */

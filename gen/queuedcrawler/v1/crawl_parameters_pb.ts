@@ -120,7 +120,8 @@ export type CrawlParameters = Message<"queuedcrawler.v1.CrawlParameters"> & {
   ajaxWait?: boolean | undefined;
 
   /**
-   * CSS selector of an element that is clicked before the page is taken. JavaScript token.
+   * CSS selector of an element that is clicked before the page is taken: of a list (`#more, body`) the first that is there.
+   * Several clicks one after the other are separated by `|`. JavaScript token.
    *
    * @generated from field: optional string css_click_selector = 15;
    */
@@ -142,7 +143,7 @@ export type CrawlParameters = Message<"queuedcrawler.v1.CrawlParameters"> & {
 
   /**
    * Take a JPEG picture of the page; the result carries a `screenshot_url` valid for one hour. Default false.
-   * JavaScript token.
+   * JavaScript token. At most 16 Mpixel: a long page is drawn less sharply, then cut off below; a larger window is refused.
    *
    * @generated from field: optional bool screenshot = 18;
    */

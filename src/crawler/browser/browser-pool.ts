@@ -1,283 +1,146 @@
-import { readFile } from 'node:fs/promises';
-import {
-  type Browser,
-  type BrowserContext,
-  type BrowserContextOptions,
-  chromium,
-} from 'playwright-core';
 import type { Logger } from '../../domain/logger.ts';
-import { findChromium } from './chromium-binary.ts';
+import { type Claimant, createFairPool } from '../../fairness/fair-pool.ts';
+import { BrowserBusy, BrowserUnavailable } from './browser-failures.ts';
+import { createChromiumStarter, type SandboxWish } from './chromium-starter.ts';
+import {
+  type BrowserPage,
+  type PageOptions,
+  type RunningBrowser,
+  runBrowser,
+} from './running-browser.ts';
 
 /** What the browser is run with. */
 export interface BrowserPoolDeps {
   /** `CHROMIUM_PATH`; empty for the one of the packages. */
   readonly chromiumPath: string;
-  /** Most pages at once. */
+  /** `CHROMIUM_SANDBOX`. */
+  readonly sandbox: SandboxWish;
+  /** Most pages at once, beside a few for accounts that have none. */
   readonly pages: number;
   readonly logger: Logger;
   /** After how many pages a new browser takes over. Default 200. */
   readonly recycleAfter?: number;
-  /** A renderer that takes more memory than this is killed, its page fails. Default 1 GiB. */
-  readonly maxRendererBytes?: number;
+  /** A process of the browser that takes more memory than this is ended, and its page with it. Default 1 GiB. */
+  readonly maxProcessBytes?: number;
+  /** A browser that takes longer to open a page is given up. Default 15 s. */
+  readonly openMs?: number;
 }
 
-/** A context of its own for one page. */
-export interface LentContext extends AsyncDisposable {
-  readonly context: BrowserContext;
+/** A turn at the browser: the right to one page. */
+export interface BrowserTurn extends Disposable {
+  /** Opens the page; disposing of the turn closes it. Rejects with {@link BrowserUnavailable}. */
+  open(options: PageOptions): Promise<BrowserPage>;
 }
 
-/** Contexts of one browser that is started on demand, replaced after many pages, when it crashed, or when a page cannot be closed. */
+/** Pages of one browser that is started on demand, and replaced after many pages, when it has ended, or does not answer. */
 export interface BrowserPool {
-  /** Waits for its turn. Rejects with the signal's reason, or `BrowserUnavailable`. */
-  lend(options: BrowserContextOptions, signal: AbortSignal): Promise<LentContext>;
+  /**
+   * Waits for a turn, shared fairly among accounts, then crawlers. Rejects with the signal's reason, or with {@link BrowserBusy} after
+   * `longestMs`.
+   */
+  enter(claimant: Claimant, longestMs: number, signal: AbortSignal): Promise<BrowserTurn>;
   close(): Promise<void>;
 }
 
-/** No browser can be started; the message says what to set. */
-export class BrowserUnavailable extends Error {
-  override readonly name = 'BrowserUnavailable';
-}
-
-const LAUNCH_MS = 30_000;
-const CLOSE_MS = 5_000;
-const WATCH_MS = 500;
-const MIB = 1024 * 1024;
-
-const ARGS = [
-  '--disable-gpu',
-  '--disable-quic',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-domain-reliability',
-  '--dns-prefetch-disable',
-  '--no-pings',
-  '--font-render-hinting=none',
-  '--js-flags=--max-old-space-size=512',
-  // Every page has a proxy of its own. What belongs to no page has nowhere to go, and no name is looked up here.
-  '--proxy-server=http://127.0.0.1:9',
-  '--proxy-bypass-list=<-loopback>',
-  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
-  // Without this, peer connections would go around the proxy.
-  '--force-webrtc-ip-handling-policy=disable_non_proxied_udp',
-];
-
-interface Running {
-  readonly browser: Browser;
-  opened: number;
-  lent: number;
-  retired: boolean;
-}
+const LONGEST_BACKOFF_MS = 60_000;
+const FIRST_BACKOFF_MS = 1_000;
 
 /** Makes a pool; no browser runs before the first page. */
 export function createBrowserPool(deps: BrowserPoolDeps): BrowserPool {
-  const { logger, recycleAfter = 200, maxRendererBytes = 1_024 * MIB } = deps;
-  const turns = createTurns(deps.pages);
-  let current: Promise<Running> | undefined;
+  const {
+    logger,
+    recycleAfter = 200,
+    maxProcessBytes = 1024 * 1024 * 1024,
+    openMs = 15_000,
+  } = deps;
+  const turns = createFairPool({
+    name: 'browser pages',
+    capacity: deps.pages,
+    reserve: Math.ceil(deps.pages / 4),
+  });
+  const starter = createChromiumStarter(deps);
+  const all = new Set<RunningBrowser>();
+  let current: Promise<RunningBrowser> | undefined;
   let closed = false;
-  const all = new Set<Running>();
+  let failedStarts = 0;
+  let nextStartAt = 0;
 
-  async function launch(): Promise<Running> {
-    const executablePath = await findChromium(deps.chromiumPath).catch((cause: unknown) => {
-      logger.error({ err: cause }, 'Chromium cannot be run; set CHROMIUM_PATH to another');
-      throw new BrowserUnavailable('Chromium cannot be run', { cause });
-    });
-    if (executablePath === undefined) {
-      logger.error({}, 'No Chromium for JavaScript crawls; set CHROMIUM_PATH');
-      throw new BrowserUnavailable('There is no Chromium on this machine');
-    }
-    const browser = await start(executablePath).catch((cause: unknown) => {
-      logger.error({ err: cause }, 'Chromium does not start; set CHROMIUM_PATH to another');
-      throw new BrowserUnavailable('Chromium does not start', { cause });
-    });
-    const running: Running = { browser, opened: 0, lent: 0, retired: false };
-    all.add(running);
-    const unwatch = await watchMemory(browser, maxRendererBytes, logger, () => retire(running));
-    browser.once('disconnected', () => {
-      unwatch();
-      all.delete(running);
-      if (!running.retired && !closed) logger.warn({}, 'Chromium has ended; another is started');
-      retire(running);
-    });
-    return running;
-  }
-
-  async function start(executablePath: string): Promise<Browser> {
-    const options = {
-      executablePath,
-      headless: true,
-      args: ARGS,
-      timeout: LAUNCH_MS,
-      // A signal to the service is the service's: what is being crawled may end.
-      handleSIGINT: false,
-      handleSIGTERM: false,
-      handleSIGHUP: false,
-    };
-    // Chromium refuses its sandbox to root, and some containers refuse it to everybody.
-    if (process.getuid?.() === 0) return chromium.launch({ ...options, chromiumSandbox: false });
+  async function start(): Promise<RunningBrowser> {
+    const waitMs = nextStartAt - performance.now();
+    if (waitMs > 0) throw new BrowserUnavailable('Chromium could not be started', waitMs);
     try {
-      return await chromium.launch({ ...options, chromiumSandbox: true });
-    } catch (error) {
-      logger.warn({ err: error }, 'Chromium does not start in its sandbox; it runs without');
-      return chromium.launch({ ...options, chromiumSandbox: false });
+      const chromium = await starter.start();
+      failedStarts = 0;
+      const browser = await runBrowser({ chromium, logger, recycleAfter, maxProcessBytes, openMs });
+      all.add(browser);
+      void browser.ended.then(() => all.delete(browser));
+      return browser;
+    } catch (cause) {
+      const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** failedStarts, LONGEST_BACKOFF_MS);
+      failedStarts += 1;
+      nextStartAt = performance.now() + backoffMs;
+      logger.error(
+        { err: cause, retryAfterMs: backoffMs },
+        'No Chromium for JavaScript crawls; see CHROMIUM_PATH',
+      );
+      throw new BrowserUnavailable('Chromium cannot be started', backoffMs, { cause });
     }
   }
 
-  function retire(running: Running): void {
-    if (running.retired) return;
-    running.retired = true;
-    current = undefined;
-    if (running.lent === 0) void running.browser.close().catch(() => undefined);
-  }
-
-  async function take(): Promise<Running> {
+  async function browser(): Promise<RunningBrowser> {
     for (;;) {
-      if (closed) throw new BrowserUnavailable('The browser was closed');
-      current ??= launch();
+      if (closed) throw new BrowserUnavailable('The service is stopping', FIRST_BACKOFF_MS);
+      current ??= start();
       const starting = current;
       try {
         const running = await starting;
-        if (!running.retired) return running;
+        if (running.isOpen) return running;
       } catch (error) {
-        // The next crawl tries again: the operator may have repaired it.
         if (current === starting) current = undefined;
         throw error;
       }
+      if (current === starting) current = undefined;
     }
   }
 
-  async function giveBack(running: Running, context: BrowserContext): Promise<void> {
-    const closing = context.close().then(
-      () => true,
-      () => true,
-    );
-    const inTime = await Promise.race([closing, sleep(CLOSE_MS)]);
-    running.lent -= 1;
-    if (inTime !== true) {
-      logger.warn({}, 'A page does not close; another browser takes over');
-      retire(running);
-    }
-    if (running.retired && running.lent === 0) {
-      await Promise.race([running.browser.close().catch(() => undefined), sleep(CLOSE_MS)]);
+  async function open(options: PageOptions): Promise<BrowserPage> {
+    try {
+      return await (await browser()).open(options);
+    } catch (error) {
+      if (error instanceof BrowserUnavailable) throw error;
+      // That browser has ended or hangs, and was given up: a new one is asked once.
+      logger.warn({ err: error }, 'Chromium does not open a page; another is started');
+      return (await browser()).open(options);
     }
   }
 
   return {
-    async lend(options, signal) {
-      const leave = await turns.enter(signal);
-      try {
-        const running = await take();
-        running.lent += 1;
-        running.opened += 1;
-        if (running.opened >= recycleAfter) {
-          running.retired = true;
-          current = undefined;
-        }
-        const context = await running.browser.newContext(options).catch((error: unknown) => {
-          running.lent -= 1;
+    async enter(claimant, longestMs, signal) {
+      const busy = AbortSignal.timeout(longestMs);
+      const grant = await turns
+        .acquire(claimant, 1, AbortSignal.any([signal, busy]))
+        .catch((error: unknown) => {
+          signal.throwIfAborted();
+          if (busy.aborted) throw new BrowserBusy('No browser page became free in time');
           throw error;
         });
-        return {
-          context,
-          async [Symbol.asyncDispose]() {
-            await giveBack(running, context);
-            leave();
-          },
-        };
-      } catch (error) {
-        leave();
-        throw error;
-      }
+      let page: Promise<BrowserPage> | undefined;
+      return {
+        open: (options) => (page ??= open(options)),
+        // The crawl does not wait for its page to close, only the next one does: a page may hang.
+        [Symbol.dispose]() {
+          if (page === undefined) return grant.release();
+          void page
+            .then((opened) => opened.close())
+            .catch(() => undefined)
+            .finally(() => grant.release());
+        },
+      };
     },
     async close() {
       closed = true;
-      await Promise.all(
-        [...all].map((running) => {
-          running.retired = true;
-          return Promise.race([running.browser.close().catch(() => undefined), sleep(CLOSE_MS)]);
-        }),
-      );
+      await current?.catch(() => undefined);
+      await Promise.all([...all].map((each) => each.close()));
     },
   };
-}
-
-/** Lets in so many at once, in order. */
-function createTurns(most: number) {
-  const waiting: (() => void)[] = [];
-  let inside = 0;
-  return {
-    async enter(signal: AbortSignal): Promise<() => void> {
-      signal.throwIfAborted();
-      if (inside >= most) {
-        const { promise, resolve, reject } = Promise.withResolvers<void>();
-        const onAbort = (): void => {
-          waiting.splice(waiting.indexOf(resolve), 1);
-          reject(signal.reason as Error);
-        };
-        signal.addEventListener('abort', onAbort, { once: true });
-        waiting.push(resolve);
-        await promise;
-        signal.removeEventListener('abort', onAbort);
-      } else inside += 1;
-      let left = false;
-      return () => {
-        if (left) return;
-        left = true;
-        const next = waiting.shift();
-        if (next === undefined) inside -= 1;
-        else next();
-      };
-    },
-  };
-}
-
-/**
- * Kills renderers that grow beyond the limit, for V8's own does not count what is outside its heap, and retires a browser whose
- * own process does. Linux only.
- */
-async function watchMemory(
-  browser: Browser,
-  maxBytes: number,
-  logger: Logger,
-  onGrown: () => void,
-): Promise<() => void> {
-  if (process.platform !== 'linux') return () => undefined;
-  const session = await browser.newBrowserCDPSession();
-  let looking = false;
-  const timer = setInterval(() => {
-    if (looking) return;
-    looking = true;
-    void look()
-      // The browser has just ended.
-      .catch(() => undefined)
-      .finally(() => {
-        looking = false;
-      });
-  }, WATCH_MS);
-  timer.unref();
-
-  async function look(): Promise<void> {
-    const { processInfo } = await session.send('SystemInfo.getProcessInfo');
-    for (const { id, type } of processInfo) {
-      if (!/^(renderer|browser)$/.test(type) || (await residentBytes(id)) <= maxBytes) continue;
-      if (type === 'browser') {
-        onGrown();
-        continue;
-      }
-      logger.warn({ limit: maxBytes }, 'A page took too much memory and was ended');
-      process.kill(id, 'SIGKILL');
-    }
-  }
-
-  return () => clearInterval(timer);
-}
-
-async function residentBytes(pid: number): Promise<number> {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1_024;
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
 }

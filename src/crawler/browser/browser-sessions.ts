@@ -1,30 +1,53 @@
-import type { Cookie } from 'playwright-core';
+import type { Protocol } from 'devtools-protocol';
 import type { Clock } from '../../domain/clock.ts';
 
 const KEPT_MS = 300_000;
 const MAX_SESSIONS = 1_000;
 
+/** A cookie of a browser. */
+export type BrowserCookie = Protocol.Network.Cookie;
+
 /** Cookies that browser crawls with the same `cookies_session` share, until 300 s after the last. */
 export interface BrowserSessions {
-  cookies(accountId: string, name: string): readonly Cookie[];
-  keep(accountId: string, name: string, cookies: readonly Cookie[]): void;
+  cookies(accountId: string, name: string): readonly BrowserCookie[];
+  /** Adds what a crawl that began with `before` has changed: others may have changed other cookies meanwhile. */
+  keep(
+    accountId: string,
+    name: string,
+    before: readonly BrowserCookie[],
+    after: readonly BrowserCookie[],
+  ): void;
 }
 
 /** Makes an empty set, in memory. */
 export function createBrowserSessions(deps: { readonly clock: Clock }): BrowserSessions {
-  const sessions = new Map<string, { cookies: readonly Cookie[]; until: number }>();
+  const sessions = new Map<string, { cookies: readonly BrowserCookie[]; until: number }>();
   const now = (): number => deps.clock.now().getTime();
+
+  function cookiesOf(key: string): readonly BrowserCookie[] {
+    const session = sessions.get(key);
+    return session === undefined || session.until <= now() ? [] : session.cookies;
+  }
+
   return {
-    cookies(accountId, name) {
-      const session = sessions.get(`${accountId} ${name}`);
-      return session === undefined || session.until <= now() ? [] : session.cookies;
-    },
-    keep(accountId, name, cookies) {
+    cookies: (accountId, name) => cookiesOf(`${accountId} ${name}`),
+    keep(accountId, name, before, after) {
       const key = `${accountId} ${name}`;
+      const kept = new Map(cookiesOf(key).map((cookie) => [keyOf(cookie), cookie]));
+      const values = new Map(before.map((cookie) => [keyOf(cookie), cookie.value]));
+      const left = new Set(after.map(keyOf));
+      for (const cookie of before) if (!left.has(keyOf(cookie))) kept.delete(keyOf(cookie));
+      for (const cookie of after) {
+        if (values.get(keyOf(cookie)) !== cookie.value) kept.set(keyOf(cookie), cookie);
+      }
       sessions.delete(key);
-      sessions.set(key, { cookies, until: now() + KEPT_MS });
+      sessions.set(key, { cookies: [...kept.values()], until: now() + KEPT_MS });
       const oldest = sessions.keys().next();
       if (sessions.size > MAX_SESSIONS && oldest.done !== true) sessions.delete(oldest.value);
     },
   };
+}
+
+function keyOf({ name, domain, path }: BrowserCookie): string {
+  return `${name} ${domain} ${path}`;
 }

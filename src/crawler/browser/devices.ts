@@ -1,23 +1,29 @@
-import type { BrowserContextOptions } from 'playwright-core';
+import type { HeaderPair } from '../../domain/job.ts';
 import type { CrawlParameters } from '../../domain/parameters.ts';
+import { MAX_PICTURE_PIXELS, pixelsOf, type Screen, screenOf } from '../../domain/screens.ts';
 import { USER_AGENTS } from '../http/user-agents.ts';
 
-const SCREENS = {
-  desktop: { viewport: { width: 1_366, height: 768 }, isMobile: false, deviceScaleFactor: 1 },
-  tablet: { viewport: { width: 1_024, height: 1_366 }, isMobile: true, deviceScaleFactor: 2 },
-  mobile: { viewport: { width: 412, height: 915 }, isMobile: true, deviceScaleFactor: 2.625 },
-} as const;
-
 /** The window and the identity of a page. */
-export function deviceOptions(parameters: CrawlParameters): BrowserContextOptions {
-  const { device = 'desktop', user_agent: userAgent, width, height } = parameters;
-  const { viewport, isMobile, deviceScaleFactor } = SCREENS[device];
+export interface Device {
+  readonly userAgent: string;
+  /** `Accept-Language`, and what scripts are told. */
+  readonly languages: string;
+  /** The screen asked for, of fewer pixels where all would be more than are drawn. */
+  readonly screen: Screen;
+}
+
+/** What the parameters ask for, and the headers among them that are the browser's own. */
+export function deviceOf(parameters: CrawlParameters, headers: readonly HeaderPair[] = []): Device {
+  const given = new Map(headers);
+  const screen = screenOf(parameters);
+  const most = Math.sqrt(MAX_PICTURE_PIXELS / (screen.width * screen.height));
+  const drawn = pixelsOf(screen) <= MAX_PICTURE_PIXELS ? screen : { ...screen, scale: most };
   return {
-    userAgent: userAgent ?? USER_AGENTS[device],
-    viewport: { width: width ?? viewport.width, height: height ?? viewport.height },
-    isMobile,
-    hasTouch: isMobile,
-    deviceScaleFactor,
-    locale: 'en-US',
+    userAgent:
+      given.get('user-agent') ??
+      parameters.user_agent ??
+      USER_AGENTS[parameters.device ?? 'desktop'],
+    languages: given.get('accept-language') ?? 'en-US',
+    screen: drawn,
   };
 }

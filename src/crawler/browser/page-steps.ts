@@ -1,95 +1,92 @@
-import type { Page } from 'playwright-core';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { CrawlParameters } from '../../domain/parameters.ts';
+import { CdpError } from './cdp-connection.ts';
+import type { Device } from './devices.ts';
+import type { NetworkQuiet } from './network-quiet.ts';
+import { click, clicksOf } from './page-click.ts';
+import type { PageNavigation } from './page-navigation.ts';
+import type { BrowserPage } from './running-browser.ts';
 
 /** Half of this is for a page that never gets quiet; what it has loaded by then is the page. */
 const SETTLE_MS = 30_000;
+/** A page whose loading never ends though it has loaded writes to its document, or a frame of it does. */
+const STOP_MS = 300;
 const CLICK_MS = 5_000;
 const SCROLL_STEP_MS = 250;
 const DEFAULT_SCROLL_SECONDS = 10;
-/** What Chromium can draw in one picture. */
-const MAX_PICTURE_PIXELS = 16_384;
-const PICTURE_MS = 20_000;
-const MAX_PICTURE_BYTES = 12 * 1024 * 1024;
+/** A page that takes its reader on so often without ever having loaded has no end. */
+const MAX_FOLLOWED = 20;
 
 /** How long one step may take of what is left. */
 export type Budget = (mostMs: number) => number;
 
-/** Waits until the page and what it shows at first have loaded, or long enough. */
-export async function settle(page: Page, parameters: CrawlParameters, budget: Budget) {
-  await leniently(page.waitForLoadState('load', { timeout: budget(SETTLE_MS) }));
-  if (parameters.ajax_wait === true) {
-    await leniently(page.waitForLoadState('networkidle', { timeout: budget(SETTLE_MS) }));
+/** A page that is looked at. */
+export interface Visit {
+  readonly page: BrowserPage;
+  readonly navigation: PageNavigation;
+  readonly quiet: NetworkQuiet;
+  readonly device: Device;
+  readonly budget: Budget;
+}
+
+/** The page leads from one document to the next without end. */
+export class EndlessNavigation extends Error {
+  override readonly name = 'EndlessNavigation';
+}
+
+/**
+ * Waits until the page has loaded and shows no sign of going on to another, or long enough. Rejects with {@link EndlessNavigation}.
+ */
+export async function settle({ navigation, budget }: Visit): Promise<void> {
+  const until = performance.now() + budget(SETTLE_MS);
+  const before = navigation.documents;
+  const isEndless = (): boolean => navigation.documents - before > MAX_FOLLOWED;
+  for (;;) {
+    const left = Math.max(until - performance.now(), 1);
+    const isThere = (): boolean =>
+      (navigation.isLoaded || navigation.isStopped) && !navigation.isLeaving;
+    const inTime = await navigation.until(() => isEndless() || isThere(), left);
+    if (isEndless()) throw new EndlessNavigation('The page never stops going on');
+    if (!inTime) return;
+    // A refresh is announced after the page has loaded, just before it stops.
+    await navigation.until(() => navigation.isStopped || navigation.isLeaving, STOP_MS);
+    if (isThere()) return;
   }
 }
 
-/** Does to the page what the parameters ask for. False when the element to click is not there. */
-export async function interact(
-  page: Page,
-  parameters: CrawlParameters,
-  budget: Budget,
-): Promise<boolean> {
+/** Does to the page what the parameters ask for. False when an element to click is not there. */
+export async function interact(visit: Visit, parameters: CrawlParameters): Promise<boolean> {
+  const { page, quiet, budget } = visit;
   const { css_click_selector: selector, page_wait: waitMs = 0 } = parameters;
-  if (waitMs > 0) await page.waitForTimeout(budget(waitMs));
-  if (selector !== undefined) {
-    try {
-      await page
-        .locator(`css=${selector}`)
-        .first()
-        .click({ timeout: budget(CLICK_MS) });
-    } catch {
-      // It is not there, covered, or more than Chromium understands. A page that is gone fails at its next step.
-      return false;
-    }
-    await leniently(page.waitForLoadState('networkidle', { timeout: budget(CLICK_MS) }));
+  if (waitMs > 0) await wait(budget(waitMs));
+  for (const selectors of clicksOf(selector)) {
+    if (!(await click(page, selectors, budget(CLICK_MS)))) return false;
+    await quiet.wait(budget(CLICK_MS));
+    await settle(visit);
   }
   if (parameters.scroll === true) {
-    await scroll(page, budget((parameters.scroll_interval ?? DEFAULT_SCROLL_SECONDS) * 1_000));
+    await scroll(visit, budget((parameters.scroll_interval ?? DEFAULT_SCROLL_SECONDS) * 1_000));
   }
   return true;
 }
 
-async function scroll(page: Page, ms: number): Promise<void> {
+/** Turns the wheel over the middle of the window: what is there scrolls, the page or a box within. */
+async function scroll({ page, device: { screen } }: Visit, ms: number): Promise<void> {
   const until = performance.now() + ms;
+  const at = { x: screen.width / 2, y: screen.height / 2 };
   while (performance.now() < until) {
-    await page.evaluate('window.scrollBy(0, window.innerHeight)');
-    await page.waitForTimeout(Math.max(Math.min(SCROLL_STEP_MS, until - performance.now()), 1));
-  }
-}
-
-/** A JPEG of the page, of its whole length as far as that can be drawn. */
-export async function takePicture(
-  page: Page,
-  parameters: CrawlParameters,
-  budget: Budget,
-): Promise<Uint8Array> {
-  const picture = await drawn(page, parameters, budget, 80);
-  // Noise hardly compresses; what is kept must fit into a database's record.
-  return picture.length <= MAX_PICTURE_BYTES ? picture : drawn(page, parameters, budget, 20);
-}
-
-async function drawn(
-  page: Page,
-  parameters: CrawlParameters,
-  budget: Budget,
-  quality: number,
-): Promise<Uint8Array> {
-  const options = { type: 'jpeg', quality, timeout: budget(PICTURE_MS) } as const;
-  if (parameters.mode === 'viewport') return page.screenshot(options);
-  const height = Number(await page.evaluate('document.documentElement.scrollHeight'));
-  const { width = 0 } = page.viewportSize() ?? {};
-  const scale = Number(await page.evaluate('window.devicePixelRatio'));
-  if (height * scale <= MAX_PICTURE_PIXELS) return page.screenshot({ ...options, fullPage: true });
-  const clip = { x: 0, y: 0, width, height: Math.floor(MAX_PICTURE_PIXELS / scale) };
-  return page.screenshot({ ...options, fullPage: true, clip });
-}
-
-/** Whether it came to its end; a step that takes too long is passed over. */
-async function leniently(step: Promise<unknown>): Promise<boolean> {
-  try {
-    await step;
-    return true;
-  } catch (error) {
-    if (error instanceof Error && error.name === 'TimeoutError') return false;
-    throw error;
+    const left = Math.max(until - performance.now(), 1);
+    const next = wait(Math.min(SCROLL_STEP_MS, left));
+    await page
+      .send(
+        'Input.dispatchMouseEvent',
+        { ...at, type: 'mouseWheel', deltaX: 0, deltaY: screen.height },
+        left,
+      )
+      .catch((error: unknown) => {
+        // A page that is busy scrolls later.
+        if (!(error instanceof CdpError) || error.kind === 'closed') throw error;
+      });
+    await next;
   }
 }

@@ -30,6 +30,8 @@ export interface Arrival {
   readonly redirected: boolean;
   /** The last answer; absent when the last request got none. */
   readonly answer?: HttpResponse;
+  /** What had arrived of a last answer whose body was then not to be had. */
+  readonly head?: HttpError['head'];
   /** Why the last answer, or the lack of one, is no end of a page's kind. */
   readonly failure?: FailureReason;
 }
@@ -78,7 +80,7 @@ export async function follow(journey: Journey): Promise<Arrival> {
       if (!(error instanceof HttpError)) throw error;
       // Without an abort of ours it is the client that was closed.
       const failure = error.code === 'aborted' ? 'connection_failed' : error.code;
-      return { hop, redirected, failure };
+      return { hop, redirected, failure, head: error.head };
     }
     cookies.receive(hop.url.href, valuesOf(answer, 'set-cookie'));
     const next = nextHop(hop, answer.status, valuesOf(answer, 'location')[0]);

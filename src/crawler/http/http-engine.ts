@@ -5,7 +5,13 @@ import { parseSuccessCodes, verdictOnAnswer, verdictOnFailure } from '../../doma
 import type { HttpClient } from '../../net/http-client.ts';
 import { type Cookies, createCookieSessions, createCookies } from '../cookies.ts';
 import type { CrawlEngine, CrawlTask, Page } from '../crawler.ts';
-import { departureOf, failedPage, failureOf, withoutThrowing } from '../failed-page.ts';
+import {
+  departureOf,
+  failedAnswer,
+  failedPage,
+  failureOf,
+  withoutThrowing,
+} from '../failed-page.ts';
 import { createHostGate } from '../host-gate.ts';
 import { type Arrival, follow, valuesOf } from './follow.ts';
 import { recogniseObstacle } from './obstacles.ts';
@@ -81,14 +87,22 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
   function pageFrom(task: CrawlTask, arrival: Arrival): Page {
     const { answer, failure } = arrival;
     const url = arrival.redirected ? arrival.hop.url.href : task.request.url;
-    if (answer === undefined) return failedPage(task, failure ?? 'connection_failed');
+    if (answer === undefined) {
+      const reason = failure ?? 'connection_failed';
+      const { head } = arrival;
+      return head === undefined
+        ? failedPage(task, reason)
+        : failedAnswer(task, reason, { ...head, url });
+    }
     const { status, headers } = answer;
     const { body, contentType, isText } = pageBody(
       answer.body,
       valuesOf(answer, 'content-type').at(-1),
     );
     // Text grows when its character set becomes UTF-8.
-    if (body.byteLength > limits.maxBodyBytes) return failedPage(task, 'body_too_large');
+    if (body.byteLength > limits.maxBodyBytes) {
+      return failedAnswer(task, 'body_too_large', { status, headers, url });
+    }
     const verdict =
       failure === undefined
         ? verdictOnAnswer({

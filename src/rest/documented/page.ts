@@ -15,6 +15,7 @@ export interface PageSource {
   readonly cbStatus: number;
   readonly rid?: string | undefined;
   readonly screenshotUrl?: string | undefined;
+  readonly screenshotFailed?: string | undefined;
   readonly failure?: string | undefined;
   readonly originalHeaders: Readonly<Record<string, string>>;
 }
@@ -32,6 +33,7 @@ export function pageFactsOf(page: PageSource, more: PageFacts = {}): PageFacts {
     pushed_url: page.pushedUrl,
     rid: page.rid,
     screenshot_url: page.screenshotUrl,
+    screenshot_failed: page.screenshotFailed,
     failure: page.failure,
     ...more,
   };

@@ -1,20 +1,28 @@
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
+import { create } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import {
+  type BulkGetResultsRequest,
+  type BulkGetResultsResponse,
   StorageFormat,
   StorageService,
   type StoredResult,
+  StoredResultSchema,
 } from '../../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { acceptsGzip } from '../accept-encoding.ts';
-import type { AdapterFactory } from '../adapter.ts';
-import { jsonReply, type Reply } from '../reply.ts';
+import type { Adapter, AdapterFactory, AdapterParts } from '../adapter.ts';
+import type { Exchange } from '../exchange.ts';
+import { JSON_TYPE, jsonReply, type Reply } from '../reply.ts';
 import { textFromTimestamp } from '../timestamp.ts';
 import { envelopeFrom, headersFromFacts, pageFactsOf } from './page.ts';
 
 const unpack = promisify(gunzip);
 
-/** `/storage` for GET and DELETE, and `/storage/rids`, in the shapes that existing clients expect. */
+/** Up to here a bulk reply is made as a whole, and its length said. */
+const WHOLE_BYTES = 256 * 1024;
+
+/** `/storage` for GET and DELETE, `/storage/rids` and `/storage/bulk`, in the shapes that existing clients expect. */
 export const storage: AdapterFactory = (parts) => {
   const { getResult, deleteResult, listRids } = StorageService.method;
   const bindGet = parts.binder(getResult);
@@ -33,7 +41,7 @@ export const storage: AdapterFactory = (parts) => {
         const request = await bindGet(exchange);
         const { result } = await callGet(request, exchange);
         if (result === undefined) throw new Error('GetResult answered no result');
-        if (request.format === StorageFormat.JSON) return jsonResult(result);
+        if (request.format === StorageFormat.JSON) return jsonResult(result, exchange);
         return pageResult(result, acceptsGzip(exchange.header('accept-encoding')));
       },
     },
@@ -59,8 +67,73 @@ export const storage: AdapterFactory = (parts) => {
         return jsonReply(JSON.stringify(scrolls ? { rids, scroll_id: scrollId } : rids));
       },
     },
+    bulk(parts),
   ];
 };
+
+/**
+ * A bare array of all results asked for, written one by one, so that a thousand megabytes take the room of a few. What `auto_delete` asks
+ * for is done once the whole array has been sent: half an array is of no use to a client.
+ */
+function bulk(parts: AdapterParts): Adapter {
+  const { bulkGetResults, bulkDeleteResults } = StorageService.method;
+  const bind = parts.binder(bulkGetResults, '*');
+  const read = parts.caller(bulkGetResults);
+  const remove = parts.caller(bulkDeleteResults);
+  const write = parts.writer(StoredResultSchema);
+
+  async function* pieces(
+    request: BulkGetResultsRequest,
+    first: BulkGetResultsResponse,
+    exchange: Exchange,
+    returned: string[],
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    let mark = '[';
+    for (let part = first; ; ) {
+      for (const result of part.results) {
+        yield Buffer.from(mark + write(result));
+        returned.push(result.rid);
+        mark = ',';
+      }
+      const rids = part.deferredRids;
+      if (rids.length === 0) break;
+      exchange.call.room.giveBack();
+      part = await read({ ...request, rids }, exchange);
+    }
+    yield Buffer.from(mark === '[' ? '[]' : ']');
+  }
+
+  return {
+    path: '/storage/bulk',
+    methods: ['POST'],
+    async handle(exchange) {
+      const { autoDelete, ...rest } = await bind(exchange);
+      const request = { ...rest, autoDelete: false };
+      const first = await read(request, exchange);
+      const returned: string[] = [];
+      if (autoDelete) {
+        void exchange.call.sent
+          .then(async (isWhole) => {
+            if (!isWhole || returned.length === 0) return;
+            await remove(
+              create(bulkDeleteResults.input, { token: request.token, rids: returned }),
+              exchange,
+            );
+          })
+          // The store has said in the log what is wrong with it. They stay, and are there for the next call.
+          .catch(() => undefined);
+      }
+      const { results, deferredRids } = first;
+      const bytes = results.reduce((sum, { body }) => sum + body.byteLength, 0);
+      if (bytes > WHOLE_BYTES || deferredRids.length > 0) {
+        const body = pieces(request, first, exchange, returned);
+        return { status: 200, headers: { 'content-type': JSON_TYPE }, body };
+      }
+      returned.push(...results.map(({ rid }) => rid));
+      return jsonReply(`[${results.map(write).join(',')}]`);
+    },
+  };
+}
 
 function factsOf(result: StoredResult) {
   // Clients of old expect an offset, not the letter Z.
@@ -68,7 +141,16 @@ function factsOf(result: StoredResult) {
   return pageFactsOf(result, { stored_at: storedAt });
 }
 
-async function jsonResult(result: StoredResult): Promise<Reply> {
+async function jsonResult(result: StoredResult, exchange: Exchange): Promise<Reply> {
+  // gzip says at its end how long it unpacks to; a text takes twice that, and so does the reply made of it.
+  const { body: packed } = result;
+  const length =
+    packed.byteLength < 4
+      ? 0
+      : Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength).readUInt32LE(
+          packed.byteLength - 4,
+        );
+  if (length > 0) await exchange.call.room.take(length * 4);
   const facts = factsOf(result);
   const body = envelopeFrom(facts, await unpacked(result), false);
   return jsonReply(body, 200, headersFromFacts(facts));

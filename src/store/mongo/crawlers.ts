@@ -5,18 +5,14 @@ import type { CrawlerQuota, CrawlerStore } from '../store.ts';
 import { countCrawlers, shareOf, UNLIMITED } from './account-quota.ts';
 import { createChain } from './chain.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
+import type { Ledger } from './counts.ts';
 import { isConflict, isDuplicate } from './errors.ts';
 import { NEVER, setWake } from './lease.ts';
-import type { Ledger } from './ledger.ts';
-import { noteRemoval, sweepUp } from './removal.ts';
 import { keptBytes } from './stored-bytes.ts';
 
 const EPOCH = new Date(0);
 
-/** How long a removal sweeps before it answers; `maintain` does the rest. */
-const SWEEP_MS = 1_000;
-
-const settingsOnly = { days: 0, moving: 0, applied: 0, fenced: 0, pending: 0 } as const;
+const settingsOnly = { days: 0, applied: 0, pending: 0, counted: 0 } as const;
 
 /** Crawlers, their pauses and their counters. */
 export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
@@ -129,7 +125,7 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
 
     remove: (crawlerId) =>
       ledger.inTurn(crawlerId, async () => {
-        await noteRemoval(c, crawlerId);
+        await c.removals.updateOne({ _id: crawlerId }, { $set: {} }, { upsert: true });
         const gone = await c.crawlers.findOneAndDelete(
           { _id: crawlerId },
           {
@@ -143,24 +139,26 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
             },
           },
         );
-        if (gone === null) return undefined;
+        if (gone === null) {
+          await c.removals.deleteOne({ _id: crawlerId });
+          return undefined;
+        }
         const purged = gone.live - gone.running;
         const share = negated(shareOf(gone));
-        // What cannot be summed up in time is found when what is stored is measured.
-        const kept = await keptBytes(c, [crawlerId]).catch(() => 0);
-        const counted = {
-          queued: -purged,
-          crawlers: share.crawlers,
-          concurrency: share.concurrency,
-          queuedBytes: -(gone.liveBytes ?? 0),
-          storedBytes: -kept,
-        };
-        await c.accounts
-          .updateOne({ _id: gone.accountId }, { $inc: counted })
-          // The totals are compared with their crawlers' by `maintain`; the crawler is gone.
-          .catch(() => undefined);
-        const until = performance.now() + SWEEP_MS;
-        await ledger.tidy(crawlerId, () => sweepUp(c, crawlerId, () => performance.now() < until));
+        const kept = await keptBytes(c, [crawlerId]);
+        await c.accounts.updateOne(
+          { _id: gone.accountId },
+          {
+            $inc: {
+              queued: -purged,
+              crawlers: share.crawlers,
+              concurrency: share.concurrency,
+              queuedBytes: -(gone.liveBytes ?? 0),
+              storedBytes: -kept,
+            },
+          },
+        );
+        await removeBelongings(c, crawlerId);
         return { purged };
       }),
 
@@ -172,20 +170,7 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
     },
 
     async claimProbes(now, intervalMs, limit) {
-      const fresh = await c.crawlers
-        .find({ probeAt: EPOCH }, { projection: { _id: 1 } })
-        .limit(1_000)
-        .toArray();
-      if (fresh.length > 0) {
-        // Each somewhere in its first interval, so that they spread.
-        const moves = fresh.map(({ _id }) => {
-          const probeAt = new Date(now.getTime() + Math.floor(Math.random() * intervalMs));
-          return {
-            updateOne: { filter: { _id, probeAt: EPOCH }, update: { $set: { probeAt } } },
-          };
-        });
-        await c.crawlers.bulkWrite(moves, { ordered: false });
-      }
+      await scheduleFirstProbes(c, now, intervalMs);
       const due = await c.crawlers
         .find({ probeAt: { $lte: now } }, { projection: { _id: 1 } })
         .sort({ probeAt: 1 })
@@ -193,19 +178,42 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
         .toArray();
       if (due.length === 0) return [];
       const ids = due.map((each) => each._id);
+      const probeAt = new Date(now.getTime() + intervalMs);
       const probeClaim = `${ledger.processId}.${ledger.nextSeq()}`;
-      await c.crawlers.updateMany(
-        { _id: { $in: ids }, probeAt: { $lte: now } },
-        {
-          $set: { probeAt: new Date(now.getTime() + intervalMs), probeClaim, 'last.probe': now },
-        },
-      );
+      const move = { $set: { probeAt, probeClaim, 'last.probe': now } };
+      await c.crawlers.updateMany({ _id: { $in: ids }, probeAt: { $lte: now } }, move);
+      const own = { _id: { $in: ids }, probeClaim };
+      const urls = await c.crawlers.find(own, { projection: { callbackUrl: 1 } }).toArray();
+      const callbackUrl = { $in: urls.map((each) => each.callbackUrl) };
+      // Those that have the same URL and are due later, or were given to another caller at this moment, have the answer, too.
+      await c.crawlers.updateMany({ callbackUrl, probeAt: { $gt: EPOCH, $lt: probeAt } }, move);
       const claimed = await c.crawlers
-        .find({ _id: { $in: ids }, probeClaim }, { projection: settingsOnly })
+        .find({ callbackUrl, probeAt: { $gt: EPOCH }, probeClaim }, { projection: settingsOnly })
         .toArray();
       return claimed.map(crawlerFrom);
     },
   };
+}
+
+/** Gives new crawlers their URL's next probe, if that is known; else one somewhere in the first interval, so that probes spread. */
+async function scheduleFirstProbes(c: Collections, now: Date, intervalMs: number): Promise<void> {
+  const fresh = await c.crawlers
+    .find({ probeAt: EPOCH }, { projection: { callbackUrl: 1 } })
+    .limit(1_000)
+    .toArray();
+  if (fresh.length === 0) return;
+  const callbackUrl = { $in: [...new Set(fresh.map((each) => each.callbackUrl))] };
+  const known = await c.crawlers
+    .find({ callbackUrl, probeAt: { $gt: EPOCH } }, { projection: { callbackUrl: 1, probeAt: 1 } })
+    .toArray();
+  const next = new Map(known.map((each) => [each.callbackUrl, each.probeAt]));
+  const moves = fresh.map(({ _id, callbackUrl: url }) => {
+    const random = new Date(now.getTime() + Math.floor(Math.random() * intervalMs));
+    const probeAt = next.get(url) ?? random;
+    next.set(url, probeAt);
+    return { updateOne: { filter: { _id, probeAt: EPOCH }, update: { $set: { probeAt } } } };
+  });
+  await c.crawlers.bulkWrite(moves, { ordered: false });
 }
 
 function negated({ crawlers, concurrency }: CrawlerQuota): CrawlerQuota {
@@ -215,6 +223,19 @@ function negated({ crawlers, concurrency }: CrawlerQuota): CrawlerQuota {
 /** The account went with what was counted in it. */
 function ignoreGone(error: unknown): void {
   if (!(error instanceof DomainError) || error.kind !== 'unauthenticated') throw error;
+}
+
+/** Removes what a crawler that is gone has left. */
+export async function removeBelongings(c: Collections, crawlerId: string): Promise<void> {
+  await Promise.all([
+    c.jobs.deleteMany({ crawlerId, queued: true }),
+    c.jobs.deleteMany({ crawlerId, state: 'running' }),
+    c.jobs.deleteMany({ state: 'ended', endedAt: { $gte: EPOCH }, crawlerId }),
+    c.deliveries.deleteMany({ crawlerId }),
+    c.history.deleteMany({ crawlerId }),
+    c.pushRequests.deleteMany({ crawlerId }),
+  ]);
+  await c.removals.deleteOne({ _id: crawlerId });
 }
 
 type PauseChange = Parameters<CrawlerStore['setPaused']>[1];
@@ -280,7 +301,6 @@ function documentOf(crawler: Crawler): CrawlerDocument {
     live: 0,
     liveBytes: 0,
     running: 0,
-    runningBytes: 0,
     retrying: 0,
     completed: 0,
     failed: 0,
@@ -290,9 +310,7 @@ function documentOf(crawler: Crawler): CrawlerDocument {
     days: {},
     applied: {},
     pending: [],
-    moves: 0,
-    recounts: 0,
-    purges: 0,
+    counted: [],
     epoch: 0,
     leaseOwner: null,
     leaseUntil: EPOCH,

@@ -1,18 +1,8 @@
-import { type Collection, type Db, type Document, MongoNetworkTimeoutError } from 'mongodb';
+import type { Db } from 'mongodb';
 import { DomainError } from '../../domain/errors.ts';
 import type { Collections } from './collections.ts';
 
-const VERSION = 3;
-/** How much one statement of a migration changes. */
-const BATCH = 5_000;
-/** A large index takes longer to build than a connection waits; the server builds on, and is asked again this often at most. */
-const MAX_WAITS = 120;
-/** Indexes that others have taken the place of. */
-const REPLACED = {
-  jobs: ['due'],
-  deliveries: ['created', 'due', 'sending'],
-  results: ['time', 'url', 'expiry'],
-} as const;
+const VERSION = 2;
 
 interface MetaDocument {
   readonly _id: 'schema';
@@ -33,71 +23,6 @@ export async function migrate(db: Db, c: Collections): Promise<void> {
       `The database has version ${found.version}; this program knows ${VERSION}. Start the newer program.`,
     );
   }
-  if (found !== null && found.version < 3) await countPurges(c);
-  await patiently(() => createIndexes(c));
-  await Promise.all(
-    Object.entries(REPLACED).map(([name, indexes]) =>
-      drop(c[name as keyof typeof REPLACED], indexes),
-    ),
-  );
-  if (found !== null && found.version < 2) await measureResults(c);
-  await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
-}
-
-/** Version 2: records know their size. */
-async function measureResults(c: Collections): Promise<void> {
-  await c.results.updateMany({ size: { $exists: false } }, [
-    { $set: { size: { $binarySize: '$body' } } },
-  ]);
-}
-
-/** Version 3: crawlers count their purges and the changes of their counters, jobs remember how many purges there had been. */
-async function countPurges(c: Collections): Promise<void> {
-  await c.crawlers.updateMany({ purges: { $exists: false } }, [
-    { $set: { moves: 0, recounts: 0, purges: 0, runningBytes: 0 } },
-    { $unset: 'counted' },
-  ]);
-  let last = '';
-  for (;;) {
-    const found: Document[] = await c.jobs
-      .find({ _id: { $gt: last } }, { projection: { gen: 1 } })
-      .sort({ _id: 1 })
-      .limit(BATCH)
-      .toArray();
-    const without = found.filter((each) => each.gen === undefined).map((each) => String(each._id));
-    if (without.length > 0) {
-      await c.jobs.updateMany(
-        { _id: { $in: without }, gen: { $exists: false } },
-        { $set: { gen: 0 } },
-      );
-    }
-    if (found.length < BATCH) return;
-    last = String(found.at(-1)?._id);
-  }
-}
-
-async function patiently(work: () => Promise<unknown>): Promise<void> {
-  for (let waits = 0; ; waits++) {
-    try {
-      return void (await work());
-    } catch (error) {
-      if (!(error instanceof MongoNetworkTimeoutError) || waits >= MAX_WAITS) throw error;
-    }
-  }
-}
-
-async function drop(
-  collection: Pick<Collection, 'indexes' | 'dropIndex'>,
-  names: readonly string[],
-): Promise<void> {
-  const there = (await collection.indexes()).map((each) => each.name);
-  // Another process that starts may be dropping it, too.
-  for (const name of names) {
-    if (there.includes(name)) await collection.dropIndex(name).catch(() => undefined);
-  }
-}
-
-async function createIndexes(c: Collections): Promise<void> {
   await Promise.all([
     c.accounts.createIndexes([
       { key: { name: 1 }, name: 'name', unique: true },
@@ -107,13 +32,18 @@ async function createIndexes(c: Collections): Promise<void> {
       { key: { accountId: 1, name: 1 }, name: 'name', unique: true },
       { key: { wakeAt: 1 }, name: 'wake' },
       { key: { probeAt: 1 }, name: 'probe', sparse: true },
+      {
+        key: { callbackUrl: 1 },
+        name: 'callback',
+        partialFilterExpression: { probeAt: { $exists: true } },
+      },
       { key: { firstDay: 1 }, name: 'day', sparse: true },
       { key: { 'pending.at': 1 }, name: 'pending', sparse: true },
     ]),
     c.jobs.createIndexes([
       {
-        key: { crawlerId: 1, gen: 1, due: 1, _id: 1 },
-        name: 'next',
+        key: { crawlerId: 1, due: 1, _id: 1 },
+        name: 'due',
         partialFilterExpression: { queued: true },
       },
       {
@@ -134,15 +64,14 @@ async function createIndexes(c: Collections): Promise<void> {
       { key: { endedAt: 1 }, name: 'ended', partialFilterExpression: { state: 'ended' } },
     ]),
     c.deliveries.createIndexes([
-      // With the state in them they can be counted without a look at the documents, which hold the pages.
       {
-        key: { crawlerId: 1, state: 1, due: 1, _id: 1 },
-        name: 'next',
+        key: { crawlerId: 1, due: 1, _id: 1 },
+        name: 'due',
         partialFilterExpression: { state: 'due' },
       },
       {
-        key: { crawlerId: 1, state: 1, epoch: 1 },
-        name: 'underway',
+        key: { crawlerId: 1, epoch: 1 },
+        name: 'sending',
         partialFilterExpression: { state: 'sending' },
       },
       // Ends with the size, so that what is stored is summed up without reading pages.
@@ -151,7 +80,7 @@ async function createIndexes(c: Collections): Promise<void> {
     ]),
     c.results.createIndexes([
       { key: { scope: 1, storedAt: 1, _id: 1, size: 1 }, name: 'time_size' },
-      { key: { scope: 1, urlHash: 1, storedAt: 1, _id: 1 }, name: 'newest' },
+      { key: { scope: 1, urlHash: 1, storedAt: 1 }, name: 'url' },
       // `maintain` removes what is past its retention, and counts it: the server's own expiry would not.
       { key: { expiresAt: 1 }, name: 'expires' },
     ]),
@@ -161,6 +90,28 @@ async function createIndexes(c: Collections): Promise<void> {
       { key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 },
     ]),
     c.rates.createIndexes([{ key: { at: 1 }, name: 'expiry', expireAfterSeconds: 3_600 }]),
+    c.notices.createIndexes([{ key: { dueAt: 1 }, name: 'due' }]),
     c.media.createIndexes([{ key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 }]),
   ]);
+  if (found !== null && found.version < 2) await toVersion2(c);
+  await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
+}
+
+/** Records know their size; indexes that know it, too, take the place of others. Doing it twice does nothing. */
+async function toVersion2(c: Collections): Promise<void> {
+  await c.results.updateMany({ size: { $exists: false } }, [
+    { $set: { size: { $binarySize: '$body' } } },
+  ]);
+  await Promise.all([
+    dropIndex(c.results, 'time'),
+    dropIndex(c.results, 'expiry'),
+    dropIndex(c.deliveries, 'created'),
+  ]);
+}
+
+async function dropIndex(
+  collection: Collections['results'] | Collections['deliveries'],
+  name: string,
+) {
+  if (await collection.indexExists(name)) await collection.dropIndex(name);
 }

@@ -5,13 +5,14 @@ import { decorateStore } from '../decorate-store.ts';
 import type { Store } from '../store.ts';
 import { createAccounts } from './accounts.ts';
 import { collectionsOf } from './collections.ts';
+import { createLedger } from './counts.ts';
 import { createCrawlers } from './crawlers.ts';
 import { createDeliveries } from './deliveries.ts';
 import { translated } from './errors.ts';
-import { createLedger } from './ledger.ts';
 import { createMaintenance } from './maintenance.ts';
 import { createMedia } from './media.ts';
 import { migrate } from './migrations.ts';
+import { createNotices } from './notices.ts';
 import { createQueue } from './queue.ts';
 import { createRates } from './rates.ts';
 import { createResults } from './results.ts';
@@ -65,6 +66,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       stats: createStats(c),
       rates: createRates(c),
       media: createMedia(c),
+      notices: createNotices(c, ledger),
       ping: async () => void (await db.command({ ping: 1 })),
       maintain: createMaintenance(c, ledger),
       close: () => client.close(),

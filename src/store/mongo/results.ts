@@ -81,19 +81,28 @@ export function createResults(c: Collections): ResultStore {
       return document ? resultFrom(document) : undefined;
     },
 
-    async getMany(scope, rids, removes) {
+    async getMany(scope, rids) {
       const hidden = await uncommitted(rids);
       const shown = rids.filter((rid) => !hidden.has(rid));
-      const owned = { scope: scopeOf(scope) };
-      const documents = removes
-        ? await Promise.all(shown.map((_id) => c.results.findOneAndDelete({ _id, ...owned })))
-        : await c.results.find({ _id: { $in: shown }, ...owned }).toArray();
-      if (removes) await countRemoved(owned.scope, documents);
-      const found = new Map(documents.flatMap((each) => (each === null ? [] : [[each._id, each]])));
+      const documents = await c.results
+        .find({ _id: { $in: shown }, scope: scopeOf(scope) })
+        .toArray();
+      const found = new Map(documents.map((each) => [each._id, each]));
       return shown.flatMap((rid) => {
         const document = found.get(rid);
         return document === undefined ? [] : resultFrom(document);
       });
+    },
+
+    async sizes(scope, rids) {
+      const [hidden, documents] = await Promise.all([
+        uncommitted(rids),
+        c.results
+          .find({ _id: { $in: [...rids] }, scope: scopeOf(scope) }, { projection: { size: 1 } })
+          .toArray(),
+      ]);
+      const shown = documents.filter(({ _id }) => !hidden.has(_id));
+      return new Map(shown.map(({ _id, size }) => [_id, size]));
     },
 
     remove: (scope, rids) => remove(scopeOf(scope), rids),

@@ -11,8 +11,7 @@ type Column =
   | 'failed'
   | 'deleted'
   | 'purged'
-  | 'deliveries_pending'
-  | 'held_bytes';
+  | 'deliveries_pending';
 
 type AccountColumn = 'queued' | 'queued_bytes' | 'stored_bytes';
 

@@ -8,11 +8,10 @@ import type {
 } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { DomainError } from '../../domain/errors.ts';
-import { isOver, quotaExceeded } from '../../domain/quotas.ts';
+import { isOver, quotaExceeded, storedBytesOf } from '../../domain/quotas.ts';
 import type { CrawlerQuota, Paging } from '../store.ts';
 import { isLeased, setWake } from './lease.ts';
-import { dateOf, marks, ms, type Sql, type SqlRow } from './sql.ts';
-import { beginSweep } from './sweep.ts';
+import { dateOf, ms, type Sql, type SqlRow } from './sql.ts';
 
 interface StoredSecret {
   readonly secret: string;
@@ -230,7 +229,7 @@ function setPaused(
 function remove(sql: Sql, crawlerId: string): { purged: number } | undefined {
   const crawler = getCrawler(sql, crawlerId);
   const counters = sql.get(
-    'SELECT waiting + retrying AS n, held_bytes FROM dispatch WHERE crawler_id = ?',
+    'SELECT waiting + retrying AS n FROM dispatch WHERE crawler_id = ?',
     crawlerId,
   );
   if (crawler === undefined || counters === undefined) return undefined;
@@ -238,27 +237,41 @@ function remove(sql: Sql, crawlerId: string): { purged: number } | undefined {
   const own = isInternal(crawler);
   sql.run(
     `UPDATE accounts SET queued = queued - ?, crawlers = crawlers - ?, concurrency = concurrency - ?,
-      queued_bytes = queued_bytes - ? WHERE account_id = ?`,
+      queued_bytes = queued_bytes - ?, stored_bytes = stored_bytes - ? WHERE account_id = ?`,
     purged,
     own ? 0 : 1,
     own ? 0 : crawler.concurrency,
-    Number(counters.held_bytes) + runningBytes(sql, crawlerId),
+    queuedBytes(sql, crawlerId, 'waiting') + queuedBytes(sql, crawlerId, 'running'),
+    keptBytes(sql, crawlerId),
     crawler.accountId,
   );
-  for (const table of ['dispatch', 'crawlers']) {
+  sql.run(
+    'DELETE FROM pages WHERE page_id IN (SELECT page_id FROM deliveries WHERE crawler_id = ?)',
+    crawlerId,
+  );
+  for (const table of ['jobs', 'deliveries', 'history', 'push_requests', 'dispatch', 'crawlers']) {
     sql.run(`DELETE FROM ${table} WHERE crawler_id = ?`, crawlerId);
   }
-  beginSweep(sql, crawlerId, crawler.accountId);
   return { purged };
 }
 
-/** Bytes of the jobs that are being crawled: few. */
-function runningBytes(sql: Sql, crawlerId: string): number {
+/** Bytes of a crawler's jobs: of those that wait, retries included, or of those that are being crawled. */
+export function queuedBytes(sql: Sql, crawlerId: string, which: 'waiting' | 'running'): number {
+  const state = which === 'running' ? "state = 'running'" : "state <> 'running'";
   const row = sql.get(
-    "SELECT coalesce(sum(size), 0) AS bytes FROM jobs WHERE crawler_id = ? AND state = 'running'",
+    `SELECT coalesce(sum(size), 0) AS bytes FROM jobs WHERE crawler_id = ? AND ${state}`,
     crawlerId,
   );
   return Number(row?.bytes);
+}
+
+/** What a crawler's deliveries count for as stored. */
+function keptBytes(sql: Sql, crawlerId: string): number {
+  const row = sql.get(
+    'SELECT count(*) AS n, coalesce(sum(size), 0) AS bytes FROM deliveries WHERE crawler_id = ?',
+    crawlerId,
+  );
+  return Number(row?.bytes) + Number(row?.n) * storedBytesOf(0);
 }
 
 function counters(sql: Sql, crawlerIds: readonly string[]): Map<string, CrawlerCounters> {
@@ -291,26 +304,25 @@ function counters(sql: Sql, crawlerIds: readonly string[]): Map<string, CrawlerC
 }
 
 function claimProbes(sql: Sql, now: Date, intervalMs: number, limit: number): Crawler[] {
+  // With its URL's next probe, if that is known; else somewhere in its first interval, so that probes spread.
   sql.run(
-    'UPDATE crawlers SET probe_at = ? + abs(random() % ?) WHERE probe_at = 0',
+    `UPDATE crawlers SET probe_at = coalesce(
+        (SELECT min(s.probe_at) FROM crawlers s WHERE s.callback_url = crawlers.callback_url AND s.probe_at > 0),
+        ? + abs(random() % ?))
+      WHERE probe_at = 0`,
     now.getTime(),
     Math.max(intervalMs, 1),
   );
-  const rows = sql.all(
-    'SELECT * FROM crawlers WHERE probe_at <= ? ORDER BY probe_at LIMIT ?',
-    now.getTime(),
-    limit,
-  );
-  if (rows.length > 0) {
-    const ids = rows.map((row) => String(row.crawler_id));
-    sql.run(
-      `UPDATE crawlers SET probe_at = ?, last_probe_at = ? WHERE crawler_id IN (${marks(ids)})`,
+  return sql
+    .all(
+      `UPDATE crawlers SET probe_at = ?, last_probe_at = ? WHERE probe_at > 0 AND callback_url IN
+        (SELECT callback_url FROM crawlers WHERE probe_at <= ? ORDER BY probe_at LIMIT ?) RETURNING *`,
       now.getTime() + intervalMs,
       now.getTime(),
-      ...ids,
-    );
-  }
-  return rows.map(crawlerFrom);
+      now.getTime(),
+      limit,
+    )
+    .map(crawlerFrom);
 }
 
 /** Crawlers, their pauses and their counters. */

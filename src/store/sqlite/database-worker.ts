@@ -17,6 +17,8 @@ import { createSql, type Sql } from './sql.ts';
 
 const MAX_BATCH = 1_000;
 
+// FAST overwrites what is deleted where that costs no writes of its own: secrets and headers, which are small. Overwriting freed pages too
+// makes deletions of stored bodies four times as slow.
 function open(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: 1_000 });
   try {
@@ -28,6 +30,7 @@ function open(path: string): DatabaseSync {
       PRAGMA cache_size = -16000;
       PRAGMA journal_size_limit = 67108864;
       PRAGMA wal_autocheckpoint = 2000;
+      PRAGMA secure_delete = FAST;
       BEGIN IMMEDIATE; COMMIT;
     `);
   } catch (error) {

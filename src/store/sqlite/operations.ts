@@ -3,14 +3,14 @@ import { crawlers } from './crawlers.ts';
 import { deliveries } from './deliveries.ts';
 import { maintain } from './maintenance.ts';
 import { media } from './media.ts';
+import { notices } from './notices.ts';
 import { queue } from './queue.ts';
 import { rates } from './rates.ts';
 import { results } from './results.ts';
 import { type Sql, type SqlRow, type SqlValue } from './sql.ts';
 import { stats } from './stats.ts';
-import { sweep } from './sweep.ts';
 
-const aggregates = { accounts, crawlers, queue, deliveries, results, stats, rates, media };
+const aggregates = { accounts, crawlers, queue, deliveries, results, stats, rates, media, notices };
 
 /** A synchronous operation on the database; it runs inside the batch's transaction. */
 export type Operation = (sql: Sql, ...args: never[]) => unknown;
@@ -24,7 +24,6 @@ function query(sql: Sql, text: string, values: readonly SqlValue[]): SqlRow[] {
 export const operations: ReadonlyMap<string, Operation> = new Map<string, Operation>([
   ['query', query],
   ['maintain', maintain],
-  ['sweep', sweep],
   ['ping', (sql: Sql) => sql.get('SELECT 1')],
   ...Object.entries(aggregates).flatMap(([aggregate, methods]) =>
     Object.entries(methods).map(

@@ -37,19 +37,20 @@ function newestByUrl(sql: Sql, scope: ResultScope, pushedUrl: string): StoredRes
   return row === undefined ? undefined : resultFrom(sql, row);
 }
 
-function getMany(
-  sql: Sql,
-  scope: ResultScope,
-  rids: readonly string[],
-  removes: boolean,
-): StoredResult[] {
-  const found = rids.flatMap((rid) => get(sql, scope, rid) ?? []);
-  if (removes) {
-    remove(
-      sql,
-      scope,
-      found.map((result) => result.rid),
+function getMany(sql: Sql, scope: ResultScope, rids: readonly string[]): StoredResult[] {
+  return rids.flatMap((rid) => get(sql, scope, rid) ?? []);
+}
+
+function sizes(sql: Sql, scope: ResultScope, rids: readonly string[]): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const rid of rids) {
+    const row = sql.get(
+      'SELECT size FROM results WHERE rid = ? AND account_id = ? AND token_type = ?',
+      rid,
+      scope.accountId,
+      scope.tokenType,
     );
+    if (row !== undefined) found.set(rid, Number(row.size));
   }
   return found;
 }
@@ -121,4 +122,4 @@ function count(sql: Sql, scope: ResultScope): number {
 }
 
 /** Stored results. */
-export const results = { put, get, newestByUrl, getMany, remove, rids, count };
+export const results = { put, get, newestByUrl, getMany, sizes, remove, rids, count };

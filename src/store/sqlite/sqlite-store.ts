@@ -1,10 +1,8 @@
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Logger } from '../../domain/logger.ts';
 import type { Store } from '../store.ts';
 import { openSqliteDatabase, type SqliteDatabase } from './database.ts';
 import { aggregateMethods } from './operations.ts';
-import { createUpkeep } from './upkeep.ts';
+import { preparePrivateFile } from './private-file.ts';
 
 /** What the embedded store is opened with. */
 export interface SqliteStoreOptions {
@@ -27,8 +25,7 @@ export interface OpenSqliteStore {
  * `store.close` closes the database.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenSqliteStore> {
-  await mkdir(options.dataDir, { recursive: true });
-  const path = join(options.dataDir, 'queued-crawler.db');
+  const path = await preparePrivateFile(options.dataDir, 'queued-crawler.db', options.logger);
   const database = await openSqliteDatabase(path, options.onFatal ?? (() => undefined));
   const aggregates = [...aggregateMethods].map(([aggregate, names]) => {
     const methods = names.map((name) => {
@@ -37,14 +34,10 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     });
     return [aggregate, Object.fromEntries(methods) as unknown];
   });
-  const upkeep = createUpkeep(database);
-  const parts = Object.fromEntries(aggregates) as Omit<Store, 'ping' | 'maintain' | 'close'>;
   const store = {
-    ...parts,
-    queue: { ...parts.queue, purge: upkeep.sweepsAfter(parts.queue.purge) },
-    crawlers: { ...parts.crawlers, remove: upkeep.sweepsAfter(parts.crawlers.remove) },
+    ...(Object.fromEntries(aggregates) as Omit<Store, 'ping' | 'maintain' | 'close'>),
     ping: async () => void (await database.call('ping', [])),
-    maintain: upkeep.maintain,
+    maintain: (now: Date) => database.call('maintain', [now]) as ReturnType<Store['maintain']>,
     close: () => database.close(),
   };
   return { store, query: database.query, database };

@@ -50,5 +50,30 @@ export function probesContract(open: OpenStore): void {
         expect(given).toHaveLength(20);
       }),
     );
+
+    it(
+      'of one callback URL are due for all of its crawlers at once',
+      withStore(open, async ({ store, account, crawler }) => {
+        const shared = { delivery: 'webhook', callbackUrl: 'https://example.com/shared' } as const;
+        const ids: string[] = [];
+        for (let n = 0; n < 5; n++) ids.push((await crawler(shared)).crawlerId);
+        const { accountId } = await account();
+        await crawler({ accountId, delivery: 'webhook' });
+        await claim(store, 0, 0);
+        let first: string[] = [];
+        let firstAt = 0;
+        while (!first.includes(ids[0] ?? '')) {
+          firstAt += INTERVAL_MS / 8;
+          first = await claim(store, firstAt, 1);
+        }
+        expect(first.toSorted()).toEqual(ids.toSorted());
+        // A newcomer waits for the URL's next probe.
+        const newcomer = await crawler(shared);
+        expect(await claim(store, firstAt + INTERVAL_MS - 1, 100)).not.toContain(ids[0]);
+        expect((await claim(store, firstAt + INTERVAL_MS, 1)).toSorted()).toEqual(
+          [...ids, newcomer.crawlerId].toSorted(),
+        );
+      }),
+    );
   });
 }

@@ -151,7 +151,7 @@ export function quotasContract(open: OpenStore): void {
         await store.results.remove(scope, [first?.rid ?? '']);
         await store.results.remove(scope, [first?.rid ?? '']);
         expect(await stored()).toBe(3 * PAGE);
-        await store.results.getMany(scope, [second?.rid ?? '', own.rid], true);
+        await store.results.remove(scope, [second?.rid ?? '', own.rid]);
         expect(await stored()).toBe(PAGE);
         await store.maintain(at(2 * HOUR));
         expect(await stored()).toBe(0);
@@ -236,8 +236,11 @@ export function quotasContract(open: OpenStore): void {
         await put(scope, 700);
         await put({ ...scope, accountId: kept.accountId }, 3);
         await store.accounts.remove(accountId, at(1));
-        // In as many steps as it takes.
-        expect((await store.maintain(at(2))).expired).toBe(700);
+        await store.maintain(at(2));
+        const left = await store.results.count(scope);
+        expect(left).toBeGreaterThan(0);
+        expect(left).toBeLessThan(700);
+        await store.maintain(at(3));
         expect(await store.results.count(scope)).toBe(0);
         // One that was under way when the account went.
         await put(scope, 1);

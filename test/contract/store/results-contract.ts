@@ -32,7 +32,8 @@ export function resultsContract(open: OpenStore): void {
         for (const other of strangers) {
           expect(await store.results.get(other, rid)).toBeUndefined();
           expect(await store.results.newestByUrl(other, url)).toBeUndefined();
-          expect(await store.results.getMany(other, [rid], true)).toEqual([]);
+          expect(await store.results.getMany(other, [rid])).toEqual([]);
+          expect(await store.results.sizes(other, [rid])).toEqual(new Map());
           expect(await store.results.remove(other, [rid])).toEqual(new Set());
           expect((await store.results.rids(other, { limit: 9, order: 'asc' })).rids).toEqual([]);
           expect(await store.results.count(other)).toBe(0);
@@ -57,35 +58,36 @@ export function resultsContract(open: OpenStore): void {
     );
 
     it(
-      'are fetched in the order asked for, and gone after it when so wished',
+      'are fetched in the order asked for, stay, and say how long they are',
       withStore(open, async ({ store }) => {
         const scope = newScope();
-        const [a, b, c] = [
-          await put(store, scope, 1),
-          await put(store, scope, 2),
-          await put(store, scope, 3),
-        ];
-        const fetch = async (rids: string[], remove: boolean) => {
-          const found = await store.results.getMany(scope, rids, remove);
-          return found.map(({ rid }) => rid);
-        };
-        expect(await fetch([c, newId(), a], false)).toEqual([c, a]);
-        expect(await fetch([c, a], true)).toEqual([c, a]);
-        expect(await fetch([a, b, c], false)).toEqual([b]);
-        expect(await store.results.count(scope)).toBe(1);
+        const a = await put(store, scope, 1);
+        await put(store, scope, 2);
+        const c = await put(store, scope, 3);
+        for (let n = 0; n < 2; n += 1) {
+          const found = await store.results.getMany(scope, [c, newId(), a]);
+          expect(found.map(({ rid }) => rid)).toEqual([c, a]);
+        }
+        const bytes = recordOf({ rid: a, url }).body.byteLength;
+        expect(await store.results.sizes(scope, [newId(), a, c])).toEqual(
+          new Map([
+            [a, bytes],
+            [c, bytes],
+          ]),
+        );
+        expect(await store.results.count(scope)).toBe(3);
       }),
     );
 
     it(
-      'are handed to one of eight who fetch and remove',
+      'are removed by one of eight who do so at once',
       withStore(open, async ({ store }) => {
         const scope = newScope();
         const rids = [await put(store, scope, 1), await put(store, scope, 2)];
         const shares = await Promise.all(
-          Array.from({ length: 8 }, () => store.results.getMany(scope, rids, true)),
+          Array.from({ length: 8 }, () => store.results.remove(scope, rids)),
         );
-        const given = shares.flat().map(({ rid }) => rid);
-        expect(given.sort()).toEqual([...rids].sort());
+        expect(shares.flatMap((share) => [...share]).sort()).toEqual([...rids].sort());
         expect(await store.results.count(scope)).toBe(0);
       }),
     );

@@ -7,8 +7,8 @@ import { deliveriesContract } from './deliveries-contract.ts';
 import { endsContract } from './ends-contract.ts';
 import { leasesContract } from './leases-contract.ts';
 import { modelContract } from './model-contract.ts';
+import { noticesContract } from './notices-contract.ts';
 import { probesContract } from './probes-contract.ts';
-import { purgeContract } from './purge-contract.ts';
 import { pushContract } from './push-contract.ts';
 import { quotasContract } from './quotas-contract.ts';
 import { resultsContract } from './results-contract.ts';
@@ -22,11 +22,11 @@ const contracts = [
   accountsContract,
   crawlersContract,
   probesContract,
+  noticesContract,
   pushContract,
   leasesContract,
   claimsContract,
   endsContract,
-  purgeContract,
   wakingContract,
   deliveriesContract,
   resultsContract,

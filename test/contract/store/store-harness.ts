@@ -58,7 +58,7 @@ export function crawlerOf(accountId: string, overrides: Partial<Crawler> = {}): 
     name: newName(),
     tokenType: 'normal',
     delivery: 'storage',
-    callbackUrl: overrides.delivery === 'webhook' ? 'https://example.com/hook' : undefined,
+    callbackUrl: overrides.delivery === 'webhook' ? `https://example.com/${newId()}` : undefined,
     concurrency: 20,
     deliveryConcurrency: 0,
     maxRetries: 110,

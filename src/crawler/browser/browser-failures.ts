@@ -1,0 +1,30 @@
+/** No browser can be started now; the message says why. */
+export class BrowserUnavailable extends Error {
+  override readonly name = 'BrowserUnavailable';
+  /** When the next start is tried. */
+  readonly retryAfterMs: number;
+
+  constructor(message: string, retryAfterMs: number, options?: ErrorOptions) {
+    super(message, options);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** No page became free in time. */
+export class BrowserBusy extends Error {
+  override readonly name = 'BrowserBusy';
+}
+
+/** How a page ended that nobody closed. `too_heavy`: it took more memory than it may, and was ended. */
+export type PageEnd = 'crashed' | 'too_heavy' | 'browser_ended';
+
+/** A page that ended before its crawl did. */
+export class PageEnded extends Error {
+  override readonly name = 'PageEnded';
+  readonly how: PageEnd;
+
+  constructor(how: PageEnd) {
+    super(`The page has ended: ${how}`);
+    this.how = how;
+  }
+}

@@ -1,0 +1,156 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import { type CdpConnection, createCdpConnection } from './cdp-connection.ts';
+import type { ProfileFolder } from './profile-folders.ts';
+
+/** A Chromium that runs. */
+export interface ChromiumProcess {
+  readonly pid: number;
+  readonly cdp: CdpConnection;
+  /** Says that its folder is in use. */
+  touch(): Promise<void>;
+  /** Ends it, gently within `withinMs` if that is not 0, and removes its folder. Resolves when both are done. */
+  close(withinMs: number): Promise<void>;
+}
+
+/** What Chromium is started with. */
+export interface ChromiumOptions {
+  readonly executablePath: string;
+  readonly sandbox: boolean;
+  readonly profile: ProfileFolder;
+}
+
+const START_MS = 30_000;
+const LOG_BYTES = 2_000;
+const DISABLED_FEATURES = [
+  'HttpsUpgrades',
+  'HttpsFirstBalancedModeAutoEnable',
+  'MediaRouter',
+  'OptimizationHints',
+  'PaintHolding',
+  'Translate',
+  'AvoidCorsURLLoaderRestartOnRedirect',
+  'DestroyProfileOnBrowserClose',
+];
+
+const ARGS = [
+  '--headless',
+  '--remote-debugging-pipe',
+  '--disable-gpu',
+  '--hide-scrollbars',
+  '--mute-audio',
+  '--disable-quic',
+  '--disable-background-networking',
+  '--disable-background-timer-throttling',
+  '--disable-backgrounding-occluded-windows',
+  '--disable-renderer-backgrounding',
+  '--disable-back-forward-cache',
+  '--disable-breakpad',
+  '--disable-component-update',
+  '--disable-default-apps',
+  // Containers give 64 MB of it.
+  '--disable-dev-shm-usage',
+  '--disable-domain-reliability',
+  '--disable-extensions',
+  `--disable-features=${DISABLED_FEATURES.join(',')}`,
+  '--disable-field-trial-config',
+  '--disable-hang-monitor',
+  '--disable-popup-blocking',
+  '--disable-prompt-on-repost',
+  '--disable-search-engine-choice-screen',
+  '--disable-smooth-scrolling',
+  '--disable-sync',
+  '--dns-prefetch-disable',
+  '--export-tagged-pdf=false',
+  '--font-render-hinting=none',
+  '--force-color-profile=srgb',
+  '--js-flags=--max-old-space-size=512',
+  '--metrics-recording-only',
+  '--no-default-browser-check',
+  '--no-first-run',
+  '--no-pings',
+  '--no-service-autorun',
+  '--password-store=basic',
+  '--use-mock-keychain',
+  // Every page has a proxy of its own. What belongs to no page has nowhere to go, and no name is looked up here.
+  '--proxy-server=http://127.0.0.1:9',
+  '--proxy-bypass-list=<-loopback>',
+  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+  // Without this, peer connections would go around the proxy.
+  '--force-webrtc-ip-handling-policy=disable_non_proxied_udp',
+];
+
+/**
+ * Starts Chromium and waits until it answers. It is given no variable of the service's environment, for those are secrets. It is the
+ * leader of its process group, so that a signal to the service's group leaves it alone. Rejects with what it printed when it does not
+ * start in 30 s.
+ */
+export async function startChromium(options: ChromiumOptions): Promise<ChromiumProcess> {
+  const { profile } = options;
+  const args = [...ARGS, `--user-data-dir=${profile.path}`];
+  if (!options.sandbox) args.push('--no-sandbox');
+  const child = spawn(options.executablePath, args, {
+    detached: true,
+    env: {
+      PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+      HOME: profile.path,
+      TMPDIR: profile.path,
+      LANG: 'en_US.UTF-8',
+    },
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'],
+  });
+  let printed = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    printed = (printed + chunk.toString('latin1')).slice(-LOG_BYTES);
+  });
+  const exited = exitOf(child);
+  const cdp = createCdpConnection(child.stdio[3] as Writable, child.stdio[4] as Readable);
+
+  async function close(withinMs: number): Promise<void> {
+    if (withinMs > 0) {
+      await cdp.send('Browser.close', undefined, { timeoutMs: withinMs }).catch(() => undefined);
+      await Promise.race([exited, sleep(withinMs)]);
+    }
+    killGroup(child);
+    await exited;
+    await profile.remove();
+  }
+
+  try {
+    const started = cdp.send('Browser.getVersion', undefined, { timeoutMs: START_MS });
+    await Promise.race([started, failureOf(child)]);
+  } catch (cause) {
+    await close(0);
+    throw new Error(`Chromium does not start: ${printed.trim()}`, { cause });
+  }
+  return { pid: child.pid ?? 0, cdp, touch: () => profile.touch(), close };
+}
+
+/** Resolves when the process has ended, or could not even begin. */
+function exitOf(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    child.once('exit', () => resolve());
+    child.once('error', () => resolve());
+  });
+}
+
+function failureOf(child: ChildProcess): Promise<never> {
+  return new Promise((_, reject) => {
+    child.once('error', reject);
+  });
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It has ended already.
+  }
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
+}

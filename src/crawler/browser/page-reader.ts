@@ -1,0 +1,84 @@
+import type { Protocol } from 'devtools-protocol';
+import { CdpError } from './cdp-connection.ts';
+import type { BrowserPage } from './running-browser.ts';
+
+/** Evaluates in a page, in a world of its own where nothing the page has replaced is used. */
+export async function evaluate(
+  page: BrowserPage,
+  expression: string,
+  timeoutMs?: number,
+): Promise<unknown> {
+  const { executionContextId: contextId } = await page.send('Page.createIsolatedWorld', {
+    frameId: page.frameId,
+    worldName: 'crawler',
+  });
+  return evaluateIn(page, contextId, expression, timeoutMs);
+}
+
+async function evaluateIn(
+  page: BrowserPage,
+  contextId: Protocol.Runtime.ExecutionContextId,
+  expression: string,
+  timeoutMs?: number,
+): Promise<unknown> {
+  const { result, exceptionDetails } = await page.send(
+    'Runtime.evaluate',
+    { contextId, expression, returnByValue: true },
+    timeoutMs,
+  );
+  if (exceptionDetails !== undefined) {
+    throw new CdpError('refused', `in the page: ${exceptionDetails.text}`);
+  }
+  return result.value as unknown;
+}
+
+/** Characters that are asked for at once. */
+const PIECE = 1024 * 1024;
+
+// `document.documentElement` may be an image of that name: the getter is not.
+// Its text alone is counted first: writing a page of a hundred megabytes takes a gigabyte.
+const serialize = (maxLength: number): string => `(() => {
+  const get = (name) => Object.getOwnPropertyDescriptor(Document.prototype, name).get.call(document);
+  const element = get('documentElement');
+  const doctype = get('doctype');
+  const texts = document.createTreeWalker(document, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_COMMENT);
+  let length = 0;
+  while (length <= ${maxLength} && texts.nextNode() !== null) length += texts.currentNode.length;
+  if (length > ${maxLength}) return { length, piece: '' };
+  globalThis.text = (doctype === null ? '' : new XMLSerializer().serializeToString(doctype)) +
+    (element === null ? '' : element.outerHTML);
+  return { length: text.length, piece: text.slice(0, ${PIECE}) };
+})()`;
+
+/**
+ * The document as HTML in UTF-8; undefined when it is longer than `maxBytes`, and then no more than a piece of it is transferred. Rejects
+ * with a `CdpError` when the page goes on to another document meanwhile.
+ */
+export async function readHtml(
+  page: BrowserPage,
+  maxBytes: number,
+  timeoutMs: number,
+): Promise<Buffer | undefined> {
+  const { executionContextId: contextId } = await page.send('Page.createIsolatedWorld', {
+    frameId: page.frameId,
+    worldName: 'crawler',
+  });
+  const { length, piece } = (await evaluateIn(page, contextId, serialize(maxBytes), timeoutMs)) as {
+    length: number;
+    piece: string;
+  };
+  // A character takes a byte or more.
+  if (length > maxBytes) return undefined;
+  const pieces = [piece];
+  for (let from = PIECE; from < length; from += PIECE) {
+    const next = await evaluateIn(
+      page,
+      contextId,
+      `text.slice(${from}, ${from + PIECE})`,
+      timeoutMs,
+    );
+    pieces.push(String(next));
+  }
+  const html = Buffer.from(pieces.join(''));
+  return html.length > maxBytes ? undefined : html;
+}

@@ -1,0 +1,120 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** What is still read, and thrown away, after a refusal: a client that gets a reset while it sends never sees the answer. */
+const DRAIN = { bytes: 16 * 1024 * 1024, ms: 5_000 } as const;
+
+interface Refused {
+  readonly status: number;
+  readonly phrase: string;
+  readonly code: string;
+  readonly error: string;
+}
+
+const invalid = (error: string): Refused => ({
+  status: 400,
+  phrase: 'Bad Request',
+  code: 'invalid_http',
+  error,
+});
+
+const expectation: Refused = {
+  status: 417,
+  phrase: 'Expectation Failed',
+  code: 'expectation_failed',
+  error: 'Expect may be 100-continue only.',
+};
+
+/**
+ * Answers what the HTTP/1 parser refuses as every other error is answered, in JSON: node's own answers have no body. `hasAnswered` tells
+ * whether a reply has begun on a connection, which then is cut off.
+ */
+export function answerRefusedRequests(
+  server: Server,
+  limits: { readonly maxHeaderBytes: number },
+  hasAnswered: (socket: Socket) => boolean,
+): void {
+  const refused = new WeakSet<Socket>();
+
+  server.on('clientError', (error: NodeJS.ErrnoException, stream) => {
+    const socket = stream as Socket;
+    // Every further piece fails in the parser anew.
+    if (refused.has(socket)) return;
+    if (error.code === 'ECONNRESET' || !socket.writable || hasAnswered(socket)) {
+      socket.destroy();
+      return;
+    }
+    refused.add(socket);
+    socket.end(textOf(refusedBy(error.code, limits.maxHeaderBytes)));
+    drain(socket);
+  });
+  server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) =>
+    refuse(response, expectation),
+  );
+}
+
+/** Refuses an HTTP/1.1 request without Host, as RFC 9112, 3.2 demands; true when it did. */
+export function refuseWithoutHost(request: IncomingMessage, response: ServerResponse): boolean {
+  if (request.httpVersion !== '1.1' || request.headers.host !== undefined) return false;
+  refuse(response, invalid('The Host header is missing.'));
+  return true;
+}
+
+function refuse(response: ServerResponse, { status, code, error }: Refused): void {
+  const body = JSON.stringify({ error, code });
+  response.writeHead(status, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(body),
+    Connection: 'close',
+  });
+  response.end(body);
+}
+
+function refusedBy(code: string | undefined, maxHeaderBytes: number): Refused {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return {
+        status: 413,
+        phrase: 'Content Too Large',
+        code: 'request_line_too_large',
+        error: `The request line and the headers are longer than ${maxHeaderBytes} bytes. Data for the target belongs into the body of the request.`,
+      };
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return {
+        status: 408,
+        phrase: 'Request Timeout',
+        code: 'request_timeout',
+        error: 'The request did not come in time.',
+      };
+    case 'HPE_INVALID_URL':
+    case 'HPE_INVALID_CONSTANT':
+      return invalid(
+        'The request line is not valid HTTP. What is not ASCII has to be percent-encoded, in the url parameter, too.',
+      );
+    default:
+      return invalid('The request is not valid HTTP.');
+  }
+}
+
+function textOf({ status, phrase, code, error }: Refused): string {
+  const body = JSON.stringify({ error, code });
+  return [
+    `HTTP/1.1 ${status} ${phrase}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+    '',
+    body,
+  ].join('\r\n');
+}
+
+function drain(socket: Socket): void {
+  const timer = setTimeout(() => socket.destroy(), DRAIN.ms).unref();
+  const from = socket.bytesRead;
+  socket.once('close', () => clearTimeout(timer));
+  socket.once('end', () => socket.destroy());
+  socket.on('data', () => {
+    if (socket.bytesRead - from > DRAIN.bytes) socket.destroy();
+  });
+  socket.resume();
+}

@@ -1,0 +1,28 @@
+import type { Notice } from './notices.ts';
+
+/** Notices that a digest names. */
+const LISTED = 1_000;
+/** Of them, those it gives in full. */
+const IN_FULL = 5;
+
+/** One mail for notices of one account; a single one stays as it is. */
+export function digestOf(account: string, notices: readonly Notice[]): Notice {
+  const [first] = notices;
+  if (first !== undefined && notices.length === 1) return first;
+  const list = notices.slice(0, LISTED).map(({ subject }) => `- ${subject}`);
+  if (notices.length > LISTED) list.push(`- and ${notices.length - LISTED} more`);
+  const texts = notices.slice(0, IN_FULL).map(({ text }) => text.trimEnd());
+  const which = notices.length > IN_FULL ? `The first ${IN_FULL} in full:` : 'In full:';
+  return {
+    subject: `${notices.length} notices about the crawlers of account ${account}`,
+    text: `${notices.length} things happened to the crawlers of account ${account}
+since the last notice:
+
+${list.join('\n')}
+
+${which}
+
+${texts.join('\n\n----\n\n')}
+`,
+  };
+}

@@ -1,0 +1,42 @@
+import { chmod, mkdir, open, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from '../../domain/logger.ts';
+
+/** The files that SQLite keeps beside a database; new ones get the mode of the database itself. */
+const COMPANIONS = ['', '-wal', '-shm', '-journal'];
+
+/**
+ * Makes the folder and the file, for this user's eyes only, and returns the file's path: a database holds pages, cookies, signing secrets
+ * and callback URLs with their passwords. Files that were made more open are closed. A folder that exists is left as it is, because
+ * it may be shared with others on purpose; the log warns when others may write there and so could replace the file.
+ */
+export async function preparePrivateFile(
+  folder: string,
+  name: string,
+  logger: Pick<Logger, 'warn'>,
+): Promise<string> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const path = join(folder, name);
+  const { mode } = await stat(folder);
+  // A sticky folder, as /tmp is, lets nobody touch the files of others.
+  if ((mode & 0o022) !== 0 && (mode & 0o1000) === 0) {
+    logger.warn({ folder }, 'other users may write to DATA_DIR: chmod 700 it');
+  }
+  // Appending changes nothing of a file that is there.
+  await (await open(path, 'a', 0o600)).close();
+  for (const companion of COMPANIONS) await closeToOthers(path + companion, logger);
+  return path;
+}
+
+async function closeToOthers(path: string, logger: Pick<Logger, 'warn'>): Promise<void> {
+  try {
+    const { mode } = await stat(path);
+    if ((mode & 0o077) !== 0) await chmod(path, 0o600);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return;
+    logger.warn(
+      { path },
+      'other users can read a file of the database, and its mode cannot be changed',
+    );
+  }
+}

@@ -1,0 +1,158 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ADMIN, NORMAL } from '../../support/app.ts';
+import { eventually } from '../../support/eventually.ts';
+import { rssOf, type ServiceProcess, startProcess } from '../../support/service-process.ts';
+import { type Site, startSite } from '../../support/site.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+
+// What one tenant can do to the others, within what he may do. The service runs in a process of its own; account `default` attacks, and
+// the victim is a second account.
+
+const MIB = 1024 * 1024;
+const LARGE_BYTES = 8 * MIB;
+/** Far above what a busy machine needs for one page, far below what the attacks would cost without fairness. */
+const BEARABLE_MS = 8_000;
+
+let stack: AsyncDisposableStack;
+let site: Site;
+let service: ServiceProcess;
+let victim: string;
+
+beforeEach(async () => {
+  stack = new AsyncDisposableStack();
+  // It does not compress.
+  const large = randomBytes(LARGE_BYTES);
+  site = stack.use(
+    await startSite({
+      routes: {
+        '/large': (_request, response) => {
+          response.writeHead(200, { 'content-type': 'image/png' }).end(large);
+        },
+        '/deep': (_request, response) => {
+          const items = '<ul><li>a'.repeat(1_000);
+          response.writeHead(200, { 'content-type': 'text/html' }).end(items);
+        },
+      },
+    }),
+  );
+});
+
+afterEach(() => stack.disposeAsync());
+
+async function start(env: Readonly<Record<string, string>> = {}): Promise<void> {
+  const folder = stack.use(await temporaryFolder());
+  service = stack.use(await startProcess({ DATA_DIR: folder.path, CRAWL_THREADS: '1', ...env }));
+  const made = await callAsAdmin('POST', '/accounts', { name: 'victim', email: 'v@example.com' });
+  victim = made.normal_token;
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- replies of several shapes
+async function callAsAdmin(method: string, path: string, body: unknown): Promise<any> {
+  const response = await fetch(service.url + path, {
+    method,
+    headers: { authorization: `Bearer ${ADMIN}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  return response.json();
+}
+
+/** Makes a crawler and pushes one URL as often as told. */
+async function crawl(
+  token: string,
+  name: string,
+  path: string,
+  { count = 1, ...settings }: { count?: number; concurrency?: number } = {},
+): Promise<void> {
+  const made = await service.rest('POST', `/crawler/${token}`, { name, ...settings });
+  expect(made.status, made.text).toBe(200);
+  const items = Array.from({ length: count }, (_, n) => ({ url: `${site.url}${path}?${n}` }));
+  const pushed = await service.rest('POST', `/crawler/${token}/${name}/push_batch`, { items });
+  expect(pushed.status, pushed.text).toBe(200);
+}
+
+async function completed(token: string, name: string): Promise<number> {
+  const { json } = await service.rest('GET', `/crawler/${token}/${name}`);
+  return json.activity.completed;
+}
+
+/** The victim's own page, from push to storage, while the attack goes on. */
+async function victimCrawls(name = 'mine'): Promise<void> {
+  await crawl(victim, name, `/page/${name}`);
+  await eventually(async () => expect(await completed(victim, name)).toBe(1), {
+    timeoutMs: BEARABLE_MS,
+  });
+}
+
+test('more crawlers than are dispatched at once, each with a page that never ends, delay nobody else', async () => {
+  await start();
+  const crawlers = 520;
+  for (let from = 0; from < crawlers; from += 40) {
+    await Promise.all(
+      Array.from({ length: 40 }, (_, n) =>
+        crawl(NORMAL, `trap-${from + n}`, '/hang', { concurrency: 1, count: 3 }),
+      ),
+    );
+  }
+  await eventually(() => expect(site.concurrent).toBeGreaterThanOrEqual(500), {
+    timeoutMs: 20_000,
+  });
+  await victimCrawls();
+  // The attack still goes on, and so does what else the victim does.
+  expect(site.concurrent).toBeGreaterThanOrEqual(500);
+  await victimCrawls('again');
+}, 60_000);
+
+test('more pages that never end than can be crawled at once leave room for others', async () => {
+  await start();
+  for (const name of ['one', 'two', 'three']) {
+    await crawl(NORMAL, name, '/hang', { concurrency: 1_000, count: 1_000 });
+  }
+  await eventually(() => expect(site.concurrent).toBeGreaterThanOrEqual(2_000), {
+    timeoutMs: 20_000,
+  });
+  await victimCrawls();
+  expect(site.concurrent).toBeGreaterThanOrEqual(2_000);
+}, 60_000);
+
+test('large pages in any number stay within the memory budget, and each is crawled', async () => {
+  const budget = 64 * MIB;
+  await start({ MEMORY_BUDGET_BYTES: String(budget) });
+  await victimCrawls('warm');
+  const before = rssOf(service);
+  let most = 0;
+  const timer = setInterval(() => {
+    most = Math.max(most, rssOf(service));
+  }, 50);
+  stack.defer(() => clearInterval(timer));
+  const count = 40;
+  await crawl(NORMAL, 'large', '/large', { concurrency: count, count });
+  await victimCrawls();
+  await eventually(async () => expect(await completed(NORMAL, 'large')).toBe(count), {
+    timeoutMs: 60_000,
+  });
+  // All of them together are 320 MiB. Beside the budget there is what one page takes while it is packed, copied and written.
+  expect(most - before).toBeLessThan(budget + 256 * MIB);
+}, 120_000);
+
+test('documents that take all their time leave others their turn', async () => {
+  await start();
+  const inline = (token: string, path: string) =>
+    service.rest('GET', `/?token=${token}&format=md&url=${encodeURIComponent(site.url + path)}`);
+  let ended = 0;
+  // The service is killed before they all end.
+  const attack = Array.from({ length: 12 }, () =>
+    inline(NORMAL, '/deep').then(
+      () => {
+        ended += 1;
+      },
+      () => undefined,
+    ),
+  );
+  await eventually(() => expect(site.hits('/deep')).toBe(12));
+  const mine = await inline(victim, '/page/1');
+  expect([mine.status, mine.text]).toEqual([200, expect.stringContaining('Page 1')]);
+  expect(ended).toBeLessThan(12);
+  await service.kill9();
+  await Promise.all(attack);
+}, 60_000);

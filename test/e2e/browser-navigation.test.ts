@@ -1,0 +1,168 @@
+import type { ServerResponse } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startApp, type TestApp } from '../support/app.ts';
+import { bytesRoute, crawlInBrowser, htmlRoute } from '../support/browser-crawls.ts';
+import { type Site, startSite } from '../support/site.ts';
+
+const SCRIPT = '<div id="out"></div><script>out.textContent = "made by " + "script";</script>';
+const goTo = (address: string): string =>
+  `<script>location.href = ${JSON.stringify(address)};</script>`;
+
+const routes = {
+  '/script': htmlRoute(SCRIPT),
+  '/refresh': htmlRoute('<meta http-equiv="refresh" content="0;url=/script"><p>before</p>'),
+  '/refresh-header': htmlRoute('<p>before</p>', { refresh: '0; url=/script' }),
+  '/onload': htmlRoute('<script>onload = () => { location = "/script"; };</script><p>before</p>'),
+  '/refresh-later': htmlRoute('<meta http-equiv="refresh" content="60;url=/script"><p>before</p>'),
+  '/reloads': htmlRoute('<script>location.reload();</script>'),
+  '/file': (_: unknown, response: ServerResponse) => {
+    response.writeHead(200, { 'content-disposition': 'attachment; filename=a.bin' });
+    response.end('file');
+  },
+  '/to-file': htmlRoute(`the page stays${goTo('/file')}`),
+  '/to-nowhere': htmlRoute(goTo('http://127.0.0.1:1/lost')),
+  '/to-json': htmlRoute(goTo('/json')),
+  '/json': bytesRoute('application/json', '{"a": 1}'),
+  '/latin1': bytesRoute('text/plain; charset=iso-8859-1', Buffer.from('Grüße', 'latin1')),
+  '/latin1-json': bytesRoute(
+    'application/json; charset=iso-8859-1',
+    Buffer.from('{"a":"Grüße"}', 'latin1'),
+  ),
+  '/sniffed': (_: unknown, response: ServerResponse) => {
+    response.writeHead(200).end(`<!doctype html>${SCRIPT}`);
+  },
+  '/frame': htmlRoute('<iframe src="/script"></iframe><p>outer</p>'),
+  '/written': htmlRoute(
+    '<script>onload = () => { document.open(); document.write("<p>written"); };</script>',
+  ),
+  '/clobbered': htmlRoute(`<img name="documentElement"><img name="doctype">${SCRIPT}`),
+  '/hashes': htmlRoute(
+    '<script>history.pushState({}, "", "/pushed?a=1"); location.hash = "top";</script>',
+  ),
+};
+
+let app: TestApp;
+let site: Site;
+
+beforeAll(async () => {
+  site = await startSite({ routes });
+  app = await startApp({
+    env: { NETWORK_ALLOW: `${site.host},127.0.0.1:1`, CRAWL_TIMEOUT_SECONDS: '12' },
+  });
+}, 60_000);
+
+afterAll(async () => {
+  await app[Symbol.asyncDispose]();
+  await site[Symbol.asyncDispose]();
+});
+
+const crawl = (path: string, parameters: Record<string, string> = {}) =>
+  crawlInBrowser(app, site.url + path, parameters);
+
+describe('a page that goes on', () => {
+  test.each(['/refresh', '/refresh-header', '/onload'])('%s is followed', async (path) => {
+    const result = await crawl(path);
+    expect(result).toMatchObject({ cb_status: 200, url: `${site.url}/script` });
+    expect(result.body).toContain('made by script');
+  });
+
+  test('later than at once is taken before', async () => {
+    expect((await crawl('/refresh-later')).body).toContain('before');
+  });
+
+  test('without end is a failure that stays', async () => {
+    expect(await crawl('/reloads')).toMatchObject({ cb_status: 523, failure: 'redirect_loop' });
+  }, 30_000);
+
+  test('to a file stays what it is', async () => {
+    for (const wait of ['0', '500']) {
+      const result = await crawl('/to-file', { page_wait: wait });
+      expect(result).toMatchObject({ cb_status: 200, url: `${site.url}/to-file` });
+      expect(result.body).toContain('the page stays');
+    }
+  });
+
+  test('to text is that text', async () => {
+    const result = await crawl('/to-json');
+    expect(result).toMatchObject({ cb_status: 200, body: '{"a": 1}' });
+  });
+
+  test('to where nothing answers fails, and says where', async () => {
+    expect(await crawl('/to-nowhere')).toMatchObject({
+      cb_status: 521,
+      url: 'http://127.0.0.1:1/lost',
+    });
+  });
+
+  test('within itself ends at the address it shows', async () => {
+    expect(await crawl('/hashes')).toMatchObject({ url: `${site.url}/pushed?a=1#top` });
+  });
+});
+
+test.each(['file:///etc/passwd', 'chrome://version/', 'data:text/html,x', 'mailto:a@b.example'])(
+  'a redirect to %s is a failure that stays',
+  async (address) => {
+    const result = await crawl(`/redirect-to?url=${encodeURIComponent(address)}`);
+    expect(result).toMatchObject({ cb_status: 523, failure: 'invalid_redirect' });
+  },
+);
+
+describe('what is not HTML', () => {
+  test.each(['/latin1', '/latin1-json'])('%s is decoded once', async (path) => {
+    const { body } = await crawl(path);
+    expect(body).toContain('Grüße');
+  });
+
+  test.each(['video/mp4', 'audio/mpeg', 'audio/wav', 'application/pdf'])(
+    'as %s is given in its own bytes at once',
+    async (type) => {
+      await using media = await startSite({
+        routes: { '/media': bytesRoute(type, Buffer.from([0, 1, 2, 250])) },
+      });
+      await using own = await startApp({ env: { NETWORK_ALLOW: media.host } });
+      const { cb_status: status, body } = await crawlInBrowser(own, `${media.url}/media`);
+      expect(status).toBe(200);
+      expect(Buffer.from(body, 'base64')).toEqual(Buffer.from([0, 1, 2, 250]));
+      // Not once to see what it is, and again to have it.
+      expect(media.hits('/media')).toBe(1);
+    },
+    30_000,
+  );
+
+  test('has its picture taken when one is asked for', async () => {
+    const result = await crawl('/json', { screenshot: 'true' });
+    expect(result).toMatchObject({ cb_status: 200, body: '{"a": 1}' });
+    expect(result.screenshot_url).toContain('/screenshots');
+  });
+
+  test('is HTML when it begins so and says nothing else', async () => {
+    expect((await crawl('/sniffed')).body).toContain('made by script');
+  });
+});
+
+describe('the page that is taken', () => {
+  test('is whole though its names hide those of the document', async () => {
+    const { body } = await crawl('/clobbered');
+    expect(body).toMatch(/^<!DOCTYPE html><html>[^]*made by script[^]*<\/html>$/i);
+  });
+
+  test('is what was written into it', async () => {
+    expect((await crawl('/written')).body).toContain('written');
+  });
+});
+
+test('a crawl time of few seconds is enough for pages, and a server that never answers takes it all', async () => {
+  const silent = createServer((socket) => void socket.on('error', () => undefined));
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  const { port } = silent.address() as AddressInfo;
+  await using own = await startApp({
+    env: { NETWORK_ALLOW: `${site.host},127.0.0.1:${port}`, CRAWL_TIMEOUT_SECONDS: '4' },
+  });
+  expect(await crawlInBrowser(own, `${site.url}/script`)).toMatchObject({ cb_status: 200 });
+  expect(await crawlInBrowser(own, `http://127.0.0.1:${port}/`)).toMatchObject({
+    cb_status: 522,
+    failure: 'timeout',
+  });
+  silent.close();
+}, 40_000);

@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import { JAVASCRIPT, startApp } from '../support/app.ts';
+import { crawlInBrowser, htmlRoute, otherAccount } from '../support/browser-crawls.ts';
+import { eventually } from '../support/eventually.ts';
+import { startSite } from '../support/site.ts';
+
+// Browser pages are few, and shared by all accounts.
+
+const routes = { '/script': htmlRoute('<p>page</p>') };
+
+async function push(
+  app: Awaited<ReturnType<typeof startApp>>,
+  url: string,
+  count: number,
+  parameters: Record<string, unknown>,
+): Promise<void> {
+  await app.rest('POST', `/crawler/${JAVASCRIPT}`, { name: 'js', concurrency: 20 });
+  const items = Array.from({ length: count }, (_, n) => ({ url: `${url}?${n}`, ...parameters }));
+  const { status, text } = await app.rest('POST', `/crawler/${JAVASCRIPT}/js/push_batch`, {
+    items,
+  });
+  if (status >= 300) throw new Error(text);
+}
+
+test('an account that fills all pages keeps no other waiting', async () => {
+  await using site = await startSite({ routes });
+  await using app = await startApp({
+    env: { NETWORK_ALLOW: site.host, BROWSER_PAGES: '2', SHUTDOWN_SECONDS: '1' },
+    timing: {
+      dispatch: { leaseMs: 3_000, pollMs: 30, refreshMs: 100, lingerMs: 100, drainMs: 10 },
+    },
+  });
+  const other = await otherAccount(app);
+  await push(app, `${site.url}/script`, 12, { parameters: { page_wait: 60_000 } });
+  // Both pages are in use for a minute, and ten more wait for them.
+  await eventually(() => expect(site.hits('/script')).toBe(2), { timeoutMs: 20_000 });
+  for (let n = 0; n < 3; n += 1) {
+    const { cb_status: status } = await crawlInBrowser(app, `${site.url}/page/${n}`, {
+      token: other,
+    });
+    expect(status).toBe(200);
+  }
+  expect(site.hits('/script')).toBe(2);
+}, 60_000);
+
+test('crawls of one account beyond its pages wait, are given back when that takes too long, and all end well', async () => {
+  await using site = await startSite({ routes });
+  await using app = await startApp({
+    env: { NETWORK_ALLOW: site.host, BROWSER_PAGES: '1', CRAWL_TIMEOUT_SECONDS: '3' },
+  });
+  await push(app, `${site.url}/script`, 5, { parameters: { page_wait: 1_200 } });
+  await eventually(() => expect(site.hits('/script')).toBeGreaterThan(0), { timeoutMs: 20_000 });
+  await eventually(
+    async () => {
+      const { json } = await app.rest('GET', `/storage/total_count?token=${JAVASCRIPT}`);
+      expect(json.totalCount).toBe(5);
+    },
+    { timeoutMs: 25_000 },
+  );
+  // None was tried twice: having had to wait is no failure.
+  expect(site.hits('/script')).toBe(5);
+}, 60_000);

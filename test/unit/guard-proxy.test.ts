@@ -1,0 +1,78 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { expect, test } from 'vitest';
+import { createAddressGuard } from '../../src/net/address-guard.ts';
+import { type GuardProxyDeps, startGuardProxy } from '../../src/net/guard-proxy.ts';
+
+import { parseNetworkAllow } from '../../src/net/network-allow.ts';
+import { createResolver } from '../../src/net/resolver.ts';
+import { startSite } from '../support/site.ts';
+
+function proxyTo(host: string, limits: Partial<GuardProxyDeps> = {}) {
+  return startGuardProxy({
+    guard: createAddressGuard(parseNetworkAllow(host)),
+    lookup: createResolver(),
+    maxBytes: 1_000_000,
+    maxSentBytes: 1_000_000,
+    maxAnswerBytes: 1_000_000,
+    ...limits,
+  });
+}
+
+/** Sends those bytes and reads to the end. */
+async function exchange(
+  proxy: { readonly url: string },
+  request: string | Buffer,
+): Promise<string> {
+  const { hostname, port } = new URL(proxy.url);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => undefined);
+  socket.write(request);
+  return text(socket).catch(() => '');
+}
+
+const basic = (username: string, password: string): string =>
+  `proxy-authorization: Basic ${Buffer.from(`${username}:${password}`).toString('base64')}\r\n`;
+
+test('answers only whoever knows its password, which is another for each', async () => {
+  await using site = await startSite();
+  await using proxy = await proxyTo(site.host);
+  await using other = await proxyTo(site.host);
+  const get = `GET ${site.url}/page/1 HTTP/1.1\r\nhost: ${site.host}\r\nconnection: close\r\n`;
+  const tunnel = `CONNECT ${site.host} HTTP/1.1\r\nhost: ${site.host}\r\n`;
+  const { username, password } = proxy.credentials;
+  const wrong = [
+    '',
+    basic(username, other.credentials.password),
+    basic('', ''),
+    'proxy-authorization: x\r\n',
+  ];
+  for (const header of wrong) {
+    expect(await exchange(proxy, `${get}${header}\r\n`)).toMatch(/^HTTP\/1\.1 407 /);
+    expect(await exchange(proxy, `${tunnel}${header}\r\n`)).toMatch(/^HTTP\/1\.1 407 /);
+  }
+  expect(site.connections).toBe(0);
+  const answer = await exchange(proxy, `${get}${basic(username, password)}\r\n`);
+  expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*Page 1/);
+  // The password is for the proxy alone.
+  expect(site.seen[0]?.headers['proxy-authorization']).toBeUndefined();
+});
+
+test('ends everything when more is sent than may be', async () => {
+  await using site = await startSite();
+  let cuts = 0;
+  await using proxy = await proxyTo(site.host, {
+    maxSentBytes: 1_000,
+    onCut: () => {
+      cuts += 1;
+    },
+  });
+  const { username, password } = proxy.credentials;
+  const post = (length: number): string =>
+    `POST ${site.url}/echo HTTP/1.1\r\nhost: ${site.host}\r\nconnection: close\r\n${basic(username, password)}content-length: ${length}\r\n\r\n${'x'.repeat(length)}`;
+  expect(await exchange(proxy, post(800))).toMatch(/^HTTP\/1\.1 200 /);
+  expect(proxy.exhausted).toBe(false);
+  expect(await exchange(proxy, post(800))).not.toMatch(/ 200 /);
+  expect(proxy.exhausted).toBe(true);
+  expect(cuts).toBe(1);
+});
