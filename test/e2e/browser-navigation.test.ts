@@ -37,6 +37,20 @@ const routes = {
     '<script>onload = () => { document.open(); document.write("<p>written"); };</script>',
   ),
   '/clobbered': htmlRoute(`<img name="documentElement"><img name="doctype">${SCRIPT}`),
+  '/shadow': htmlRoute(
+    `<my-card><b slot="title">slotted</b><i>unslotted</i></my-card>
+    <my-list><template shadowrootmode="open"><p>declared</p><slot>fallback</slot></template></my-list>
+    <form><input name="childNodes"><p>in a form</p></form><script>
+      window.made = 0;
+      customElements.define('my-card', class extends HTMLElement {
+        constructor() {
+          super();
+          document.title = 'made ' + ++window.made;
+          this.attachShadow({ mode: 'open' }).innerHTML = '<h2><slot name="title"></slot></h2><p>shadow text</p>';
+        }
+      });
+    </script>`,
+  ),
   '/hashes': htmlRoute(
     '<script>history.pushState({}, "", "/pushed?a=1"); location.hash = "top";</script>',
   ),
@@ -145,6 +159,17 @@ describe('the page that is taken', () => {
   test('is whole though its names hide those of the document', async () => {
     const { body } = await crawl('/clobbered');
     expect(body).toMatch(/^<!DOCTYPE html><html>[^]*made by script[^]*<\/html>$/i);
+  });
+
+  test('has what is in shadow trees where it is seen', async () => {
+    const { body } = await crawl('/shadow');
+    expect(body).toContain(
+      '<my-card><h2><b slot="title">slotted</b></h2><p>shadow text</p></my-card>',
+    );
+    expect(body).toContain('<my-list><p>declared</p>fallback</my-list>');
+    expect(body).toContain('<p>in a form</p>');
+    // Reading the page makes nothing in it.
+    expect(body).toContain('<title>made 1</title>');
   });
 
   test('is what was written into it', async () => {

@@ -192,7 +192,7 @@ test('a service run by root warns at its start that Chromium has no sandbox', as
 test('Chromium is told none of the secrets of the service, and what it leaves behind when killed is removed', async () => {
   await using folder = await temporaryFolder();
   const env = { DATA_DIR: folder.path, SMTP_URL: 'smtp://user:secret@127.0.0.1:1' };
-  const service = await startProcess(env);
+  await using service = await startProcess(env);
   const query = new URLSearchParams({ token: JAVASCRIPT, url: `${site.url}/script` });
   expect((await service.rest('GET', `/?${query}`)).text).toContain('made by script');
   const pid = service.process.pid ?? 0;

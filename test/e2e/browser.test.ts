@@ -24,6 +24,13 @@ const routes = {
   '/who': page(
     '<script>document.write("width " + innerWidth + " touch " + navigator.maxTouchPoints + " agent " + navigator.userAgent + " cookies " + document.cookie);</script>',
   ),
+  '/fonts': page(
+    `<p id="out"></p><script>
+      const pen = document.createElement('canvas').getContext('2d');
+      const width = (font) => { pen.font = '40px ' + font; return pen.measureText('WWWiii').width; };
+      out.textContent = 'own font ' + (width('"Open Sans", monospace') !== width('monospace'));
+    </script>`,
+  ),
   '/json': (_: unknown, response: ServerResponse) => {
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end('{"a": 1}');
@@ -135,6 +142,10 @@ describe('a crawl in a browser', () => {
     expect(width).toBe(400);
     expect(height).toBeGreaterThan(10_000);
   }, 40_000);
+
+  test('has a font of its own, for machines that have none', async () => {
+    expect((await crawl('/fonts')).body).toContain('own font true');
+  });
 
   test('gives headers and Set-Cookie when asked', async () => {
     const result = await crawl('/cookies/set?a=1', { get_headers: 'true', get_cookies: 'true' });

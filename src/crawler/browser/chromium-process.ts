@@ -18,6 +18,8 @@ export interface ChromiumOptions {
   readonly executablePath: string;
   readonly sandbox: boolean;
   readonly profile: ProfileFolder;
+  /** A fontconfig file; absent for the machine's own. */
+  readonly fontsFile: string | undefined;
 }
 
 const START_MS = 30_000;
@@ -96,6 +98,7 @@ export async function startChromium(options: ChromiumOptions): Promise<ChromiumP
       HOME: profile.path,
       TMPDIR: profile.path,
       LANG: 'en_US.UTF-8',
+      ...(options.fontsFile === undefined ? {} : { FONTCONFIG_FILE: options.fontsFile }),
     },
     stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'],
   });

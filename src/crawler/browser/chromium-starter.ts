@@ -1,5 +1,6 @@
 import type { Logger } from '../../domain/logger.ts';
 import { browserFolder, findChromium } from './chromium-binary.ts';
+import { fontsFile } from './chromium-fonts.ts';
 import { type ChromiumProcess, startChromium } from './chromium-process.ts';
 import { makeProfileFolder } from './profile-folders.ts';
 import { NO_SANDBOX, runsAsRoot, type SandboxWish } from './sandbox.ts';
@@ -34,10 +35,12 @@ export function createChromiumStarter(deps: {
       const executablePath = await findChromium(deps.chromiumPath);
       if (executablePath === undefined) throw new Error('There is no Chromium on this machine');
       const folder = await browserFolder();
+      const fonts = await fontsFile(folder);
       const startWith = async (inSandbox: boolean): Promise<ChromiumProcess> =>
         startChromium({
           executablePath,
           sandbox: inSandbox,
+          fontsFile: fonts,
           profile: await makeProfileFolder(folder),
         });
       if (sandbox === 'off') return startWith(false);

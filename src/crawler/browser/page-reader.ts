@@ -36,6 +36,37 @@ async function evaluateIn(
 const PIECE = 1024 * 1024;
 
 // `document.documentElement` may be an image of that name: the getter is not.
+// The page as it is seen: what is in open shadow trees stands in their hosts, what is slotted in its slot. The copy belongs to a document without
+// scripts, so that no custom element is made by copying. A tree too deep for this is given as it is.
+const FLATTEN = `(root) => {
+  const getter = (prototype, name) => {
+    const { get } = Object.getOwnPropertyDescriptor(prototype, name);
+    return (node) => get.call(node);
+  };
+  const childNodes = getter(Node.prototype, 'childNodes');
+  const shadowRoot = getter(Element.prototype, 'shadowRoot');
+  const elements = [root, ...document.querySelectorAll('*')];
+  if (elements.every((each) => shadowRoot(each) === null)) return root;
+  const inert = document.implementation.createHTMLDocument('');
+  const copy = (node, into, inShadow) => {
+    if (inShadow && node instanceof HTMLSlotElement) {
+      for (const each of node.assignedNodes({ flatten: true })) copy(each, into, inShadow);
+      return;
+    }
+    const own = into.appendChild(inert.importNode(node, false));
+    const tree = node instanceof Element ? shadowRoot(node) : null;
+    if (node instanceof HTMLTemplateElement) own.innerHTML = node.innerHTML;
+    else for (const each of childNodes(tree ?? node)) copy(each, own, inShadow || tree !== null);
+  };
+  try {
+    const holder = inert.createDocumentFragment();
+    copy(root, holder, false);
+    return holder.firstChild;
+  } catch {
+    return root;
+  }
+}`;
+
 // Its text alone is counted first: writing a page of a hundred megabytes takes a gigabyte.
 const serialize = (maxLength: number): string => `(() => {
   const get = (name) => Object.getOwnPropertyDescriptor(Document.prototype, name).get.call(document);
@@ -46,7 +77,7 @@ const serialize = (maxLength: number): string => `(() => {
   while (length <= ${maxLength} && texts.nextNode() !== null) length += texts.currentNode.length;
   if (length > ${maxLength}) return { length, piece: '' };
   globalThis.text = (doctype === null ? '' : new XMLSerializer().serializeToString(doctype)) +
-    (element === null ? '' : element.outerHTML);
+    (element === null ? '' : (${FLATTEN})(element).outerHTML);
   return { length: text.length, piece: text.slice(0, ${PIECE}) };
 })()`;
 

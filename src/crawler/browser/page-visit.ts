@@ -102,8 +102,10 @@ export function createPageVisits(deps: {
           quiet.handlers['Page.frameNavigated']?.(params);
           navigation.handlers['Page.frameNavigated']?.(params);
         },
-        'Page.javascriptDialogOpening': () => {
-          page.send('Page.handleJavaScriptDialog', { accept: false }).catch(ignoreGone);
+        'Page.javascriptDialogOpening': ({ type }) => {
+          // Whoever is asked whether to leave leaves.
+          const accept = type === 'beforeunload';
+          page.send('Page.handleJavaScriptDialog', { accept }).catch(ignoreGone);
         },
       });
       await Promise.all([setUpPage(page, device), documents.enable()]);
