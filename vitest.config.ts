@@ -13,6 +13,7 @@ const onEither = [
   'delivery-retries',
   'formats',
   'monitoring',
+  'notice-digest',
   'protocols',
   'rest-paths',
   'statistics',

@@ -3,6 +3,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { QueuedNotice } from '../domain/notice.ts';
+import { digestOf } from '../mail/digest.ts';
 import type { Mailer } from '../mail/mailer.ts';
 import { accountQueueFullNotice, crawlerPausedNotice, type Notice } from '../mail/notices.ts';
 import type { Task } from '../scheduler/scheduler.ts';
@@ -16,17 +17,24 @@ const FIRST_RETRY_MS = 30_000;
 const LONGEST_RETRY_MS = 60 * 60 * 1_000;
 /** A notice that could not be sent for so long tells nothing new. */
 const KEPT_MS = 7 * 24 * 60 * 60 * 1_000;
-const BATCH = 50;
+/** Notices taken at once, and so the most in one mail. */
+const BATCH = 1_000;
+/** An account gets one mail in this time; what happens meanwhile is told in the next one. */
+const MAIL_EVERY_MS = 5 * 60 * 1_000;
+const ONE_MAIL = { capacity: 1, refillMs: MAIL_EVERY_MS };
 
 /** What notices work with. */
 export interface NoticesDeps {
-  readonly store: Pick<Store, 'notices' | 'accounts'>;
+  readonly store: Pick<Store, 'notices' | 'accounts' | 'rates'>;
   readonly mailer: Mailer;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Messages to the owners of accounts: written to an outbox first, then mailed until they are out, each once. */
+/**
+ * Messages to the owners of accounts: written to an outbox first, then mailed until they are out, each once. An account gets one mail in
+ * five minutes at most, which tells all that has happened since the last one.
+ */
 export interface Notices {
   /**
    * The monitoring pauses the crawler; `error` is what the probe came to. Written before the pause is, so that a crash between loses
@@ -54,20 +62,43 @@ export function createNotices(deps: NoticesDeps): Notices {
     await store.notices.add({ noticeId, accountId, ...notice, createdAt, dueAt, attempts: 0 });
   }
 
-  async function send(notice: QueuedNotice): ReturnType<Mailer['send']> {
-    const { noticeId, accountId, subject } = notice;
+  /** Sends what is due to one account as one mail, unless it has had one a moment ago: then it waits for what comes meanwhile. */
+  async function send(
+    accountId: string,
+    notices: readonly QueuedNotice[],
+  ): Promise<Awaited<ReturnType<Mailer['send']>> | 'held'> {
+    const ids = notices.map((notice) => notice.noticeId);
     const account = await store.accounts.get(accountId);
-    const end = account === undefined ? 'unwanted' : await mailer.send(account, notice);
-    const isTried = end === 'failed' || end === 'unreachable';
-    if (!isTried) {
-      await store.notices.remove([noticeId]);
-    } else if (clock.now().getTime() - notice.createdAt.getTime() > KEPT_MS) {
-      logger.error({ accountId, subject }, 'a notice is given up');
-      await store.notices.remove([noticeId]);
-    } else {
-      await postpone([notice]);
+    if (account === undefined) {
+      await store.notices.remove(ids);
+      return 'unwanted';
     }
+    const mails = (count: number) =>
+      store.rates.takeWhole(`mail:${accountId}`, count, ONE_MAIL, clock.now());
+    const allowance = await mails(0);
+    if (allowance.left < 1) {
+      // All that is held is due at the same moment, so that it goes out as one.
+      const dueAt = new Date(clock.now().getTime() + allowance.retryAfterMs);
+      await store.notices.postpone(ids, dueAt);
+      return 'held';
+    }
+    const end = await mailer.send(account, digestOf(account.name, notices));
+    if (end === 'sent') await mails(1);
+    if (end === 'sent' || end === 'unwanted') await store.notices.remove(ids);
+    else await tryAgain(notices);
     return end;
+  }
+
+  /** What is too old is given up. */
+  async function tryAgain(notices: readonly QueuedNotice[]): Promise<void> {
+    const isOld = ({ createdAt }: QueuedNotice): boolean =>
+      clock.now().getTime() - createdAt.getTime() > KEPT_MS;
+    const old = notices.filter(isOld);
+    for (const { accountId, subject } of old) {
+      logger.error({ accountId, subject }, 'a notice is given up');
+    }
+    await store.notices.remove(old.map((notice) => notice.noticeId));
+    await postpone(notices.filter((notice) => !isOld(notice)));
   }
 
   async function postpone(notices: readonly QueuedNotice[]): Promise<void> {
@@ -101,14 +132,15 @@ export function createNotices(deps: NoticesDeps): Notices {
       let sent = 0;
       while (!signal.aborted) {
         const due = await store.notices.claim(clock.now(), LEASE_MS, BATCH);
-        for (const [index, notice] of due.entries()) {
+        const byAccount = [...Map.groupBy(due, (notice) => notice.accountId)];
+        for (const [index, [accountId, notices]] of byAccount.entries()) {
           // What was claimed and not looked at is due again when its lease ends.
           if (signal.aborted) return sent;
           await touch();
-          const end = await send(notice);
-          if (end === 'sent') sent += 1;
+          const end = await send(accountId, notices);
+          if (end === 'sent') sent += notices.length;
           if (end === 'unreachable') {
-            await postpone(due.slice(index + 1));
+            await postpone(byAccount.slice(index + 1).flatMap(([, others]) => others));
             return sent;
           }
         }

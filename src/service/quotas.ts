@@ -63,6 +63,7 @@ const MAX_PROVEN = 50_000;
 /** Results expire and are deleted by hand: trying again sooner does not help. */
 const STORAGE_RETRY_MS = 60_000;
 const QUEUE_RETRY_MS = 5_000;
+const HOUR_MS = 3_600_000;
 
 const NOTHING: AccountUsage = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0 };
 
@@ -108,7 +109,7 @@ export function createQuotas(deps: {
     store.rates.takeWhole(
       `replays:${account.accountId}`,
       count,
-      limits(account).replaysPerHour,
+      { capacity: limits(account).replaysPerHour, refillMs: HOUR_MS },
       clock.now(),
     );
 
@@ -217,12 +218,11 @@ export function createQuotas(deps: {
     async takeReplays(account, count) {
       const { replaysPerHour } = limits(account);
       if (replaysPerHour === 0) return;
-      const { granted, left } = await replaysOf(account, count);
+      const { granted, left, retryAfterMs } = await replaysOf(account, count);
       if (granted) return;
-      const missing = Math.max(Math.min(count, replaysPerHour) - left, 1);
       throw quotaExceeded('replaysPerHour', replaysPerHour, replaysPerHour - left, {
         kind: 'exhausted',
-        retryAfterMs: Math.ceil((missing * 3_600_000) / replaysPerHour),
+        retryAfterMs,
       });
     },
   };

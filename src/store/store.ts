@@ -1,4 +1,5 @@
 import type { Account, TokenOwner, TokenType } from '../domain/account.ts';
+import type { Allowance } from '../domain/allowance.ts';
 import type {
   Crawler,
   CrawlerCounters,
@@ -355,15 +356,20 @@ export interface RateStore {
     now: Date,
   ): Promise<{ readonly granted: number; readonly retryAfterMs: number }>;
   /**
-   * Takes all of `count` units or nothing from an allowance of `perHour`, a bucket that holds one hour's worth; `left` is what
-   * it then holds. The embedded store forgets at a restart.
+   * Takes all of `count` units or nothing from an allowance that starts full. `left` is what it then holds, `retryAfterMs` how long it
+   * is until it holds `count`, or one more when that is 0. Its refill must not take longer than an hour. The embedded store
+   * forgets at a restart.
    */
   takeWhole(
     key: string,
     count: number,
-    perHour: number,
+    allowance: Allowance,
     now: Date,
-  ): Promise<{ readonly granted: boolean; readonly left: number }>;
+  ): Promise<{
+    readonly granted: boolean;
+    readonly left: number;
+    readonly retryAfterMs: number;
+  }>;
 }
 
 /** The outbox of messages to owners of accounts. */

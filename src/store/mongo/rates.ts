@@ -1,4 +1,5 @@
 import type { Document } from 'mongodb';
+import { refillWaitMs } from '../../domain/allowance.ts';
 import type { RateStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { isDuplicate } from './errors.ts';
@@ -47,17 +48,23 @@ export function createRates(c: Collections): RateStore {
   }
 
   return {
-    async takeWhole(key, count, perHour, now) {
+    async takeWhole(key, count, allowance, now) {
+      const { capacity, refillMs } = allowance;
       const before = { $ifNull: ['$at', now] };
       const passedMs = { $max: [0, { $subtract: [now, before] }] };
-      const refill = { $divide: [{ $multiply: [passedMs, perHour] }, 3_600_000] };
-      const full = { $min: [perHour, { $add: [{ $ifNull: ['$left', perHour] }, refill] }] };
-      const bucket = await upserted(c, `hourly:${key}`, [
+      const refill = { $divide: [{ $multiply: [passedMs, capacity] }, refillMs] };
+      const full = { $min: [capacity, { $add: [{ $ifNull: ['$left', capacity] }, refill] }] };
+      const bucket = await upserted(c, `whole:${key}`, [
         { $set: { left: full, at: { $max: [before, now] } } },
         { $set: { granted: { $cond: [{ $lte: [count, '$left'] }, 1, 0] } } },
         { $set: { left: { $subtract: ['$left', { $multiply: ['$granted', count] }] } } },
       ]);
-      return { granted: bucket?.granted === 1, left: Math.floor(bucket?.left ?? 0) };
+      const left = bucket?.left ?? 0;
+      return {
+        granted: bucket?.granted === 1,
+        left: Math.floor(left),
+        retryAfterMs: refillWaitMs(allowance, left, count),
+      };
     },
 
     take(key, count, perSecond, now) {

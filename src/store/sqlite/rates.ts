@@ -1,3 +1,4 @@
+import { type Allowance, refillWaitMs } from '../../domain/allowance.ts';
 import type { Sql } from './sql.ts';
 
 interface Bucket {
@@ -7,7 +8,7 @@ interface Bucket {
 
 // In memory: there is one process, and a restart forgives one bucket's worth at most.
 const buckets = new Map<string, Bucket>();
-const hourly = new Map<string, Bucket>();
+const whole = new Map<string, Bucket>();
 const MAX_BUCKETS = 10_000;
 
 function take(
@@ -36,17 +37,22 @@ function takeWhole(
   _sql: Sql,
   key: string,
   count: number,
-  perHour: number,
+  allowance: Allowance,
   now: Date,
-): { granted: boolean; left: number } {
+): { granted: boolean; left: number; retryAfterMs: number } {
+  const { capacity, refillMs } = allowance;
   const at = now.getTime();
-  const bucket = hourly.get(key) ?? { left: perHour, at };
+  const bucket = whole.get(key) ?? { left: capacity, at };
   const passed = Math.max(at - bucket.at, 0);
-  const left = Math.min(perHour, bucket.left + (passed * perHour) / 3_600_000);
+  const left = Math.min(capacity, bucket.left + (passed * capacity) / refillMs);
   const granted = count <= left;
   const after = granted ? left - count : left;
-  remember(hourly, key, { left: after, at });
-  return { granted, left: Math.floor(after) };
+  remember(whole, key, { left: after, at });
+  return {
+    granted,
+    left: Math.floor(after),
+    retryAfterMs: refillWaitMs(allowance, after, count),
+  };
 }
 
 function remember(all: Map<string, Bucket>, key: string, bucket: Bucket): void {
@@ -57,5 +63,5 @@ function remember(all: Map<string, Bucket>, key: string, bucket: Bucket): void {
   if (oldest.done !== true) all.delete(oldest.value);
 }
 
-/** The push rate of each token, and the hourly allowances of each account. */
+/** The push rate of each token, and the allowances that are taken from whole. */
 export const rates = { take, takeWhole };

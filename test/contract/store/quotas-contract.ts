@@ -181,16 +181,21 @@ export function quotasContract(open: OpenStore): void {
     );
 
     it(
-      'take whole what an hour allows, or nothing of it',
+      'take whole what an allowance holds, or nothing of it',
       withStore(open, async ({ store, account }) => {
         const key = (await account()).accountId;
-        const take = (count: number, ms: number) => store.rates.takeWhole(key, count, 100, at(ms));
-        expect(await take(0, 0)).toEqual({ granted: true, left: 100 });
-        expect(await take(70, 0)).toEqual({ granted: true, left: 30 });
-        expect(await take(31, 0)).toEqual({ granted: false, left: 30 });
-        expect(await take(31, HOUR / 20)).toEqual({ granted: true, left: 4 });
-        expect(await take(0, 3 * HOUR)).toEqual({ granted: true, left: 100 });
-        expect(await store.rates.takeWhole(`${key}/other`, 100, 100, at(0))).toMatchObject({
+        const allowance = { capacity: 100, refillMs: HOUR };
+        const take = (count: number, ms: number) =>
+          store.rates.takeWhole(key, count, allowance, at(ms));
+        expect(await take(0, 0)).toEqual({ granted: true, left: 100, retryAfterMs: 0 });
+        expect(await take(70, 0)).toMatchObject({ granted: true, left: 30 });
+        const missing = HOUR / 100;
+        expect(await take(31, 0)).toEqual({ granted: false, left: 30, retryAfterMs: missing });
+        expect(await take(31, HOUR / 20)).toMatchObject({ granted: true, left: 4 });
+        expect(await take(4, HOUR / 20)).toMatchObject({ granted: true, left: 0 });
+        expect(await take(0, HOUR / 20)).toMatchObject({ left: 0, retryAfterMs: missing });
+        expect(await take(0, 3 * HOUR)).toMatchObject({ granted: true, left: 100 });
+        expect(await store.rates.takeWhole(`${key}/other`, 100, allowance, at(0))).toMatchObject({
           granted: true,
         });
       }),
