@@ -1,62 +1,71 @@
 import { expect, test } from 'vitest';
 import type { QueuedJob } from '../../src/domain/job.ts';
-import { FAILURES, type FailureReason } from '../../src/domain/status.ts';
 import { createCrawlJobs } from '../../src/service/crawl-job.ts';
-import { webhookCrawler } from '../support/webhook-fixtures.ts';
+import type { Crawling } from '../../src/service/crawling.ts';
+import { buildResult } from '../../src/threads/build-result.ts';
+import { ThreadLost } from '../../src/threads/crawl-threads.ts';
+import { crawlerOf, jobOf } from '../contract/store/store-harness.ts';
+import { createTestClock } from '../support/test-clock.ts';
 
-const job = (retry: number): QueuedJob =>
-  ({
-    rid: '69f0c0de0123456789abcdef',
-    crawlerId: '0123456789abcdef01234567',
-    url: 'https://example.com/',
-    method: 'GET',
-    parameters: {},
-    callbackHeaders: [],
+const clock = createTestClock();
+const crawler = crawlerOf('account');
+const never = new AbortController().signal;
+
+function claimed(crashes: number): QueuedJob {
+  const job = jobOf(crawler, { createdAt: clock.now() });
+  return {
+    ...job,
+    state: 'running',
+    retry: crashes,
     attempt: 1,
-    retry,
-    crashes: 0,
-    firstTriedAt: new Date(),
-  }) as unknown as QueuedJob;
-
-/** What becomes of a job whose crawl fails for that reason after so many retries. */
-async function outcomeOf(reason: FailureReason, retry: number): Promise<string> {
-  const result = {
-    failure: { reason, passing: FAILURES[reason].passing },
-    cbStatus: FAILURES[reason].cbStatus,
-    originalStatus: 0,
-    url: '',
-    packedType: '',
-    packed: new Uint8Array(0),
-    extras: {},
+    crashes,
+    firstTriedAt: clock.now(),
   };
-  const jobs = createCrawlJobs({
-    crawling: {
-      crawl: async () => ({ result, held: undefined }) as never,
-      result: async () => ({ result, held: undefined }) as never,
-    },
-    clock: { now: () => new Date() },
-    retentionDays: 1,
-  });
-  const { outcome } = await jobs.crawl(job(retry), webhookCrawler(), new AbortController().signal);
-  return outcome.kind;
 }
 
-test.each(['host_busy', 'memory_busy', 'browser_busy', 'browser_unavailable'] as const)(
-  'a job for which this service had no room (%s) is given back, however often',
-  async (reason) => {
-    expect(await outcomeOf(reason, 0)).toBe('release');
-    expect(await outcomeOf(reason, 109)).toBe('release');
-  },
-);
+/** Jobs whose every crawl loses its thread; how often it was tried. */
+function losing(blamed: boolean) {
+  let crawls = 0;
+  const crawling: Crawling = {
+    crawl: () => {
+      crawls += 1;
+      return Promise.reject(new ThreadLost(blamed, 'it did not answer'));
+    },
+    async result(page, { task, spec }) {
+      return { result: await buildResult(page, task.request, spec), held: undefined };
+    },
+  };
+  return { jobs: createCrawlJobs({ crawling, clock, retentionDays: 14 }), crawls: () => crawls };
+}
 
-test.each([
-  ['connection_failed', 100, 'retry'],
-  // The page itself may be why: a few more tries, not a hundred.
-  ['page_crashed', 4, 'retry'],
-  ['page_crashed', 5, 'delivery'],
-  ['engine_failed', 4, 'retry'],
-  ['engine_failed', 5, 'delivery'],
-  ['page_too_heavy', 0, 'delivery'],
-] as const)('a crawl that ended with %s after %i retries: %s', async (reason, retry, kind) => {
-  expect(await outcomeOf(reason, retry)).toBe(kind);
+test('a crawl that ends its thread is a try that crashed, and the third ends the job', async () => {
+  const { jobs } = losing(true);
+  for (const crashes of [0, 1]) {
+    const { outcome } = await jobs.crawl(claimed(crashes), crawler, never);
+    expect(outcome).toMatchObject({ kind: 'retry', crashed: true });
+  }
+  const { outcome } = await jobs.crawl(claimed(2), crawler, never);
+  expect(outcome).toMatchObject({
+    kind: 'stored',
+    billed: false,
+    record: { cbStatus: 599, originalStatus: 0, extras: { failure: 'crawl_crashed' } },
+  });
+});
+
+test('a crawl whose thread was ended by another is given back untried, soon', async () => {
+  const { jobs } = losing(false);
+  const { outcome } = await jobs.crawl(claimed(2), crawler, never);
+  expect(outcome).toMatchObject({ kind: 'release' });
+  const dueAt = 'dueAt' in outcome ? outcome.dueAt?.getTime() : undefined;
+  expect((dueAt ?? Number.NaN) - clock.now().getTime()).toBeLessThanOrEqual(1_000);
+});
+
+test('a job whose claims never ended, ten times, is not crawled again', async () => {
+  const { jobs, crawls } = losing(true);
+  const { outcome } = await jobs.crawl(claimed(10), crawler, never);
+  expect(crawls()).toBe(0);
+  expect(outcome).toMatchObject({
+    kind: 'stored',
+    record: { extras: { failure: 'crawl_crashed' } },
+  });
 });
