@@ -3,6 +3,12 @@ import type { Politeness } from '../domain/crawler.ts';
 import type { CrawlRequest } from '../domain/job.ts';
 import type { Room } from '../net/http-client.ts';
 
+/** Runs work that may keep the processor busy. */
+export type ProcessBody = <Result>(
+  bodyBytes: number,
+  work: () => Result | Promise<Result>,
+) => Promise<Result>;
+
 /** One crawl. */
 export interface CrawlTask {
   readonly request: CrawlRequest;
@@ -14,8 +20,8 @@ export interface CrawlTask {
   readonly politeness: Politeness | undefined;
   /** Memory for the bodies it reads; without it only the size limit applies. */
   readonly room?: Room;
-  /** Runs what may keep the processor busy, so that its thread can tell whose crawl that is; default just runs it. */
-  readonly attribute?: <Result>(work: () => Result) => Result;
+  /** Runs what may keep the processor busy with a body of so many bytes, when it is this account's turn; default runs it at once. */
+  readonly process?: ProcessBody;
 }
 
 /** Why a crawl did not end well. */

@@ -1,9 +1,11 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { CrawlTask, Page } from '../crawler/crawler.ts';
+import type { CrawlTask, Page, ProcessBody } from '../crawler/crawler.ts';
 import { createHttpEngine } from '../crawler/http/http-engine.ts';
 import { systemClock } from '../domain/clock.ts';
 import { discard } from '../domain/discard.ts';
 import type { Logger } from '../domain/logger.ts';
+import { type Claimant, createFairPool } from '../fairness/fair-pool.ts';
 import { createHttpClient } from '../net/create-http-client.ts';
 import type { Room } from '../net/http-client.ts';
 import { createBatchedPort } from './batched-port.ts';
@@ -21,6 +23,8 @@ import {
 // sends is read here, beside the service.
 
 const BEAT_MS = 100;
+/** Bodies up to this take a millisecond at most. */
+const SMALL_BYTES = 64 * 1_024;
 
 interface Running {
   readonly abort: AbortController;
@@ -74,6 +78,26 @@ function roomOf(id: number, crawl: Running): Room {
   };
 }
 
+/** Large bodies are worked on one at a time, the accounts in turn; between two of them the thread reads on and ends small pages. */
+const processor = createFairPool({ name: 'the processor', capacity: 1 });
+
+function processorOf(
+  id: number,
+  { accountId, crawlerId }: Claimant,
+  signal: AbortSignal | undefined,
+): ProcessBody {
+  return async (bodyBytes, work) => {
+    if (bodyBytes <= SMALL_BYTES) return state.during(id, work);
+    const turn = await processor.acquire({ accountId, crawlerId }, 1, signal);
+    try {
+      await nextTick();
+      return await state.during(id, work);
+    } finally {
+      turn.release();
+    }
+  };
+}
+
 function sendPage(id: number, page: Page): void {
   post({ kind: 'page', id, page }, transferable(page.body));
 }
@@ -88,27 +112,23 @@ async function perform(
 ): Promise<void> {
   const { id } = message;
   if (message.kind === 'build') {
-    const { page, request, spec, document, extras } = message;
-    sendResult(
-      id,
-      page,
-      await state.during(id, () => buildResult(page, request, spec, document, extras)),
-    );
+    const { claimant, page, request, spec, document, extras } = message;
+    const build = () => buildResult(page, request, spec, document, extras);
+    const process = processorOf(id, claimant, undefined);
+    sendResult(id, page, await process(page.body.byteLength, build));
     return;
   }
   const crawl: Running = { abort: new AbortController(), roomGranted: undefined };
   running.set(id, crawl);
-  const task: CrawlTask = {
-    ...message.task,
-    room: roomOf(id, crawl),
-    attribute: (work) => state.during(id, work),
-  };
+  const process = processorOf(id, message.task, crawl.abort.signal);
+  const task: CrawlTask = { ...message.task, room: roomOf(id, crawl), process };
   try {
     const page = await engine.crawl(task, crawl.abort.signal);
     const { spec } = message;
     if (spec === undefined || needsDocument(page, task.request)) sendPage(id, page);
     else {
-      sendResult(id, page, await state.during(id, () => buildResult(page, task.request, spec)));
+      const build = () => buildResult(page, task.request, spec);
+      sendResult(id, page, await process(page.body.byteLength, build));
     }
   } finally {
     running.delete(id);

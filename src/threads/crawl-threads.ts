@@ -245,6 +245,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
         (id) => ({
           kind: 'build',
           id,
+          claimant,
           page: sent,
           request: requestOf(request),
           spec,

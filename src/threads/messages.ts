@@ -2,6 +2,7 @@ import type { CrawlTask, Page } from '../crawler/crawler.ts';
 import type { DocumentAnswer } from '../crawler/formats/format-page.ts';
 import type { HttpEngineDeps } from '../crawler/http/http-engine.ts';
 import type { CrawlRequest } from '../domain/job.ts';
+import type { Claimant } from '../fairness/fair-pool.ts';
 import type { RefusedConnection } from '../net/create-http-client.ts';
 import type { NetworkSettings } from '../net/network-settings.ts';
 import type { CrawlResult, ResultSpec } from './build-result.ts';
@@ -29,6 +30,7 @@ export type ToCrawlThread =
   | {
       readonly kind: 'build';
       readonly id: number;
+      readonly claimant: Claimant;
       readonly page: Page;
       readonly request: CrawlRequest;
       readonly spec: ResultSpec;

@@ -33,6 +33,10 @@ beforeEach(async () => {
         '/endless': (_request, response) => {
           response.writeHead(200, { 'content-type': 'text/html; charset=euc-kr' }).end('<p>page');
         },
+        '/slow-text': (_request, response) => {
+          response.writeHead(200, { 'content-type': 'text/plain; charset=iso-2022-jp' });
+          response.end(Buffer.alloc(MIB, 'some text '));
+        },
         '/greedy': (_request, response) => {
           response
             .writeHead(200, { 'content-type': 'text/html; charset=shift_jis' })
@@ -159,6 +163,25 @@ describe('a crawl', () => {
     await threads.close();
     await hanging;
   });
+});
+
+test('large pages of one account are worked on in turn with those of others, and small ones in between', async () => {
+  const threads = start({ budget: 64 * MIB });
+  const order: string[] = [];
+  const crawl = (name: string, path: string, accountId: string): Promise<void> =>
+    threads
+      .crawl({ task: taskOf(path, {}, accountId), spec: INLINE, isSuspect: false }, never)
+      .then(() => void order.push(name));
+  // All have arrived before the thread is done with the first of them.
+  const flood = Array.from({ length: 30 }, (_, n) => crawl(`flood ${n}`, '/slow-text', 'flooder'));
+  await eventually(() => expect(site.hits('/slow-text')).toBe(30));
+  await Promise.all([
+    ...flood,
+    crawl('small', '/page/1', 'victim'),
+    crawl('large', '/slow-text', 'victim'),
+  ]);
+  expect(order.indexOf('small')).toBeLessThan(15);
+  expect(order.indexOf('large')).toBeLessThan(15);
 });
 
 describe('memory', () => {

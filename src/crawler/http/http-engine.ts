@@ -4,7 +4,7 @@ import { parseRetryAfter } from '../../domain/retry-after.ts';
 import { parseSuccessCodes, verdictOnAnswer, verdictOnFailure } from '../../domain/status.ts';
 import type { HttpClient } from '../../net/http-client.ts';
 import { type Cookies, createCookieSessions, createCookies } from '../cookies.ts';
-import type { CrawlEngine, CrawlTask, Page } from '../crawler.ts';
+import type { CrawlEngine, CrawlTask, Page, ProcessBody } from '../crawler.ts';
 import {
   departureOf,
   failedAnswer,
@@ -33,6 +33,8 @@ export interface HttpEngineDeps {
   readonly logger: Logger;
 }
 
+const runAtOnce: ProcessBody = async (_bodyBytes, work) => work();
+
 /**
  * Makes the engine that crawls by plain HTTP requests. It holds cookie sessions, host queues and robots.txt in memory. The client is its
  * maker's to close.
@@ -55,7 +57,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     try {
       const cookies = cookiesOf(task, start);
       const { maxBodyBytes } = limits;
-      const { room, attribute = (work) => work() } = task;
+      const { room, process = runAtOnce } = task;
       const arrival = await follow({
         client,
         request,
@@ -68,7 +70,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
         room,
         claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
       });
-      page = attribute(() => pageFrom(task, arrival));
+      page = await process(arrival.answer?.body.byteLength ?? 0, () => pageFrom(task, arrival));
       return page;
     } finally {
       const slowDownMs = politeness === undefined ? 0 : page?.failure?.retryAfterMs;
