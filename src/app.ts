@@ -33,6 +33,7 @@ import { screenshotAdapters } from './screenshot-adapter.ts';
 import type { TokenPair } from './service/accounts.ts';
 import { ensureDefaultAccount } from './service/default-account.ts';
 import { createService } from './service/service.ts';
+import { createSharedResources } from './service/shared-resources.ts';
 import { withMetrics } from './store/with-metrics.ts';
 import { createCrawlThreads } from './threads/crawl-threads.ts';
 import { createDocumentThreads } from './threads/document-threads.ts';
@@ -78,6 +79,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     reserve: Math.floor(config.memoryBudgetBytes / 8),
   });
   const pools = createRoomPools(memory);
+  const tenantsShare = createSharedResources(memory);
   const slots = createFairPool({ name: 'calls', ...CALL_SLOTS });
   const backend = await openBackend(config, logger, deps.onFatal ?? (() => undefined));
   stack.defer(() => backend.close());
@@ -147,10 +149,17 @@ export async function startApp(deps: AppDeps): Promise<App> {
   stack.defer(() => agenda.close(config.shutdownSeconds * 1_000));
 
   let publicUrl = config.publicUrl.replace(/\/$/, '');
-  const metrics = createMetrics(() => service.dispatcher.activity(), {
-    memory,
-    strangers: pools.strangers,
-    calls: slots,
+  const metrics = createMetrics({
+    dispatcher: () => service.dispatcher.activity(),
+    threads: threads.activity,
+    pools: {
+      memory,
+      strangers: pools.strangers,
+      calls: slots,
+      crawls: tenantsShare.crawlSlots,
+      crawlers: tenantsShare.runSlots,
+      turns: tenantsShare.turns,
+    },
   });
   const store = withMetrics(backend.store, metrics.observeStoreCall);
   const service = createService({
@@ -159,7 +168,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     threads,
     browser,
     entry: createPoliteEntry({ client, clock, gate: createHostGate({ clock }) }),
-    memory,
+    shared: tenantsShare,
     webhook: createWebhook({
       client,
       clock,

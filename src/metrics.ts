@@ -3,6 +3,7 @@ import type { Dispatcher } from './dispatcher/dispatcher.ts';
 import type { FairPool } from './fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from './store/store.ts';
 import type { StoreCall } from './store/with-metrics.ts';
+import type { CrawlThreads } from './threads/crawl-threads.ts';
 
 /** The process's measurements, for Prometheus. */
 export interface Metrics {
@@ -16,11 +17,16 @@ export interface Metrics {
   read(): Promise<{ readonly text: string; readonly contentType: string }>;
 }
 
-/** Makes the measurements of one process. `pools` are those whose use is shown, by name. */
-export function createMetrics(
-  activity: () => ReturnType<Dispatcher['activity']>,
-  pools: Readonly<Record<string, Pick<FairPool, 'used' | 'waiting'>>> = {},
-): Metrics {
+/** What is looked at when the measurements are read. */
+export interface MeasuredParts {
+  readonly dispatcher: () => ReturnType<Dispatcher['activity']>;
+  readonly threads: () => ReturnType<CrawlThreads['activity']>;
+  /** By name. */
+  readonly pools: Readonly<Record<string, Pick<FairPool, 'used' | 'waiting'>>>;
+}
+
+/** Makes the measurements of one process. */
+export function createMetrics({ dispatcher, threads, pools }: MeasuredParts): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -66,7 +72,24 @@ export function createMetrics(
     labelNames: ['kind'],
     registers,
     collect() {
-      for (const [kind, count] of Object.entries(activity())) this.set({ kind }, count);
+      for (const [kind, count] of Object.entries(dispatcher())) this.set({ kind }, count);
+    },
+  });
+  new Gauge({
+    name: 'queued_crawler_crawl_threads',
+    help: 'Crawl threads that run.',
+    registers,
+    collect() {
+      this.set(threads().threads);
+    },
+  });
+  new Counter({
+    name: 'queued_crawler_crawl_threads_replaced_total',
+    help: 'Crawl threads that did not answer, outgrew their memory or ended, and were replaced.',
+    registers,
+    collect() {
+      this.reset();
+      this.inc(threads().replaced);
     },
   });
   const poolGauge = (name: string, help: string, of: 'used' | 'waiting'): void => {

@@ -9,7 +9,6 @@ import type { Clock } from '../domain/clock.ts';
 import type { CrawlerSettings } from '../domain/crawler.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { AccountLimits } from '../domain/quotas.ts';
-import type { FairPool } from '../fairness/fair-pool.ts';
 import type { Mailer } from '../mail/mailer.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { DeliveryOutcome, JobOutcome, PushLimits, Store } from '../store/store.ts';
@@ -30,7 +29,7 @@ import { createNotices } from './notices.ts';
 import { createPostDelivery } from './post-delivery.ts';
 import { createPushing, type Pushing } from './push.ts';
 import { createQuotas, type Quotas } from './quotas.ts';
-import { createSharedResources } from './shared-resources.ts';
+import type { SharedResources } from './shared-resources.ts';
 import { createStatistics, type Statistics } from './stats.ts';
 import { createStorage, type Storage } from './storage.ts';
 import { defineTasks, repeatTasks, type TaskTiming } from './tasks.ts';
@@ -45,8 +44,7 @@ export interface ServiceDeps {
   /** Crawls of the JavaScript token. */
   readonly browser: CrawlEngine;
   readonly entry: PoliteEntry;
-  /** The process's memory budget, in bytes. */
-  readonly memory: FairPool;
+  readonly shared: SharedResources;
   readonly webhook: Webhook;
   readonly mailer: Mailer;
   readonly clock: Clock;
@@ -108,7 +106,7 @@ export interface Service {
 
 /** Wires the use cases; nothing runs yet. */
 export function createService(deps: ServiceDeps): Service {
-  const { store, scheduler, threads, webhook, clock, logger, settings, observe } = deps;
+  const { store, scheduler, threads, shared, webhook, clock, logger, settings, observe } = deps;
   const { limits, defaults, retentionDays } = settings;
   const { adminToken } = settings;
   const authenticator = createAuthenticator({
@@ -118,7 +116,6 @@ export function createService(deps: ServiceDeps): Service {
     failedTokens: createFailedTokens({ clock, logger, onFailure: observe.wrongToken }),
   });
   const access = createCrawlerAccess({ crawlers: store.crawlers, clock });
-  const shared = createSharedResources(deps.memory);
   const quotas = createQuotas({ store, clock, defaults: settings.accountLimits });
   const exits = new Set(Object.keys(settings.proxies));
   const crawling = createCrawling({
