@@ -1,6 +1,6 @@
-import { parseHTML } from 'linkedom';
 import { describe, expect, test } from 'vitest';
 import { createCookies } from '../../src/crawler/cookies.ts';
+import { parseDocument } from '../../src/crawler/formats/parse-document.ts';
 import { recogniseObstacle } from '../../src/crawler/http/obstacles.ts';
 import { pageBody } from '../../src/crawler/http/page-body.ts';
 import { nextHop } from '../../src/crawler/http/redirect.ts';
@@ -178,12 +178,14 @@ describe('robots.txt does not hold up a crawl, whatever it holds', () => {
 
 describe('pages do not hold up scrapers more than their length', () => {
   const page = (body: string) => ({
-    document: parseHTML(`<!doctype html><html><head></head><body>${body}`).document,
+    document: parseDocument(`<!doctype html><html><head></head><body>${body}`),
     url: 'https://shop.example/',
   });
   test.each([
     ['links', Array.from({ length: 5_000 }, (_, n) => `<a href=/${n}>a</a>`).join('')],
     ['generic-extractor', filled('<img src=/x>', 60_000)],
+    ['generic-extractor', filled('<table><tr><td>', 30_000)],
+    ['links', `<p ${Array.from({ length: 20_000 }, (_, n) => `a${n}`).join(' ')}>`],
     ['email-extractor', filled('a@a.a.', PAGE)],
     ['email-extractor', filled('a.', PAGE, '@x')],
     ['email-extractor', filled('@', PAGE)],

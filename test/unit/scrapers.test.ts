@@ -102,3 +102,11 @@ test('autoparse goes by what the page says it is', () => {
   const page = { document, url: 'https://shop.example/' };
   expect(scraperFor(page)).toBe('generic-extractor');
 });
+
+test('generic-extractor: a table within a cell is a table of its own', () => {
+  const document = parseDocument(
+    '<table><tr><th>a</th><td>b<table><tr><td>c</td></tr></table></td></tr></table>',
+  );
+  const page = { document, url: 'https://shop.example/' };
+  expect(scrapers['generic-extractor']?.(page)).toMatchObject({ tables: [[['a', 'bc']], [['c']]] });
+});

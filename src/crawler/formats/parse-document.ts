@@ -4,6 +4,9 @@ import { type DefaultTreeAdapterTypes, html as names, parse } from 'parse5';
 /** As browsers do: what is nested deeper becomes a sibling, so that nobody who walks the tree runs out of stack. */
 const MAX_DEPTH = 512;
 
+/** Setting one takes as long as there are others. */
+const MAX_ATTRIBUTES = 256;
+
 interface Place {
   readonly parent: ParentNode & Node;
   readonly depth: number;
@@ -41,7 +44,7 @@ function nodeOf(document: Document, node: DefaultTreeAdapterTypes.ChildNode): No
       node.namespaceURI === names.NS.SVG
         ? document.createElementNS(names.NS.SVG, node.tagName)
         : document.createElement(node.tagName);
-    for (const { prefix, name, value } of node.attrs) {
+    for (const { prefix, name, value } of node.attrs.slice(0, MAX_ATTRIBUTES)) {
       element.setAttribute(
         prefix === undefined || prefix === '' ? name : `${prefix}:${name}`,
         value,

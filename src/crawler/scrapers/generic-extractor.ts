@@ -20,13 +20,7 @@ export function genericExtractor(page: ScrapedPage) {
     const text = textOf(heading);
     return text === undefined ? [] : [{ level: Number(heading.tagName.slice(1)), text }];
   });
-  const tables = [...document.querySelectorAll('table')]
-    .slice(0, MAX_TABLES)
-    .map((table) =>
-      [...table.querySelectorAll('tr')].map((row) =>
-        [...row.querySelectorAll('th, td')].map((cell) => textOf(cell) ?? ''),
-      ),
-    );
+  const tables = [...document.querySelectorAll('table')].slice(0, MAX_TABLES).map(cellsOf);
   for (const unseen of document.querySelectorAll('script, style, noscript, template'))
     unseen.remove();
   return {
@@ -37,4 +31,15 @@ export function genericExtractor(page: ScrapedPage) {
     images: [...images.values()],
     tables,
   };
+}
+
+/** The texts of a table's cells by row; a table within a cell is a table of its own. */
+function cellsOf(table: Element): string[][] {
+  return [...table.querySelectorAll('tr')]
+    .filter((row) => row.closest('table') === table)
+    .map((row) =>
+      [...row.children]
+        .filter((cell) => /^t[hd]$/i.test(cell.tagName))
+        .map((cell) => textOf(cell) ?? ''),
+    );
 }
