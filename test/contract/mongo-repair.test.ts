@@ -1,22 +1,24 @@
+import type { Db } from 'mongodb';
 import { describe, expect, test } from 'vitest';
 import { type Collections, collectionsOf } from '../../src/store/mongo/collections.ts';
 import { documentOf } from '../../src/store/mongo/job-row.ts';
+import { migrate } from '../../src/store/mongo/migrations.ts';
 import { openMongoStore } from '../../src/store/mongo/mongo-store.ts';
 import { resultDocument } from '../../src/store/mongo/records.ts';
 import { mongodbUri, testDatabase } from '../support/mongodb.ts';
 import { silentLogger } from '../support/webhook-fixtures.ts';
-import { EXPIRES, recordOf, storedOf } from './store/outcomes.ts';
+import { deliveryOf, EXPIRES, recordOf, storedOf } from './store/outcomes.ts';
 import { at, benchOf, jobsOf, only, type StoreBench } from './store/store-harness.ts';
 
 const MINUTE = 60_000;
 
 /** A store, and the documents behind it as a process that died may have left them. */
-function withDocuments(use: (bench: StoreBench, c: Collections) => Promise<void>) {
+function withDocuments(use: (bench: StoreBench, c: Collections, db: Db) => Promise<void>) {
   return async () => {
     await using database = testDatabase();
     const { store, db } = await openMongoStore({ uri: database.uri, logger: silentLogger });
     await using _closing = { [Symbol.asyncDispose]: () => store.close() };
-    await use(benchOf({ store }), collectionsOf(db));
+    await use(benchOf({ store }), collectionsOf(db), db);
   };
 }
 
@@ -118,6 +120,63 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       expect(await c.jobs.countDocuments({})).toBe(2);
       expect(await c.removals.countDocuments()).toBe(0);
       expect(await store.accounts.queued(accountId)).toBe(2);
+    }),
+  );
+
+  test(
+    'counters of an account that a crash left wrong are put right',
+    withDocuments(async ({ store, account, crawler, running, push }, c) => {
+      const { accountId } = await account();
+      const made = await crawler({ accountId, concurrency: 7 });
+      await crawler({ accountId, name: '.async-normal' });
+      const hook = await crawler({ accountId, delivery: 'webhook', concurrency: 2 });
+      const { lease, jobs } = await running(made, 3);
+      await store.queue.finish([storedOf(only(jobs.slice(0, 1)))], at(1), lease);
+      const hooked = await running(hook, 1);
+      await store.queue.finish([deliveryOf(only(hooked.jobs))], at(1), hooked.lease);
+      await push(jobsOf(made, 2));
+      const right = await store.accounts.usage(accountId);
+      expect(right).toMatchObject({ crawlers: 2, concurrency: 9 });
+      const wrong = { crawlers: 5, concurrency: -3, storedBytes: 1e12, queuedBytes: 77, queued: 4 };
+      await c.accounts.updateOne({ _id: accountId }, { $inc: wrong });
+      await store.maintain(at(2));
+      expect(await store.accounts.usage(accountId)).toEqual(right);
+      expect(await store.accounts.queued(accountId)).toBe(2);
+    }),
+  );
+});
+
+describe.skipIf(mongodbUri === '')('a database in MongoDB of before quotas', () => {
+  test(
+    'is given sizes and indexes that know them, and counters by maintenance',
+    withDocuments(async ({ store, account, crawler, running }, c, db) => {
+      const { accountId } = await account();
+      const made = await crawler({ accountId });
+      const { lease, jobs } = await running(made, 1);
+      await store.queue.finish([storedOf(only(jobs))], at(1), lease);
+      const right = await store.accounts.usage(accountId);
+      const gone = {
+        limits: '',
+        crawlers: '',
+        concurrency: '',
+        storedBytes: '',
+        queuedBytes: '',
+      } as const;
+      await c.accounts.updateOne({ _id: accountId }, { $unset: gone });
+      await c.results.updateMany({}, { $unset: { size: '' } });
+      await c.results.dropIndex('expires');
+      await c.results.createIndex({ expiresAt: 1 }, { name: 'expiry', expireAfterSeconds: 0 });
+      await c.results.createIndex({ scope: 1, storedAt: 1, _id: 1 }, { name: 'time' });
+      await db
+        .collection<{ _id: string; version: number }>('meta')
+        .updateOne({ _id: 'schema' }, { $set: { version: 1 } });
+      await migrate(db, c);
+      expect(await c.results.indexExists(['time', 'expiry'])).toBe(false);
+      expect(await c.results.indexExists(['time_size', 'expires'])).toBe(true);
+      expect(await c.results.findOne({}, { projection: { size: 1 } })).toMatchObject({ size: 10 });
+      await store.maintain(at(2));
+      expect(await store.accounts.usage(accountId)).toEqual(right);
+      expect((await store.accounts.get(accountId))?.limits).toEqual({});
     }),
   );
 });

@@ -23,6 +23,8 @@ export async function migrate(db: Db, c: Collections): Promise<void> {
       `The database has version ${found.version}; this program knows ${VERSION}. Start the newer program.`,
     );
   }
+  // First: an index of the same key under another name is refused.
+  if (found !== null && found.version < 2) await toVersion2(c);
   await Promise.all([
     c.accounts.createIndexes([
       { key: { name: 1 }, name: 'name', unique: true },
@@ -93,7 +95,6 @@ export async function migrate(db: Db, c: Collections): Promise<void> {
     c.notices.createIndexes([{ key: { dueAt: 1 }, name: 'due' }]),
     c.media.createIndexes([{ key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 }]),
   ]);
-  if (found !== null && found.version < 2) await toVersion2(c);
   await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
 }
 
