@@ -10,8 +10,11 @@ export const TOKEN = 'bench-normal-token';
 /** Its JavaScript token. */
 export const JAVASCRIPT_TOKEN = 'bench-javascript-token';
 
+const { scripts } = JSON.parse(
+  readFileSync(join(import.meta.dirname, '..', 'package.json'), 'utf8'),
+) as { scripts: { start: string } };
 /** As `npm start` runs it. */
-const START_FLAGS = ['--max-semi-space-size=8'];
+const START_FLAGS = scripts.start.split(' ').filter((word) => word.startsWith('--'));
 
 /** The service and its peers, each in a process of its own. */
 export interface Bench extends AsyncDisposable {

@@ -1,28 +1,60 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
-// The service's resident memory with nothing and with 1,000,000 URLs queued.
+// The service's resident memory with nothing and with 1,000,000 URLs queued, in batches of 1,000 with and without a `request_id`: the
+// highest while they are pushed, right after the last, and half a minute later.
 
-const MILLION = 1_000_000;
+const URLS = Number(process.argv[2] ?? 1_000_000);
 const BATCH = 1_000;
+const CONNECTIONS = 4;
+const REST_MS = 30_000;
 
-async function rssOf(service: string): Promise<number> {
+/** Of `/metrics`, in whole MB. */
+async function megabytesOf(service: string, metric: string): Promise<number> {
   const text = await (await fetch(`${service}/metrics`)).text();
-  const found = /^process_resident_memory_bytes (\S+)$/m.exec(text)?.[1];
+  const found = new RegExp(`^${metric} (\\S+)$`, 'm').exec(text)?.[1];
   return Math.round(Number(found) / 1_000_000);
 }
 
-async function main(): Promise<void> {
-  await using bench = await startBench();
-  const { service } = bench;
-  const path = `${service}/crawler/${TOKEN}`;
-  await call(path, 'POST', { name: 'memory' });
-  await call(`${path}/memory/pause`, 'POST');
-  console.log(`nothing queued:   ${await rssOf(service)} MB`);
+const rssOf = (service: string) => megabytesOf(service, 'process_resident_memory_bytes');
+
+async function pushAll(service: string, withRequestId: boolean): Promise<number> {
   const items = Array.from({ length: BATCH }, (_, n) => ({ url: `https://example.com/item/${n}` }));
-  for (let pushed = 0; pushed < MILLION; pushed += BATCH) {
-    await call(`${path}/memory/push_batch`, 'POST', { items });
+  let pushed = 0;
+  let highest = 0;
+  await Promise.all(
+    Array.from({ length: CONNECTIONS }, async () => {
+      while (pushed < URLS) {
+        pushed += BATCH;
+        const body = withRequestId ? { items, request_id: crypto.randomUUID() } : { items };
+        await call(`${service}/crawler/${TOKEN}/memory/push_batch`, 'POST', body);
+        if (pushed % (URLS / 10) === 0) highest = Math.max(highest, await rssOf(service));
+      }
+    }),
+  );
+  return highest;
+}
+
+async function main(): Promise<void> {
+  for (const withRequestId of [false, true]) {
+    await using bench = await startBench();
+    const { service } = bench;
+    const path = `${service}/crawler/${TOKEN}`;
+    await call(path, 'POST', { name: 'memory' });
+    await call(`${path}/memory/pause`, 'POST');
+    const before = await rssOf(service);
+    const highest = await pushAll(service, withRequestId);
+    const after = await rssOf(service);
+    const heap = await megabytesOf(service, 'nodejs_heap_size_used_bytes');
+    const external = await megabytesOf(service, 'nodejs_external_memory_bytes');
+    await delay(REST_MS);
+    console.log(
+      `${URLS.toLocaleString('en')} URLs ${withRequestId ? 'with' : 'without'} request_id`,
+    );
+    console.log(`  nothing queued: ${before} MB; while pushing: ${highest} MB at most`);
+    console.log(`  right after: ${after} MB (heap ${heap}, external ${external})`);
+    console.log(`  ${REST_MS / 1_000} s later: ${await rssOf(service)} MB`);
   }
-  console.log(`1,000,000 queued: ${await rssOf(service)} MB`);
 }
 
 await main();
