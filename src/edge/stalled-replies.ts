@@ -1,4 +1,4 @@
-import type { AnyResponse } from '../rpc/node-http.ts';
+import { type AnyResponse, breakOff } from '../rpc/node-http.ts';
 
 /** Cuts off clients that do not take the end of their reply. */
 export interface StalledReplies {
@@ -18,7 +18,7 @@ export function createStalledReplies(stallMs: number): StalledReplies {
     const ended = new Set<AnyResponse>();
     for (const response of open) {
       if (!response.writableEnded) continue;
-      if (endedBefore.has(response)) destroy(response);
+      if (endedBefore.has(response)) breakOff(response);
       else ended.add(response);
     }
     endedBefore = ended;
@@ -34,9 +34,4 @@ export function createStalledReplies(stallMs: number): StalledReplies {
     },
     stop: () => clearInterval(timer),
   };
-}
-
-function destroy(response: AnyResponse): void {
-  if ('stream' in response) response.stream?.destroy();
-  else response.destroy();
 }

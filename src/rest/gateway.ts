@@ -2,7 +2,7 @@ import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/pr
 import type { ConnectError } from '@connectrpc/connect';
 import type { Admission } from '../rpc/admission.ts';
 import { type Method, methodName } from '../rpc/method.ts';
-import type { AnyRequest, AnyResponse } from '../rpc/node-http.ts';
+import { type AnyRequest, type AnyResponse, breakOff } from '../rpc/node-http.ts';
 import { type Access, MAX_UNKNOWN_CALLER_BYTES, policyOf } from '../rpc/policy.ts';
 import { createBoundlessPools, type RoomPools } from '../rpc/room.ts';
 import { type AdapterFactory, adapterPartsOf } from './adapter.ts';
@@ -148,7 +148,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
         .catch((error: unknown) => {
           // Only a reply with a header that HTTP cannot carry gets here.
           deps.errorFrom(error, { route: 'reply', signal: exchange.call.signal });
-          response.destroy();
+          breakOff(response);
         });
     },
   };

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { type AnyRequest, type AnyResponse, isGone } from '../rpc/node-http.ts';
+import { type AnyRequest, type AnyResponse, breakOff, isGone } from '../rpc/node-http.ts';
 import { PIECE_BYTES, paced } from '../rpc/paced.ts';
 
 /** A whole answer. Header names in lower case. */
@@ -70,13 +70,13 @@ async function writePieces(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): Promise<void> {
   try {
-    for await (const piece of paced(chunks, () => response.destroy())) {
+    for await (const piece of paced(chunks, () => breakOff(response))) {
       if (!(await written(response, piece))) return;
     }
     response.end();
   } catch (error) {
     // The status has been sent; that the reply is not whole can only be told by breaking it off.
-    response.destroy();
+    breakOff(response);
     throw error;
   }
 }

@@ -19,7 +19,7 @@ import type { Admission } from './admission.ts';
 import { connectErrorFrom } from './errors.ts';
 import { acceptCompression, scanQueryMessage, takeIn, wireShapeOf } from './intake.ts';
 import { type Call, type Method, methodName } from './method.ts';
-import type { AnyRequest, AnyResponse } from './node-http.ts';
+import { type AnyRequest, type AnyResponse, breakOff } from './node-http.ts';
 import { paced } from './paced.ts';
 import { type MethodPolicy, policyOf } from './policy.ts';
 import { createBoundlessPools, type RoomPools } from './room.ts';
@@ -133,7 +133,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     }
     const reply = await handler(sent);
     const body =
-      reply.body === undefined ? {} : { body: paced(reply.body, () => response.destroy()) };
+      reply.body === undefined ? {} : { body: paced(reply.body, () => breakOff(response)) };
     await universalResponseToNodeResponse({ ...reply, ...body }, response);
   }
 
@@ -141,14 +141,32 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     handles: (path) => handlers.has(path),
     handle(request, response) {
       answer(request, response).catch((error: unknown) => {
+        if (error instanceof URIError && !response.headersSent) {
+          refuseUntold(request, response);
+          return;
+        }
         // Handlers' errors are replies by now: this is a client that went away, or sent no authority.
         const { code, rawMessage } = ConnectError.from(error);
         deps.logger.debug({ code: Code[code], reason: rawMessage }, 'an RPC reply was not sent');
-        response.destroy();
+        breakOff(response);
       });
     },
     drain: () => draining.abort(),
   };
+}
+
+/**
+ * Answers gRPC and gRPC-Web with INVALID_ARGUMENT and no more. Connect quotes a message in what it says of it, and cannot write that
+ * into a header when the part it quotes is half a character.
+ */
+function refuseUntold(request: AnyRequest, response: AnyResponse): void {
+  const http1 = response as ServerResponse;
+  http1.writeHead(200, {
+    'content-type': request.headers['content-type'] ?? 'application/grpc',
+    'grpc-status': String(Code.InvalidArgument),
+    'grpc-message': 'The message is malformed.',
+  });
+  http1.end();
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array, void, undefined> {}

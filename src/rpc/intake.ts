@@ -17,6 +17,8 @@ export interface WireShape {
   readonly isFramed: boolean;
   /** The header that names the compression. */
   readonly encodingHeader: string;
+  /** The flag of what comes last and is no message; undefined where nothing does. */
+  readonly endFlag?: number;
 }
 
 /** What is to be taken in. */
@@ -35,6 +37,7 @@ const compressions = [compressionGzip, compressionBrotli];
 export const acceptCompression = compressions;
 
 const COMPRESSED = 1;
+const CONNECT_END = 2;
 const HEAD_BYTES = 5;
 
 /** The shape of a request's messages; undefined for a Content-Type that no protocol takes. */
@@ -49,8 +52,9 @@ export function wireShapeOf(contentType: string | undefined): WireShape | undefi
     return { isBinary, isFramed: false, encodingHeader: 'content-encoding' };
   }
   const isConnect = protocol.toLowerCase() === 'connect';
-  const encodingHeader = isConnect ? 'connect-content-encoding' : 'grpc-encoding';
-  return { isBinary, isFramed: true, encodingHeader };
+  return isConnect
+    ? { isBinary, isFramed: true, encodingHeader: 'connect-content-encoding', endFlag: CONNECT_END }
+    : { isBinary, isFramed: true, encodingHeader: 'grpc-encoding' };
 }
 
 /**
@@ -127,9 +131,10 @@ async function* framedMessages(
     const data = await reader.read(length, bodyTimeMs(length));
     if (data === undefined) throw new BodyFault('incomplete');
     const message = await unpacked(data, used, maxBytes);
-    // Other flags are the protocol's, and what comes with them is no message of ours.
-    if ((flags & ~COMPRESSED) === 0) scan(message, shape.isBinary, input, policy.maxFields);
-    yield framed(flags & ~COMPRESSED, message);
+    const others = flags & ~COMPRESSED;
+    if (others !== 0 && others !== shape.endFlag) throw malformed('its flags are not known');
+    if (others === 0) scan(message, shape.isBinary, input, policy.maxFields);
+    yield framed(others, message);
     // The next one is asked for when this one has been dealt with; a method of one message works with it until its end.
     if (isStream) grant.release();
   }

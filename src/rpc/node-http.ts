@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import { constants, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 
 /** A request of either HTTP version, as node hands it over. */
 export type AnyRequest = IncomingMessage | Http2ServerRequest;
@@ -11,4 +11,11 @@ export type AnyResponse = ServerResponse | Http2ServerResponse;
 export function isGone(response: AnyResponse): boolean {
   // Over HTTP/2 the response outlives its stream, and writing to it would throw.
   return 'stream' in response ? (response.stream?.destroyed ?? true) : response.destroyed;
+}
+
+/** Breaks a reply off, so that the client sees that it is not whole. */
+export function breakOff(response: AnyResponse): void {
+  // Destroyed without a code, a stream would look as if it had ended well.
+  if ('stream' in response) response.stream?.close(constants.NGHTTP2_CANCEL);
+  else response.destroy();
 }

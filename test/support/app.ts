@@ -7,11 +7,9 @@ import { readConfig } from '../../src/config.ts';
 import type { Clock } from '../../src/domain/clock.ts';
 import type { AppTiming } from '../../src/timing.ts';
 import { type TestDatabase, testDatabase } from './mongodb.ts';
+import { ADMIN, JAVASCRIPT, NORMAL } from './tokens.ts';
 
-/** Tokens that every test app has. */
-export const NORMAL = 'normal-token-for-tests';
-export const JAVASCRIPT = 'javascript-token-for-tests';
-export const ADMIN = 'admin-token-for-tests';
+export { ADMIN, JAVASCRIPT, NORMAL };
 
 /** A reply of the REST API. */
 export interface RestReply {

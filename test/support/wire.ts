@@ -135,11 +135,15 @@ export interface Wire extends AsyncDisposable {
 /** Starts a {@link Wire}. */
 export async function startWire(
   options: Partial<Pick<EdgeDeps, 'tls' | 'limits' | 'isReady' | 'metrics' | 'console'>> &
-    Partial<Pick<GatewayDeps, 'adapters' | 'maxBodyBytes'>> & {
+    Partial<Pick<GatewayDeps, 'adapters' | 'maxBodyBytes' | 'admission' | 'pools'>> & {
       readonly methods?: readonly Method[];
     } = {},
 ): Promise<Wire> {
-  const { methods, adapters, maxBodyBytes = 64 * 1024, ...rest } = options;
+  const { methods, adapters, maxBodyBytes = 64 * 1024, admission, pools, ...rest } = options;
+  const shared = {
+    ...(admission === undefined ? {} : { admission }),
+    ...(pools === undefined ? {} : { pools }),
+  };
   const logger = createRecordingLogger();
   const seen: Seen = {
     calls: [],
@@ -164,12 +168,14 @@ export async function startWire(
     rest: createGateway({
       methods: api,
       maxBodyBytes,
+      ...shared,
       ...(adapters === undefined ? {} : { adapters }),
       errorFrom: (error, place) => connectErrorFrom(error, logger, place),
     }),
     rpc: createConnectMount({
       methods: [...api, ...operations],
       readMaxBytes: maxBodyBytes,
+      ...shared,
       writeMaxBytes: 2 ** 24,
       logger,
     }),
