@@ -20,7 +20,9 @@ process.stdout.write(`${calls} calls, FUZZ_SEED=${seed}\n`);
 const { answers, faults } = await runFuzz(app.url, calls, seed);
 await app.close();
 await rm(dataDir, { recursive: true });
-for (const [answer, count] of [...answers].sort()) process.stdout.write(`${answer}: ${count}\n`);
+for (const answer of [...answers.keys()].sort()) {
+  process.stdout.write(`${answer}: ${answers.get(answer)}\n`);
+}
 for (const { call, answer } of faults.slice(0, 20)) {
   const shown = { ...call, body: call.body.toString('base64') };
   process.stdout.write(`FAULT ${answer}: ${JSON.stringify(shown)}\n`);

@@ -133,7 +133,7 @@ function rpcCall(noise: Noise): FuzzCall {
   const [desc, init] = noise.pick(requests);
   const isJson = noise.int(2) === 0;
   const token = noise.int(8) === 0 ? { token: noise.pick([NORMAL, JAVASCRIPT]) } : {};
-  const message = create(desc.input, { ...token, ...init } as never);
+  const message = create(desc.input, { ...token, ...init });
   const right = isJson
     ? Buffer.from(toJsonString(desc.input, message))
     : Buffer.from(toBinary(desc.input, message));
