@@ -30,6 +30,8 @@ export interface Reservation {
 /** Ends that a turn writes. */
 export interface EndedBatch {
   readonly outcomes: readonly JobOutcome[];
+  /** Hands over the memory of one outcome's page, by its place: `release` leaves it alone then. */
+  keep(index: number): readonly Grant[];
   /** Gives back the memory of their pages, when they have been written. */
   release(): void;
 }
@@ -130,10 +132,16 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
         count += 1;
       }
       const taken = ended.splice(0, count);
+      const held = taken.map((each) => each.held);
       return {
         outcomes: taken.map(({ outcome }) => outcome),
+        keep(index) {
+          const grants = held[index] ?? [];
+          held[index] = [];
+          return grants;
+        },
         release() {
-          for (const grant of taken.flatMap(({ held }) => held)) grant.release();
+          for (const grant of held.flat()) grant.release();
         },
       };
     },

@@ -14,8 +14,6 @@ export interface CrawlerRunDeps extends DispatcherDeps {
   readonly task: Task;
   /** The crawler as it was when its run was begun. */
   readonly crawler: Crawler;
-  /** Bytes of pages that wait in this process's memory for their delivery, over all runs. */
-  readonly pages: { heldBytes: number };
   readonly paces: DeliveryPaces;
 }
 
@@ -52,13 +50,9 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   let ending = false;
 
   const hasLease = (): boolean => lease !== undefined && clock.now().getTime() < leaseUntil;
-  const crawls = createCrawlLane({
-    ...deps,
-    slots: deps.shared.crawlSlots,
-    memory: deps.shared.memory,
-    onChange: bell.ring,
-  });
-  const lane = createDeliveryLane({ ...deps, hasLease, onChange: bell.ring });
+  const { memory, crawlSlots: slots } = deps.shared;
+  const crawls = createCrawlLane({ ...deps, slots, memory, onChange: bell.ring });
+  const lane = createDeliveryLane({ ...deps, memory, hasLease, onChange: bell.ring });
 
   async function turn(by: Crawler, claims: boolean): Promise<void> {
     const held = lease as Lease;
@@ -77,7 +71,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
           : undefined,
         claimLimit > 0 ? store.deliveries.claim(held, claimLimit, claimBytes, now) : [],
       ]);
-      lane.start(posts, { verdicts, claimed }, by, now);
+      lane.start(posts, { verdicts, claimed, keep: ended.keep }, by, now);
       room?.start(jobs?.jobs ?? []);
       if (jobs?.leaseLost === true) leaseUntil = 0;
     } finally {

@@ -1,5 +1,6 @@
 import type { Crawler } from '../domain/crawler.ts';
 import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
+import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
 import type { DeliveryPaces, DeliverySlot, PacedLane } from './delivery-paces.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
@@ -11,8 +12,8 @@ export interface DeliveryLaneDeps extends Pick<DispatcherDeps, 'postDelivery' | 
   readonly crawlerId: string;
   /** Whether the run still may act for its crawler. */
   readonly hasLease: () => boolean;
-  /** Bytes of pages that wait in this process's memory for their delivery, over all runs. */
-  readonly pages: { heldBytes: number };
+  /** Bytes of the whole process: pages that are posted count in it. */
+  readonly memory: FairPool;
   readonly paces: DeliveryPaces;
   /** Called when a post has ended, and when there is room for one that waited. */
   readonly onChange: () => void;
@@ -27,6 +28,8 @@ export interface DeliveryTurn {
   /** How many due deliveries to claim, together of at most about `claimBytes`. */
   readonly claimLimit: number;
   readonly claimBytes: number;
+  /** Memory for what is claimed. */
+  readonly room: Grant | undefined;
   /** For each post that may come of this turn. */
   readonly slots: DeliverySlot[];
 }
@@ -60,6 +63,8 @@ export interface DeliveryLane {
     written: {
       readonly verdicts: readonly ('won' | 'lost')[];
       readonly claimed: readonly Delivery[];
+      /** Hands over the memory that the page of an outcome holds, by its place in the turn. */
+      readonly keep: (index: number) => readonly Grant[];
     },
     crawler: Crawler,
     now: Date,
@@ -71,16 +76,16 @@ export interface DeliveryLane {
   close(): void;
 }
 
-// Pages beyond this wait for their delivery in the store instead of in memory. Eight of the largest pages fit.
-const MAX_HELD_BYTES = 96 * 1024 * 1024;
 // A claim of deliveries brings their pages into memory; this bounds one claim.
 const MAX_CLAIM_BYTES = 8 * 1024 * 1024;
+// With less than this a claim would bring one page at a time.
+const MIN_CLAIM_BYTES = 256 * 1024;
 // More would keep slots that others could use for as long as the claim takes.
 const MAX_CLAIM = 64;
 
 /** Makes a lane in which nothing is in flight. */
 export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
-  const { crawlerId, pages, logger } = deps;
+  const { crawlerId, memory, logger } = deps;
   const posts = createFlights(deps.onChange);
   const settled: DeliveryOutcome[] = [];
   let paced: PacedLane | undefined;
@@ -102,10 +107,12 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     return slots;
   }
 
-  const canHold = (bytes: number): boolean => pages.heldBytes + bytes <= MAX_HELD_BYTES;
-
-  function post(delivery: Delivery, crawler: Crawler, slot: DeliverySlot): void {
-    pages.heldBytes += delivery.body.byteLength;
+  function post(
+    delivery: Delivery,
+    crawler: Crawler,
+    slot: DeliverySlot,
+    held: readonly Grant[],
+  ): void {
     posts.start(delivery.rid, async (signal) => {
       let answer: EndpointAnswer | undefined;
       try {
@@ -123,7 +130,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
         settled.push({ kind: 'release', rid, crawlerId, attempt, billed: false });
       } finally {
         slot.end(answer);
-        pages.heldBytes -= delivery.body.byteLength;
+        for (const grant of held) grant.release();
       }
     });
   }
@@ -137,18 +144,20 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   }
 
   function holdable(ended: readonly JobOutcome[], most: number): ReadonlySet<JobOutcome> {
-    let bytes = 0;
-    const held = new Set<JobOutcome>();
-    for (const outcome of ended) {
-      if (outcome.kind !== 'delivery') continue;
-      bytes += outcome.record.body.byteLength;
-      if (held.size === most || !canHold(bytes)) break;
-      held.add(outcome);
-    }
-    return held;
+    // Pages in the way of others that wait for memory go to the store; they come back one by one.
+    if (memory.waiting > 0) return new Set();
+    return new Set(ended.filter(({ kind }) => kind === 'delivery').slice(0, most));
+  }
+
+  /** Memory for a claim; undefined when there is too little of it. */
+  function roomToClaim({ accountId }: Crawler): Grant | undefined {
+    const claimant = { accountId, crawlerId };
+    const bytes = Math.min(MAX_CLAIM_BYTES, memory.available(claimant));
+    return bytes < MIN_CLAIM_BYTES ? undefined : memory.tryAcquire(claimant, bytes);
   }
 
   function giveUp(turn: DeliveryTurn): void {
+    turn.room?.release();
     for (const slot of turn.slots.splice(0)) slot.end(undefined);
   }
 
@@ -173,8 +182,8 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       const free = (crawler.deliveryConcurrency || MAX_POSTS_PER_ENDPOINT) - posts.size;
       const delivers = crawler.delivery === 'webhook' && !crawler.pausedByMonitor && free > 0;
       const wantNew = delivers ? holdable(ended, free).size : 0;
-      const wantDue =
-        delivers && claims && backlog && canHold(MAX_CLAIM_BYTES) ? Math.min(MAX_CLAIM, free) : 0;
+      const room = delivers && claims && backlog ? roomToClaim(crawler) : undefined;
+      const wantDue = room === undefined ? 0 : Math.min(MAX_CLAIM, free);
       const wanted = Math.min(free, wantNew + wantDue);
       const slots = take(crawler, delivers ? wanted : 0);
       const ofNew = shareOfNew(slots.length, wantNew, wantDue);
@@ -185,23 +194,26 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
         outcomes,
         settlements: settled.splice(0),
         claimLimit: Math.min(slots.length - held.size, wantDue),
-        claimBytes: MAX_CLAIM_BYTES,
+        claimBytes: room?.amount ?? 0,
+        room,
         slots,
       };
     },
-    start(turn, { verdicts, claimed }, crawler, now) {
-      const { slots } = turn;
+    start(turn, { verdicts, claimed, keep }, crawler, now) {
+      const { slots, room } = turn;
       turn.outcomes.forEach((outcome, index) => {
         if (outcome.kind !== 'delivery' || !outcome.held || verdicts[index] !== 'won') return;
         const slot = slots.pop();
         if (slot === undefined) throw new Error('a result is held that has no slot');
         const { record, callbackHeaders } = outcome;
-        post({ ...record, crawlerId, callbackHeaders, attempt: 1, createdAt: now }, crawler, slot);
+        const delivery = { ...record, crawlerId, callbackHeaders, attempt: 1, createdAt: now };
+        post(delivery, crawler, slot, keep(index));
       });
       for (const delivery of claimed) {
         const slot = slots.pop();
         if (slot === undefined) throw new Error('a delivery was claimed that has no slot');
-        post(delivery, crawler, slot);
+        const held = room?.split(delivery.body.byteLength);
+        post(delivery, crawler, slot, held === undefined ? [] : [held]);
       }
       if (turn.claimLimit > 0 && claimed.length === 0) backlog = false;
     },

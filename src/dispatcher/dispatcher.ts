@@ -93,7 +93,6 @@ const LATER_MS = 5_000;
 /** Makes the dispatcher; it works when the scheduler calls `run`. */
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const runs = new Map<string, { readonly run: CrawlerRun; readonly done: Promise<void> }>();
-  const pages = { heldBytes: 0 };
   const paces = createDeliveryPaces(deps);
 
   async function run(task: Task): Promise<void> {
@@ -107,7 +106,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const slot = await slotFor(crawler, task);
     if (slot === undefined) return;
     const done = Promise.withResolvers<void>();
-    const crawlerRun = createCrawlerRun({ ...deps, crawlerId, task, pages, paces, crawler });
+    const crawlerRun = createCrawlerRun({ ...deps, crawlerId, task, paces, crawler });
     runs.set(crawlerId, { run: crawlerRun, done: done.promise });
     let wakeAt: Date | undefined;
     try {

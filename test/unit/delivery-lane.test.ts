@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { createDeliveryLane } from '../../src/dispatcher/delivery-lane.ts';
 import { createDeliveryPaces } from '../../src/dispatcher/delivery-paces.ts';
 import type { Delivery, EndpointAnswer } from '../../src/domain/delivery.ts';
+import { createFairPool } from '../../src/fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { createTestClock } from '../support/test-clock.ts';
@@ -29,12 +30,12 @@ function endOfCrawl(n: number): JobOutcome {
 function startLane() {
   const clock = createTestClock();
   const gates: (() => void)[] = [];
-  const pages = { heldBytes: 0 };
+  const memory = createFairPool({ name: 'memory', capacity: 64 * 1024 * 1024 });
   const lane = createDeliveryLane({
     crawlerId: crawler.crawlerId,
     hasLease: () => true,
     logger: silentLogger,
-    pages,
+    memory,
     paces: createDeliveryPaces({ clock, ackTimeoutMs: 200 }),
     onChange: () => undefined,
     async postDelivery(_crawler, { rid, crawlerId, attempt }: Delivery) {
@@ -61,7 +62,7 @@ function startLane() {
     const claimed = due(Math.min(stored, begun.claimLimit));
     const { claimLimit } = begun;
     const held = begun.outcomes.filter((each) => each.kind === 'delivery' && each.held).length;
-    lane.start(begun, { verdicts, claimed }, crawler, clock.now());
+    lane.start(begun, { verdicts, claimed, keep: () => [] }, crawler, clock.now());
     lane.giveUp(begun);
     return { held, claimLimit };
   }
@@ -69,7 +70,7 @@ function startLane() {
     for (const open of gates.splice(0)) open();
     await eventually(() => expect(lane.inFlight).toBe(0));
   }
-  return { lane, pages, turn, acknowledgeAll };
+  return { lane, memory, turn, acknowledgeAll };
 }
 
 test('new results and due deliveries take turns, also for a single place', async () => {
@@ -86,11 +87,11 @@ test('new results and due deliveries take turns, also for a single place', async
 });
 
 test('what has no place waits in the store, not in memory', () => {
-  const { lane, pages, turn } = startLane();
+  const { lane, memory, turn } = startLane();
   const ended = Array.from({ length: 500 }, (_, n) => endOfCrawl(n));
   expect(turn(ended, 0)).toMatchObject({ held: expect.any(Number) });
   expect(lane.inFlight).toBeLessThanOrEqual(1);
-  expect(pages.heldBytes).toBeLessThanOrEqual(deliveryOf('page').body.byteLength);
+  expect(memory.used).toBe(0);
   expect(lane.isWaiting).toBe(true);
 });
 
@@ -98,7 +99,7 @@ test('a lost result and an empty claim give their places back', async () => {
   const { lane, turn } = startLane();
   const begun = lane.begin([endOfCrawl(1)], crawler, false);
   expect(begun.slots).toHaveLength(1);
-  lane.start(begun, { verdicts: ['lost'], claimed: [] }, crawler, new Date());
+  lane.start(begun, { verdicts: ['lost'], claimed: [], keep: () => [] }, crawler, new Date());
   lane.giveUp(begun);
   expect(lane.inFlight).toBe(0);
   turn([], 0);
@@ -112,4 +113,22 @@ test('an empty store is not asked again before somebody says that there is more'
   expect(turn([], 0).claimLimit).toBe(0);
   lane.look();
   expect(turn([], 0).claimLimit).toBe(1);
+});
+
+test('pages in flight count in the memory budget until their posts end, and make way for who waits', async () => {
+  const { lane, memory, turn, acknowledgeAll } = startLane();
+  const { claimLimit } = turn([], 1);
+  expect(claimLimit).toBe(1);
+  const size = deliveryOf('page').body.byteLength;
+  expect(memory.used).toBe(size);
+  await acknowledgeAll();
+  expect(memory.used).toBe(0);
+
+  const all = await memory.acquire({ accountId: 'other' }, 64 * 1024 * 1024);
+  const waiting = memory.acquire({ accountId: 'another' }, 1);
+  expect(turn([endOfCrawl(1)])).toEqual({ held: 0, claimLimit: 0 });
+  all.release();
+  (await waiting).release();
+  expect(turn([endOfCrawl(2)], 0).held).toBe(1);
+  expect(lane.inFlight).toBe(1);
 });
