@@ -111,9 +111,9 @@ const anyToken: readonly Row[] = [
     'request_headers',
     text(8_192, headers),
     '',
-    'Headers sent to the target, `name:value|name2:value2`.',
+    'Headers sent to the target, `name:value|name2:value2`; after a redirect to another origin at most `accept`, `accept-language` and `user-agent` go along.',
   ],
-  ['set_cookies', text(8_192, printable), '', 'Cookies sent to the target, `a=1; b=2`.'],
+  ['set_cookies', text(8_192, printable), '', 'Cookies sent to the host of the URL, `a=1; b=2`.'],
   [
     'cookies_session',
     text(32, printable),

@@ -56,14 +56,15 @@ export type CrawlParameters = Message<"queuedcrawler.v1.CrawlParameters"> & {
   device?: Device | undefined;
 
   /**
-   * Headers sent to the target, as `name:value|name2:value2`.
+   * Headers sent to the target, as `name:value|name2:value2`. They are for the origin of the URL: after a redirect to
+   * another one at most `accept`, `accept-language` and `user-agent` go along.
    *
    * @generated from field: optional string request_headers = 6;
    */
   requestHeaders?: string | undefined;
 
   /**
-   * Cookies sent to the target, as `a=1; b=2`.
+   * Cookies sent to the host of the URL, and to no other, as `a=1; b=2`.
    *
    * @generated from field: optional string set_cookies = 7;
    */
