@@ -5,6 +5,7 @@ import { type CrawlerDocument, collectionsOf, type DayCounts } from './store/mon
 import { documentOf } from './store/mongo/job-row.ts';
 import { NEVER } from './store/mongo/lease.ts';
 import { hashOf, scopeOf } from './store/mongo/records.ts';
+import { noteRemoval } from './store/mongo/removal.ts';
 import { crawlerFrom } from './store/sqlite/crawlers.ts';
 import { jobFrom } from './store/sqlite/job-row.ts';
 import { date, dateOf, type SqlRow } from './store/sqlite/sql.ts';
@@ -100,6 +101,10 @@ export async function copyToMongodb(options: CopyOptions): Promise<CopyCount[]> 
     from: await countOf(from, 'history'),
     to: await countDays(c.crawlers),
   });
+  // What the source had yet to sweep up, the target has.
+  for (const row of await from.query('SELECT crawler_id FROM sweeps', [])) {
+    await noteRemoval(c, String(row.crawler_id));
+  }
   await progress.updateOne({ _id: 'copy' }, { $set: { done: true } });
   return counts;
 }
@@ -125,7 +130,6 @@ async function insert(target: Collection<Document>, documents: Document[]): Prom
   await target.bulkWrite(moves, { ordered: false });
 }
 
-/** In two parts, as the indexes of jobs are. */
 function bytesOf(state: string): string {
   return `(SELECT coalesce(sum(size), 0) FROM jobs j WHERE j.crawler_id = crawlers.crawler_id AND state ${state})`;
 }
@@ -227,7 +231,7 @@ function stepsOf(from: CopyOptions['from']): Step[] {
     },
     {
       what: 'crawlers',
-      table: `(SELECT *, ${bytesOf("<> 'running'")} + ${bytesOf("= 'running'")} AS live_bytes
+      table: `(SELECT *, ${bytesOf("= 'running'")} AS running_bytes
           FROM crawlers JOIN dispatch USING (crawler_id))`,
       key: 'crawler_id',
       into: 'crawlers',
@@ -243,7 +247,7 @@ function stepsOf(from: CopyOptions['from']): Step[] {
 
 function jobDocument(row: SqlRow): Document {
   const job = jobFrom(row);
-  const { expires, ...document } = documentOf(job, '');
+  const { expires, ...document } = documentOf(job, '', Number(row.gen));
   return {
     ...document,
     ...(expires === true && job.firstTriedAt === undefined ? { expires } : {}),
@@ -289,7 +293,8 @@ function crawlerDocument(row: SqlRow, history: readonly SqlRow[]): CrawlerDocume
     ...(probeAt === undefined ? {} : { probeAt }),
     ...lastMoments(row),
     live: Number(row.waiting) + Number(row.running) + Number(row.retrying),
-    liveBytes: Number(row.live_bytes),
+    liveBytes: Number(row.held_bytes) + Number(row.running_bytes),
+    runningBytes: Number(row.running_bytes),
     running: Number(row.running),
     retrying: Number(row.retrying),
     completed: Number(row.completed),
@@ -301,7 +306,9 @@ function crawlerDocument(row: SqlRow, history: readonly SqlRow[]): CrawlerDocume
     ...(firstDay === undefined ? {} : { firstDay }),
     applied: {},
     pending: [],
-    counted: [],
+    moves: 0,
+    recounts: 0,
+    purges: Number(row.purges),
     epoch: 0,
     leaseOwner: null,
     leaseUntil: new Date(0),

@@ -168,7 +168,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     const acquiredAt = clock.now();
     lease = await store.queue.acquire(crawlerId, deps.owner, timing.leaseMs, acquiredAt);
     if (lease === undefined) return undefined;
-    leaseUntil = acquiredAt.getTime() + timing.leaseMs;
+    leaseUntil = lease.until?.getTime() ?? acquiredAt.getTime() + timing.leaseMs;
     let pausedUntil: Date | undefined;
     try {
       await dispatch();

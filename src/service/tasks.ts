@@ -40,13 +40,28 @@ export function defineTasks(deps: TaskDeps): void {
   scheduler.define('timeout', alone, async (task) => void (await deps.expireOverdue(task.signal)));
   scheduler.define('probe', alone, async (task) => void (await deps.probeDue(task)));
   scheduler.define('notice', alone, async (task) => void (await deps.sendNotices(task)));
-  scheduler.define('reconcile', alone, async () => {
+  scheduler.define('reconcile', alone, async (task) => {
     const now = clock.now();
-    await store.maintain(now);
+    await whileTouching(task, lockMs, () => store.maintain(now, task.signal));
+    if (task.signal.aborted) return;
     // Work whose wake was lost with the process that should have made it.
     const crawlerIds = await store.queue.wakeable(now, WAKES_PER_RUN);
     await Promise.all(crawlerIds.map((id) => scheduler.wake('crawl', id, now)));
   });
+}
+
+/** Keeps the lock of a task while it does what may take longer. */
+async function whileTouching<Value>(
+  task: Task,
+  lockMs: number,
+  work: () => Promise<Value>,
+): Promise<Value> {
+  const keeper = setInterval(() => void task.touch(), lockMs / 3);
+  try {
+    return await work();
+  } finally {
+    clearInterval(keeper);
+  }
 }
 
 /** Lets the repeating tasks run, in whichever process is free; monitoring only when it has an interval. */

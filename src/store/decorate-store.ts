@@ -19,7 +19,7 @@ export function decorateStore(store: Store, around: AroundCall): Store {
     media: decorated(store.media, 'media', around),
     notices: decorated(store.notices, 'notices', around),
     ping: () => around('ping', () => store.ping()),
-    maintain: (now) => around('maintain', () => store.maintain(now)),
+    maintain: (now, signal) => around('maintain', () => store.maintain(now, signal)),
     close: () => around('close', () => store.close()),
   };
 }

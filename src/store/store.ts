@@ -30,8 +30,11 @@ export interface Store {
   readonly notices: NoticeStore;
   /** Resolves when the database answers; throws `unavailable` otherwise. */
   ping(): Promise<void>;
-  /** Removes what is past its retention and repairs counters that a crash left behind. Cheap when there is nothing to do. */
-  maintain(now: Date): Promise<MaintenanceReport>;
+  /**
+   * Removes what is past its retention and repairs counters that a crash left behind, for some seconds at most or until `signal` is
+   * aborted; what is left is the next call's. Cheap when there is nothing to do.
+   */
+  maintain(now: Date, signal?: AbortSignal): Promise<MaintenanceReport>;
   close(): Promise<void>;
 }
 
@@ -169,6 +172,8 @@ export interface Lease {
   readonly crawlerId: string;
   readonly owner: string;
   readonly epoch: number;
+  /** When it ends unless it is renewed; later than asked when taking it took long. */
+  readonly until?: Date;
 }
 
 /** The end of a crawl, or of a wait. `attempt` is the one the job was claimed with. */

@@ -59,8 +59,9 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       expect((await store.maintain(at(2 * MINUTE))).repaired).toBe(1);
       const counted = { completed: 1, running: 1, pushed: 2 };
       expect(await counters(made)).toMatchObject(counted);
-      // As if the counting had been broken off before the tombstone went.
-      await c.jobs.insertOne({ ...documentOf(job, ''), ...tombstone });
+      // As if its process had counted it, and been stopped before the tombstone went.
+      await c.jobs.insertOne({ ...documentOf(job, ''), ...tombstone, by: 'done' });
+      await c.crawlers.updateOne({ _id: made.crawlerId }, { $set: { 'applied.done': 7 } });
       await store.maintain(at(3 * MINUTE));
       expect(await counters(made)).toMatchObject(counted);
       expect(await c.jobs.countDocuments({ _id: job.rid })).toBe(0);
@@ -80,7 +81,6 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       const held = await lease(made, now, 'alive');
       const stray = { state: 'running', epoch: held.epoch - 1 } as const;
       await c.jobs.updateMany({}, { $set: stray, $unset: { queued: 1 }, $inc: { attempt: 1 } });
-      await c.crawlers.updateOne({ _id: made.crawlerId }, { $inc: { running: 1 } });
       expect((await store.queue.claim(held, 1, now)).jobs).toEqual([]);
       await store.queue.renew(held, MINUTE, now);
       expect((await store.queue.claim(held, 1, now)).jobs).toHaveLength(1);
@@ -118,6 +118,10 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       await c.crawlers.deleteOne({ _id: gone.crawlerId });
       await store.maintain(at(0));
       expect(await c.jobs.countDocuments({})).toBe(2);
+      // What a stopped process brings after that goes, too.
+      await c.jobs.insertMany(jobsOf(gone, 2).map((job) => documentOf(job, 'stopped.1')));
+      await store.maintain(at(2 * MINUTE));
+      expect(await c.jobs.countDocuments({})).toBe(2);
       expect(await c.removals.countDocuments()).toBe(0);
       expect(await store.accounts.queued(accountId)).toBe(2);
     }),
@@ -146,7 +150,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
   );
 });
 
-describe.skipIf(mongodbUri === '')('a database in MongoDB of before quotas', () => {
+describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program', () => {
   test(
     'is given sizes and indexes that know them, and counters by maintenance',
     withDocuments(async ({ store, account, crawler, running }, c, db) => {
@@ -177,6 +181,27 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of before quotas', () 
       await store.maintain(at(2));
       expect(await store.accounts.usage(accountId)).toEqual(right);
       expect((await store.accounts.get(accountId))?.limits).toEqual({});
+    }),
+  );
+
+  test(
+    'is told how often each queue was purged, and its jobs are found by the new indexes',
+    withDocuments(async ({ store, crawler, push, lease, counters }, c, db) => {
+      const made = await crawler();
+      await push(jobsOf(made, 3));
+      const fields = { moves: '', recounts: '', purges: '', runningBytes: '' } as const;
+      await c.crawlers.updateMany({}, { $unset: fields });
+      await c.jobs.updateMany({}, { $unset: { gen: '' } });
+      await c.jobs.createIndex({ crawlerId: 1, due: 1, _id: 1 }, { name: 'due' });
+      await db
+        .collection<{ _id: string; version: number }>('meta')
+        .updateOne({ _id: 'schema' }, { $set: { version: 2 } });
+      await migrate(db, c);
+      expect(await c.jobs.indexExists('due')).toBe(false);
+      const held = await lease(made);
+      expect((await store.queue.claim(held, 1, at(0))).jobs).toHaveLength(1);
+      expect(await store.queue.purge(made.crawlerId, at(1))).toBe(2);
+      expect(await counters(made)).toMatchObject({ running: 1, waiting: 0, purged: 2 });
     }),
   );
 });

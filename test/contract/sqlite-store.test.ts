@@ -72,6 +72,40 @@ test('a folder in use, and a database of a newer program, are refused with their
   await expect(openInFolder(folder.path)).rejects.toMatchObject({ reason: 'database_too_new' });
 });
 
+test('what a purge and a removal leave is swept up in writes of few rows, and after a restart', async () => {
+  await using folder = await temporaryFolder();
+  const opened = await openInFolder(folder.path);
+  const bench = benchOf({ store: opened.store });
+  const [purged, removed] = [await bench.crawler(), await bench.crawler()];
+  const fill = async ({ crawlerId, accountId }: typeof purged) => {
+    await opened.query(
+      `INSERT INTO jobs (rid, crawler_id, account_id, url, method, parameters, callback_headers, created_at, state, due_at)
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)
+        SELECT ? || i, ?, ?, 'https://example.com/', 'GET', '{}', '[]', 0, 'waiting', 0 FROM n`,
+      [crawlerId, crawlerId, accountId],
+    );
+    await opened.query('UPDATE dispatch SET waiting = 50000, pushed = 50000 WHERE crawler_id = ?', [
+      crawlerId,
+    ]);
+  };
+  await fill(purged);
+  await fill(removed);
+  expect(await opened.store.queue.purge(purged.crawlerId, at(1))).toBe(50_000);
+  expect(await opened.store.crawlers.remove(removed.crawlerId)).toEqual({ purged: 50_000 });
+  // Most of it is still there, and the crawler works on as if it were not.
+  const [left] = await opened.query('SELECT count(*) AS n FROM jobs', []);
+  expect(Number(left?.n)).toBeGreaterThan(50_000);
+  await bench.push([jobOf(purged)], at(1));
+  const lease = await bench.lease(purged, at(1));
+  expect((await opened.store.queue.claim(lease, 9, at(1))).jobs).toHaveLength(1);
+  await opened.store.close();
+  const again = await openInFolder(folder.path);
+  await again.store.maintain(at(2));
+  expect(await again.query('SELECT count(*) AS n FROM jobs', [])).toEqual([{ n: 1 }]);
+  expect(await again.query('SELECT * FROM sweeps', [])).toEqual([]);
+  await again.store.close();
+});
+
 test('calls after close are refused as unavailable', async () => {
   await using folder = await temporaryFolder();
   const { store } = await openInFolder(folder.path);
@@ -87,13 +121,14 @@ test('the hot statements read by an index what is alive, however much there is',
   const id = createRid(at(0));
   const hot: [string, unknown[], RegExp][] = [
     [
-      `SELECT * FROM jobs WHERE crawler_id = ? AND state <> 'running' AND due_at <= ?
+      `SELECT * FROM jobs WHERE crawler_id = ? AND gen = ? AND state <> 'running' AND due_at <= ?
         AND (queue_deadline IS NULL OR queue_deadline > ? OR first_tried_at IS NOT NULL) ORDER BY due_at, rid LIMIT ?`,
-      [id, 1, 1, 5],
-      /jobs_due/,
+      [id, 0, 1, 1, 5],
+      /jobs_next/,
     ],
     [
-      `SELECT * FROM jobs WHERE queue_deadline <= ? AND state = 'waiting' AND first_tried_at IS NULL
+      `SELECT jobs.* FROM jobs JOIN dispatch d ON d.crawler_id = jobs.crawler_id AND d.purges = jobs.gen
+        WHERE queue_deadline <= ? AND state = 'waiting' AND first_tried_at IS NULL
         ORDER BY queue_deadline LIMIT ?`,
       [1, 5],
       /jobs_deadline/,

@@ -37,11 +37,21 @@ export type DayCounts = Partial<Record<DayField, number>> & {
 };
 export type DayField = Exclude<keyof HistoryDay, 'date' | 'byCbStatus'>;
 
+/** A day that is leaving its crawler: its counts have been added to the history, or not, as that says by `id`. */
+export interface MovingDay {
+  readonly id: string;
+  readonly counts: DayCounts;
+}
+
 /** A push that has reserved room and not yet been confirmed. Its jobs are left alone until it is. */
 export interface PendingPush {
   readonly id: string;
   readonly n: number;
   readonly at: Date;
+  /** The crawler's `purges` when it reserved; absent in those of an older program. */
+  readonly gen?: number;
+  /** The request it belongs to, if that may come again. */
+  readonly request?: string;
   /** Its jobs' `rid`s are between these two, inclusive. */
   readonly first: string;
   readonly last: string;
@@ -77,8 +87,9 @@ export interface CrawlerDocument {
   readonly last?: CrawlerMoments;
   /** Waiting, running and retrying together; waiting is what the other two leave. */
   readonly live: number;
-  /** What they count for as queued. */
+  /** What they count for as queued; of these, what the running ones do. */
   readonly liveBytes?: number;
+  readonly runningBytes?: number;
   readonly running: number;
   readonly retrying: number;
   readonly completed: number;
@@ -92,10 +103,21 @@ export interface CrawlerDocument {
   /** Of each process, the last of its batches that these counters contain. */
   readonly applied: Readonly<Record<string, number>>;
   readonly pending: readonly PendingPush[];
-  /** The last pushes with a `request_id` that were counted, and how many of their jobs were taken. */
-  readonly counted: readonly { readonly id: string; readonly n: number }[];
+  /** The last batches that were taken from their processes before they were applied: what bears their name is not counted. */
+  readonly fenced?: readonly string[];
+  /** Grows with every change of these counters but a push's. */
+  readonly moves: number;
+  /** Grows when they are counted anew: a move that began before and is not counted yet was seen or will be. */
+  readonly recounts: number;
+  /** Set when they were found wrong and could not be counted in peace. */
+  readonly miscounted?: boolean;
+  /** Grows with each purge: waiting and retrying jobs of an earlier `gen` are gone, their documents are swept up later. */
+  readonly purges: number;
+  /** Days on their way to the history. */
+  readonly moving?: Readonly<Record<string, MovingDay>>;
   /** What the last push was granted; written and read by one update. */
   readonly granted?: number;
+  readonly grantedBytes?: number;
   readonly epoch: number;
   readonly leaseOwner: string | null;
   readonly leaseUntil: Date;
@@ -145,6 +167,8 @@ export interface JobDocument extends Partial<Omit<Tombstone, 'from'>> {
   readonly expires?: true;
   readonly retry: number;
   readonly attempt: number;
+  /** The crawler's `purges` when it was pushed. */
+  readonly gen: number;
   /** Absent while there was none. */
   readonly crashes?: number;
   readonly epoch?: number;
@@ -200,6 +224,8 @@ export interface HistoryDocument {
   readonly crawlerId: string;
   readonly day: string;
   readonly counts: DayCounts;
+  /** The last moves that were added. */
+  readonly moved?: readonly string[];
 }
 
 /** A push with a `request_id`. `_id` is `<crawlerId>/<requestId>`. */
@@ -209,6 +235,8 @@ export interface PushRequestDocument {
   readonly rids: readonly string[];
   /** The push that took its jobs, if it came so far. */
   readonly push: string;
+  /** Those of its jobs that were found queued when another process completed it. */
+  readonly taken?: readonly string[];
   /** Set once its jobs are durable. */
   readonly outcomes: readonly PushOutcome[] | null;
   /** Who works on it. */
@@ -239,9 +267,11 @@ export interface NoticeDocument extends Omit<QueuedNotice, 'noticeId'> {
   readonly claim: string;
 }
 
-/** A crawler whose belongings are still to be removed. */
+/** A crawler that was removed or purged: what is left of it, or of its queue, is still to be swept up. */
 export interface RemovalDocument {
   readonly _id: string;
+  /** Since when `maintain` knows of it. It stays for a while: a process that was stopped may bring more. */
+  readonly at?: Date;
 }
 
 /** An account that is gone and may have left results. */

@@ -5,14 +5,18 @@ import type { CrawlerQuota, CrawlerStore } from '../store.ts';
 import { countCrawlers, shareOf, UNLIMITED } from './account-quota.ts';
 import { createChain } from './chain.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
-import type { Ledger } from './counts.ts';
 import { isConflict, isDuplicate } from './errors.ts';
 import { NEVER, setWake } from './lease.ts';
+import type { Ledger } from './ledger.ts';
+import { noteRemoval, sweepUp } from './removal.ts';
 import { keptBytes } from './stored-bytes.ts';
 
 const EPOCH = new Date(0);
 
-const settingsOnly = { days: 0, applied: 0, pending: 0, counted: 0 } as const;
+/** How long a removal sweeps before it answers; `maintain` does the rest. */
+const SWEEP_MS = 1_000;
+
+const settingsOnly = { days: 0, moving: 0, applied: 0, fenced: 0, pending: 0 } as const;
 
 /** Crawlers, their pauses and their counters. */
 export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
@@ -125,7 +129,7 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
 
     remove: (crawlerId) =>
       ledger.inTurn(crawlerId, async () => {
-        await c.removals.updateOne({ _id: crawlerId }, { $set: {} }, { upsert: true });
+        await noteRemoval(c, crawlerId);
         const gone = await c.crawlers.findOneAndDelete(
           { _id: crawlerId },
           {
@@ -139,26 +143,24 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
             },
           },
         );
-        if (gone === null) {
-          await c.removals.deleteOne({ _id: crawlerId });
-          return undefined;
-        }
+        if (gone === null) return undefined;
         const purged = gone.live - gone.running;
         const share = negated(shareOf(gone));
-        const kept = await keptBytes(c, [crawlerId]);
-        await c.accounts.updateOne(
-          { _id: gone.accountId },
-          {
-            $inc: {
-              queued: -purged,
-              crawlers: share.crawlers,
-              concurrency: share.concurrency,
-              queuedBytes: -(gone.liveBytes ?? 0),
-              storedBytes: -kept,
-            },
-          },
-        );
-        await removeBelongings(c, crawlerId);
+        // What cannot be summed up in time is found when what is stored is measured.
+        const kept = await keptBytes(c, [crawlerId]).catch(() => 0);
+        const counted = {
+          queued: -purged,
+          crawlers: share.crawlers,
+          concurrency: share.concurrency,
+          queuedBytes: -(gone.liveBytes ?? 0),
+          storedBytes: -kept,
+        };
+        await c.accounts
+          .updateOne({ _id: gone.accountId }, { $inc: counted })
+          // The totals are compared with their crawlers' by `maintain`; the crawler is gone.
+          .catch(() => undefined);
+        const until = performance.now() + SWEEP_MS;
+        await ledger.tidy(crawlerId, () => sweepUp(c, crawlerId, () => performance.now() < until));
         return { purged };
       }),
 
@@ -225,19 +227,6 @@ function ignoreGone(error: unknown): void {
   if (!(error instanceof DomainError) || error.kind !== 'unauthenticated') throw error;
 }
 
-/** Removes what a crawler that is gone has left. */
-export async function removeBelongings(c: Collections, crawlerId: string): Promise<void> {
-  await Promise.all([
-    c.jobs.deleteMany({ crawlerId, queued: true }),
-    c.jobs.deleteMany({ crawlerId, state: 'running' }),
-    c.jobs.deleteMany({ state: 'ended', endedAt: { $gte: EPOCH }, crawlerId }),
-    c.deliveries.deleteMany({ crawlerId }),
-    c.history.deleteMany({ crawlerId }),
-    c.pushRequests.deleteMany({ crawlerId }),
-  ]);
-  await c.removals.deleteOne({ _id: crawlerId });
-}
-
 type PauseChange = Parameters<CrawlerStore['setPaused']>[1];
 
 // The user's pause is the one that is shown while both hold.
@@ -301,6 +290,7 @@ function documentOf(crawler: Crawler): CrawlerDocument {
     live: 0,
     liveBytes: 0,
     running: 0,
+    runningBytes: 0,
     retrying: 0,
     completed: 0,
     failed: 0,
@@ -310,7 +300,9 @@ function documentOf(crawler: Crawler): CrawlerDocument {
     days: {},
     applied: {},
     pending: [],
-    counted: [],
+    moves: 0,
+    recounts: 0,
+    purges: 0,
     epoch: 0,
     leaseOwner: null,
     leaseUntil: EPOCH,

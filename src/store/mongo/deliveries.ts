@@ -3,8 +3,9 @@ import type { Delivery, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import type { DeliveryOutcome, DeliveryStore, Lease } from '../store.ts';
 import type { Collections, DeliveryDocument } from './collections.ts';
-import { createDelta, type Ledger, updateOf } from './counts.ts';
+import { createDelta, updateOf } from './counts.ts';
 import { currentLease, wakeNow } from './lease.ts';
+import type { Ledger } from './ledger.ts';
 import { recordFrom } from './records.ts';
 
 const KEPT_ATTEMPTS = 100;

@@ -2,7 +2,8 @@ import type { AnyBulkWriteOperation } from 'mongodb';
 import { recordBytesOf } from '../../domain/quotas.ts';
 import type { JobOutcome } from '../store.ts';
 import type { Collections, CrawlerDocument, JobDocument, Tombstone } from './collections.ts';
-import { createDelta, type Ledger } from './counts.ts';
+import { SHED, untriedUpdate } from './job-row.ts';
+import type { Ledger } from './ledger.ts';
 import { deliveryDocument, insertRecords, resultDocument } from './records.ts';
 
 type Verdict = 'won' | 'lost';
@@ -10,16 +11,6 @@ type End = Extract<JobOutcome, { kind: 'stored' | 'delivery' }>;
 
 const isEnd = (outcome: JobOutcome): outcome is End =>
   outcome.kind === 'stored' || outcome.kind === 'delivery';
-
-/** What a job's document keeps of it once it has ended: nothing that is large. */
-export const SHED = {
-  url: 1,
-  body: 1,
-  parameters: 1,
-  callbackHeaders: 1,
-  queued: 1,
-  expires: 1,
-} as const;
 
 /** Makes `QueueStore.finish`. */
 export function createFinish(c: Collections, ledger: Ledger) {
@@ -56,9 +47,15 @@ async function finishOwn(
   const by = ledger.processId;
   const rids = outcomes.map((each) => each.rid);
   const [crawler, jobs] = await Promise.all([
-    c.crawlers.findOne({ _id: crawlerId }, { projection: { accountId: 1 } }),
+    c.crawlers.findOne(
+      { _id: crawlerId },
+      { projection: { accountId: 1, purges: 1, recounts: 1 } },
+    ),
     c.jobs
-      .find({ _id: { $in: rids }, crawlerId }, { projection: { attempt: 1, retry: 1, size: 1 } })
+      .find(
+        { _id: { $in: rids }, crawlerId },
+        { projection: { attempt: 1, retry: 1, gen: 1, size: 1 } },
+      )
       .toArray(),
   ]);
   if (crawler === null) return new Set();
@@ -72,28 +69,32 @@ async function finishOwn(
   if (marks.size === 0) return new Set();
   await stage(c, crawler, marks, now, epoch);
 
-  const moves = [...marks].map(([each, mark]) => moveOf(each, now, { by, seq, mark }));
+  const { purges } = crawler;
+  const moves = [...marks].map(([each, mark]) => moveOf(each, now, { by, seq, mark, purges }));
   const { matchedCount } = await c.jobs.bulkWrite(moves, { ordered: false });
   const won = matchedCount === marks.size ? new Set(marks.keys()) : await wonOf(c, marks);
 
-  const delta = createDelta(now);
-  for (const each of won) {
-    if (isEnd(each)) continue;
-    const retrying = each.kind === 'retry' || (found.get(each.rid)?.retry ?? 0) > 0;
-    delta.add('running', -1);
-    if (retrying) delta.add('retrying', 1);
-    delta.addQueued(1);
-    if (each.kind === 'retry') delta.addDay('retries', 1);
-  }
-  const ended = [...won].filter(isEnd).map((each) => ({
-    rid: each.rid,
-    tombstone: {
-      ...tombstoneOf(each, now, { by, seq }, isHeld(each, epoch)),
-      size: found.get(each.rid)?.size ?? 0,
-    },
-  }));
-  const there = await ledger.settle({ crawlerId, by, seq, ended }, now, delta);
-  await discard(c, there ? [...marks].filter(([each]) => !won.has(each)) : [...marks]);
+  const ownOf = ({ rid }: JobOutcome) => {
+    const { gen = 0, size = 0 } = found.get(rid) ?? {};
+    return { gen, size };
+  };
+  const returned = [...won].flatMap((each) =>
+    isEnd(each)
+      ? []
+      : {
+          ...ownOf(each),
+          retrying: each.kind === 'retry' || (found.get(each.rid)?.retry ?? 0) > 0,
+          again: each.kind === 'retry',
+        },
+  );
+  const ended = [...won].filter(isEnd).map((each) => {
+    const { gen, size } = ownOf(each);
+    const tombstone = tombstoneOf(each, now, { by, seq }, isHeld(each, epoch));
+    return { rid: each.rid, gen, tombstone: { ...tombstone, size } };
+  });
+  const there = await ledger.settle({ crawlerId, by, seq, ended, returned }, now, crawler);
+  const lost = there ? [...marks].filter(([each]) => !won.has(each)) : [...marks];
+  if (lost.length > 0) await ledger.tidy(crawlerId, () => discard(c, lost));
   return there ? won : new Set();
 }
 
@@ -169,15 +170,22 @@ function tombstoneOf(
 function moveOf(
   outcome: JobOutcome,
   now: Date,
-  batch: { readonly by: string; readonly seq: number; readonly mark: string },
+  batch: {
+    readonly by: string;
+    readonly seq: number;
+    readonly mark: string;
+    readonly purges: number;
+  },
 ): AnyBulkWriteOperation<JobDocument> {
   const { rid, crawlerId, attempt } = outcome;
-  const { by, seq, mark } = batch;
+  const { by, seq, mark, purges } = batch;
   const filter = {
     _id: rid,
     crawlerId,
     attempt,
-    ...(outcome.timedOut === true ? ({ expires: true } as const) : ({ state: 'running' } as const)),
+    ...(outcome.timedOut === true
+      ? ({ expires: true, gen: purges } as const)
+      : ({ state: 'running' } as const)),
   };
   if (isEnd(outcome)) {
     const tombstone = tombstoneOf(outcome, now, { by, seq }, false);
@@ -199,27 +207,7 @@ function moveOf(
       },
     };
   }
-  // Never tried, so it is as it was: its queue deadline applies again.
-  const untried = { $eq: ['$retry', 0] };
-  const deadline = { $and: [untried, { $eq: [{ $type: '$queueDeadline' }, 'date'] }] };
-  return {
-    updateOne: {
-      filter,
-      update: [
-        {
-          $set: {
-            state: { $cond: [untried, 'waiting', 'retrying'] },
-            queued: true,
-            due,
-            mark,
-            firstTriedAt: { $cond: [untried, '$$REMOVE', '$firstTriedAt'] },
-            expires: { $cond: [deadline, true, '$$REMOVE'] },
-          },
-        },
-        { $unset: 'epoch' },
-      ],
-    },
-  };
+  return { updateOne: { filter, update: untriedUpdate(mark, due) } };
 }
 
 async function wonOf(

@@ -1,4 +1,4 @@
-import { Binary } from 'mongodb';
+import { Binary, type Document } from 'mongodb';
 import type { HeaderPair, Job, QueuedJob } from '../../domain/job.ts';
 import type { CrawlParameters } from '../../domain/parameters.ts';
 import { jobBytesOf } from '../../domain/quotas.ts';
@@ -27,7 +27,7 @@ export function jobFrom(document: JobDocument): QueuedJob {
 }
 
 /** The document of a new job. */
-export function documentOf(job: Job, push: string): JobDocument {
+export function documentOf(job: Job, push: string, gen = 0): JobDocument {
   const { rid, body, contentType, queueDeadline, parameters, callbackHeaders, ...rest } = job;
   return {
     _id: rid,
@@ -47,6 +47,36 @@ export function documentOf(job: Job, push: string): JobDocument {
     queued: true,
     retry: 0,
     attempt: 0,
+    gen,
     push,
   };
+}
+
+/** What a job's document keeps of it once it has ended: nothing that is large. */
+export const SHED = {
+  url: 1,
+  body: 1,
+  parameters: 1,
+  callbackHeaders: 1,
+  queued: 1,
+  expires: 1,
+} as const;
+
+/** Gives a running job back untried: what was never tried is as it was, so its queue deadline applies again. */
+export function untriedUpdate(mark: string, due?: Date): Document[] {
+  const untried = { $eq: ['$retry', 0] };
+  const deadline = { $and: [untried, { $eq: [{ $type: '$queueDeadline' }, 'date'] }] };
+  return [
+    {
+      $set: {
+        state: { $cond: [untried, 'waiting', 'retrying'] },
+        queued: true,
+        ...(due === undefined ? {} : { due }),
+        mark,
+        firstTriedAt: { $cond: [untried, '$$REMOVE', '$firstTriedAt'] },
+        expires: { $cond: [deadline, true, '$$REMOVE'] },
+      },
+    },
+    { $unset: 'epoch' },
+  ];
 }

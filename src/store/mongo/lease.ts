@@ -1,9 +1,18 @@
 import type { Filter } from 'mongodb';
 import type { Lease } from '../store.ts';
-import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
+import type { Collections, CrawlerDocument } from './collections.ts';
 
 /** The wake of a crawler that has nothing to do. */
 export const NEVER = new Date('9999-12-31T00:00:00Z');
+
+/** No lease is longer. One that ends later was taken by a machine whose clock was wrong, and does not count. */
+export const MAX_LEASE_MS = 10 * 60_000;
+
+/** Whether a lease that ends then is a live one. */
+export function isLive(leaseUntil: Date | undefined, now: Date): boolean {
+  const leftMs = (leaseUntil?.getTime() ?? 0) - now.getTime();
+  return leftMs > 0 && leftMs <= MAX_LEASE_MS;
+}
 
 /** Matches the crawler while the lease is its current one and has not lapsed. */
 export function currentLease(lease: Lease, now: Date): Filter<CrawlerDocument> {
@@ -43,7 +52,7 @@ export async function wakeNow(
 /** When the crawler has something to do next; see `QueueStore.nextWake`. */
 export async function nextWake(
   c: Collections,
-  crawler: Pick<CrawlerDocument, '_id' | 'pausedByUser' | 'pausedByMonitor'>,
+  crawler: Pick<CrawlerDocument, '_id' | 'pausedByUser' | 'pausedByMonitor' | 'purges'>,
 ): Promise<Date | undefined> {
   if (crawler.pausedByMonitor) return undefined;
   const earliest = { sort: { due: 1, _id: 1 }, projection: { due: 1 } } as const;
@@ -51,7 +60,7 @@ export async function nextWake(
     c.deliveries.findOne({ crawlerId: crawler._id, state: 'due' }, earliest),
     crawler.pausedByUser
       ? null
-      : c.jobs.findOne({ crawlerId: crawler._id, queued: true }, earliest),
+      : c.jobs.findOne({ crawlerId: crawler._id, queued: true, gen: crawler.purges }, earliest),
   ]);
   const due = [delivery, job].flatMap((each) => (each === null ? [] : each.due.getTime()));
   return due.length === 0 ? undefined : new Date(Math.min(...due));
@@ -63,6 +72,7 @@ const wakeFields = {
   wakes: 1,
   leaseOwner: 1,
   epoch: 1,
+  purges: 1,
 } as const;
 
 /**
@@ -87,92 +97,6 @@ export async function setWake(
     );
     if (matchedCount > 0) return wakeAt;
   }
-}
-
-/**
- * Makes due again what epochs before `epoch` were working on; `mark` names this change. With `crashed`, the process that did counts as
- * crashed.
- */
-export async function requeue(
-  c: Collections,
-  crawlerId: string,
-  epoch: number,
-  now: Date,
-  mark: string,
-  crashed = false,
-): Promise<void> {
-  const older = { crawlerId, state: 'running', epoch: { $lt: epoch } } as const;
-  const running = await c.jobs.find(older, { projection: { _id: 1 } }).toArray();
-  if (running.length > 0) {
-    const rids = running.map((each) => each._id);
-    await c.jobs.updateMany({ _id: { $in: rids }, ...older }, [
-      {
-        $set: {
-          state: { $cond: [{ $gt: ['$retry', 0] }, 'retrying', 'waiting'] },
-          queued: true,
-          due: { $min: ['$due', now] },
-          mark,
-          ...(crashed ? { crashes: { $add: [{ $ifNull: ['$crashes', 0] }, 1] } } : {}),
-        },
-      },
-      { $unset: 'epoch' },
-    ]);
-    const back = await c.jobs
-      .find({ _id: { $in: rids }, mark }, { projection: { retry: 1, accountId: 1 } })
-      .toArray();
-    const [first] = back;
-    if (first !== undefined) {
-      const retrying = back.filter((each) => each.retry > 0).length;
-      const backRids = back.map((each) => each._id);
-      await Promise.all([
-        c.crawlers.updateOne({ _id: crawlerId }, { $inc: { running: -back.length, retrying } }),
-        c.accounts.updateOne({ _id: first.accountId }, { $inc: { queued: back.length } }),
-        // Pages of crawls that did not come to their end.
-        c.results.deleteMany({ _id: { $in: backRids } }),
-        c.deliveries.deleteMany({ _id: { $in: backRids } }),
-      ]);
-    }
-  }
-  await c.deliveries.updateMany({ crawlerId, state: 'sending', epoch: { $lt: epoch } }, [
-    { $set: { state: 'due', due: { $min: ['$due', now] } } },
-    { $unset: 'epoch' },
-  ]);
-}
-
-/**
- * Counts what is being crawled, what waits for a retry and what is to be delivered, as after a crash between a write and its
- * counts. With `all` the rest of the queue too. Ends that are yet to be applied count as what they were.
- */
-export async function recount(c: Collections, crawlerId: string, all = false): Promise<void> {
-  const crawler = await c.crawlers.findOne({ _id: crawlerId }, { projection: { applied: 1 } });
-  if (crawler === null) return;
-  const [running, retrying, queued, deliveriesPending, ended] = await Promise.all([
-    c.jobs.countDocuments({ crawlerId, state: 'running' }),
-    c.jobs.countDocuments({ crawlerId, state: 'retrying' }),
-    all ? c.jobs.countDocuments({ crawlerId, queued: true }) : 0,
-    c.deliveries.countDocuments({ crawlerId, state: { $in: ['due', 'sending'] } }),
-    c.jobs.find({ state: 'ended', endedAt: { $gte: new Date(0) }, crawlerId }).toArray(),
-  ]);
-  const isUnapplied = ({ by = '', seq = 0 }: JobDocument) => seq > (crawler.applied[by] ?? 0);
-  const unapplied = ended.filter(isUnapplied);
-  const were = (state: string): number => unapplied.filter((each) => each.from === state).length;
-  // Applying them will count their deliveries.
-  const delivering = ended.filter((each) => each.delivers !== undefined && isUnapplied(each));
-  const staged = await c.deliveries.countDocuments({
-    _id: { $in: delivering.map((each) => each._id) },
-    state: 'staged',
-  });
-  await c.crawlers.updateOne(
-    { _id: crawlerId },
-    {
-      $set: {
-        running: running + were('running'),
-        retrying: retrying + were('retrying'),
-        deliveriesPending: deliveriesPending + staged - delivering.length,
-        ...(all ? { live: queued + running + unapplied.length } : {}),
-      },
-    },
-  );
 }
 
 const MANY_PROCESSES = 50;

@@ -1,8 +1,18 @@
-import type { Db } from 'mongodb';
+import { type Collection, type Db, type Document, MongoNetworkTimeoutError } from 'mongodb';
 import { DomainError } from '../../domain/errors.ts';
 import type { Collections } from './collections.ts';
 
-const VERSION = 2;
+const VERSION = 3;
+/** How much one statement of a migration changes. */
+const BATCH = 5_000;
+/** A large index takes longer to build than a connection waits; the server builds on, and is asked again this often at most. */
+const MAX_WAITS = 120;
+/** Indexes that others have taken the place of. */
+const REPLACED = {
+  jobs: ['due'],
+  deliveries: ['created', 'due', 'sending'],
+  results: ['time', 'url', 'expiry'],
+} as const;
 
 interface MetaDocument {
   readonly _id: 'schema';
@@ -23,8 +33,74 @@ export async function migrate(db: Db, c: Collections): Promise<void> {
       `The database has version ${found.version}; this program knows ${VERSION}. Start the newer program.`,
     );
   }
+  if (found !== null && found.version < 3) await countPurges(c);
   // First: an index of the same key under another name is refused.
-  if (found !== null && found.version < 2) await toVersion2(c);
+  if (found !== null) {
+    await Promise.all(
+      Object.entries(REPLACED).map(([name, indexes]) =>
+        drop(c[name as keyof typeof REPLACED], indexes),
+      ),
+    );
+  }
+  await patiently(() => createIndexes(c));
+  if (found !== null && found.version < 2) await measureResults(c);
+  await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
+}
+
+/** Version 2: records know their size. */
+async function measureResults(c: Collections): Promise<void> {
+  await c.results.updateMany({ size: { $exists: false } }, [
+    { $set: { size: { $binarySize: '$body' } } },
+  ]);
+}
+
+/** Version 3: crawlers count their purges and the changes of their counters, jobs remember how many purges there had been. */
+async function countPurges(c: Collections): Promise<void> {
+  await c.crawlers.updateMany({ purges: { $exists: false } }, [
+    { $set: { moves: 0, recounts: 0, purges: 0, runningBytes: 0 } },
+    { $unset: 'counted' },
+  ]);
+  let last = '';
+  for (;;) {
+    const found: Document[] = await c.jobs
+      .find({ _id: { $gt: last } }, { projection: { gen: 1 } })
+      .sort({ _id: 1 })
+      .limit(BATCH)
+      .toArray();
+    const without = found.filter((each) => each.gen === undefined).map((each) => String(each._id));
+    if (without.length > 0) {
+      await c.jobs.updateMany(
+        { _id: { $in: without }, gen: { $exists: false } },
+        { $set: { gen: 0 } },
+      );
+    }
+    if (found.length < BATCH) return;
+    last = String(found.at(-1)?._id);
+  }
+}
+
+async function patiently(work: () => Promise<unknown>): Promise<void> {
+  for (let waits = 0; ; waits++) {
+    try {
+      return void (await work());
+    } catch (error) {
+      if (!(error instanceof MongoNetworkTimeoutError) || waits >= MAX_WAITS) throw error;
+    }
+  }
+}
+
+async function drop(
+  collection: Pick<Collection, 'indexes' | 'dropIndex'>,
+  names: readonly string[],
+): Promise<void> {
+  const there = (await collection.indexes()).map((each) => each.name);
+  // Another process that starts may be dropping it, too.
+  for (const name of names) {
+    if (there.includes(name)) await collection.dropIndex(name).catch(() => undefined);
+  }
+}
+
+async function createIndexes(c: Collections): Promise<void> {
   await Promise.all([
     c.accounts.createIndexes([
       { key: { name: 1 }, name: 'name', unique: true },
@@ -44,8 +120,8 @@ export async function migrate(db: Db, c: Collections): Promise<void> {
     ]),
     c.jobs.createIndexes([
       {
-        key: { crawlerId: 1, due: 1, _id: 1 },
-        name: 'due',
+        key: { crawlerId: 1, gen: 1, due: 1, _id: 1 },
+        name: 'next',
         partialFilterExpression: { queued: true },
       },
       {
@@ -66,14 +142,15 @@ export async function migrate(db: Db, c: Collections): Promise<void> {
       { key: { endedAt: 1 }, name: 'ended', partialFilterExpression: { state: 'ended' } },
     ]),
     c.deliveries.createIndexes([
+      // With the state in them they can be counted without a look at the documents, which hold the pages.
       {
-        key: { crawlerId: 1, due: 1, _id: 1 },
-        name: 'due',
+        key: { crawlerId: 1, state: 1, due: 1, _id: 1 },
+        name: 'next',
         partialFilterExpression: { state: 'due' },
       },
       {
-        key: { crawlerId: 1, epoch: 1 },
-        name: 'sending',
+        key: { crawlerId: 1, state: 1, epoch: 1 },
+        name: 'underway',
         partialFilterExpression: { state: 'sending' },
       },
       // Ends with the size, so that what is stored is summed up without reading pages.
@@ -82,7 +159,7 @@ export async function migrate(db: Db, c: Collections): Promise<void> {
     ]),
     c.results.createIndexes([
       { key: { scope: 1, storedAt: 1, _id: 1, size: 1 }, name: 'time_size' },
-      { key: { scope: 1, urlHash: 1, storedAt: 1 }, name: 'url' },
+      { key: { scope: 1, urlHash: 1, storedAt: 1, _id: 1 }, name: 'newest' },
       // `maintain` removes what is past its retention, and counts it: the server's own expiry would not.
       { key: { expiresAt: 1 }, name: 'expires' },
     ]),
@@ -95,24 +172,4 @@ export async function migrate(db: Db, c: Collections): Promise<void> {
     c.notices.createIndexes([{ key: { dueAt: 1 }, name: 'due' }]),
     c.media.createIndexes([{ key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 }]),
   ]);
-  await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
-}
-
-/** Records know their size; indexes that know it, too, take the place of others. Doing it twice does nothing. */
-async function toVersion2(c: Collections): Promise<void> {
-  await c.results.updateMany({ size: { $exists: false } }, [
-    { $set: { size: { $binarySize: '$body' } } },
-  ]);
-  await Promise.all([
-    dropIndex(c.results, 'time'),
-    dropIndex(c.results, 'expiry'),
-    dropIndex(c.deliveries, 'created'),
-  ]);
-}
-
-async function dropIndex(
-  collection: Collections['results'] | Collections['deliveries'],
-  name: string,
-) {
-  if (await collection.indexExists(name)) await collection.dropIndex(name);
 }

@@ -1,6 +1,6 @@
 import type { NoticeStore } from '../store.ts';
 import type { Collections } from './collections.ts';
-import type { Ledger } from './counts.ts';
+import type { Ledger } from './ledger.ts';
 
 /** Messages to owners of accounts that are not sent yet. */
 export function createNotices(c: Collections, ledger: Ledger): NoticeStore {

@@ -2,22 +2,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { DomainError } from '../../domain/errors.ts';
 import type { Job } from '../../domain/job.ts';
 import { jobBytesOf } from '../../domain/quotas.ts';
-import { dayOf } from '../../domain/stats.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
-import type {
-  Collections,
-  CrawlerDocument,
-  PendingPush,
-  PushRequestDocument,
-} from './collections.ts';
-import type { Ledger } from './counts.ts';
-import { isDuplicate } from './errors.ts';
+import type { Collections, PushRequestDocument } from './collections.ts';
+import { duplicatesOf, isDuplicate } from './errors.ts';
 import { documentOf } from './job-row.ts';
-import { recount, wakeExpression } from './lease.ts';
+import { isLive } from './lease.ts';
+import type { Ledger } from './ledger.ts';
+import { recount } from './recount.ts';
+import { confirm, reserveInAccount, reserveInCrawler, resolve, wentOver } from './reservations.ts';
 
 const REQUEST_MS = 24 * 60 * 60 * 1_000;
-/** An episode over the account's limit ends at this share of it, so that a queue that hovers at its limit is told of once. */
-const EPISODE_END = 0.9;
 const MAX_GROUP = 1_000;
 /** A push that has slept this long before its insert may have been given up by `resolvePending`. */
 const MAX_STALL_MS = 20_000;
@@ -25,15 +19,20 @@ const MAX_STALL_MS = 20_000;
 const MAX_WAIT_MS = 10_000;
 const WAIT_STEP_MS = 20;
 const GIVEN_UP = 'given up';
-/** How many counted requests a crawler remembers, for those whose answer was lost on the way. */
-const REMEMBERED = 100;
+
+/** A push that others may ask about: its name, its request, and what becomes durable before it is counted. */
+interface Named {
+  readonly id: string;
+  readonly request: string;
+  readonly keep: (outcomes: readonly PushOutcome[]) => Promise<unknown>;
+}
 
 interface Waiting {
   readonly request: PushRequest;
   readonly limits: PushLimits;
   readonly now: Date;
-  /** Names the push of a request that may come again; it is written alone. */
-  readonly id: string | undefined;
+  /** The push of a request that may come again; it is written alone. */
+  readonly named: Named | undefined;
   readonly resolve: (receipt: PushReceipt) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -47,10 +46,10 @@ export function createPush(c: Collections, ledger: Ledger) {
     request: PushRequest,
     limits: PushLimits,
     now: Date,
-    id?: string,
+    named?: Named,
   ): Promise<PushReceipt> {
     const { promise, resolve, reject } = Promise.withResolvers<PushReceipt>();
-    const one = { request, limits, now, id, resolve, reject };
+    const one = { request, limits, now, named, resolve, reject };
     const others = waiting.get(request.crawlerId);
     if (others !== undefined) others.push(one);
     else {
@@ -75,19 +74,16 @@ export function createPush(c: Collections, ledger: Ledger) {
   }
 
   async function pushGroup(group: readonly Waiting[]): Promise<PushReceipt[]> {
-    const { request, limits, id } = group[0] as Waiting;
+    const { request, limits, named } = group[0] as Waiting;
     const { now } = group.at(-1) as Waiting;
     const jobs = group.flatMap((each) => each.request.jobs);
-    const admitted = await admit(request, jobs, limits, now, id);
+    const { outcomes, accountWentOver, leased } = await admit(request, jobs, limits, now, named);
     let index = 0;
-    return group.map((each) => {
-      const outcomes = each.request.jobs.map(
-        (job): PushOutcome =>
-          index++ < admitted.accepted ? { rid: job.rid } : { refused: admitted.refused },
-      );
-      const { accountWentOver, leased } = admitted;
-      return { outcomes, accountWentOver: accountWentOver && each === group[0], leased };
-    });
+    return group.map((each) => ({
+      outcomes: each.request.jobs.map(() => outcomes[index++] as PushOutcome),
+      accountWentOver: accountWentOver && each === group[0],
+      leased,
+    }));
   }
 
   /** Takes as many of the jobs, from the first on, as there is room for: reserves room, inserts, counts. */
@@ -96,63 +92,85 @@ export function createPush(c: Collections, ledger: Ledger) {
     jobs: readonly Job[],
     limits: PushLimits,
     now: Date,
-    ownId: string | undefined,
-  ) {
+    named: Named | undefined,
+  ): Promise<PushReceipt> {
     const startedAt = performance.now();
     const rids = jobs.map((job) => job.rid).sort();
-    const id = ownId ?? newId();
-    const entry = { id, at: now, first: rids[0] ?? '', last: rids.at(-1) ?? '' };
+    const id = named?.id ?? newId();
+    const entry = {
+      id,
+      at: now,
+      first: rids[0] ?? '',
+      last: rids.at(-1) ?? '',
+      ...(named === undefined ? {} : { request: named.request }),
+    };
     const bytes = bytesOf(jobs);
-    const [account, crawler] = await Promise.all([
+    const giveBack = async (n: number, size: number): Promise<void> => {
+      if (n === 0 && size === 0) return;
+      await c.accounts.updateOne({ _id: accountId }, { $inc: { queued: -n, queuedBytes: -size } });
+    };
+    const [reserved, room] = await Promise.allSettled([
       reserveInAccount(c, accountId, jobs.length, bytes, limits.accountQueue),
       reserveInCrawler(c, crawlerId, entry, jobs.length, limits.crawlerQueue),
     ]);
+    if (reserved.status === 'rejected') throw reserved.reason;
+    const account = reserved.value;
     const granted = account?.granted ?? 0;
-    const room = crawler?.granted ?? 0;
-    const accepted = Math.min(granted, room);
-    const back = granted - accepted;
+    // Its bytes are counted when there was room for all of them.
+    const grantedBytes = granted === jobs.length ? bytes : 0;
+    if (room.status === 'rejected') {
+      await giveBack(granted, grantedBytes).catch(() => undefined);
+      throw room.reason;
+    }
+    const crawler = room.value;
+    const accepted = Math.min(granted, crawler?.granted ?? 0);
     const taken = accepted === jobs.length ? bytes : bytesOf(jobs.slice(0, accepted));
-    if (back > 0 || taken !== bytes) {
-      const queuedBytes = taken - (granted === jobs.length ? bytes : 0);
-      await c.accounts.updateOne({ _id: accountId }, { $inc: { queued: -back, queuedBytes } });
-    }
-    if (crawler === null) {
-      return {
-        accepted,
-        refused: 'crawler_not_found',
-        accountWentOver: false,
-        leased: false,
-      } as const;
-    }
+    await giveBack(granted - accepted, grantedBytes - taken);
+    if (crawler === null) return noCrawler(jobs);
+    const refused = accepted === granted ? 'account_queue_full' : 'crawler_queue_full';
+    const outcomes = jobs.map(
+      (job, index): PushOutcome => (index < accepted ? { rid: job.rid } : { refused }),
+    );
+    const gen = crawler.purges;
+    const counted = { n: accepted, bytes: taken };
+    const twice = { n: 0, bytes: 0 };
     if (accepted > 0) {
       if (performance.now() - startedAt > MAX_STALL_MS) throw stalled();
-      const documents = jobs.slice(0, accepted).map((job) => documentOf(job, id));
-      await c.jobs.insertMany(documents, { ordered: false });
+      const documents = jobs.slice(0, accepted).map((job) => documentOf(job, id, gen));
+      try {
+        await c.jobs.insertMany(documents, { ordered: false });
+      } catch (error) {
+        // Of a request that came again, the first call's insert was late: these are queued under its name.
+        if (named === undefined) throw error;
+        for (const index of duplicatesOf(error)) {
+          twice.n += 1;
+          twice.bytes += documents[index]?.size ?? 0;
+        }
+      }
     }
-    const counted = { n: accepted, bytes: taken };
-    const confirmed = await confirm(c, crawlerId, id, counted, now, ownId !== undefined);
+    await named?.keep(outcomes);
+    counted.n -= twice.n;
+    counted.bytes -= twice.bytes;
+    const confirmed = await confirm(c, crawlerId, { id, gen }, counted, now);
+    await giveBack(twice.n, twice.bytes);
     if (confirmed === null) {
       const there = await c.crawlers.findOne({ _id: crawlerId }, { projection: { _id: 1 } });
       if (there === null) {
-        await c.jobs.deleteMany({ _id: { $in: rids }, push: id });
-        return {
-          accepted: 0,
-          refused: 'crawler_not_found',
-          accountWentOver: false,
-          leased: false,
-        } as const;
+        await Promise.all([
+          c.jobs.deleteMany({ _id: { $in: rids }, push: id }),
+          giveBack(counted.n, counted.bytes),
+        ]);
+        return noCrawler(jobs);
       }
-      // Another process took this one for dead and has counted what it found.
-      await recount(c, crawlerId, true);
     }
-    const isOver = (account?.queued ?? 0) - back > limits.accountQueue;
-    const refused = accepted === granted ? 'account_queue_full' : 'crawler_queue_full';
+    // Another process took this one for dead and has counted what it found; or this one met what nobody has counted.
+    if (confirmed === null || twice.n > 0) await recount(c, crawlerId, true);
+    const isOver = (account?.queued ?? 0) - (granted - accepted) > limits.accountQueue;
     return {
-      accepted,
-      refused,
+      outcomes,
       accountWentOver: isOver && (await wentOver(c, accountId, limits.accountQueue)),
-      leased: (confirmed?.leaseUntil ?? new Date(0)) > now,
-    } as const;
+      leased: isLive(confirmed?.leaseUntil, now),
+    };
   }
 
   /** A push that may come again: the first to write its name does it, the others are told the same. */
@@ -160,49 +178,66 @@ export function createPush(c: Collections, ledger: Ledger) {
     const { crawlerId, requestId } = request;
     const _id = `${crawlerId}/${requestId}`;
     const claim = newId();
-    const rids = request.jobs.map((job) => job.rid);
+    let { jobs } = request;
+    let rids: readonly string[] = jobs.map((job) => job.rid);
     const expiresAt = new Date(now.getTime() + REQUEST_MS);
     await c.pushRequests.deleteOne({ _id, expiresAt: { $lte: now } });
-    let mine = request;
-    try {
-      await c.pushRequests.insertOne({
-        _id,
-        crawlerId,
-        rids,
-        push: claim,
-        outcomes: null,
-        claim,
-        expiresAt,
-      });
-    } catch (error) {
-      if (!isDuplicate(error)) throw error;
+    // A call with nothing to queue, because its rate is used up, is not the one that counts.
+    const empty = jobs.length > 0 ? null : await c.pushRequests.findOne({ _id });
+    if (jobs.length === 0 && (empty?.outcomes ?? null) === null)
+      return grouped(request, limits, now);
+    const note = { _id, crawlerId, rids, push: claim, outcomes: null, claim, expiresAt };
+    const first = jobs.length > 0 && (await isFirst(note));
+    if (!first) {
       const before = await outcomesOf(_id, claim);
       if ('outcomes' in before) {
         const crawler = await c.crawlers.findOne(
           { _id: crawlerId },
           { projection: { leaseUntil: 1 } },
         );
-        const leased = (crawler?.leaseUntil ?? new Date(0)) > now;
+        const leased = isLive(crawler?.leaseUntil, now);
         return { outcomes: before.outcomes, accountWentOver: false, leased };
       }
-      mine = { ...request, jobs: await unpushed(request, before, now) };
+      rids = before.rids;
+      jobs = await unpushed(_id, request, before, now);
       await c.pushRequests.updateOne({ _id, claim }, { $set: { push: claim } });
     }
-    const pushed = await grouped(mine, limits, now, claim).catch(async (error: unknown) => {
-      // So that the client's next try need not wait; if this fails too, it waits.
-      await c.pushRequests
-        .updateOne({ _id, claim }, { $set: { claim: GIVEN_UP } })
-        .catch(() => undefined);
-      throw error;
-    });
-    const made = new Map(mine.jobs.map((job, index) => [job.rid, pushed.outcomes[index]]));
-    const document = await c.pushRequests.findOne({ _id });
-    const outcomes = (document?.rids ?? rids).map((rid): PushOutcome => made.get(rid) ?? { rid });
+    const known = rids;
+    const allOf = (made: readonly PushOutcome[]): PushOutcome[] => {
+      const own = new Map(jobs.map((job, index) => [job.rid, made[index]]));
+      return known.map((rid) => own.get(rid) ?? { rid });
+    };
+    const named = {
+      id: claim,
+      request: _id,
+      keep: (made: readonly PushOutcome[]) =>
+        c.pushRequests.updateOne({ _id, claim }, { $set: { outcomes: allOf(made) } }),
+    };
+    const pushed = await grouped({ ...request, jobs }, limits, now, named).catch(
+      async (error: unknown) => {
+        // So that the client's next try need not wait; if this fails too, it waits.
+        await c.pushRequests
+          .updateOne({ _id, claim, outcomes: null }, { $set: { claim: GIVEN_UP } })
+          .catch(() => undefined);
+        throw error;
+      },
+    );
+    const outcomes = allOf(pushed.outcomes);
     // A crawler that is gone keeps nothing: one of the same name is another.
     const gone = outcomes.some((each) => 'refused' in each && each.refused === 'crawler_not_found');
     if (gone) await c.pushRequests.deleteOne({ _id, claim });
-    else await c.pushRequests.updateOne({ _id, claim }, { $set: { outcomes } });
     return { ...pushed, outcomes };
+  }
+
+  /** Whether this call is the first of its request; then it is noted. */
+  async function isFirst(document: PushRequestDocument): Promise<boolean> {
+    try {
+      await c.pushRequests.insertOne(document);
+      return true;
+    } catch (error) {
+      if (!isDuplicate(error)) throw error;
+      return false;
+    }
   }
 
   /** Waits for the outcomes of the first push; of one that does not come to its end, takes over the `rid`s. */
@@ -228,26 +263,23 @@ export function createPush(c: Collections, ledger: Ledger) {
 
   /** The jobs of a repeated request under their first `rid`s, without those that the first push took. */
   async function unpushed(
+    _id: string,
     request: PushRequest,
     { rids, push }: Pick<PushRequestDocument, 'rids' | 'push'>,
     now: Date,
   ): Promise<Job[]> {
     const { crawlerId } = request;
-    const inserted = await c.jobs
-      .find({ _id: { $in: [...rids] }, push }, { projection: { size: 1 } })
+    const crawler = await c.crawlers.findOne({ _id: crawlerId }, { projection: { pending: 1 } });
+    const entry = crawler?.pending.find((each) => each.id === push);
+    if (entry !== undefined) await resolve(c, crawlerId, { ...entry, request: _id }, now);
+    const document = await c.pushRequests.findOne({ _id }, { projection: { taken: 1 } });
+    const there = await c.jobs
+      .find({ _id: { $in: [...rids] } }, { projection: { _id: 1 } })
       .toArray();
-    const found = {
-      n: inserted.length,
-      bytes: inserted.reduce((sum, { size = 0 }) => sum + size, 0),
-    };
-    // Not counted yet, so nobody has touched what it inserted.
-    const confirmed = await confirm(c, crawlerId, push, found, now, true);
-    const crawler = await c.crawlers.findOne({ _id: crawlerId }, { projection: { counted: 1 } });
-    const counted = crawler?.counted.find((each) => each.id === push)?.n ?? 0;
-    const taken = confirmed === null ? rids.slice(0, counted) : inserted.map((each) => each._id);
+    const taken = new Set([...(document?.taken ?? []), ...there.map((each) => each._id)]);
     return request.jobs.flatMap((job, index) => {
       const rid = rids[index];
-      return rid === undefined || taken.includes(rid) ? [] : { ...job, rid };
+      return rid === undefined || taken.has(rid) ? [] : { ...job, rid };
     });
   }
 
@@ -269,7 +301,7 @@ function takeGroup(queue: Waiting[]): Waiting[] {
   let jobs = 0;
   const end = queue.findIndex((each, index) => {
     jobs += each.request.jobs.length;
-    return jobs > MAX_GROUP || (index > 0 && (each.id ?? queue[0]?.id) !== undefined);
+    return jobs > MAX_GROUP || (index > 0 && (each.named ?? queue[0]?.named) !== undefined);
   });
   return queue.splice(0, end === -1 ? queue.length : Math.max(end, 1));
 }
@@ -287,107 +319,7 @@ function bytesOf(jobs: readonly Job[]): number {
   return jobs.reduce((sum, job) => sum + jobBytesOf(job), 0);
 }
 
-/** Reserves room for jobs, and counts their bytes if there is room for all of them. */
-async function reserveInAccount(
-  c: Collections,
-  accountId: string,
-  n: number,
-  bytes: number,
-  limit: number,
-) {
-  const whole = { $cond: [{ $eq: ['$granted', n] }, bytes, 0] };
-  const room = { $max: [0, { $min: [n, { $subtract: [limit + 1, '$queued'] }] }] };
-  const goesOn = { $and: ['$over', { $gt: ['$queued', limit * EPISODE_END] }] };
-  return c.accounts.findOneAndUpdate(
-    { _id: accountId },
-    [
-      { $set: { granted: room, over: goesOn } },
-      {
-        $set: {
-          queued: { $add: ['$queued', '$granted'] },
-          queuedBytes: { $add: [{ $ifNull: ['$queuedBytes', 0] }, whole] },
-        },
-      },
-    ],
-    { returnDocument: 'after', projection: { queued: 1, granted: 1 } },
-  );
-}
-
-async function reserveInCrawler(
-  c: Collections,
-  crawlerId: string,
-  entry: Omit<PendingPush, 'n'>,
-  n: number,
-  limit: number,
-) {
-  const held = { $add: [{ $subtract: ['$live', '$running'] }, { $sum: '$pending.n' }] };
-  const room = { $max: [0, { $min: [n, { $subtract: [limit, held] }] }] };
-  return c.crawlers.findOneAndUpdate(
-    { _id: crawlerId },
-    [
-      { $set: { granted: room } },
-      { $set: { pending: { $concatArrays: ['$pending', [{ ...entry, n: '$granted' }]] } } },
-    ],
-    { returnDocument: 'after', projection: { granted: 1 } },
-  );
-}
-
-/** Counts a pending push, and wakes its crawler; null when it is not pending. */
-async function confirm(
-  c: Collections,
-  crawlerId: string,
-  id: string,
-  { n, bytes }: { readonly n: number; readonly bytes: number },
-  now: Date,
-  remembered = false,
-) {
-  const day = dayOf(now);
-  const counted = {
-    live: { $add: ['$live', n] },
-    liveBytes: { $add: [{ $ifNull: ['$liveBytes', 0] }, bytes] },
-    'last.push': { $max: ['$last.push', now] },
-    [`days.${day}.pushed`]: { $add: [{ $ifNull: [`$days.${day}.pushed`, 0] }, n] },
-    firstDay: { $min: ['$firstDay', day] },
-    wakes: { $add: ['$wakes', 1] },
-    wakeAt: wakeExpression(now, 'job'),
-  };
-  const lately = {
-    $slice: [{ $concatArrays: ['$counted', [{ id, n }]] }, -REMEMBERED],
-  };
-  const pending = { $filter: { input: '$pending', cond: { $ne: ['$$this.id', id] } } };
-  return c.crawlers.findOneAndUpdate(
-    { _id: crawlerId, 'pending.id': id },
-    [{ $set: { pending, ...(n > 0 ? counted : {}), ...(remembered ? { counted: lately } : {}) } }],
-    { returnDocument: 'after', projection: { leaseUntil: 1 } },
-  );
-}
-
-async function wentOver(c: Collections, accountId: string, limit: number): Promise<boolean> {
-  const { modifiedCount } = await c.accounts.updateOne(
-    { _id: accountId, over: false, queued: { $gt: limit } },
-    { $set: { over: true } },
-  );
-  return modifiedCount > 0;
-}
-
-/** Counts what is there of pushes whose process has not come back since `before`; how many. */
-export async function resolvePending(c: Collections, before: Date, now: Date): Promise<number> {
-  const crawlers: Pick<CrawlerDocument, '_id' | 'pending' | 'accountId'>[] = await c.crawlers
-    .find({ 'pending.at': { $lte: before } }, { projection: { pending: 1, accountId: 1 } })
-    .toArray();
-  let resolved = 0;
-  for (const crawler of crawlers) {
-    for (const { id, at, first, last } of crawler.pending) {
-      if (at > before) continue;
-      const range = { $gte: first, $lte: last };
-      const [found = { n: 0, bytes: 0 }] = await c.jobs
-        .aggregate<{ n: number; bytes: number }>([
-          { $match: { _id: range, push: id, state: { $ne: 'ended' } } },
-          { $group: { _id: null, n: { $sum: 1 }, bytes: { $sum: '$size' } } },
-        ])
-        .toArray();
-      if ((await confirm(c, crawler._id, id, found, now)) !== null) resolved += 1;
-    }
-  }
-  return resolved;
+function noCrawler(jobs: readonly Job[]): PushReceipt {
+  const outcomes = jobs.map(() => ({ refused: 'crawler_not_found' }) as const);
+  return { outcomes, accountWentOver: false, leased: false };
 }

@@ -1,178 +1,82 @@
-import type { FindCursor } from 'mongodb';
 import type { QueuedJob } from '../../domain/job.ts';
-import type { Lease, ListedJob, QueuePlace, QueueStore } from '../store.ts';
-import type { Collections, JobDocument, Tombstone } from './collections.ts';
-import { createDelta, type Ledger, updateOf } from './counts.ts';
-import { createFinish, SHED } from './finish.ts';
+import { dayOf } from '../../domain/stats.ts';
+import type { ListedJob, QueuePlace, QueueStore } from '../store.ts';
+import { createClaim } from './claim.ts';
+import type { Collections, Tombstone } from './collections.ts';
+import { ending } from './ending.ts';
+import { createFinish } from './finish.ts';
 import { jobFrom } from './job-row.ts';
-import { currentLease, forgetProcesses, nextWake, recount, requeue, setWake } from './lease.ts';
+import { MAX_LEASE_MS, NEVER, nextWake, setWake } from './lease.ts';
+import { createLeases } from './leases.ts';
+import { countInAccount, type Ledger } from './ledger.ts';
 import { createPush } from './push.ts';
+import { noteRemoval, sweepUp } from './removal.ts';
+
+/** How long a purge sweeps before it answers; `maintain` does the rest. */
+const SWEEP_MS = 1_000;
 
 /** The queue: admission, leases, claims and ends. */
 export function createQueue(c: Collections, ledger: Ledger): QueueStore {
-  const newMark = (): string => `${ledger.processId}.${ledger.nextSeq()}`;
-
-  async function acquire(
-    crawlerId: string,
-    owner: string,
-    ttlMs: number,
-    now: Date,
-  ): Promise<Lease | undefined> {
-    const leaseUntil = new Date(now.getTime() + ttlMs);
-    const before = await c.crawlers.findOneAndUpdate(
-      { _id: crawlerId, $or: [{ leaseUntil: { $lte: now } }, { leaseOwner: owner }] },
-      // It is looked at when the lease ends: its holder may crash.
-      { $inc: { epoch: 1 }, $set: { leaseOwner: owner, leaseUntil, wakeAt: leaseUntil } },
-      { returnDocument: 'before', projection: { epoch: 1, leaseOwner: 1, applied: 1 } },
+  const settingsOf = (crawlerId: string) =>
+    c.crawlers.findOne(
+      { _id: crawlerId },
+      { projection: { pausedByUser: 1, pausedByMonitor: 1, purges: 1, recounts: 1 } },
     );
-    if (before === null) return undefined;
-    const epoch = before.epoch + 1;
-    await forgetProcesses(c, before, now);
-    if (before.leaseOwner !== null) {
-      await ledger.inTurn(crawlerId, async () => {
-        await requeue(c, crawlerId, epoch, now, newMark(), before.leaseOwner !== owner);
-        await recount(c, crawlerId);
-      });
-    }
-    return { crawlerId, owner, epoch };
-  }
-
-  async function renew(lease: Lease, ttlMs: number, now: Date): Promise<boolean> {
-    const leaseUntil = new Date(now.getTime() + ttlMs);
-    const { matchedCount } = await c.crawlers.updateOne(currentLease(lease, now), {
-      $set: { leaseUntil, wakeAt: leaseUntil },
-    });
-    if (matchedCount === 0) return false;
-    const { crawlerId, epoch } = lease;
-    // A former holder that slept between its look at the lease and its claim may have taken something since.
-    const stray = await c.jobs.findOne(
-      { crawlerId, state: 'running', epoch: { $lt: epoch } },
-      { projection: { _id: 1 } },
-    );
-    if (stray !== null) {
-      await ledger.inTurn(crawlerId, () => requeue(c, crawlerId, epoch, now, newMark()));
-    }
-    return true;
-  }
-
-  async function release(lease: Lease, now: Date): Promise<{ wakeAt: Date | undefined }> {
-    const { crawlerId, epoch, owner } = lease;
-    return ledger.inTurn(crawlerId, async () => {
-      const crawler = await c.crawlers.findOne(
-        { _id: crawlerId, epoch, leaseOwner: owner },
-        { projection: { live: 1, pending: 1 } },
-      );
-      if (crawler !== null) {
-        await requeue(c, crawlerId, epoch + 1, now, newMark());
-        if (crawler.live !== 0 && crawler.pending.length === 0) {
-          const job = await c.jobs.findOne({ crawlerId, queued: true }, { projection: { _id: 1 } });
-          if (job === null) await recount(c, crawlerId, true);
-        }
-      }
-      return { wakeAt: await setWake(c, crawlerId, lease) };
-    });
-  }
-
-  function claim(lease: Lease, limit: number, now: Date, maxBytes = Number.POSITIVE_INFINITY) {
-    return ledger.inTurn(lease.crawlerId, () => claimNow(lease, limit, now, maxBytes));
-  }
-
-  async function claimNow(lease: Lease, limit: number, now: Date, maxBytes: number) {
-    const { crawlerId, epoch } = lease;
-    const crawler = await c.crawlers.findOne(currentLease(lease, now), {
-      projection: { pausedByUser: 1, pausedByMonitor: 1, pending: 1, accountId: 1 },
-    });
-    if (crawler === null) return { jobs: [], leaseLost: true };
-    if (crawler.pausedByUser || crawler.pausedByMonitor) return { jobs: [], leaseLost: false };
-    const pending = crawler.pending.map((each) => each.id);
-    const cursor = c.jobs
-      .find({
-        crawlerId,
-        queued: true,
-        due: { $lte: now },
-        ...(pending.length > 0 ? { push: { $nin: pending } } : {}),
-        $or: [{ expires: { $exists: false } }, { queueDeadline: { $gt: now } }],
-      })
-      .sort({ due: 1, _id: 1 })
-      .limit(limit);
-    const found = await documentsWithin(maxBytes, cursor);
-    if (found.length === 0) return { jobs: [], leaseLost: false };
-    const mark = newMark();
-    const rids = found.map((each) => each._id);
-    const { modifiedCount } = await c.jobs.updateMany(
-      { _id: { $in: rids }, queued: true, attempt: { $gte: 0 } },
-      [
-        {
-          $set: {
-            state: 'running',
-            attempt: { $add: ['$attempt', 1] },
-            epoch,
-            mark,
-            firstTriedAt: { $ifNull: ['$firstTriedAt', now] },
-          },
-        },
-        { $unset: ['queued', 'expires'] },
-      ],
-    );
-    const taken = modifiedCount === found.length ? undefined : await ridsMarked(rids, mark);
-    const won = found.filter((each) => taken === undefined || taken.has(each._id));
-    if (won.length === 0) return { jobs: [], leaseLost: false };
-    const retrying = won.filter((each) => each.retry > 0).length;
-    const delta = createDelta(now);
-    delta.add('running', won.length);
-    delta.add('retrying', -retrying);
-    const counted = await c.crawlers.updateOne(currentLease(lease, now), updateOf(delta));
-    if (counted.matchedCount === 0) {
-      await giveBack(rids, mark);
-      return { jobs: [], leaseLost: true };
-    }
-    await c.accounts.updateOne({ _id: crawler.accountId }, { $inc: { queued: -won.length } });
-    const jobs = won.map((document): QueuedJob => {
-      const job = jobFrom(document);
-      const firstTriedAt = job.firstTriedAt ?? now;
-      return { ...job, state: 'running', attempt: job.attempt + 1, firstTriedAt };
-    });
-    return { jobs, leaseLost: false };
-  }
-
-  async function ridsMarked(rids: readonly string[], mark: string): Promise<Set<string>> {
-    const marked = await c.jobs
-      .find({ _id: { $in: [...rids] }, mark }, { projection: { _id: 1 } })
-      .toArray();
-    return new Set(marked.map((each) => each._id));
-  }
-
-  /** Undoes a claim whose lease ended while it was made; nothing has been counted yet. */
-  async function giveBack(rids: readonly string[], mark: string): Promise<void> {
-    await c.jobs.updateMany({ _id: { $in: [...rids] }, mark, state: 'running' }, [
-      {
-        $set: { state: { $cond: [{ $gt: ['$retry', 0] }, 'retrying', 'waiting'] }, queued: true },
-      },
-      { $unset: 'epoch' },
-    ]);
-  }
 
   async function overdue(now: Date, limit: number): Promise<QueuedJob[]> {
-    const found = await c.jobs
-      .find({ expires: true, queueDeadline: { $lte: now } })
-      .sort({ queueDeadline: 1 })
-      .limit(limit)
-      .toArray();
-    return found.map(jobFrom);
+    const skipped: string[] = [];
+    for (;;) {
+      const found = await c.jobs
+        .find({
+          expires: true,
+          queueDeadline: { $lte: now },
+          ...(skipped.length > 0 ? { push: { $nin: skipped } } : {}),
+        })
+        .sort({ queueDeadline: 1 })
+        .limit(limit)
+        .toArray();
+      if (found.length === 0) return [];
+      const ids = [...new Set(found.map((each) => each.crawlerId))];
+      const crawlers = await c.crawlers
+        .find({ _id: { $in: ids } }, { projection: { pending: 1, purges: 1 } })
+        .toArray();
+      const known = new Map(crawlers.map((each) => [each._id, each]));
+      const isGone = ({ crawlerId, gen }: (typeof found)[number]): boolean =>
+        gen !== known.get(crawlerId)?.purges;
+      // What a removal or a purge has left must not keep those behind it waiting.
+      const gone = found.filter(isGone).map((each) => each._id);
+      if (gone.length > 0) await c.jobs.deleteMany({ _id: { $in: gone }, queued: true });
+      // A push that is not counted yet is left alone.
+      const pending = new Set(crawlers.flatMap((each) => each.pending.map(({ id }) => id)));
+      const uncounted = found.filter((each) => pending.has(each.push)).map((each) => each.push);
+      skipped.push(...new Set(uncounted));
+      const due = found.filter((each) => !isGone(each) && !pending.has(each.push));
+      if (due.length > 0 || found.length < limit) return due.map(jobFrom);
+    }
   }
 
   async function wakeable(now: Date, limit: number): Promise<string[]> {
-    const found = await c.crawlers
-      .find({ wakeAt: { $lte: now } }, { projection: { _id: 1 } })
-      .sort({ wakeAt: 1 })
-      .limit(limit)
-      .toArray();
-    return found.map((each) => each._id);
+    const absurd = { $gt: new Date(now.getTime() + MAX_LEASE_MS), $lt: NEVER };
+    const [due, stuck] = await Promise.all(
+      [{ wakeAt: { $lte: now } }, { wakeAt: absurd, leaseOwner: { $ne: null } }].map((filter) =>
+        c.crawlers
+          .find(filter, { projection: { _id: 1 } })
+          .sort({ wakeAt: 1 })
+          .limit(limit)
+          .toArray(),
+      ),
+    );
+    return [...(due ?? []), ...(stuck ?? [])].slice(0, limit).map((each) => each._id);
   }
 
   async function find(crawlerId: string, rid: string): Promise<QueuedJob | undefined> {
-    const document = await c.jobs.findOne({ _id: rid, crawlerId, state: { $ne: 'ended' } });
-    return document === null ? undefined : jobFrom(document);
+    const [crawler, document] = await Promise.all([
+      settingsOf(crawlerId),
+      c.jobs.findOne({ _id: rid, crawlerId, state: { $ne: 'ended' } }),
+    ]);
+    if (crawler === null || document === null) return undefined;
+    const purged = document.state !== 'running' && document.gen < crawler.purges;
+    return purged ? undefined : jobFrom(document);
   }
 
   async function listQueued(
@@ -180,6 +84,8 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
     limit: number,
     after?: QueuePlace,
   ): Promise<ListedJob[]> {
+    const crawler = await settingsOf(crawlerId);
+    if (crawler === null) return [];
     const behind =
       after === undefined
         ? {}
@@ -189,7 +95,7 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
           };
     const found = await c.jobs
       .find(
-        { crawlerId, queued: true, ...behind },
+        { crawlerId, queued: true, gen: crawler.purges, ...behind },
         { projection: { url: 1, retry: 1, createdAt: 1, due: 1 } },
       )
       .sort({ due: 1, _id: 1 })
@@ -202,66 +108,76 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
 
   function deleteJob(crawlerId: string, rid: string, now: Date): Promise<boolean> {
     return ledger.inTurn(crawlerId, async () => {
+      const crawler = await settingsOf(crawlerId);
+      if (crawler === null) return false;
       const by = ledger.processId;
       const seq = ledger.nextSeq();
       const before = await c.jobs.findOneAndUpdate(
-        { _id: rid, crawlerId, state: { $ne: 'ended' } },
+        {
+          _id: rid,
+          crawlerId,
+          $or: [{ state: 'running' }, { queued: true, gen: crawler.purges }],
+        },
         ending('deleted', now, by, seq),
-        { returnDocument: 'before', projection: { state: 1, size: 1 } },
+        { returnDocument: 'before', projection: { state: 1, gen: 1, size: 1 } },
       );
       if (before === null) return false;
       const from = before.state as QueuedJob['state'];
       const { size = 0 } = before;
       const tombstone: Tombstone = { from, end: 'deleted', size, endedAt: now, by, seq };
-      return ledger.settle({ crawlerId, by, seq, ended: [{ rid, tombstone }] }, now);
+      const ended = [{ rid, gen: before.gen, tombstone }];
+      return ledger.settle({ crawlerId, by, seq, ended }, now, crawler);
     });
   }
 
-  function purge(crawlerId: string, now: Date): Promise<number> {
-    return ledger.inTurn(crawlerId, async () => {
-      const by = ledger.processId;
-      const seq = ledger.nextSeq();
-      const crawler = await c.crawlers.findOne({ _id: crawlerId }, { projection: { pending: 1 } });
-      if (crawler === null) return 0;
-      const pending = crawler.pending.map((each) => each.id);
-      await c.jobs.updateMany(
-        { crawlerId, queued: true, ...(pending.length > 0 ? { push: { $nin: pending } } : {}) },
-        ending('purged', now, by, seq),
-      );
-      const gone = await c.jobs
-        .find({ state: 'ended', endedAt: now, by, seq }, { projection: { from: 1, size: 1 } })
-        .toArray();
-      if (gone.length === 0) return 0;
-      const ended = gone.map((each) => ({
-        rid: each._id,
-        tombstone: {
-          from: each.from ?? 'waiting',
-          end: 'purged',
-          size: each.size ?? 0,
-          endedAt: now,
-          by,
-          seq,
-        } as const,
-      }));
-      await ledger.settle({ crawlerId, by, seq, ended }, now);
-      await setWake(c, crawlerId);
-      return ended.length;
-    });
+  /** One update of the crawler, however much is queued: what was pushed before it is gone. Its documents are swept up after. */
+  async function purge(crawlerId: string, now: Date): Promise<number> {
+    const held = { $max: [0, { $subtract: ['$live', '$running'] }] };
+    const heldBytes = {
+      $subtract: [{ $ifNull: ['$liveBytes', 0] }, { $ifNull: ['$runningBytes', 0] }],
+    };
+    const day = dayOf(now);
+    await noteRemoval(c, crawlerId);
+    const before = await c.crawlers.findOneAndUpdate(
+      { _id: crawlerId },
+      [
+        { $set: { granted: held, grantedBytes: heldBytes } },
+        {
+          $set: {
+            live: { $subtract: ['$live', '$granted'] },
+            liveBytes: { $ifNull: ['$runningBytes', 0] },
+            retrying: 0,
+            purged: { $add: ['$purged', '$granted'] },
+            [`days.${day}.purged`]: {
+              $add: [{ $ifNull: [`$days.${day}.purged`, 0] }, '$granted'],
+            },
+            firstDay: { $min: ['$firstDay', day] },
+            purges: { $add: ['$purges', 1] },
+            moves: { $add: ['$moves', 1] },
+            wakes: { $add: ['$wakes', 1] },
+          },
+        },
+      ],
+      { returnDocument: 'after', projection: { granted: 1, grantedBytes: 1, accountId: 1 } },
+    );
+    if (before === null) return 0;
+    const purged = before.granted ?? 0;
+    const queuedBytes = -(before.grantedBytes ?? 0);
+    await countInAccount(c, before.accountId, { queued: -purged, queuedBytes });
+    await ledger.tidy(crawlerId, () => setWake(c, crawlerId));
+    const until = performance.now() + SWEEP_MS;
+    await ledger.tidy(crawlerId, () => sweepUp(c, crawlerId, () => performance.now() < until));
+    return purged;
   }
 
   return {
     push: createPush(c, ledger),
-    acquire,
-    renew,
-    release,
-    claim,
+    ...createLeases(c, ledger),
+    claim: createClaim(c, ledger),
     finish: createFinish(c, ledger),
     overdue,
     async nextWake(crawlerId) {
-      const crawler = await c.crawlers.findOne(
-        { _id: crawlerId },
-        { projection: { pausedByUser: 1, pausedByMonitor: 1 } },
-      );
+      const crawler = await settingsOf(crawlerId);
       return crawler === null ? undefined : nextWake(c, crawler);
     },
     wakeable,
@@ -270,27 +186,4 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
     deleteJob,
     purge,
   };
-}
-
-/** The first documents whose bodies are together at most `maxBytes`; at least one. The cursor is closed. */
-async function documentsWithin(
-  maxBytes: number,
-  cursor: FindCursor<JobDocument>,
-): Promise<JobDocument[]> {
-  const taken: JobDocument[] = [];
-  let bytes = 0;
-  for await (const document of cursor) {
-    bytes += document.body?.length() ?? 0;
-    if (taken.length > 0 && bytes > maxBytes) break;
-    taken.push(document);
-  }
-  return taken;
-}
-
-/** Turns a job into a tombstone that remembers the state it was in. */
-function ending(end: 'deleted' | 'purged', endedAt: Date, by: string, seq: number) {
-  return [
-    { $set: { from: '$state', state: 'ended', end, endedAt, by, seq } },
-    { $unset: Object.keys(SHED) },
-  ];
 }

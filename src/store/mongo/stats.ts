@@ -1,24 +1,26 @@
 import type { HistoryDay } from '../../domain/stats.ts';
 import type { StatsStore } from '../store.ts';
 import type { Collections, DayCounts } from './collections.ts';
+import { sumOf } from './history.ts';
 
 /** History by day: the latest days are with their crawler, the others have documents of their own. */
 export function createStats(c: Collections): StatsStore {
   return {
     async history(crawlerIds, { from = '', to = '9999-99-99' }) {
       const ids = [...crawlerIds];
-      // First the crawlers: a day that moves in between is then read twice, not missed.
-      const crawlers = await c.crawlers
-        .find({ _id: { $in: ids } }, { projection: { days: 1 } })
-        .toArray();
-      const past = await c.history
-        .find({ crawlerId: { $in: ids }, day: { $gte: from, $lte: to } })
-        .toArray();
+      const { crawlers, past } = await daysOf(c, ids, from, to);
       const days = new Map(ids.map((id) => [id, new Map<string, DayCounts>()]));
-      for (const { crawlerId, day, counts } of past) days.get(crawlerId)?.set(day, counts);
+      const add = (id: string, day: string, counts: DayCounts): void => {
+        const own = days.get(id);
+        if (day >= from && day <= to) own?.set(day, sumOf(own.get(day) ?? {}, counts));
+      };
+      const moved = new Map(past.map((each) => [each._id, each.moved ?? []]));
+      for (const { crawlerId, day, counts } of past) add(crawlerId, day, counts);
       for (const crawler of crawlers) {
-        for (const [day, counts] of Object.entries(crawler.days)) {
-          if (day >= from && day <= to) days.get(crawler._id)?.set(day, counts);
+        for (const [day, counts] of Object.entries(crawler.days)) add(crawler._id, day, counts);
+        for (const [day, { id, counts }] of Object.entries(crawler.moving ?? {})) {
+          const isThere = moved.get(`${crawler._id}/${day}`)?.includes(id) === true;
+          if (!isThere) add(crawler._id, day, counts);
         }
       }
       return new Map(
@@ -29,6 +31,30 @@ export function createStats(c: Collections): StatsStore {
       );
     },
   };
+}
+
+/** The days of crawlers, with each move between them and the history seen as either made or not. */
+async function daysOf(c: Collections, ids: readonly string[], from: string, to: string) {
+  const read = () =>
+    c.crawlers.find({ _id: { $in: [...ids] } }, { projection: { days: 1, moving: 1 } }).toArray();
+  let crawlers = await read();
+  for (;;) {
+    const past = await c.history
+      .find({ crawlerId: { $in: [...ids] }, day: { $gte: from, $lte: to } })
+      .toArray();
+    const there = new Set(past.map((each) => each._id));
+    const doubtful = (rows: typeof crawlers): string =>
+      rows
+        .flatMap(({ _id, days }) => Object.keys(days).map((day) => `${_id}/${day}`))
+        .filter((each) => there.has(each))
+        .sort()
+        .join();
+    if (doubtful(crawlers) === '') return { crawlers, past };
+    // It was written late, or has moved since the crawlers were read.
+    const again = await read();
+    if (doubtful(again) === doubtful(crawlers)) return { crawlers, past };
+    crawlers = again;
+  }
 }
 
 function byDate(a: HistoryDay, b: HistoryDay): number {

@@ -1,8 +1,8 @@
 import { storedBytesOf } from '../../domain/quotas.ts';
 import type { Collections } from './collections.ts';
+import type { Removed } from './expiry.ts';
 import { accountIdOf, scopeOf } from './records.ts';
 
-const BATCH = 500;
 /** What was under way when an account was removed, such as an inline crawl to be stored, has ended by then. */
 const LAST_WRITES_MS = 3_600_000;
 /** A look at what is stored reads an index from end to end; it is given up after this. */
@@ -32,12 +32,12 @@ export async function keptBytes(c: Collections, crawlerIds: readonly string[]): 
 }
 
 /** Removes some of the results that are past their retention; how many. */
-export async function expireResults(c: Collections, now: Date): Promise<number> {
+export async function expireResults(c: Collections, now: Date, batch: number): Promise<Removed> {
   const old = await c.results
     .find({ expiresAt: { $lte: now } }, { projection: { scope: 1, size: 1 } })
-    .limit(BATCH)
+    .limit(batch)
     .toArray();
-  if (old.length === 0) return 0;
+  if (old.length === 0) return { found: 0, count: 0 };
   const { deletedCount } = await c.results.deleteMany({ _id: { $in: old.map((d) => d._id) } });
   // Otherwise somebody else has removed and counted some of them; the next look at what is stored says which.
   if (deletedCount === old.length) {
@@ -46,26 +46,30 @@ export async function expireResults(c: Collections, now: Date): Promise<number> 
       await c.accounts.updateOne({ _id: accountId }, { $inc: { storedBytes } });
     }
   }
-  return deletedCount;
+  return { found: old.length, count: deletedCount };
 }
 
 /** Removes results of accounts that are gone, some at a time; an account is forgotten once nothing can come after it. */
-export async function sweepRemovedAccounts(c: Collections, now: Date): Promise<number> {
+export async function sweepRemovedAccounts(
+  c: Collections,
+  now: Date,
+  batch: number,
+): Promise<Removed> {
   let swept = 0;
   for (const { _id: accountId, removedAt } of await c.removedAccounts.find().toArray()) {
     const scopes = scopesOf(accountId);
     const left = await c.results
       .find({ scope: { $in: scopes } }, { projection: { _id: 1 } })
-      .limit(BATCH - swept)
+      .limit(batch - swept)
       .toArray();
     if (left.length > 0) await c.results.deleteMany({ _id: { $in: left.map((d) => d._id) } });
     swept += left.length;
-    if (swept >= BATCH) break;
+    if (swept >= batch) break;
     if (left.length === 0 && removedAt.getTime() <= now.getTime() - LAST_WRITES_MS) {
       await c.removedAccounts.deleteOne({ _id: accountId });
     }
   }
-  return swept;
+  return { found: swept, count: swept };
 }
 
 /**

@@ -11,7 +11,8 @@ type Column =
   | 'failed'
   | 'deleted'
   | 'purged'
-  | 'deliveries_pending';
+  | 'deliveries_pending'
+  | 'held_bytes';
 
 type AccountColumn = 'queued' | 'queued_bytes' | 'stored_bytes';
 

@@ -8,10 +8,11 @@ import type {
 } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { DomainError } from '../../domain/errors.ts';
-import { isOver, quotaExceeded, storedBytesOf } from '../../domain/quotas.ts';
+import { isOver, quotaExceeded } from '../../domain/quotas.ts';
 import type { CrawlerQuota, Paging } from '../store.ts';
 import { isLeased, setWake } from './lease.ts';
 import { dateOf, ms, type Sql, type SqlRow } from './sql.ts';
+import { beginSweep } from './sweep.ts';
 
 interface StoredSecret {
   readonly secret: string;
@@ -229,7 +230,7 @@ function setPaused(
 function remove(sql: Sql, crawlerId: string): { purged: number } | undefined {
   const crawler = getCrawler(sql, crawlerId);
   const counters = sql.get(
-    'SELECT waiting + retrying AS n FROM dispatch WHERE crawler_id = ?',
+    'SELECT waiting + retrying AS n, held_bytes FROM dispatch WHERE crawler_id = ?',
     crawlerId,
   );
   if (crawler === undefined || counters === undefined) return undefined;
@@ -237,41 +238,27 @@ function remove(sql: Sql, crawlerId: string): { purged: number } | undefined {
   const own = isInternal(crawler);
   sql.run(
     `UPDATE accounts SET queued = queued - ?, crawlers = crawlers - ?, concurrency = concurrency - ?,
-      queued_bytes = queued_bytes - ?, stored_bytes = stored_bytes - ? WHERE account_id = ?`,
+      queued_bytes = queued_bytes - ? WHERE account_id = ?`,
     purged,
     own ? 0 : 1,
     own ? 0 : crawler.concurrency,
-    queuedBytes(sql, crawlerId, 'waiting') + queuedBytes(sql, crawlerId, 'running'),
-    keptBytes(sql, crawlerId),
+    Number(counters.held_bytes) + runningBytes(sql, crawlerId),
     crawler.accountId,
   );
-  sql.run(
-    'DELETE FROM pages WHERE page_id IN (SELECT page_id FROM deliveries WHERE crawler_id = ?)',
-    crawlerId,
-  );
-  for (const table of ['jobs', 'deliveries', 'history', 'push_requests', 'dispatch', 'crawlers']) {
+  for (const table of ['dispatch', 'crawlers']) {
     sql.run(`DELETE FROM ${table} WHERE crawler_id = ?`, crawlerId);
   }
+  beginSweep(sql, crawlerId, crawler.accountId);
   return { purged };
 }
 
-/** Bytes of a crawler's jobs: of those that wait, retries included, or of those that are being crawled. */
-export function queuedBytes(sql: Sql, crawlerId: string, which: 'waiting' | 'running'): number {
-  const state = which === 'running' ? "state = 'running'" : "state <> 'running'";
+/** Bytes of the jobs that are being crawled: few. */
+function runningBytes(sql: Sql, crawlerId: string): number {
   const row = sql.get(
-    `SELECT coalesce(sum(size), 0) AS bytes FROM jobs WHERE crawler_id = ? AND ${state}`,
+    "SELECT coalesce(sum(size), 0) AS bytes FROM jobs WHERE crawler_id = ? AND state = 'running'",
     crawlerId,
   );
   return Number(row?.bytes);
-}
-
-/** What a crawler's deliveries count for as stored. */
-function keptBytes(sql: Sql, crawlerId: string): number {
-  const row = sql.get(
-    'SELECT count(*) AS n, coalesce(sum(size), 0) AS bytes FROM deliveries WHERE crawler_id = ?',
-    crawlerId,
-  );
-  return Number(row?.bytes) + Number(row?.n) * storedBytesOf(0);
 }
 
 function counters(sql: Sql, crawlerIds: readonly string[]): Map<string, CrawlerCounters> {

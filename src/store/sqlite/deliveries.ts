@@ -2,7 +2,7 @@ import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/de
 import type { HeaderPair } from '../../domain/job.ts';
 import type { DeliveryOutcome, Lease } from '../store.ts';
 import { createCounts } from './counts.ts';
-import { isCurrent, wakeBy } from './lease.ts';
+import { isCurrent, purgesOf, wakeBy } from './lease.ts';
 import { recordFrom } from './pages.ts';
 import { date, dateOf, type Sql, type SqlRow } from './sql.ts';
 
@@ -50,6 +50,7 @@ function settle(sql: Sql, outcomes: readonly DeliveryOutcome[], now: Date): ('wo
   const counts = createCounts();
   const verdicts = outcomes.map((outcome) => {
     const { rid, crawlerId, attempt, log, kind } = outcome;
+    if (purgesOf(sql, crawlerId) === undefined) return 'lost';
     const row = sql.get(
       `SELECT attempts, expires_at FROM deliveries WHERE rid = ? AND crawler_id = ? AND attempt = ? AND state = 'sending'`,
       rid,

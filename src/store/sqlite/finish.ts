@@ -2,7 +2,7 @@ import type { CrawlRecord } from '../../domain/job.ts';
 import { recordBytesOf } from '../../domain/quotas.ts';
 import type { JobOutcome } from '../store.ts';
 import { type Counts, createCounts } from './counts.ts';
-import { wakeBy } from './lease.ts';
+import { purgesOf, wakeBy } from './lease.ts';
 import { insertPage } from './pages.ts';
 import type { Sql, SqlRow } from './sql.ts';
 
@@ -28,17 +28,21 @@ function finishOne(
 ): 'won' | 'lost' {
   const { rid, crawlerId, attempt } = outcome;
   const state = outcome.timedOut === true ? 'waiting' : 'running';
+  const purges = purgesOf(sql, crawlerId);
+  if (purges === undefined) return 'lost';
   const row = sql.get(
-    'SELECT account_id, retry, size FROM jobs WHERE rid = ? AND crawler_id = ? AND attempt = ? AND state = ?',
+    `SELECT account_id, retry, gen, size FROM jobs WHERE rid = ? AND crawler_id = ? AND attempt = ? AND state = ?
+      AND (gen = ? OR state = 'running')`,
     rid,
     crawlerId,
     attempt,
     state,
+    purges,
   );
   if (row === undefined) return 'lost';
   const accountId = String(row.account_id);
   if (outcome.kind === 'retry' || outcome.kind === 'release') {
-    goBack(sql, outcome, row, now, counts);
+    goBack(sql, outcome, row, purges, now, counts);
     return 'won';
   }
   sql.run('DELETE FROM jobs WHERE rid = ?', rid);
@@ -47,6 +51,7 @@ function finishOne(
   counts.addBytes(accountId, 'stored_bytes', recordBytesOf(outcome.record));
   if (state === 'waiting') {
     counts.addQueued(accountId, -1);
+    counts.add(crawlerId, 'held_bytes', -Number(row.size));
     counts.addDay(crawlerId, 'timeouts', 1);
   } else counts.happened(crawlerId, 'last_crawl_at');
   const success = outcome.record.cbStatus === 200;
@@ -73,11 +78,22 @@ function goBack(
   sql: Sql,
   outcome: Extract<JobOutcome, { kind: 'retry' | 'release' }>,
   row: SqlRow,
+  purges: number,
   now: Date,
   counts: Counts,
 ): void {
   const { rid, crawlerId } = outcome;
   const more = outcome.kind === 'retry' ? 1 : 0;
+  if (more > 0) counts.addDay(crawlerId, 'retries', 1);
+  counts.add(crawlerId, 'running', -1);
+  if (Number(row.gen) < purges) {
+    // It was running when the queue was purged.
+    sql.run('DELETE FROM jobs WHERE rid = ?', rid);
+    counts.add(crawlerId, 'purged', 1);
+    counts.addDay(crawlerId, 'purged', 1);
+    counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.size));
+    return;
+  }
   const retry = Number(row.retry) + more;
   const state = retry > 0 ? 'retrying' : 'waiting';
   const dueAt = (outcome.dueAt ?? now).getTime();
@@ -90,10 +106,9 @@ function goBack(
     outcome.kind === 'retry' && outcome.crashed === true ? 1 : 0,
     rid,
   );
-  counts.add(crawlerId, 'running', -1);
   counts.add(crawlerId, state, 1);
   counts.addQueued(String(row.account_id), 1);
-  if (more > 0) counts.addDay(crawlerId, 'retries', 1);
+  counts.add(crawlerId, 'held_bytes', Number(row.size));
 }
 
 /** Stores a record; the caller counts its bytes. */

@@ -1,4 +1,5 @@
 import type { Lease } from '../store.ts';
+import { createCounts } from './counts.ts';
 import { date, type Sql } from './sql.ts';
 
 /** Whether the lease is the crawler's current one and has not lapsed. */
@@ -21,6 +22,15 @@ export function isLeased(sql: Sql, crawlerId: string, now: Date): boolean {
     now.getTime(),
   );
   return row !== undefined;
+}
+
+/**
+ * How often the crawler's queue was purged: waiting and retrying jobs of an earlier `gen` are gone. Undefined when the crawler itself is,
+ * whatever is left of it.
+ */
+export function purgesOf(sql: Sql, crawlerId: string): number | undefined {
+  const row = sql.get('SELECT purges FROM dispatch WHERE crawler_id = ?', crawlerId);
+  return row === undefined ? undefined : Number(row.purges);
 }
 
 /** Takes the lease; see `QueueStore.acquire`. */
@@ -57,31 +67,38 @@ export function requeue(
   now: Date,
   crashed = false,
 ): void {
+  const purges = purgesOf(sql, crawlerId);
+  if (purges === undefined) return;
+  const counts = createCounts();
+  const purged = sql.all(
+    `DELETE FROM jobs WHERE crawler_id = ? AND state = 'running' AND (epoch IS NULL OR epoch < ?) AND gen < ?
+      RETURNING account_id, size`,
+    crawlerId,
+    epoch,
+    purges,
+  );
+  for (const row of purged) {
+    counts.add(crawlerId, 'running', -1);
+    counts.add(crawlerId, 'purged', 1);
+    counts.addDay(crawlerId, 'purged', 1);
+    counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.size));
+  }
   const back = sql.all(
     `UPDATE jobs SET state = CASE retry WHEN 0 THEN 'waiting' ELSE 'retrying' END, due_at = min(due_at, ?),
       crashes = crashes + ?, epoch = NULL
-      WHERE crawler_id = ? AND state = 'running' AND (epoch IS NULL OR epoch < ?) RETURNING account_id, retry`,
+      WHERE crawler_id = ? AND state = 'running' AND (epoch IS NULL OR epoch < ?) RETURNING account_id, retry, size`,
     now.getTime(),
     crashed ? 1 : 0,
     crawlerId,
     epoch,
   );
-  const [first] = back;
-  if (first !== undefined) {
-    const retrying = back.filter((row) => Number(row.retry) > 0).length;
-    sql.run(
-      `UPDATE dispatch SET running = running - ?, waiting = waiting + ?, retrying = retrying + ? WHERE crawler_id = ?`,
-      back.length,
-      back.length - retrying,
-      retrying,
-      crawlerId,
-    );
-    sql.run(
-      'UPDATE accounts SET queued = queued + ? WHERE account_id = ?',
-      back.length,
-      String(first.account_id),
-    );
+  for (const row of back) {
+    counts.add(crawlerId, 'running', -1);
+    counts.add(crawlerId, Number(row.retry) > 0 ? 'retrying' : 'waiting', 1);
+    counts.add(crawlerId, 'held_bytes', Number(row.size));
+    counts.addQueued(String(row.account_id), 1);
   }
+  counts.write(sql, now);
   sql.run(
     `UPDATE deliveries SET state = 'due', due_at = min(due_at, ?), epoch = NULL
       WHERE crawler_id = ? AND state = 'sending' AND (epoch IS NULL OR epoch < ?)`,
@@ -131,8 +148,9 @@ export function nextWake(sql: Sql, crawlerId: string): Date | undefined {
   )?.due;
   if (row.paused_by_user === 1) return date(delivery);
   const job = sql.get(
-    `SELECT min(due_at) AS due FROM jobs WHERE crawler_id = ? AND state <> 'running'`,
+    `SELECT min(due_at) AS due FROM jobs WHERE crawler_id = ? AND gen = ? AND state <> 'running'`,
     crawlerId,
+    purgesOf(sql, crawlerId) ?? -1,
   )?.due;
   const due = [delivery, job].filter((each) => typeof each === 'number');
   return due.length === 0 ? undefined : new Date(Math.min(...due));

@@ -1,12 +1,17 @@
 import { storedBytesOf } from '../../domain/quotas.ts';
-import type { MaintenanceReport } from '../store.ts';
 import { addStored } from './accounts.ts';
 import type { Sql, SqlValue } from './sql.ts';
 
-// A sweep is one write that everything else waits for; this many rows take some milliseconds.
+// A step is one write that everything else waits for; this many rows take some milliseconds.
 const BATCH = 500;
 // What was under way when an account was removed, such as an inline crawl to be stored, has ended by then.
 const LAST_WRITES_MS = 3_600_000;
+
+interface Step {
+  readonly expired: number;
+  /** Whether there may be more to do. */
+  readonly more: boolean;
+}
 
 function sweepWithPages(sql: Sql, table: 'results' | 'deliveries', now: Date): number {
   const gone = sql.all(
@@ -30,9 +35,10 @@ function sweepWithPages(sql: Sql, table: 'results' | 'deliveries', now: Date): n
 }
 
 function accountOf(sql: Sql, crawlerId: string): SqlValue {
-  return (
-    sql.get('SELECT account_id FROM crawlers WHERE crawler_id = ?', crawlerId)?.account_id ?? ''
-  );
+  const row =
+    sql.get('SELECT account_id FROM crawlers WHERE crawler_id = ?', crawlerId) ??
+    sql.get('SELECT account_id FROM sweeps WHERE crawler_id = ?', crawlerId);
+  return row?.account_id ?? '';
 }
 
 /** Removes results of accounts that are gone; an account is forgotten once nothing can come after it. */
@@ -56,17 +62,32 @@ function sweepRemoved(sql: Sql, now: Date): number {
   return swept;
 }
 
-function sweep(sql: Sql, table: 'push_requests' | 'media', now: Date): number {
-  return sql.run(`DELETE FROM ${table} WHERE expires_at <= ?`, now.getTime());
+function sweepRequests(sql: Sql, now: Date): number {
+  return sql.run(
+    `DELETE FROM push_requests WHERE (crawler_id, request_id) IN
+      (SELECT crawler_id, request_id FROM push_requests WHERE expires_at <= ? LIMIT ?)`,
+    now.getTime(),
+    BATCH,
+  );
+}
+
+function sweepMedia(sql: Sql, now: Date): number {
+  return sql.run(
+    'DELETE FROM media WHERE id IN (SELECT id FROM media WHERE expires_at <= ? LIMIT ?)',
+    now.getTime(),
+    BATCH,
+  );
 }
 
 /** Removes a bounded number of what is past its retention. Counters move with their rows here, so none is ever wrong. */
-export function maintain(sql: Sql, now: Date): MaintenanceReport {
-  const expired =
-    sweepWithPages(sql, 'results', now) +
-    sweepWithPages(sql, 'deliveries', now) +
-    sweepRemoved(sql, now) +
-    sweep(sql, 'push_requests', now) +
-    sweep(sql, 'media', now);
-  return { expired, repaired: 0 };
+export function maintain(sql: Sql, now: Date): Step {
+  const counts = [
+    sweepWithPages(sql, 'results', now),
+    sweepWithPages(sql, 'deliveries', now),
+    sweepRemoved(sql, now),
+    sweepRequests(sql, now),
+    sweepMedia(sql, now),
+  ];
+  const expired = counts.reduce((sum, each) => sum + each, 0);
+  return { expired, more: counts.some((each) => each === BATCH) };
 }

@@ -122,6 +122,17 @@ export const migrations: readonly string[] = [
   CREATE INDEX notices_due ON notices (due_at, notice_id);
   CREATE INDEX crawlers_callback ON crawlers (callback_url) WHERE probe_at IS NOT NULL;
   `,
+  // Purges and removals are one small write; the rows they leave are swept up later.
+  `
+  ALTER TABLE jobs ADD COLUMN gen INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE dispatch ADD COLUMN purges INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE dispatch ADD COLUMN held_bytes INTEGER NOT NULL DEFAULT 0;
+  UPDATE dispatch SET held_bytes = (SELECT coalesce(sum(size), 0) FROM jobs j
+    WHERE j.crawler_id = dispatch.crawler_id AND j.state <> 'running');
+  DROP INDEX jobs_due;
+  CREATE INDEX jobs_next ON jobs (crawler_id, gen, due_at, rid) WHERE state <> 'running';
+  CREATE TABLE sweeps (crawler_id TEXT PRIMARY KEY, account_id TEXT NOT NULL) WITHOUT ROWID;
+  `,
 ];
 
 /** Brings the database to the newest version. Throws when a newer program has written it. */

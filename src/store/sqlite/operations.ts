@@ -9,6 +9,7 @@ import { rates } from './rates.ts';
 import { results } from './results.ts';
 import { type Sql, type SqlRow, type SqlValue } from './sql.ts';
 import { stats } from './stats.ts';
+import { sweep } from './sweep.ts';
 
 const aggregates = { accounts, crawlers, queue, deliveries, results, stats, rates, media, notices };
 
@@ -24,6 +25,7 @@ function query(sql: Sql, text: string, values: readonly SqlValue[]): SqlRow[] {
 export const operations: ReadonlyMap<string, Operation> = new Map<string, Operation>([
   ['query', query],
   ['maintain', maintain],
+  ['sweep', sweep],
   ['ping', (sql: Sql) => sql.get('SELECT 1')],
   ...Object.entries(aggregates).flatMap(([aggregate, methods]) =>
     Object.entries(methods).map(

@@ -10,7 +10,8 @@ const REQUEST_MS = 24 * 60 * 60 * 1_000;
 const EPISODE_END = 0.9;
 
 const INSERT = `INSERT INTO jobs (rid, crawler_id, account_id, url, method, body, content_type, parameters, callback_headers,
-  queue_deadline, created_at, state, due_at, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting', ?, ?)`;
+  queue_deadline, created_at, state, due_at, gen, size)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting', ?, ?, ?)`;
 
 /** Admits and inserts; see `QueueStore.push`. */
 export function push(
@@ -25,7 +26,7 @@ export function push(
 function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date): PushReceipt {
   const { crawlerId, accountId, jobs, requestId } = request;
   const row = sql.get(
-    `SELECT waiting + retrying AS held, lease_until, (SELECT queued FROM accounts WHERE account_id = ?) AS queued,
+    `SELECT waiting + retrying AS held, lease_until, purges, (SELECT queued FROM accounts WHERE account_id = ?) AS queued,
       (SELECT over_limit FROM accounts WHERE account_id = ?) AS over_limit FROM dispatch WHERE crawler_id = ?`,
     accountId,
     accountId,
@@ -56,7 +57,7 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
   const outcomes = jobs.map((job): PushOutcome => {
     if (queued > limits.accountQueue) return { refused: 'account_queue_full' };
     if (held >= limits.crawlerQueue) return { refused: 'crawler_queue_full' };
-    bytes += insert(sql, job);
+    bytes += insert(sql, job, Number(row.purges));
     held += 1;
     queued += 1;
     return { rid: job.rid };
@@ -64,6 +65,7 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
   const accepted = queued - Number(row.queued);
   if (accepted > 0) {
     counts.addBytes(accountId, 'queued_bytes', bytes);
+    counts.add(crawlerId, 'held_bytes', bytes);
     count(counts, request, accepted, sql, now);
   }
   if (requestId !== undefined && jobs.length > 0) {
@@ -86,7 +88,7 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
 }
 
 /** The bytes it counts for. */
-function insert(sql: Sql, job: Job): number {
+function insert(sql: Sql, job: Job, gen: number): number {
   const size = jobBytesOf(job);
   sql.run(
     INSERT,
@@ -102,6 +104,7 @@ function insert(sql: Sql, job: Job): number {
     ms(job.queueDeadline),
     ms(job.createdAt),
     ms(job.createdAt),
+    gen,
     size,
   );
   return size;

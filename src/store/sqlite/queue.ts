@@ -1,12 +1,21 @@
 import type { QueuedJob } from '../../domain/job.ts';
 import type { Lease, ListedJob, QueuePlace } from '../store.ts';
 import { createCounts } from './counts.ts';
-import { queuedBytes } from './crawlers.ts';
 import { finish } from './finish.ts';
 import { jobFrom } from './job-row.ts';
-import { acquire, isCurrent, isLeased, nextWake, release, renew, setWake } from './lease.ts';
+import {
+  acquire,
+  isCurrent,
+  isLeased,
+  nextWake,
+  purgesOf,
+  release,
+  renew,
+  setWake,
+} from './lease.ts';
 import { push } from './push.ts';
 import { dateOf, marks, type Sql, type SqlRow } from './sql.ts';
+import { beginSweep } from './sweep.ts';
 
 function claim(
   sql: Sql,
@@ -25,10 +34,11 @@ function claim(
   const rows = rowsWithin(
     maxBytes,
     sql.each(
-      `SELECT * FROM jobs WHERE crawler_id = ? AND state <> 'running' AND due_at <= ?
+      `SELECT * FROM jobs WHERE crawler_id = ? AND gen = ? AND state <> 'running' AND due_at <= ?
       AND (queue_deadline IS NULL OR queue_deadline > ? OR first_tried_at IS NOT NULL)
       ORDER BY due_at, rid LIMIT ?`,
       crawlerId,
+      purgesOf(sql, crawlerId) ?? -1,
       now.getTime(),
       now.getTime(),
       limit,
@@ -49,6 +59,7 @@ function claim(
   counts.add(crawlerId, 'retrying', -retrying);
   counts.add(crawlerId, 'waiting', retrying - rows.length);
   counts.addQueued(String(rows[0]?.account_id), -rows.length);
+  counts.add(crawlerId, 'held_bytes', -bytesOf(rows));
   counts.write(sql, now);
   const jobs = rows.map((row): QueuedJob => {
     const job = jobFrom(row);
@@ -56,6 +67,10 @@ function claim(
     return { ...job, state: 'running', attempt: job.attempt + 1, firstTriedAt };
   });
   return { jobs, leaseLost: false };
+}
+
+function bytesOf(rows: readonly SqlRow[]): number {
+  return rows.reduce((sum, { size }) => sum + Number(size), 0);
 }
 
 /** The first rows whose bodies are together at most `maxBytes`; at least one. */
@@ -73,7 +88,8 @@ function rowsWithin(maxBytes: number, rows: Iterable<SqlRow>): SqlRow[] {
 function overdue(sql: Sql, now: Date, limit: number): QueuedJob[] {
   return sql
     .all(
-      `SELECT * FROM jobs WHERE queue_deadline <= ? AND state = 'waiting' AND first_tried_at IS NULL
+      `SELECT jobs.* FROM jobs JOIN dispatch d ON d.crawler_id = jobs.crawler_id AND d.purges = jobs.gen
+        WHERE queue_deadline <= ? AND state = 'waiting' AND first_tried_at IS NULL
         ORDER BY queue_deadline LIMIT ?`,
       now.getTime(),
       limit,
@@ -93,7 +109,14 @@ function wakeable(sql: Sql, now: Date, limit: number): string[] {
 }
 
 function find(sql: Sql, crawlerId: string, rid: string): QueuedJob | undefined {
-  const row = sql.get('SELECT * FROM jobs WHERE rid = ? AND crawler_id = ?', rid, crawlerId);
+  const purges = purgesOf(sql, crawlerId);
+  if (purges === undefined) return undefined;
+  const row = sql.get(
+    "SELECT * FROM jobs WHERE rid = ? AND crawler_id = ? AND (gen = ? OR state = 'running')",
+    rid,
+    crawlerId,
+    purges,
+  );
   return row === undefined ? undefined : jobFrom(row);
 }
 
@@ -106,8 +129,9 @@ function listQueued(
   return sql
     .all(
       `SELECT rid, url, retry, created_at, due_at FROM jobs
-        WHERE crawler_id = ? AND state <> 'running' AND (due_at, rid) > (?, ?) ORDER BY due_at, rid LIMIT ?`,
+        WHERE crawler_id = ? AND gen = ? AND state <> 'running' AND (due_at, rid) > (?, ?) ORDER BY due_at, rid LIMIT ?`,
       crawlerId,
+      purgesOf(sql, crawlerId) ?? -1,
       after.dueAt.getTime(),
       after.rid,
       limit,
@@ -122,30 +146,38 @@ function listQueued(
 }
 
 function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean {
+  const purges = purgesOf(sql, crawlerId);
+  if (purges === undefined) return false;
   const row = sql.get(
-    'DELETE FROM jobs WHERE rid = ? AND crawler_id = ? RETURNING state, account_id, size',
+    `DELETE FROM jobs WHERE rid = ? AND crawler_id = ? AND (gen = ? OR state = 'running') RETURNING state, account_id, size`,
     rid,
     crawlerId,
+    purges,
   );
   if (row === undefined) return false;
   const counts = createCounts();
   counts.add(crawlerId, row.state as QueuedJob['state'], -1);
   counts.add(crawlerId, 'deleted', 1);
   counts.addDay(crawlerId, 'deleted', 1);
-  if (row.state !== 'running') counts.addQueued(String(row.account_id), -1);
-  counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.size));
+  const size = Number(row.size);
+  if (row.state !== 'running') {
+    counts.addQueued(String(row.account_id), -1);
+    counts.add(crawlerId, 'held_bytes', -size);
+  }
+  counts.addBytes(String(row.account_id), 'queued_bytes', -size);
   counts.write(sql, now);
   return true;
 }
 
+/** One write, however much is queued: what was pushed before it is gone. Its rows are swept up after. */
 function purge(sql: Sql, crawlerId: string, now: Date): number {
   const row = sql.get(
-    `SELECT d.waiting, d.retrying, c.account_id FROM dispatch d JOIN crawlers c USING (crawler_id) WHERE crawler_id = ?`,
+    `SELECT d.waiting, d.retrying, d.held_bytes, c.account_id FROM dispatch d JOIN crawlers c USING (crawler_id) WHERE crawler_id = ?`,
     crawlerId,
   );
   if (row === undefined) return 0;
-  const bytes = queuedBytes(sql, crawlerId, 'waiting');
-  const purged = sql.run(`DELETE FROM jobs WHERE crawler_id = ? AND state <> 'running'`, crawlerId);
+  const purged = Number(row.waiting) + Number(row.retrying);
+  sql.run('UPDATE dispatch SET purges = purges + 1 WHERE crawler_id = ?', crawlerId);
   if (purged === 0) return 0;
   const counts = createCounts();
   counts.add(crawlerId, 'waiting', -Number(row.waiting));
@@ -153,8 +185,10 @@ function purge(sql: Sql, crawlerId: string, now: Date): number {
   counts.add(crawlerId, 'purged', purged);
   counts.addDay(crawlerId, 'purged', purged);
   counts.addQueued(String(row.account_id), -purged);
-  counts.addBytes(String(row.account_id), 'queued_bytes', -bytes);
+  counts.add(crawlerId, 'held_bytes', -Number(row.held_bytes));
+  counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.held_bytes));
   counts.write(sql, now);
+  beginSweep(sql, crawlerId, String(row.account_id));
   // Under a lease the wake stays, for its holder may crash; letting go sets it anew.
   if (!isLeased(sql, crawlerId, now)) setWake(sql, crawlerId);
   return purged;

@@ -3,6 +3,7 @@ import type { Store } from '../store.ts';
 import { openSqliteDatabase, type SqliteDatabase } from './database.ts';
 import { aggregateMethods } from './operations.ts';
 import { preparePrivateFile } from './private-file.ts';
+import { createUpkeep } from './upkeep.ts';
 
 /** What the embedded store is opened with. */
 export interface SqliteStoreOptions {
@@ -34,10 +35,14 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     });
     return [aggregate, Object.fromEntries(methods) as unknown];
   });
+  const upkeep = createUpkeep(database);
+  const parts = Object.fromEntries(aggregates) as Omit<Store, 'ping' | 'maintain' | 'close'>;
   const store = {
-    ...(Object.fromEntries(aggregates) as Omit<Store, 'ping' | 'maintain' | 'close'>),
+    ...parts,
+    queue: { ...parts.queue, purge: upkeep.sweepsAfter(parts.queue.purge) },
+    crawlers: { ...parts.crawlers, remove: upkeep.sweepsAfter(parts.crawlers.remove) },
     ping: async () => void (await database.call('ping', [])),
-    maintain: (now: Date) => database.call('maintain', [now]) as ReturnType<Store['maintain']>,
+    maintain: upkeep.maintain,
     close: () => database.close(),
   };
   return { store, query: database.query, database };

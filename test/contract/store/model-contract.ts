@@ -97,6 +97,8 @@ class Life {
   #crawler: Crawler | undefined;
   #lease: Lease | undefined;
   #running = new Map<string, QueuedJob>();
+  /** Those that were running when the queue was purged: they do not come back to it. */
+  readonly #purged = new Set<string>();
   #model = emptyModel();
   #second = 0;
   #process = 0;
@@ -163,6 +165,7 @@ class Life {
         const waiting = [...model.state].filter(([, state]) => state !== 'running');
         expect(await this.#bench.store.queue.purge(crawler.crawlerId, now)).toBe(waiting.length);
         for (const [rid] of waiting) this.#forget(rid);
+        for (const rid of this.#running.keys()) this.#purged.add(rid);
         model.ended.purged += waiting.length;
         return;
       }
@@ -175,10 +178,7 @@ class Life {
         this.#second += 100;
         this.#lease = undefined;
         await this.#leaseNow(crawler);
-        for (const [rid, job] of this.#running) {
-          this.#model.state.set(rid, job.retry > 0 ? 'retrying' : 'waiting');
-        }
-        this.#running.clear();
+        this.#takeOver();
         return;
       case 'delete_crawler':
         await this.#bench.store.crawlers.remove(crawler.crawlerId);
@@ -205,6 +205,9 @@ class Life {
     // A worker that tells the end a second time changes nothing.
     expect(await this.#bench.store.queue.finish([outcome], now, this.#lease)).toEqual(['lost']);
     this.#running.delete(rid);
+    if (how === 'retry' || how === 'release') {
+      if (this.#isPurged(rid)) return;
+    }
     if (how === 'retry') this.#model.state.set(rid, 'retrying');
     else if (how === 'release') {
       this.#model.state.set(rid, retry > 0 ? 'retrying' : 'waiting');
@@ -228,10 +231,7 @@ class Life {
     // The lease has lapsed with the time that passed: what was running is taken over.
     if (this.#crawler === undefined) return;
     await this.#leaseNow(this.#crawler);
-    for (const [rid, job] of this.#running) {
-      this.#model.state.set(rid, job.retry > 0 ? 'retrying' : 'waiting');
-    }
-    this.#running.clear();
+    this.#takeOver();
   }
 
   async #leaseNow(crawler: Crawler): Promise<Lease> {
@@ -244,10 +244,27 @@ class Life {
     return this.#lease;
   }
 
+  /** What was running goes back to the queue, with the lease. */
+  #takeOver(): void {
+    for (const [rid, job] of this.#running) {
+      if (this.#isPurged(rid)) continue;
+      this.#model.state.set(rid, job.retry > 0 ? 'retrying' : 'waiting');
+    }
+    this.#running.clear();
+  }
+
+  #isPurged(rid: string): boolean {
+    if (!this.#purged.has(rid)) return false;
+    this.#forget(rid);
+    this.#model.ended.purged += 1;
+    return true;
+  }
+
   #forget(rid: string): void {
     this.#model.state.delete(rid);
     this.#model.mayExpire.delete(rid);
     this.#running.delete(rid);
+    this.#purged.delete(rid);
   }
 
   async #compare(): Promise<void> {

@@ -219,6 +219,23 @@ export function pushContract(open: OpenStore): void {
     );
 
     it(
+      'is not answered for good by a call whose rate left nothing to queue',
+      withStore(open, async ({ store, crawler, counters }) => {
+        const made = await crawler();
+        const { crawlerId, accountId } = made;
+        const send = async (count: number) => {
+          const request = { crawlerId, accountId, jobs: jobsOf(made, count), requestId: 'same' };
+          return only(await store.queue.push([request], LIMITS, at(0))).outcomes;
+        };
+        expect(await send(0)).toEqual([]);
+        const outcomes = await send(3);
+        expect(outcomes.filter((each) => 'rid' in each)).toHaveLength(3);
+        expect(await send(0)).toEqual(outcomes);
+        expect(await counters(made)).toMatchObject({ pushed: 3, waiting: 3 });
+      }),
+    );
+
+    it(
       'queues once when eight of them come at once',
       withStore(open, async ({ store, crawler, counters }) => {
         const made = await crawler();

@@ -9,6 +9,7 @@ import { leasesContract } from './leases-contract.ts';
 import { modelContract } from './model-contract.ts';
 import { noticesContract } from './notices-contract.ts';
 import { probesContract } from './probes-contract.ts';
+import { purgeContract } from './purge-contract.ts';
 import { pushContract } from './push-contract.ts';
 import { quotasContract } from './quotas-contract.ts';
 import { resultsContract } from './results-contract.ts';
@@ -27,6 +28,7 @@ const contracts = [
   leasesContract,
   claimsContract,
   endsContract,
+  purgeContract,
   wakingContract,
   deliveriesContract,
   resultsContract,

@@ -1,0 +1,58 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { INTERNAL_PREFIX } from '../../domain/crawler-name.ts';
+import type { AccountDocument, Collections } from './collections.ts';
+
+const SECOND_LOOK_MS = 100;
+
+type Totals = Required<
+  Pick<AccountDocument, 'queued' | 'crawlers' | 'concurrency' | 'queuedBytes'>
+>;
+
+/** An account's totals may lag behind its crawlers for a moment; what is wrong at two looks was left by a crash. */
+export async function repairAccounts(c: Collections): Promise<void> {
+  const first = await wrongTotals(c);
+  if (first.size === 0) return;
+  await delay(SECOND_LOOK_MS);
+  const second = await wrongTotals(c);
+  for (const [accountId, off] of second) {
+    const same = Object.entries(off).filter(
+      ([name, by]) => by !== 0 && first.get(accountId)?.[name as keyof Totals] === by,
+    );
+    if (same.length === 0) continue;
+    await c.accounts.updateOne({ _id: accountId }, { $inc: Object.fromEntries(same) });
+  }
+}
+
+/** By how much the totals of accounts differ from what their crawlers say. */
+async function wrongTotals(c: Collections): Promise<Map<string, Totals>> {
+  const own = { $eq: [{ $substrCP: ['$name', 0, 1] }, INTERNAL_PREFIX] };
+  const sums = await c.crawlers
+    .aggregate<Totals & { _id: string; pending: number }>([
+      {
+        $group: {
+          _id: '$accountId',
+          queued: {
+            $sum: { $add: [{ $subtract: ['$live', '$running'] }, { $sum: '$pending.n' }] },
+          },
+          crawlers: { $sum: { $cond: [own, 0, 1] } },
+          concurrency: { $sum: { $cond: [own, 0, '$concurrency'] } },
+          queuedBytes: { $sum: '$liveBytes' },
+          pending: { $sum: { $size: '$pending' } },
+        },
+      },
+    ])
+    .toArray();
+  const totals = new Map(sums.map((each) => [each._id, each]));
+  const accounts = await c.accounts
+    .find({}, { projection: { queued: 1, crawlers: 1, concurrency: 1, queuedBytes: 1 } })
+    .toArray();
+  const wrong = accounts.map((account): [string, Totals] => {
+    const sum = totals.get(account._id);
+    const off = (name: keyof Totals): number => (sum?.[name] ?? 0) - (account[name] ?? 0);
+    // A push that is under way has counted its bytes in the account only.
+    const queuedBytes = (sum?.pending ?? 0) > 0 ? 0 : off('queuedBytes');
+    const [queued, crawlers, concurrency] = [off('queued'), off('crawlers'), off('concurrency')];
+    return [account._id, { queued, crawlers, concurrency, queuedBytes }];
+  });
+  return new Map(wrong.filter(([, off]) => Object.values(off).some((by) => by !== 0)));
+}

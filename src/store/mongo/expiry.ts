@@ -1,0 +1,105 @@
+import type { Collection } from 'mongodb';
+import { storedBytesOf } from '../../domain/quotas.ts';
+import type { Collections } from './collections.ts';
+import { expireResults, sweepRemovedAccounts } from './stored-bytes.ts';
+
+/** Removes what is past its retention, batch by batch while there is more and `goesOn` says so; how much. */
+export async function expire(
+  c: Collections,
+  now: Date,
+  batch: number,
+  goesOn: () => boolean,
+): Promise<number> {
+  // The server removes requests and pictures by itself; this does not wait for its next look.
+  const others = [c.pushRequests, c.media] as unknown as Collection<Expiring>[];
+  const removals = [
+    () => expireDeliveries(c, now, batch),
+    () => expireResults(c, now, batch),
+    () => sweepRemovedAccounts(c, now, batch),
+    ...others.map((each) => () => expireIn(each, now, batch)),
+  ];
+  const removed = await Promise.all(
+    removals.map(async (remove) => {
+      let total = 0;
+      for (;;) {
+        const { found, count } = await remove();
+        total += count;
+        if (found < batch || !goesOn()) return total;
+      }
+    }),
+  );
+  return removed.reduce((sum, each) => sum + each, 0);
+}
+
+interface Expiring {
+  readonly _id: string;
+  readonly expiresAt: Date;
+}
+
+/** What one batch found, and removed. */
+export interface Removed {
+  readonly found: number;
+  readonly count: number;
+}
+
+async function expireIn(
+  collection: Collection<Expiring>,
+  now: Date,
+  batch: number,
+): Promise<Removed> {
+  const old = await collection
+    .find({ expiresAt: { $lte: now } }, { projection: { _id: 1 } })
+    .limit(batch)
+    .toArray();
+  if (old.length === 0) return { found: 0, count: 0 };
+  const { deletedCount } = await collection.deleteMany({
+    _id: { $in: old.map((each) => each._id) },
+    expiresAt: { $lte: now },
+  });
+  return { found: old.length, count: deletedCount };
+}
+
+async function expireDeliveries(c: Collections, now: Date, batch: number): Promise<Removed> {
+  const old = await c.deliveries
+    .find({ expiresAt: { $lte: now } }, { projection: { crawlerId: 1, state: 1, size: 1 } })
+    .sort({ expiresAt: 1 })
+    .limit(batch)
+    .toArray();
+  if (old.length === 0) return { found: 0, count: 0 };
+  const isPending = ({ state }: { state: string }) => state === 'due' || state === 'sending';
+  const done = old.filter((each) => !isPending(each)).map((each) => each._id);
+  const expired = { expiresAt: { $lte: now } };
+  let count = 0;
+  if (done.length > 0) {
+    const states = { $nin: ['due', 'sending'] } as const;
+    count += (await c.deliveries.deleteMany({ _id: { $in: done }, state: states, ...expired }))
+      .deletedCount;
+  }
+  const pending = old.filter(isPending);
+  for (const crawlerId of new Set(pending.map((each) => each.crawlerId))) {
+    const rids = pending.filter((each) => each.crawlerId === crawlerId).map((each) => each._id);
+    const { deletedCount } = await c.deliveries.deleteMany({
+      _id: { $in: rids },
+      state: { $in: ['due', 'sending'] },
+      ...expired,
+    });
+    count += deletedCount;
+    await c.crawlers.updateOne(
+      { _id: crawlerId },
+      { $inc: { deliveriesPending: -deletedCount, moves: 1 } },
+    );
+  }
+  // See `expireResults`.
+  if (count === old.length) {
+    for (const [crawlerId, gone] of Map.groupBy(old, (each) => each.crawlerId)) {
+      const crawler = await c.crawlers.findOne(
+        { _id: crawlerId },
+        { projection: { accountId: 1 } },
+      );
+      if (crawler === null) continue;
+      const storedBytes = -gone.reduce((sum, { size }) => sum + storedBytesOf(size), 0);
+      await c.accounts.updateOne({ _id: crawler.accountId }, { $inc: { storedBytes } });
+    }
+  }
+  return { found: old.length, count };
+}

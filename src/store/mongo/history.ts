@@ -1,0 +1,108 @@
+import { createRid } from '../../domain/rid.ts';
+import { dayOf } from '../../domain/stats.ts';
+import type { Collections, CrawlerDocument, DayCounts } from './collections.ts';
+import { isDuplicate } from './errors.ts';
+
+const REMEMBERED_MOVES = 20;
+
+/**
+ * Gives days that are over to the history, so that a crawler's document stays small. A day that is written once more after that (by
+ * a process that was stopped, or a late recovery) is added to what the history has.
+ */
+export async function moveDays(
+  c: Collections,
+  now: Date,
+  batch: number,
+  goesOn: () => boolean,
+): Promise<void> {
+  // Yesterday stays: most that comes late comes within minutes.
+  const yesterday = dayOf(new Date(now.getTime() - 86_400_000));
+  for (;;) {
+    const crawlers = await c.crawlers
+      .find({ firstDay: { $lt: yesterday } }, { projection: { days: 1, moving: 1 } })
+      .limit(batch)
+      .toArray();
+    await Promise.all(crawlers.map((each) => moveDaysOf(c, each, yesterday, now)));
+    if (crawlers.length < batch || !goesOn()) return;
+  }
+}
+
+async function moveDaysOf(
+  c: Collections,
+  { _id, days, moving = {} }: Pick<CrawlerDocument, '_id' | 'days' | 'moving'>,
+  yesterday: string,
+  now: Date,
+): Promise<void> {
+  for (const [day, { id, counts }] of Object.entries(moving)) await addDay(c, _id, day, id, counts);
+  const over = Object.keys(days).filter((day) => day < yesterday);
+  for (const day of over) {
+    const id = createRid(now);
+    const after = await c.crawlers.findOneAndUpdate(
+      { _id, [`days.${day}`]: { $exists: true }, [`moving.${day}`]: { $exists: false } },
+      [{ $set: { [`moving.${day}`]: { id, counts: `$days.${day}` } } }, { $unset: `days.${day}` }],
+      { returnDocument: 'after', projection: { moving: 1 } },
+    );
+    const moved = after?.moving?.[day];
+    if (moved !== undefined) await addDay(c, _id, day, id, moved.counts);
+  }
+  const next = Object.keys(days)
+    .filter((day) => day >= yesterday)
+    .toSorted()[0];
+  await c.crawlers.updateOne(
+    { _id, firstDay: { $lt: yesterday } },
+    next === undefined ? { $unset: { firstDay: '' } } : { $set: { firstDay: next } },
+  );
+}
+
+/** Adds what is on its way, once, and takes it from the crawler. */
+async function addDay(
+  c: Collections,
+  crawlerId: string,
+  day: string,
+  id: string,
+  counts: DayCounts,
+): Promise<void> {
+  try {
+    await c.history.updateOne(
+      { _id: `${crawlerId}/${day}`, moved: { $ne: id } },
+      {
+        $inc: incrementsOf(counts),
+        $push: { moved: { $each: [id], $slice: -REMEMBERED_MOVES } },
+        $setOnInsert: { crawlerId, day },
+      },
+      { upsert: true },
+    );
+  } catch (error) {
+    // It is there, with this move in it.
+    if (!isDuplicate(error)) throw error;
+  }
+  await c.crawlers.updateOne(
+    { _id: crawlerId, [`moving.${day}.id`]: id },
+    { $unset: { [`moving.${day}`]: '' } },
+  );
+}
+
+function incrementsOf({ byCbStatus = {}, ...fields }: DayCounts): Record<string, number> {
+  return Object.fromEntries([
+    // So that a day of which nothing is known has counts, too.
+    ['counts.pushed', 0],
+    ...Object.entries(fields).map(([field, n]) => [`counts.${field}`, n]),
+    ...Object.entries(byCbStatus).map(([status, n]) => [`counts.byCbStatus.${status}`, n]),
+  ]) as Record<string, number>;
+}
+
+/** Two counts of one day together. */
+export function sumOf(a: DayCounts, b: DayCounts): DayCounts {
+  const { byCbStatus: aStatus = {}, ...aFields } = a;
+  const { byCbStatus: bStatus = {}, ...bFields } = b;
+  return { ...added(aFields, bFields), byCbStatus: added(aStatus, bStatus) };
+}
+
+function added(
+  a: Readonly<Record<string, number>>,
+  b: Readonly<Record<string, number>>,
+): Record<string, number> {
+  const sum = { ...a };
+  for (const [key, n] of Object.entries(b)) sum[key] = (sum[key] ?? 0) + n;
+  return sum;
+}

@@ -1,0 +1,169 @@
+import type { Lease, QueueStore } from '../store.ts';
+import type { Collections, Tombstone } from './collections.ts';
+import { ending } from './ending.ts';
+import { currentLease, forgetProcesses, MAX_LEASE_MS, setWake } from './lease.ts';
+import type { Ledger } from './ledger.ts';
+import { recount } from './recount.ts';
+import { freeDeliveries, requeue } from './requeue.ts';
+
+/** The part of the queue that is about leases: who dispatches a crawler, and what becomes of the work of those before. */
+export function createLeases(
+  c: Collections,
+  ledger: Ledger,
+): Pick<QueueStore, 'acquire' | 'renew' | 'release'> {
+  const newMark = (): string => `${ledger.processId}.${ledger.nextSeq()}`;
+
+  /** Makes due again what epochs before `epoch` were working on; how many jobs. What was purged meanwhile is at its end. */
+  async function takeBack(
+    crawlerId: string,
+    epoch: number,
+    now: Date,
+    crashed: boolean,
+  ): Promise<number> {
+    const crawler = await c.crawlers.findOne(
+      { _id: crawlerId },
+      { projection: { purges: 1, recounts: 1 } },
+    );
+    if (crawler === null) return 0;
+    const ended = crawler.purges === 0 ? 0 : await endPurged(crawlerId, epoch, now, crawler);
+    return ended + (await requeue(c, { crawlerId, epoch, now, mark: newMark(), crashed }));
+  }
+
+  async function endPurged(
+    crawlerId: string,
+    epoch: number,
+    now: Date,
+    crawler: { readonly purges: number; readonly recounts: number },
+  ): Promise<number> {
+    const [by, seq] = [ledger.processId, ledger.nextSeq()];
+    const older = { crawlerId, state: 'running', epoch: { $lt: epoch } } as const;
+    const { modifiedCount } = await c.jobs.updateMany(
+      { ...older, gen: { $lt: crawler.purges } },
+      ending('purged', now, by, seq),
+    );
+    if (modifiedCount === 0) return 0;
+    const gone = await c.jobs
+      .find(
+        { state: 'ended', endedAt: now, crawlerId, by, seq },
+        { projection: { gen: 1, size: 1 } },
+      )
+      .toArray();
+    const tombstone: Tombstone = { from: 'running', end: 'purged', endedAt: now, by, seq };
+    const ended = gone.map(({ _id: rid, gen, size = 0 }) => ({
+      rid,
+      gen,
+      tombstone: { ...tombstone, size },
+    }));
+    await ledger.settle({ crawlerId, by, seq, ended }, now, crawler);
+    return ended.length;
+  }
+
+  async function acquire(
+    crawlerId: string,
+    owner: string,
+    ttlMs: number,
+    now: Date,
+  ): Promise<Lease | undefined> {
+    const startedAt = performance.now();
+    const leaseUntil = new Date(now.getTime() + ttlMs);
+    const absurd = new Date(now.getTime() + MAX_LEASE_MS);
+    const before = await c.crawlers.findOneAndUpdate(
+      {
+        _id: crawlerId,
+        $or: [
+          { leaseUntil: { $lte: now } },
+          { leaseOwner: owner },
+          { leaseUntil: { $gt: absurd } },
+        ],
+      },
+      // It is looked at when the lease ends: its holder may crash.
+      { $inc: { epoch: 1 }, $set: { leaseOwner: owner, leaseUntil, wakeAt: leaseUntil } },
+      {
+        returnDocument: 'before',
+        projection: { epoch: 1, leaseOwner: 1, applied: 1, miscounted: 1 },
+      },
+    );
+    if (before === null) return undefined;
+    const epoch = before.epoch + 1;
+    const lease: Lease = { crawlerId, owner, epoch };
+    if (before.leaseOwner === null && before.miscounted !== true) {
+      await ledger.tidy(crawlerId, () => forgetProcesses(c, before, now));
+      return { ...lease, until: leaseUntil };
+    }
+    // What was under way is counted anew, which takes long when much waits to be delivered.
+    let until: Date | undefined = leaseUntil;
+    const keeper = setInterval(() => {
+      const at = new Date(now.getTime() + performance.now() - startedAt);
+      void prolong(lease, ttlMs, at).then(
+        (kept) => (until = kept ? new Date(at.getTime() + ttlMs) : undefined),
+        // The next one may come in time.
+        () => undefined,
+      );
+    }, ttlMs / 3);
+    try {
+      await forgetProcesses(c, before, now);
+      await ledger.inTurn(crawlerId, async () => {
+        await takeBack(crawlerId, epoch, now, before.leaseOwner !== owner);
+        await recount(c, crawlerId, before.miscounted === true);
+      });
+    } finally {
+      clearInterval(keeper);
+    }
+    return until === undefined ? undefined : { ...lease, until };
+  }
+
+  async function prolong(lease: Lease, ttlMs: number, now: Date): Promise<boolean> {
+    const leaseUntil = new Date(now.getTime() + ttlMs);
+    const { matchedCount } = await c.crawlers.updateOne(currentLease(lease, now), {
+      $set: { leaseUntil, wakeAt: leaseUntil },
+    });
+    return matchedCount > 0;
+  }
+
+  async function renew(lease: Lease, ttlMs: number, now: Date): Promise<boolean> {
+    if (!(await prolong(lease, ttlMs, now))) return false;
+    const { crawlerId, epoch } = lease;
+    // A former holder that slept between its look at the lease and its claim may have taken something since.
+    const stray = { crawlerId, epoch: { $lt: epoch } };
+    const [job, delivery] = await Promise.all([
+      c.jobs.findOne({ ...stray, state: 'running' }, { projection: { _id: 1 } }),
+      c.deliveries.findOne({ ...stray, state: 'sending' }, { projection: { _id: 1 } }),
+    ]);
+    if (job !== null) {
+      await ledger.inTurn(crawlerId, async () => {
+        // Such a claim is not counted by its maker; whether it was by somebody else, only counting tells.
+        await requeue(c, { crawlerId, epoch, now, mark: newMark() });
+        await recount(c, crawlerId);
+      });
+    } else if (delivery !== null) {
+      await ledger.inTurn(crawlerId, () => freeDeliveries(c, { crawlerId, epoch, now }));
+    }
+    return true;
+  }
+
+  async function release(lease: Lease, now: Date): Promise<{ wakeAt: Date | undefined }> {
+    const { crawlerId, epoch, owner } = lease;
+    return ledger.inTurn(crawlerId, async () => {
+      const crawler = await c.crawlers.findOne(
+        { _id: crawlerId, epoch, leaseOwner: owner },
+        { projection: { live: 1, purges: 1, miscounted: 1 } },
+      );
+      if (crawler !== null) {
+        const back = await takeBack(crawlerId, epoch + 1, now, false);
+        const job =
+          crawler.live === 0
+            ? null
+            : await c.jobs.findOne(
+                { crawlerId, queued: true, gen: crawler.purges },
+                { projection: { _id: 1 } },
+              );
+        const ghosts = crawler.live !== 0 && job === null;
+        const all = ghosts || crawler.miscounted === true;
+        if (all || back > 0) await recount(c, crawlerId, all);
+      }
+      return { wakeAt: await setWake(c, crawlerId, lease) };
+    });
+  }
+
+  return { acquire, renew, release };
+}

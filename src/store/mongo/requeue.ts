@@ -1,0 +1,75 @@
+import type { Collections } from './collections.ts';
+
+/** What a requeue is about. */
+export interface Requeue {
+  readonly crawlerId: string;
+  /** Work of epochs before this one. */
+  readonly epoch: number;
+  readonly now: Date;
+  /** Names this change. */
+  readonly mark: string;
+  /** Whether the process that did the work counts as crashed. */
+  readonly crashed?: boolean;
+}
+
+/** Makes due again what older epochs were working on; how many jobs. Counters are the caller's. */
+export async function requeue(c: Collections, what: Requeue): Promise<number> {
+  const { crawlerId, epoch, now, mark, crashed = false } = what;
+  const older = { crawlerId, state: 'running', epoch: { $lt: epoch } } as const;
+  const running = await c.jobs.find(older, { projection: { _id: 1 } }).toArray();
+  let moved = 0;
+  if (running.length > 0) {
+    const rids = running.map((each) => each._id);
+    await c.jobs.updateMany({ _id: { $in: rids }, ...older }, [
+      {
+        $set: {
+          state: { $cond: [{ $gt: ['$retry', 0] }, 'retrying', 'waiting'] },
+          queued: true,
+          due: { $min: ['$due', now] },
+          mark,
+          ...(crashed ? { crashes: { $add: [{ $ifNull: ['$crashes', 0] }, 1] } } : {}),
+        },
+      },
+      { $unset: 'epoch' },
+    ]);
+    const back = await c.jobs
+      .find({ _id: { $in: rids }, mark }, { projection: { attempt: 1 } })
+      .toArray();
+    moved = back.length;
+    // Pages of crawls that did not come to their end. The record of a later attempt is somebody else's.
+    const early = back.map(({ _id, attempt }) => ({
+      deleteOne: { filter: { _id, claim: { $lte: attempt } } },
+    }));
+    if (early.length > 0) {
+      await Promise.all([
+        c.results.bulkWrite(early, { ordered: false }),
+        c.deliveries.bulkWrite(early, { ordered: false }),
+      ]);
+    }
+  }
+  await freeDeliveries(c, what);
+  return moved;
+}
+
+/** Makes due again the deliveries that older epochs were sending. */
+export async function freeDeliveries(
+  c: Collections,
+  { crawlerId, epoch, now }: Pick<Requeue, 'crawlerId' | 'epoch' | 'now'>,
+): Promise<void> {
+  const older = { crawlerId, state: 'sending', epoch: { $lt: epoch } } as const;
+  const left = await c.deliveries.find(older, { projection: { _id: 1 } }).toArray();
+  if (left.length === 0) return;
+  const rids = left.map((each) => each._id);
+  const alive = await c.jobs
+    .find({ _id: { $in: rids }, state: { $ne: 'ended' } }, { projection: { _id: 1 } })
+    .toArray();
+  // Their jobs' ends were never written, so they belong to nothing.
+  const early = alive.map((each) => each._id);
+  if (early.length > 0) await c.deliveries.deleteMany({ _id: { $in: early }, ...older });
+  const others = rids.filter((rid) => !early.includes(rid));
+  if (others.length === 0) return;
+  await c.deliveries.updateMany({ _id: { $in: others }, ...older }, [
+    { $set: { state: 'due', due: { $min: ['$due', now] } } },
+    { $unset: 'epoch' },
+  ]);
+}

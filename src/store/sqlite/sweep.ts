@@ -1,0 +1,78 @@
+import { storedBytesOf } from '../../domain/quotas.ts';
+import { addStored } from './accounts.ts';
+import { purgesOf } from './lease.ts';
+import type { Sql } from './sql.ts';
+
+// A sweep is one write that everything else waits for; this many rows take some milliseconds.
+const ROWS = 2_000;
+const PAGES = 200;
+
+/** Notes that a crawler or its queue is gone, and sweeps up the first of what it leaves. */
+export function beginSweep(sql: Sql, crawlerId: string, accountId: string): void {
+  sql.run(
+    'INSERT OR IGNORE INTO sweeps (crawler_id, account_id) VALUES (?, ?)',
+    crawlerId,
+    accountId,
+  );
+  sweepOnce(sql, crawlerId, accountId);
+}
+
+/** Sweeps up some of what purged queues and removed crawlers have left; false when there is nothing more. */
+export function sweep(sql: Sql): boolean {
+  const row = sql.get('SELECT * FROM sweeps LIMIT 1');
+  if (row === undefined) return false;
+  sweepOnce(sql, String(row.crawler_id), String(row.account_id));
+  return sql.get('SELECT 1 FROM sweeps LIMIT 1') !== undefined;
+}
+
+function sweepOnce(sql: Sql, crawlerId: string, accountId: string): void {
+  const purges = purgesOf(sql, crawlerId);
+  const more =
+    purges === undefined
+      ? sweepRemoved(sql, crawlerId, accountId)
+      : sweepPurged(sql, crawlerId, purges);
+  if (!more) sql.run('DELETE FROM sweeps WHERE crawler_id = ?', crawlerId);
+}
+
+function sweepPurged(sql: Sql, crawlerId: string, purges: number): boolean {
+  const removed = sql.run(
+    `DELETE FROM jobs WHERE rid IN
+      (SELECT rid FROM jobs WHERE crawler_id = ? AND gen < ? AND state <> 'running' LIMIT ?)`,
+    crawlerId,
+    purges,
+    ROWS,
+  );
+  return removed === ROWS;
+}
+
+/** What is left of a crawler that is gone; whether there may be more. */
+function sweepRemoved(sql: Sql, crawlerId: string, accountId: string): boolean {
+  const states = ["state <> 'running'", "state = 'running'"];
+  for (const state of states) {
+    const jobs = sql.run(
+      `DELETE FROM jobs WHERE rid IN (SELECT rid FROM jobs WHERE crawler_id = ? AND ${state} LIMIT ?)`,
+      crawlerId,
+      ROWS,
+    );
+    if (jobs === ROWS) return true;
+  }
+  const pages = sql.all(
+    `DELETE FROM deliveries WHERE rid IN (SELECT rid FROM deliveries WHERE crawler_id = ? LIMIT ?) RETURNING page_id, size`,
+    crawlerId,
+    PAGES,
+  );
+  for (const { page_id } of pages) {
+    sql.run('DELETE FROM pages WHERE page_id = ?', Number(page_id));
+  }
+  const bytes = pages.reduce((sum, { size }) => sum + storedBytesOf(Number(size)), 0);
+  addStored(sql, accountId, -bytes);
+  if (pages.length === PAGES) return true;
+  sql.run('DELETE FROM history WHERE crawler_id = ?', crawlerId);
+  const requests = sql.run(
+    `DELETE FROM push_requests WHERE (crawler_id, request_id) IN
+      (SELECT crawler_id, request_id FROM push_requests WHERE crawler_id = ? LIMIT ?)`,
+    crawlerId,
+    ROWS,
+  );
+  return requests === ROWS;
+}
