@@ -17,13 +17,13 @@ export const quotaSettings = {
   },
   accountConcurrency: {
     variable: 'ACCOUNT_CONCURRENCY',
-    fallback: '20000',
+    fallback: '200000',
     parse: limit,
     meaning: 'Concurrency of all crawlers of an account together.',
   },
   accountStorageBytes: {
     variable: 'ACCOUNT_STORAGE_BYTES',
-    fallback: '107374182400',
+    fallback: '1099511627776',
     parse: limit,
     meaning:
       'Bytes of stored results and kept deliveries of an account, at which its pushes and crawls pause.',

@@ -48,8 +48,8 @@ describe('the limits of an account', () => {
     const stats = await quotas(app);
     expect(stats).toMatchObject({
       crawlers: { limit: 7, used: 1 },
-      concurrency: { limit: 20_000, used: 30 },
-      storage_bytes: { limit: 107_374_182_400, used: 0 },
+      concurrency: { limit: 200_000, used: 30 },
+      storage_bytes: { limit: 1_099_511_627_776, used: 0 },
       queue_bytes: { limit: 10_737_418_240, used: 0 },
       replays_per_hour: { limit: 100_000, used: 0 },
       probes_per_minute: { limit: 600 },
