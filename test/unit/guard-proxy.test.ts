@@ -2,10 +2,12 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { createAddressGuard } from '../../src/net/address-guard.ts';
+import type { RefusedConnection } from '../../src/net/create-http-client.ts';
+import { LookupError } from '../../src/net/dns-query.ts';
 import { type GuardProxyDeps, startGuardProxy } from '../../src/net/guard-proxy.ts';
-
 import { parseNetworkAllow } from '../../src/net/network-allow.ts';
 import { createResolver } from '../../src/net/resolver.ts';
+import { startProxy } from '../support/proxy.ts';
 import { startSite } from '../support/site.ts';
 
 function proxyTo(host: string, limits: Partial<GuardProxyDeps> = {}) {
@@ -75,4 +77,53 @@ test('ends everything when more is sent than may be', async () => {
   expect(await exchange(proxy, post(800))).not.toMatch(/ 200 /);
   expect(proxy.exhausted).toBe(true);
   expect(cuts).toBe(1);
+});
+
+test('refuses what may not be reached, and tells whose page wanted it', async () => {
+  await using site = await startSite();
+  const refused: RefusedConnection[] = [];
+  const claimant = { accountId: 'a', crawlerId: 'c' };
+  await using proxy = await proxyTo(site.host, {
+    lookup: async () => [{ address: '10.0.0.1', family: 4 }],
+    claimant,
+    onRefused: (each) => refused.push(each),
+  });
+  const { username, password } = proxy.credentials;
+  const tunnel = (to: string): Promise<string> =>
+    exchange(proxy, `CONNECT ${to} HTTP/1.1\r\nhost: ${to}\r\n${basic(username, password)}\r\n`);
+  const targets = ['10.0.0.1:443', 'inner.test:443', '8.8.8.8:25', '[::1]:443'];
+  for (const to of targets) expect(await tunnel(to), to).toMatch(/^HTTP\/1\.1 502 /);
+  expect(proxy.failureOf('8.8.8.8:25')).toBe('port_not_allowed');
+  expect(refused).toEqual([
+    { hostname: '10.0.0.1', port: 443, refusal: 'address_not_allowed', claimant },
+    { hostname: 'inner.test', port: 443, refusal: 'address_not_allowed', claimant },
+    { hostname: '8.8.8.8', port: 25, refusal: 'port_not_allowed', claimant },
+    { hostname: '::1', port: 443, refusal: 'address_not_allowed', claimant },
+  ]);
+});
+
+test("gives the operator's proxy the address that was judged, and names to that of Tor alone", async () => {
+  await using site = await startSite();
+  await using upstream = await startProxy({ target: site.host });
+  const lookup: GuardProxyDeps['lookup'] = async (name, claimant) => {
+    expect(claimant).toEqual({ accountId: 'a' });
+    if (name.endsWith('.onion')) throw new LookupError('ENOTFOUND');
+    return [
+      { address: '10.0.0.1', family: 4 },
+      { address: '93.184.215.14', family: 4 },
+    ];
+  };
+  const common = { lookup, upstream: upstream.url, claimant: { accountId: 'a' } };
+  await using plain = await proxyTo('', common);
+  await using tor = await proxyTo('', { ...common, torProxy: upstream.url });
+  const get = (proxy: typeof plain, host: string): Promise<string> => {
+    const { username, password } = proxy.credentials;
+    const head = `GET http://${host}/page/1 HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n`;
+    return exchange(proxy, `${head}${basic(username, password)}\r\n`);
+  };
+  expect(await get(plain, 'shop.test')).toMatch(/^HTTP\/1\.1 200 [^]*Page 1/);
+  expect(site.seen[0]?.headers.host).toBe('shop.test');
+  expect(await get(plain, 'hidden.onion')).not.toMatch(/ 200 /);
+  expect(await get(tor, 'hidden.onion')).toMatch(/^HTTP\/1\.1 200 /);
+  expect(upstream.asked).toEqual(['93.184.215.14:80', 'hidden.onion:80']);
 });
