@@ -1687,8 +1687,8 @@ export const DeliveryStateSchema: GenEnum<DeliveryState> = /*@__PURE__*/
  */
 export const CrawlerService: GenService<{
   /**
-   * Creates a crawler. Repeating a call with the same values answers as the first did; the same name with other
-   * values is ALREADY_EXISTS.
+   * Creates a crawler. Repeating a call with the same values answers as the first did, without the secret; the same name
+   * with other values is ALREADY_EXISTS. One that would pass a quota of the account is INVALID_ARGUMENT.
    *
    * @generated from rpc queuedcrawler.v1.CrawlerService.CreateCrawler
    */
@@ -1856,7 +1856,8 @@ export const CrawlerService: GenService<{
   },
   /**
    * Delivers again: one result by `rid`, or all whose crawl ended between two moments. Only deliveries whose page is
-   * still kept can be replayed. Each replayed attempt counts as billed.
+   * still kept can be replayed. Each replayed attempt counts as billed, and towards the account's hourly
+   * quota: more than it has left are RESOURCE_EXHAUSTED as a whole.
    *
    * @generated from rpc queuedcrawler.v1.CrawlerService.ReplayDeliveries
    */
