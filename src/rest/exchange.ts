@@ -61,7 +61,9 @@ export function createExchange(
       return (responseHeaders ??= new Headers());
     },
     remote: transfer.remote,
-    room: transfer.room,
+    get room() {
+      return transfer.room;
+    },
     get sent() {
       return transfer.sent;
     },

@@ -222,7 +222,9 @@ function newCall(context: HandlerContext, transfer: Transfer): Call {
     responseHeaders: context.responseHeader,
     protocol: protocols[context.protocolName as keyof typeof protocols],
     remote: transfer.remote,
-    room: transfer.room,
+    get room() {
+      return transfer.room;
+    },
     get sent() {
       return transfer.sent;
     },

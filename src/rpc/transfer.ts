@@ -1,6 +1,6 @@
 import type { Call } from './method.ts';
 import type { AnyRequest, AnyResponse } from './node-http.ts';
-import { createRoom, type RoomPools } from './room.ts';
+import { createRoom, type Room, type RoomPools } from './room.ts';
 
 /** What a call has of the connection that carries it. */
 export type Transfer = Pick<Call, 'remote' | 'room' | 'sent'>;
@@ -13,17 +13,23 @@ export function createTransfer(
   callerOf: () => Call['caller'],
 ): Transfer {
   const remote = request.socket?.remoteAddress ?? '';
+  let room: Room | undefined;
   let sent: Promise<boolean> | undefined;
-  return {
-    remote,
-    room: createRoom(
+  const newRoom = (): Room =>
+    createRoom(
       pools,
       () => ({ accountId: callerOf()?.owner.account.accountId, remote }),
-      (room) => {
-        if (isClosed(response)) room.release();
-        else response.once('close', () => room.release());
+      (taken) => {
+        if (isClosed(response)) taken.release();
+        else response.once('close', () => taken.release());
       },
-    ),
+    );
+  // Most calls ask for neither.
+  return {
+    remote,
+    get room() {
+      return (room ??= newRoom());
+    },
     get sent() {
       return (sent ??= sentWhole(response));
     },

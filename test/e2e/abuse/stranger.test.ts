@@ -154,6 +154,44 @@ test('bodies that never end take no room without a token', async () => {
   }
 });
 
+test('HTTP/2 streams whose messages never end share little room, and calls with a token pass them', async () => {
+  const session = connectHttp2(service.url).on('error', () => undefined);
+  const frame = Buffer.alloc(30_000);
+  frame.writeUInt32BE(60_000, 1);
+  try {
+    const seen = await during(async () => {
+      for (let n = 0; n < 500; n += 1) {
+        const stream = session.request({
+          ':method': 'POST',
+          ':path': `/${PushService.typeName}/Push`,
+          'content-type': 'application/grpc',
+          te: 'trailers',
+        });
+        stream.on('error', () => undefined).resume();
+        stream.write(frame);
+      }
+      const client = createClient(PushService, createGrpcTransport({ baseUrl: service.url }));
+      const headers = { authorization: `Bearer ${NORMAL}` };
+      for (let n = 0; n < 20; n += 1) {
+        const request = { crawler: 'victim', url: `https://example.com/h2/${n}` };
+        expect((await client.push(request, { headers })).rid).toMatch(/^[0-9a-f]{24}$/);
+      }
+    });
+    const { text } = await service.rest('GET', '/metrics');
+    const used = Number(/queued_crawler_pool_used\{pool="strangers"\} (\d+)/.exec(text)?.[1]);
+    expect(used).toBeGreaterThan(0);
+    expect(used).toBeLessThanOrEqual(10 * MIB);
+    expect(seen.grownBytes).toBeLessThan(150 * MIB);
+    expect(seen.slowestMs).toBeLessThan(BEARABLE_MS);
+  } finally {
+    session.destroy();
+  }
+  await eventually(async () => {
+    const { text } = await service.rest('GET', '/metrics');
+    expect(text).toContain('queued_crawler_pool_used{pool="strangers"} 0');
+  });
+});
+
 test('watchers of the health are counted, and share one look at the database', async () => {
   const sessions: ClientHttp2Session[] = [];
   const refused: string[] = [];
