@@ -6,7 +6,7 @@ import type { EndpointAnswer } from '../domain/delivery.ts';
  * States, and what moves from one to the next:
  * - `starting`: the limit begins at one and grows with each quick answer, so it doubles in the time of one answer. Left at the first answer
  *   that is not quick, or that fails.
- * - `steady`: quick answers make the limit grow by a tenth of an answer's time each. Slower ones hold it. Where they are slow although
+ * - `steady`: quick answers make the limit grow by a tenth each, unless many posts queue. Slower ones hold it. Where they are slow although
  *   nothing queues (the latency is what a post alone takes), a few further posts try out a higher limit, one trial at a time. Answers that take
  *   longer than half of the acknowledgement time because they queue lower it by a tenth; a failure halves it, once for all
  *   posts that were in flight together.
@@ -44,6 +44,8 @@ const RESTART_LIMIT = 4;
 /** A latency within this factor of what a post alone takes: nothing queues. */
 const FLAT = 1.3;
 const FLAT_MS = 2;
+/** Posts that may queue at a quick endpoint, as far as latencies tell. */
+const QUEUE = 40;
 /** Flat answers before a trial; after a trial that found a queue four times as many. */
 const FIRST_TRIAL_AFTER = 4;
 const LAST_TRIAL_AFTER = 1_024;
@@ -130,7 +132,9 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
     const isFlat = ms <= aloneMs * FLAT + FLAT_MS;
     if (post.trial && trial.size > 0) endTrialPost(isFlat, nowMs);
     else if (ms < quickMs) {
-      if (wasFull) grow(growth === 'starting' ? 1 : Math.max(1 / limit, 0.1));
+      // What queues gains nothing by growing, however quick it still is: it may be this machine that has enough to do.
+      if (wasFull && limit * (1 - aloneMs / Math.max(ms, 0.001)) < QUEUE)
+        grow(growth === 'starting' ? 1 : Math.max(1 / limit, 0.1));
     } else if (ms > slowMs && !isFlat) {
       lower(post, 0.9);
     } else {

@@ -97,6 +97,13 @@ test.for([1, 20, 45, 60, 100, 150])(
   },
 );
 
+test('a quick receiver at which posts queue gets no more than it can use', () => {
+  const run = simulate(5_000, { places: 4, ms: 0.5 });
+  expect(run.posts).toBe(5_000);
+  expect(run.limit).toBeLessThan(64);
+  expect(run.elapsedMs).toBeLessThan((5_000 * 0.5) / 4 + 100);
+});
+
 test('a failure halves the limit once for all that were in flight together', () => {
   const pace = createEndpointPace({ ackTimeoutMs: ACK_MS });
   simulate(100, { places: 10_000, ms: 1 }, pace);
