@@ -8,7 +8,8 @@ import { startSite } from '../support/site.ts';
 import { createTestClock } from '../support/test-clock.ts';
 
 const env = { WEBHOOK_ACK_TIMEOUT_MS: '200', WEBHOOK_RETRY_SCHEDULE: '1s,1s,1s,1s,1s,1s,1s,1s' };
-const SLOW = 60_000;
+// What is counted is what a receiver sees; a machine that stands still for 200 ms looks like one that is overloaded, hence another try.
+const SLOW = { timeout: 60_000, retry: 2 };
 
 /** Answers one post after the other, each after `ms`, those whose sender has gone included. */
 function oneAtATime(ms: number): AnswerRule {
@@ -32,7 +33,7 @@ test.for([
   [100, 40],
 ] as const)(
   'a receiver that takes one post at a time, in %i ms each, gets few of them twice',
-  { timeout: SLOW },
+  SLOW,
   async ([ms, results]) => {
     await using site = await startSite();
     await using receiver = await startReceiver({ answer: oneAtATime(ms) });
@@ -44,7 +45,7 @@ test.for([
   },
 );
 
-test('a replay comes out at the same pace', { timeout: SLOW }, async () => {
+test('a replay comes out at the same pace', SLOW, async () => {
   await using site = await startSite();
   await using receiver = await startReceiver({ answer: oneAtATime(10) });
   await using app = await startApp({ env });
@@ -65,7 +66,7 @@ test('a replay comes out at the same pace', { timeout: SLOW }, async () => {
   expect(receiver.deliveries.length - before).toBeLessThanOrEqual(115);
 });
 
-test('so do the notices of URLs that waited too long', { timeout: SLOW }, async () => {
+test('so do the notices of URLs that waited too long', SLOW, async () => {
   const clock = createTestClock();
   await using site = await startSite();
   await using receiver = await startReceiver({ answer: oneAtATime(10) });
@@ -86,9 +87,7 @@ test('so do the notices of URLs that waited too long', { timeout: SLOW }, async 
   expect(receiver.deliveries.length).toBeLessThanOrEqual(150 * 1.15);
 });
 
-test('crawlers that post to the same URL share its pace and take turns', {
-  timeout: SLOW,
-}, async () => {
+test('crawlers that post to the same URL share its pace and take turns', SLOW, async () => {
   await using site = await startSite();
   await using receiver = await startReceiver({ answer: oneAtATime(20) });
   await using app = await startApp({ env });
