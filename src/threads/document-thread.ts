@@ -45,6 +45,7 @@ function whereThrown(error: unknown): string {
   return [name, ...at.slice(0, 5)].join('\n');
 }
 
+parentPort?.postMessage('ready');
 parentPort?.on('message', (task: DocumentTask) => {
   let answer: DocumentAnswer;
   try {

@@ -34,6 +34,7 @@ export interface DocumentThreads {
   close(): Promise<void>;
 }
 
+const START_MS = 30_000;
 const TOO_MUCH = 'the page took too long or too much memory';
 const PROGRAM = new URL('./document-thread.ts', import.meta.url);
 
@@ -67,11 +68,18 @@ export function createDocumentThreads(deps: {
 
   async function perform(task: DocumentTask): Promise<DocumentAnswer> {
     if (closed) return { failed: 'the service is closing' };
-    const worker = idle.pop() ?? start();
+    const waiting = idle.pop();
+    const worker = waiting ?? start();
     const ended = new AbortController();
     const { signal } = ended;
-    const timer = setTimeout(() => void worker.terminate(), deps.timeoutMs);
+    let timer = setTimeout(() => void worker.terminate(), deps.timeoutMs + START_MS);
     try {
+      // The document's time begins when the thread has loaded its program, which on a busy machine takes seconds.
+      if (waiting === undefined) {
+        await Promise.race([once(worker, 'message', { signal }), once(worker, 'exit', { signal })]);
+      }
+      clearTimeout(timer);
+      timer = setTimeout(() => void worker.terminate(), deps.timeoutMs);
       // Copied, not handed over: the page itself is delivered when its document cannot be read.
       worker.postMessage(task);
       const answer = await Promise.race([

@@ -6,7 +6,7 @@ import { type GuardProxyDeps, startGuardProxy } from '../../net/guard-proxy.ts';
 import type { HttpClient } from '../../net/http-client.ts';
 import type { Lookup } from '../../net/lookup.ts';
 import type { CrawlEngine, CrawlTask, Page } from '../crawler.ts';
-import { departureOf, failedPage, withoutThrowing } from '../failed-page.ts';
+import { departureOf, failedAnswer, failedPage, withoutThrowing } from '../failed-page.ts';
 import { createHostGate } from '../host-gate.ts';
 import { createPoliteEntry } from '../http/polite-entry.ts';
 import { BrowserBusy, BrowserUnavailable, PageEnded } from './browser-failures.ts';
@@ -87,7 +87,7 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     });
     const cut = new AbortController();
     const deadline = AbortSignal.any([signal, cut.signal, AbortSignal.timeout(limits.timeoutMs)]);
-    const isCut = (): boolean => proxy.exhausted || proxy.hasCut(visited.documentUrl);
+    const isCut = (): boolean => proxy.exhausted || proxy.hasCut(visited.document?.url ?? '');
     const visited = visits.begin(task, start, proxy);
     const seen = await withinTime(deadline, async () =>
       visited.run(await turn.open({ proxyServer: proxy.url })),
@@ -97,7 +97,12 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     });
     signal.throwIfAborted();
     // Whatever a page that was cut off ends with, this is why.
-    if (isCut()) return failedPage(task, 'body_too_large');
+    if (isCut()) {
+      const { document } = visited;
+      return document === undefined
+        ? failedPage(task, 'body_too_large')
+        : failedAnswer(task, 'body_too_large', document);
+    }
     return seen ?? failedPage(task, 'timeout');
   }
 

@@ -21,7 +21,7 @@ export interface DocumentAnswer {
 /** How fetching a document ended without anything to show in the browser. */
 export type DocumentEnd =
   | { readonly kind: 'taken'; readonly answer: DocumentAnswer }
-  | { readonly kind: 'failed'; readonly reason: FailureReason };
+  | { readonly kind: 'failed'; readonly reason: FailureReason; readonly answer: DocumentAnswer };
 
 /** The documents of one page. */
 export interface PageDocuments {
@@ -48,8 +48,8 @@ export interface PageDocumentsDeps {
   readonly headers: readonly HeaderPair[];
   readonly credentials: { readonly username: string; readonly password: string };
   readonly maxBodyBytes: number;
-  /** Told the address of each document whose answer has come. */
-  readonly onDocument: (url: string) => void;
+  /** Told each answer of a document, before its body has come. */
+  readonly onDocument: (answer: DocumentAnswer) => void;
   /** Whether `Set-Cookie` is wanted, which costs the browser's network events. */
   readonly readsCookies: boolean;
   /** Whether what is not HTML is shown, too, for a picture. */
@@ -92,8 +92,9 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
       return goOn(event);
     }
     if (!isMain) return goOn(event);
-    deps.onDocument(event.request.url);
-    return onAnswer(event, answerOf(event));
+    const answer = answerOf(event);
+    deps.onDocument(answer);
+    return onAnswer(event, answer);
   }
 
   async function onAnswer(event: Paused, answer: DocumentAnswer): Promise<void> {
@@ -103,7 +104,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
     if (REDIRECTS.has(status) && location !== undefined) {
       const to = URL.parse(location, answer.url);
       if (to === null || !/^https?:$/.test(to.protocol)) {
-        if (shown === undefined) finish({ kind: 'failed', reason: 'invalid_redirect' });
+        if (shown === undefined) finish({ kind: 'failed', reason: 'invalid_redirect', answer });
         return stop(event);
       }
       const leaves = URL.parse(answer.url)?.origin === origin && to.origin !== origin;
@@ -122,7 +123,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
     if (shown !== undefined && (isFile || isEmpty || !SHOWN.test(type ?? ''))) return stop(event);
     const body = isEmpty ? new Uint8Array(0) : await bodyOf(event);
     if (body === undefined) {
-      finish({ kind: 'failed', reason: 'body_too_large' });
+      finish({ kind: 'failed', reason: 'body_too_large', answer });
       return stop(event);
     }
     const shape = pageBody(body, type);

@@ -9,7 +9,7 @@ import {
 } from '../../domain/status.ts';
 import type { GuardProxy } from '../../net/guard-proxy.ts';
 import type { CrawlTask, Page } from '../crawler.ts';
-import { failedPage, failureOf } from '../failed-page.ts';
+import { failedAnswer, failedPage, failureOf } from '../failed-page.ts';
 import { recogniseObstacle } from '../http/obstacles.ts';
 import { pageBody } from '../http/page-body.ts';
 import { parseRequestHeaders } from '../http/request-headers.ts';
@@ -29,8 +29,8 @@ import type { BrowserPage } from './running-browser.ts';
 
 /** The visit of one crawl to its page. */
 export interface PageVisit {
-  /** Address of the document the browser has got last; empty for none. */
-  readonly documentUrl: string;
+  /** The answer of the document the browser has got last. */
+  readonly document: DocumentAnswer | undefined;
   /** Loads the page, does what was asked, and takes it. */
   run(page: BrowserPage): Promise<Page>;
 }
@@ -75,7 +75,7 @@ export function createPageVisits(deps: {
     const budget: Budget = (most) =>
       Math.max(Math.min(most, endsAt - performance.now() - takingMs), 1);
     const left = (most: number): number => Math.max(Math.min(most, endsAt - performance.now()), 1);
-    let documentUrl = '';
+    let document: DocumentAnswer | undefined;
 
     async function run(page: BrowserPage): Promise<Page> {
       const given = parseRequestHeaders(parameters.request_headers);
@@ -90,8 +90,8 @@ export function createPageVisits(deps: {
         maxBodyBytes: limits.maxBodyBytes,
         readsCookies: parameters.get_cookies === true,
         showsAll: parameters.screenshot === true,
-        onDocument: (url) => {
-          documentUrl = url;
+        onDocument: (answer) => {
+          document = answer;
         },
       });
       page.listen({
@@ -119,7 +119,7 @@ export function createPageVisits(deps: {
       const visit: Visit = { page, navigation, quiet, device, budget };
       const ended = documents.end.then((end) =>
         end.kind === 'failed'
-          ? failedPage(task, end.reason)
+          ? failedAnswer(task, end.reason, end.answer)
           : pageOf(
               { answer: withCookies(end.answer), bytes: end.answer.body, isHtml: false },
               end.answer.url,
@@ -244,8 +244,8 @@ export function createPageVisits(deps: {
     }
 
     return {
-      get documentUrl() {
-        return documentUrl;
+      get document() {
+        return document;
       },
       run,
     };
