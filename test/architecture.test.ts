@@ -14,7 +14,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   scheduler: ['domain', 'npm:agenda', 'npm:@agendajs/mongo-backend', 'npm:mongodb'],
   net: ['domain', 'fairness', 'npm:undici'],
   crawler: ['domain', 'fairness', 'net'],
-  webhook: ['domain', 'fairness', 'net', 'crawler'],
+  webhook: ['domain', 'fairness', 'net'],
   threads: ['domain', 'fairness', 'net', 'crawler', 'webhook'],
   mail: ['domain'],
   dispatcher: ['domain', 'fairness', 'store', 'scheduler'],

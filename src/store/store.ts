@@ -322,7 +322,7 @@ export interface ResultScope {
 }
 
 export interface ResultStore {
-  /** Stores a record that belongs to no crawler (an inline crawl kept with `store` or `async`). */
+  /** Stores a record that belongs to no crawler (an inline crawl kept with `store`). */
   put(scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): Promise<void>;
   get(scope: ResultScope, rid: string): Promise<StoredResult | undefined>;
   /** The newest record of a pushed URL. */

@@ -41,6 +41,25 @@ test('shows the window, or the whole length', async () => {
   expect(await jpegSize(whole.screenshot_url)).toEqual({ width: 400, height: 16_384 });
 }, 40_000);
 
+test('is the body of /screenshots with a url, as clients of the screenshots API save it', async () => {
+  const query = new URLSearchParams({
+    token: JAVASCRIPT,
+    url: `${site.url}/long`,
+    mode: 'viewport',
+    width: '400',
+    height: '300',
+  });
+  const response = await fetch(`${app.url}/screenshots?${query}`);
+  const bytes = Buffer.from(await response.arrayBuffer());
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/jpeg']);
+  expect([...bytes.subarray(0, 3)]).toEqual([0xff, 0xd8, 0xff]);
+  const { headers } = response;
+  expect(headers.get('success')).toBe('true');
+  expect(headers.get('url')).toBe(`${site.url}/long`);
+  expect(Number(headers.get('remaining_requests'))).toBeGreaterThan(0);
+  expect(await jpegSize(headers.get('screenshot_url') ?? '')).toEqual({ width: 400, height: 300 });
+}, 40_000);
+
 test('is never cut at its side, and never larger than 16 Mpixel', async () => {
   const { screenshot_url: url } = await crawl('/wide', { device: 'mobile' });
   const { width, height } = await jpegSize(url);

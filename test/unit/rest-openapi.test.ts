@@ -19,7 +19,7 @@ beforeAll(() => {
   made = JSON.parse(text);
 });
 
-test('docs/openapi.json is what the protos say; "npm run openapi" writes it', () => {
+test('docs/openapi.json is what the protos say; "npm run docs" writes it', () => {
   expect(readFileSync(`${root}docs/openapi.json`, 'utf8')).toBe(text);
 });
 
