@@ -17,6 +17,9 @@ const passingCodes = new Set([
   13_435, 13_436,
 ]);
 
+// Classes that the driver does not export, or only some of its versions do.
+const passingNames = new Set(['MongoWaitQueueTimeoutError', 'MongoClientClosedError']);
+
 /** Whether a unique index refused the write. */
 export function isDuplicate(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === duplicateKey;
@@ -58,6 +61,7 @@ function isPassing(error: MongoError): boolean {
     error instanceof MongoTopologyClosedError ||
     error.hasErrorLabel('RetryableWriteError') ||
     error.hasErrorLabel('TransientTransactionError') ||
+    passingNames.has(error.name) ||
     passingCodes.has(Number(error.code))
   );
 }

@@ -4,6 +4,7 @@ import { createRid } from '../../domain/rid.ts';
 import { decorateStore } from '../decorate-store.ts';
 import type { Store } from '../store.ts';
 import { createAccounts } from './accounts.ts';
+import { clientOptions, withoutOurs } from './client-options.ts';
 import { collectionsOf } from './collections.ts';
 import { createCrawlers } from './crawlers.ts';
 import { createDeliveries } from './deliveries.ts';
@@ -32,22 +33,13 @@ export interface OpenMongoStore {
 }
 
 const DEFAULT_DATABASE = 'queued_crawler';
-// A request waits this long for a database that is away, then it is told so.
-const SELECTION_MS = 3_000;
-const SOCKET_MS = 60_000;
 
 /**
  * Opens the store on MongoDB: a server alone, a replica set, or a sharded cluster. It needs no transactions; every write is
- * acknowledged by a majority and is in the journal. `store.close` closes the connection.
+ * acknowledged by a majority and is in the journal, every read is the primary's. `store.close` closes the connection.
  */
 export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMongoStore> {
-  const client = new MongoClient(options.uri, {
-    appName: 'queued-crawler',
-    writeConcern: { w: 'majority', journal: true },
-    serverSelectionTimeoutMS: SELECTION_MS,
-    socketTimeoutMS: SOCKET_MS,
-    ignoreUndefined: true,
-  });
+  const client = new MongoClient(withoutOurs(options.uri), clientOptions);
   try {
     await client.connect();
     const named = client.options.dbName;

@@ -6,6 +6,9 @@ import { isDuplicate } from './errors.ts';
 
 type Take = Awaited<ReturnType<RateStore['take']>>;
 
+/** Clocks of processes agree within a second; this is far beyond. */
+const MAX_AHEAD_MS = 60_000;
+
 interface Waiting {
   readonly count: number;
   readonly perSecond: number;
@@ -50,7 +53,7 @@ export function createRates(c: Collections): RateStore {
   return {
     async takeWhole(key, count, allowance, now) {
       const { capacity, refillMs } = allowance;
-      const before = { $ifNull: ['$at', now] };
+      const before = lastTaken(now);
       const passedMs = { $max: [0, { $subtract: [now, before] }] };
       const refill = { $divide: [{ $multiply: [passedMs, capacity] }, refillMs] };
       const full = { $min: [capacity, { $add: [{ $ifNull: ['$left', capacity] }, refill] }] };
@@ -81,8 +84,14 @@ export function createRates(c: Collections): RateStore {
   };
 }
 
+/** When the bucket was last taken from. What is far ahead was written by a machine whose clock was wrong, and is forgotten. */
+function lastTaken(now: Date) {
+  const soon = new Date(now.getTime() + MAX_AHEAD_MS);
+  return { $cond: [{ $lte: [{ $ifNull: ['$at', now] }, soon] }, { $ifNull: ['$at', now] }, now] };
+}
+
 async function takeFrom(c: Collections, key: string, perSecond: number, wanted: number, now: Date) {
-  const before = { $ifNull: ['$at', now] };
+  const before = lastTaken(now);
   const passedMs = { $max: [0, { $subtract: [now, before] }] };
   const refill = { $divide: [{ $multiply: [passedMs, perSecond] }, 1_000] };
   const full = { $min: [perSecond, { $add: [{ $ifNull: ['$left', perSecond] }, refill] }] };
