@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
@@ -51,6 +51,22 @@ const routes = {
       });
     </script>`,
   ),
+  '/posts': htmlRoute(
+    `<form method="post" action="/posted"><textarea name="a"></textarea></form><script>
+      const [form] = document.forms;
+      form.a.value = 'x'.repeat(3e6);
+      form.submit();
+    </script>`,
+  ),
+  '/posted': (request: IncomingMessage, response: ServerResponse) => {
+    let length = 0;
+    request.on('data', (chunk: Buffer) => {
+      length += chunk.length;
+    });
+    request.on('end', () =>
+      htmlRoute(`<p>posted ${length}</p>`)(request, response, new URL(site.url)),
+    );
+  },
   '/hashes': htmlRoute(
     '<script>history.pushState({}, "", "/pushed?a=1"); location.hash = "top";</script>',
   ),
@@ -107,6 +123,12 @@ describe('a page that goes on', () => {
       cb_status: 521,
       url: 'http://127.0.0.1:1/lost',
     });
+  });
+
+  test('by a form of megabytes is followed', async () => {
+    const result = await crawl('/posts');
+    expect(result).toMatchObject({ cb_status: 200, url: `${site.url}/posted` });
+    expect(result.body).toContain('posted 3000002');
   });
 
   test('within itself ends at the address it shows', async () => {

@@ -101,3 +101,23 @@ test("a site's own password is the URL's, or the client's", async () => {
   expect(without).toMatchObject({ original_status: 401 });
   expect(without.body).toContain('closed');
 }, 40_000);
+
+test('a site that has the browser forget everything still reaches what it loads', async () => {
+  const forget = { 'clear-site-data': '"*"', 'content-type': 'text/plain' };
+  await using site = await startSite({
+    routes: {
+      '/text': bytesRoute('text/plain', 'loaded'),
+      '/forget': (_request, response) => void response.writeHead(200, forget).end('forgotten'),
+      '/forgets': htmlRoute(
+        `<p id="out"></p><script>${SHOW}
+          const load = async (path) => show(await (await fetch(path)).text());
+          load('/forget').then(() => load('/text')).then(() => load('/forget')).then(() => load('/text'));
+        </script>`,
+        { 'clear-site-data': '"*"' },
+      ),
+    },
+  });
+  await using app = await startApp({ env: { NETWORK_ALLOW: site.host } });
+  const { body } = await crawlInBrowser(app, `${site.url}/forgets`, { page_wait: '3000' });
+  expect(body).toContain('forgotten loaded forgotten loaded');
+}, 40_000);

@@ -49,8 +49,15 @@ export interface CdpConnection {
     params?: CdpParams<Name>,
     options?: CdpOptions,
   ): Promise<CdpResult<Name>>;
-  /** Calls the handlers for the events of a session (of the browser itself for ''), in place of those before. */
-  listen(sessionId: string, handlers: CdpHandlers): void;
+  /**
+   * Calls the handlers for the events of a session (of the browser itself for ''), in place of those before. `onDropped` is told of an
+   * event that was too long to be read, with the beginning of its text.
+   */
+  listen(
+    sessionId: string,
+    handlers: CdpHandlers,
+    onDropped?: (event: CdpEvent, head: string) => void,
+  ): void;
   /** Calls nobody any more for that session. */
   unlisten(sessionId: string): void;
   /** Resolves when the browser has ended. */
@@ -63,6 +70,8 @@ const MAX_EVENT_BYTES = 1024 * 1024;
 /** Of a picture of noise, in base64. */
 const MAX_REPLY_BYTES = 64 * 1024 * 1024;
 const HEAD_BYTES = 256;
+/** The session is named at the end. */
+const TAIL_BYTES = 128;
 
 interface Call {
   readonly method: string;
@@ -87,19 +96,22 @@ interface Message {
 export function createCdpConnection(toBrowser: Writable, fromBrowser: Readable): CdpConnection {
   const calls = new Map<number, Call>();
   const sessions = new Map<string, CdpHandlers>();
+  const droppedListeners = new Map<string, (event: CdpEvent, head: string) => void>();
   const { promise: closed, resolve: setClosed } = Promise.withResolvers<void>();
   let isClosed = false;
   let lastId = 0;
   let parts: Buffer[] = [];
   let length = 0;
-  /** What is arriving is dropped up to its end. */
-  let dropping = false;
+  /** What is arriving is dropped up to its end: how an event began, '' for an answer. Undefined for what is kept. */
+  let dropping: string | undefined;
+  let tail = Buffer.alloc(0);
 
   function end(): void {
     if (isClosed) return;
     isClosed = true;
     for (const [id, call] of calls) settle(id, (each) => each.reject(closedError(call.method)));
     sessions.clear();
+    droppedListeners.clear();
     parts = [];
     setClosed();
   }
@@ -113,15 +125,19 @@ export function createCdpConnection(toBrowser: Writable, fromBrowser: Readable):
   }
 
   function take(part: Buffer): void {
-    if (dropping) return;
+    if (dropping !== undefined) {
+      tail = Buffer.concat([tail, part.subarray(-TAIL_BYTES)]).subarray(-TAIL_BYTES);
+      return;
+    }
     parts.push(part);
     length += part.length;
     if (length <= MAX_EVENT_BYTES) return;
     const head = headOf(parts);
     const id = replyId(head);
     if (id !== undefined && length <= MAX_REPLY_BYTES) return;
-    dropping = true;
+    tail = Buffer.concat(parts.map((each) => each.subarray(-TAIL_BYTES))).subarray(-TAIL_BYTES);
     parts = [];
+    dropping = id === undefined ? head : '';
     if (id === undefined) return;
     settle(id, (call) =>
       call.reject(new CdpError('too_large', `${call.method}: the answer is too long`)),
@@ -130,16 +146,24 @@ export function createCdpConnection(toBrowser: Writable, fromBrowser: Readable):
 
   function finish(): void {
     const whole = parts.length === 1 ? parts[0] : Buffer.concat(parts);
-    const wanted = !dropping && whole !== undefined && isWanted(whole);
+    const wanted = dropping === undefined && whole !== undefined && isWanted(whole);
+    const head = dropping ?? '';
     parts = [];
     length = 0;
-    dropping = false;
+    dropping = undefined;
+    if (head !== '') tellDropped(head);
     if (wanted) dispatch(JSON.parse(whole.toString('utf8')) as Message);
+  }
+
+  function tellDropped(head: string): void {
+    const event = eventName(head);
+    const sessionId = /"sessionId":"(\w+)"\}$/.exec(tail.toString('latin1'))?.[1] ?? '';
+    if (event !== undefined) droppedListeners.get(sessionId)?.(event, head);
   }
 
   function isWanted(message: Buffer): boolean {
     const head = headOf([message]);
-    const method = /^\{"method":"([\w.]+)"/.exec(head)?.[1];
+    const method = eventName(head);
     if (method === undefined) return message.length > 0;
     for (const handlers of sessions.values()) if (method in handlers) return true;
     return false;
@@ -199,10 +223,16 @@ export function createCdpConnection(toBrowser: Writable, fromBrowser: Readable):
       );
       return promise as Promise<CdpResult<typeof command>>;
     },
-    listen(sessionId, handlers) {
-      if (!isClosed) sessions.set(sessionId, handlers);
+    listen(sessionId, handlers, onDropped) {
+      if (isClosed) return;
+      sessions.set(sessionId, handlers);
+      if (onDropped === undefined) droppedListeners.delete(sessionId);
+      else droppedListeners.set(sessionId, onDropped);
     },
-    unlisten: (sessionId) => void sessions.delete(sessionId),
+    unlisten(sessionId) {
+      sessions.delete(sessionId);
+      droppedListeners.delete(sessionId);
+    },
   };
 }
 
@@ -215,6 +245,10 @@ function headOf(parts: readonly Buffer[]): string {
   if (first === undefined) return '';
   const head = first.length >= HEAD_BYTES ? first : Buffer.concat(parts.slice(0, HEAD_BYTES));
   return head.subarray(0, HEAD_BYTES).toString('latin1');
+}
+
+function eventName(head: string): CdpEvent | undefined {
+  return /^\{"method":"([\w.]+)"/.exec(head)?.[1] as CdpEvent | undefined;
 }
 
 function replyId(head: string): number | undefined {

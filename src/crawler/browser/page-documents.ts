@@ -2,7 +2,7 @@ import type { Protocol } from 'devtools-protocol';
 import type { HeaderPair } from '../../domain/job.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import { pageBody } from '../http/page-body.ts';
-import type { CdpHandlers } from './cdp-connection.ts';
+import type { CdpEvent, CdpHandlers } from './cdp-connection.ts';
 import { QUIET_NETWORK } from './network-quiet.ts';
 import type { BrowserPage } from './running-browser.ts';
 
@@ -26,6 +26,8 @@ export type DocumentEnd =
 /** The documents of one page. */
 export interface PageDocuments {
   readonly handlers: CdpHandlers;
+  /** For an event that was too long: a page may post megabytes, and goes on. */
+  onDropped(event: CdpEvent, head: string): void;
   /** Has the browser ask before it fetches and shows documents. */
   enable(): Promise<void>;
   /** The answer of the document that is shown, or will be next. */
@@ -223,15 +225,18 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
         page.send('Fetch.continueWithAuth', { requestId, authChallengeResponse }).catch(ignoreGone);
       },
     },
+    onDropped(event, head) {
+      const requestId = /^\{"method":"[\w.]+","params":\{"requestId":"([\w.-]+)"/.exec(head)?.[1];
+      if (event !== 'Fetch.requestPaused' || requestId === undefined) return;
+      page.send('Fetch.continueRequest', { requestId }).catch(ignoreGone);
+    },
     async enable() {
       const patterns: Protocol.Fetch.RequestPattern[] = [
-        // The proxy's question is for whoever has seen the request. Later ones know the answer.
-        { resourceType: 'Document', requestStage: 'Request' },
+        // All: the browser answers the proxy's question for those only which have been asked about, and may forget the answer at any
+        // time, when a site has it clear its data.
+        { requestStage: 'Request' },
         { resourceType: 'Document', requestStage: 'Response' },
       ];
-      if (given.size > 0) {
-        patterns.push({ urlPattern: `${escapePattern(origin)}/*`, requestStage: 'Request' });
-      }
       await page.send('Fetch.enable', { patterns, handleAuthRequests: true });
       if (deps.readsCookies) await page.send('Network.enable', QUIET_NETWORK);
     },
@@ -270,10 +275,6 @@ function answerOf(event: Paused): DocumentAnswer {
 /** The last of that name. */
 export function valueOf(answer: DocumentAnswer, name: string): string | undefined {
   return answer.headers.findLast(([each]) => each === name)?.[1];
-}
-
-function escapePattern(text: string): string {
-  return text.replaceAll(/[\\*?]/g, (sign) => `\\${sign}`);
 }
 
 function ignoreGone(): void {

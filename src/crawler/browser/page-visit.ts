@@ -94,20 +94,23 @@ export function createPageVisits(deps: {
           document = answer;
         },
       });
-      page.listen({
-        ...documents.handlers,
-        ...navigation.handlers,
-        ...quiet.handlers,
-        'Page.frameNavigated'(params) {
-          quiet.handlers['Page.frameNavigated']?.(params);
-          navigation.handlers['Page.frameNavigated']?.(params);
+      page.listen(
+        {
+          ...documents.handlers,
+          ...navigation.handlers,
+          ...quiet.handlers,
+          'Page.frameNavigated'(params) {
+            quiet.handlers['Page.frameNavigated']?.(params);
+            navigation.handlers['Page.frameNavigated']?.(params);
+          },
+          'Page.javascriptDialogOpening': ({ type }) => {
+            // Whoever is asked whether to leave leaves.
+            const accept = type === 'beforeunload';
+            page.send('Page.handleJavaScriptDialog', { accept }).catch(ignoreGone);
+          },
         },
-        'Page.javascriptDialogOpening': ({ type }) => {
-          // Whoever is asked whether to leave leaves.
-          const accept = type === 'beforeunload';
-          page.send('Page.handleJavaScriptDialog', { accept }).catch(ignoreGone);
-        },
-      });
+        documents.onDropped,
+      );
       await Promise.all([setUpPage(page, device), documents.enable()]);
       if (parameters.ajax_wait === true || parameters.css_click_selector !== undefined) {
         await quiet.enable();

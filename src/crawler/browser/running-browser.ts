@@ -1,6 +1,6 @@
 import type { Logger } from '../../domain/logger.ts';
 import { type PageEnd, PageEnded } from './browser-failures.ts';
-import type { CdpCommand, CdpHandlers, CdpParams, CdpResult } from './cdp-connection.ts';
+import type { CdpCommand, CdpEvent, CdpHandlers, CdpParams, CdpResult } from './cdp-connection.ts';
 import type { ChromiumProcess } from './chromium-process.ts';
 import { browserProcesses } from './process-watch.ts';
 
@@ -27,7 +27,7 @@ export interface BrowserPage {
     params: CdpParams<Name>,
   ): Promise<CdpResult<Name>>;
   /** Calls the handlers for its events, in place of those before. */
-  listen(handlers: CdpHandlers): void;
+  listen(handlers: CdpHandlers, onDropped?: (event: CdpEvent, head: string) => void): void;
   /** Resolves when it ends before it is closed. */
   readonly ended: Promise<PageEnd>;
   close(): Promise<void>;
@@ -203,7 +203,7 @@ export async function runBrowser(deps: {
           failed,
         ]),
       sendToBrowser: (command, params) => Promise.race([cdp.send(command, params), failed]),
-      listen: (handlers) => cdp.listen(sessionId, handlers),
+      listen: (handlers, onDropped) => cdp.listen(sessionId, handlers, onDropped),
       ended,
       async close() {
         cdp.unlisten(sessionId);
