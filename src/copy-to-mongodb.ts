@@ -8,6 +8,7 @@ import { hashOf, scopeOf } from './store/mongo/records.ts';
 import { noteRemoval } from './store/mongo/removal.ts';
 import { crawlerFrom } from './store/sqlite/crawlers.ts';
 import { jobFrom } from './store/sqlite/job-row.ts';
+import { noticeFrom } from './store/sqlite/notices.ts';
 import { date, dateOf, type SqlRow } from './store/sqlite/sql.ts';
 import type { OpenSqliteStore } from './store/sqlite/sqlite-store.ts';
 
@@ -206,6 +207,16 @@ function stepsOf(from: CopyOptions['from']): Step[] {
         claim: '',
         expiresAt: dateOf(row.expires_at),
       }),
+    },
+    {
+      what: 'notices to be sent',
+      table: 'notices',
+      key: 'notice_id',
+      into: 'notices',
+      documentOf: (row) => {
+        const { noticeId, ...notice } = noticeFrom(row);
+        return { _id: noticeId, ...notice, claim: '' };
+      },
     },
     {
       what: 'accounts',

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { MongoClient } from 'mongodb';
 import { describe, expect, test } from 'vitest';
 import { NORMAL, startApp } from '../support/app.ts';
@@ -60,12 +61,18 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
       output: expect.stringContaining('Another process uses'),
     });
     await app.stop();
+    const sqlite = new DatabaseSync(join(app.dataDir, 'queued-crawler.db'));
+    sqlite.exec(
+      `INSERT INTO notices VALUES ('one', 'account', 'subject', 'text', 1, 8000000000000, 3)`,
+    );
+    sqlite.close();
 
     const broken = await migrate(app.dataDir, database.uri, /URLs in queues/);
     expect(broken.code).not.toBe(0);
     const moved = await migrate(app.dataDir, database.uri);
     expect(moved.output).toMatch(/URLs in queues\s+700\s+700/);
     expect(moved.output).toMatch(/stored results\s+40\s+40/);
+    expect(moved.output).toMatch(/notices to be sent\s+1\s+1/);
     expect(moved.code).toBe(0);
     const again = await migrate(app.dataDir, database.uri);
     expect(again).toMatchObject({ code: 1, output: expect.stringContaining('finished copy') });

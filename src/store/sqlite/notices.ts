@@ -1,7 +1,8 @@
 import type { QueuedNotice } from '../../domain/notice.ts';
 import { dateOf, marks, type Sql, type SqlRow } from './sql.ts';
 
-function noticeFrom(row: SqlRow): QueuedNotice {
+/** A notice of its row. */
+export function noticeFrom(row: SqlRow): QueuedNotice {
   return {
     noticeId: String(row.notice_id),
     accountId: String(row.account_id),
