@@ -132,7 +132,7 @@ test('queued bytes are bounded; what is over is refused, and accepted when there
   expect(codes[0]).toBeUndefined();
   expect(codes.at(-1)).toBe('queue_bytes_quota_exceeded');
   await crawler.post('purge');
-  await eventually(async () => expect((await push()).status).toBe(200), { timeoutMs: 5_000 });
+  await eventually(async () => expect((await push()).status).toBe(200));
 });
 
 test('a full storage pauses crawls and refuses pushes and copies; no result is lost, and room lets all go on', async () => {
