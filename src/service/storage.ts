@@ -51,12 +51,33 @@ export function createStorage(deps: { readonly results: ResultStore }): Storage 
     tokenType: owner.tokenType,
   });
 
+  /** Removals under way, by scope. What is asked after one has begun is answered when it is done, as if it had come first. */
+  const removals = new Map<string, Promise<unknown>>();
+  const keyOf = (scope: ResultScope): string => `${scope.accountId}/${scope.tokenType}`;
+
+  async function readable(owner: TokenOwner): Promise<ResultScope> {
+    const scope = scopeOf(owner);
+    const under = removals.size === 0 ? undefined : removals.get(keyOf(scope));
+    if (under !== undefined) await under;
+    return scope;
+  }
+
+  async function remove(scope: ResultScope, rids: readonly string[]): Promise<Set<string>> {
+    const key = keyOf(scope);
+    const removal = results.remove(scope, rids);
+    const all = Promise.allSettled([removals.get(key), removal]);
+    removals.set(key, all);
+    await all;
+    if (removals.get(key) === all) removals.delete(key);
+    return removal;
+  }
+
   return {
     async get(owner, rid, url) {
       if (rid === '' && url === '') {
         throw invalidField('rid', 'The rid parameter (or url) is missing.', 'missing_rid');
       }
-      const scope = scopeOf(owner);
+      const scope = await readable(owner);
       const found =
         rid === ''
           ? await results.newestByUrl(scope, url)
@@ -69,12 +90,12 @@ export function createStorage(deps: { readonly results: ResultStore }): Storage 
 
     async sizeOf(owner, rid) {
       if (!isRid(rid)) return 0;
-      return (await results.sizes(scopeOf(owner), [rid])).get(rid) ?? 0;
+      return (await results.sizes(await readable(owner), [rid])).get(rid) ?? 0;
     },
 
     async select(owner, rids) {
       const wanted = knownForm(rids);
-      const sizes = await results.sizes(scopeOf(owner), wanted);
+      const sizes = await results.sizes(await readable(owner), wanted);
       const chosen: string[] = [];
       const deferred: string[] = [];
       let bytes = 0;
@@ -93,22 +114,22 @@ export function createStorage(deps: { readonly results: ResultStore }): Storage 
     },
 
     async getMany(owner, rids) {
-      return rids.length === 0 ? [] : results.getMany(scopeOf(owner), knownForm(rids));
+      return rids.length === 0 ? [] : results.getMany(await readable(owner), knownForm(rids));
     },
 
     async remove(owner, rids) {
       const wanted = knownForm(rids);
-      return wanted.length === 0 ? new Set() : results.remove(scopeOf(owner), wanted);
+      return wanted.length === 0 ? new Set() : remove(scopeOf(owner), wanted);
     },
 
-    rids(owner, page) {
+    async rids(owner, page) {
       const limit = integerInRange('limit', page.limit ?? DEFAULT_PAGE, 1, MAX_PAGE);
       const { order, cursor } = page;
       const from = cursor === undefined || cursor === '' ? {} : { cursor };
-      return results.rids(scopeOf(owner), { limit, order, ...from });
+      return results.rids(await readable(owner), { limit, order, ...from });
     },
 
-    count: (owner) => results.count(scopeOf(owner)),
+    count: async (owner) => results.count(await readable(owner)),
   };
 }
 
