@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Config } from './config.ts';
+import { createBrowserTurns } from './crawler/browser/browser-turns.ts';
 import { NO_SANDBOX, runsAsRoot } from './crawler/browser/sandbox.ts';
 import { createHostGate } from './crawler/host-gate.ts';
 import { createPoliteEntry } from './crawler/http/polite-entry.ts';
@@ -125,17 +126,18 @@ export async function startApp(deps: AppDeps): Promise<App> {
     logger,
   });
   stack.defer(() => threads.close());
+  const browserTurns = createBrowserTurns(config.browserPages);
   const browser = createLazyEngine(async () => {
     const { createBrowserEngine } = await import('./crawler/browser/browser-engine.ts');
     const { createBrowserPool } = await import('./crawler/browser/browser-pool.ts');
-    const { chromiumPath, chromiumSandbox: sandbox, browserPages: pages } = config;
+    const { chromiumPath, chromiumSandbox: sandbox } = config;
     return createBrowserEngine({
       client,
       clock,
       logger,
       proxies,
       limits,
-      pool: createBrowserPool({ chromiumPath, sandbox, pages, logger }),
+      pool: createBrowserPool({ chromiumPath, sandbox, turns: browserTurns, logger }),
       guard,
       lookup,
       onRefused,
@@ -155,6 +157,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     pools: {
       memory,
       strangers: pools.strangers,
+      browser: browserTurns,
       calls: slots,
       crawls: tenantsShare.crawlSlots,
       crawlers: tenantsShare.runSlots,

@@ -3,6 +3,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createBrowserPool } from '../../src/crawler/browser/browser-pool.ts';
+import { createBrowserTurns } from '../../src/crawler/browser/browser-turns.ts';
 import { findChromium } from '../../src/crawler/browser/chromium-binary.ts';
 import { browserProcesses } from '../../src/crawler/browser/process-watch.ts';
 import { JAVASCRIPT, startApp, type TestApp } from '../support/app.ts';
@@ -68,7 +69,7 @@ describe('a browser', () => {
     const pool = createBrowserPool({
       chromiumPath: '',
       sandbox: 'off',
-      pages: 2,
+      turns: createBrowserTurns(2),
       logger: silentLogger,
       openMs: 3_000,
     });
@@ -91,7 +92,7 @@ describe('a browser', () => {
     const pool = createBrowserPool({
       chromiumPath: '',
       sandbox: 'off',
-      pages: 1,
+      turns: createBrowserTurns(1),
       logger: silentLogger,
       recycleAfter: 2,
     });

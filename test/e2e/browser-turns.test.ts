@@ -34,6 +34,11 @@ test('an account that fills all pages keeps no other waiting', async () => {
   await push(app, `${site.url}/script`, 12, { parameters: { page_wait: 60_000 } });
   // Both pages are in use for a minute, and ten more wait for them.
   await eventually(() => expect(site.hits('/script')).toBe(2), { timeoutMs: 20_000 });
+  await eventually(async () => {
+    const { text } = await app.rest('GET', '/metrics');
+    expect(text).toContain('queued_crawler_pool_used{pool="browser"} 2');
+    expect(text).toContain('queued_crawler_pool_waiting{pool="browser"} 10');
+  });
   for (let n = 0; n < 3; n += 1) {
     const { cb_status: status } = await crawlInBrowser(app, `${site.url}/page/${n}`, {
       token: other,

@@ -594,8 +594,8 @@ export const PushService: GenService<{
     output: typeof PushStreamResponseSchema;
   },
   /**
-   * Crawls one URL and answers with the result in the same call; no queue. At most 90 s. Over REST, the path of Push
-   * without `callback`.
+   * Crawls one URL and answers with the result in the same call; no queue. At most 90 s, in a browser from when
+   * a page is free, for which it waits as long. Over REST, the path of Push without `callback`.
    *
    * @generated from rpc queuedcrawler.v1.PushService.Crawl
    */

@@ -1,5 +1,5 @@
 import type { Logger } from '../../domain/logger.ts';
-import { type Claimant, createFairPool } from '../../fairness/fair-pool.ts';
+import type { Claimant, FairPool } from '../../fairness/fair-pool.ts';
 import { BrowserBusy, BrowserUnavailable } from './browser-failures.ts';
 import { createChromiumStarter, type SandboxWish } from './chromium-starter.ts';
 import {
@@ -15,8 +15,8 @@ export interface BrowserPoolDeps {
   readonly chromiumPath: string;
   /** `CHROMIUM_SANDBOX`. */
   readonly sandbox: SandboxWish;
-  /** Most pages at once, beside a few for accounts that have none. */
-  readonly pages: number;
+  /** One for each page that is open. */
+  readonly turns: FairPool;
   readonly logger: Logger;
   /** After how many pages a new browser takes over. Default 200. */
   readonly recycleAfter?: number;
@@ -52,12 +52,8 @@ export function createBrowserPool(deps: BrowserPoolDeps): BrowserPool {
     recycleAfter = 200,
     maxProcessBytes = 1024 * 1024 * 1024,
     openMs = 15_000,
+    turns,
   } = deps;
-  const turns = createFairPool({
-    name: 'browser pages',
-    capacity: deps.pages,
-    reserve: Math.ceil(deps.pages / 4),
-  });
   const starter = createChromiumStarter(deps);
   const all = new Set<RunningBrowser>();
   let current: Promise<RunningBrowser> | undefined;
