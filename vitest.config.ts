@@ -15,6 +15,8 @@ const onEither = [
   'monitoring',
   'notice-digest',
   'protocols',
+  'pushed-url',
+  'refusal-texts',
   'rest-paths',
   'statistics',
   'storage-calls',

@@ -1,4 +1,5 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import type { ServerResponse } from 'node:http';
 import https from 'node:https';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -29,8 +30,14 @@ interface CrawlingApi {
   put(url: string, data: object | string, options?: object): Promise<SdkReply>;
 }
 
-const { CrawlingAPI } = createRequire(import.meta.url)('crawlbase') as {
+interface LeadsApi {
+  getFromDomain(domain: string): Promise<SdkReply & { readonly leads: unknown }>;
+}
+
+const { CrawlingAPI, ScraperAPI, LeadsAPI } = createRequire(import.meta.url)('crawlbase') as {
   CrawlingAPI: new (options: { token: string }) => CrawlingApi;
+  ScraperAPI: new (options: { token: string }) => CrawlingApi;
+  LeadsAPI: new (options: { token: string }) => LeadsApi;
 };
 
 const globalAgent = https.globalAgent;
@@ -104,6 +111,40 @@ test('the SDK posts to the target', async () => {
   const echo = JSON.parse(json.body) as { headers: Record<string, string> };
   expect(echo).toMatchObject({ method: 'PUT', body: '{"a":1}' });
   expect(echo.headers['content-type']).toBe('application/json');
+});
+
+test('the SDK reads pages that say they are JSON and are not', async () => {
+  const answer = (body: string) => (_request: unknown, response: ServerResponse) =>
+    void response.writeHead(200, { 'content-type': 'application/json' }).end(body);
+  await using site = await startSite({
+    routes: { '/broken': answer('{"a":'), '/nothing': answer(''), '/null': answer('null') },
+  });
+  await using _app = await startTlsApp();
+  const api = new CrawlingAPI({ token: NORMAL });
+  expect(await api.get(`${site.url}/broken`)).toMatchObject({ pcStatus: 200, body: '{"a":' });
+  expect(await api.get(`${site.url}/nothing`)).toMatchObject({ pcStatus: 520, body: '' });
+  expect(await api.get(`${site.url}/null`)).toMatchObject({ pcStatus: 200, body: 'null' });
+});
+
+test('the SDK scrapes, and finds the leads of a domain', async () => {
+  await using site = await startSite({
+    routes: {
+      '/': (_request, response) =>
+        void response
+          .writeHead(200, { 'content-type': 'text/html' })
+          .end('<title>Shop</title>sales@shop.example'),
+    },
+  });
+  await using _app = await startTlsApp();
+  const scraped = await new ScraperAPI({ token: NORMAL }).get(`${site.url}/`);
+  expect(scraped).toMatchObject({ statusCode: 200, pcStatus: 200, url: `${site.url}/` });
+  expect(scraped.json).toMatchObject({ body: { title: 'Shop' } });
+  const inline = await new CrawlingAPI({ token: NORMAL }).get(`${site.url}/`, {
+    scraper: 'email-extractor',
+  });
+  expect(inline.json).toMatchObject({ body: { emails: ['sales@shop.example'] } });
+  const { leads } = await new LeadsAPI({ token: NORMAL }).getFromDomain(site.host);
+  expect(leads).toEqual([{ email: 'sales@shop.example', sources: [`http://${site.host}/`] }]);
 });
 
 test('the SDK pushes into a crawler and finds the rid in body and headers', async () => {

@@ -69,6 +69,15 @@ test('email-extractor: text and mailto, no pictures', () => {
   expect(emails).toEqual(['sales@shop.example', 'info@shop.example', 'nobody@sees.example']);
 });
 
+test('email-extractor: blocks that touch are no part of each other', () => {
+  const document = parseDocument(
+    '<title>Shop</title>sales@shop.example<table><tr><td>Ann<td>ann@shop.example</table>bob@<b>shop</b>.example<div>x</div>y@shop.example',
+  );
+  expect(scrapers['email-extractor']?.({ document, url: 'https://shop.example/' })).toEqual({
+    emails: ['sales@shop.example', 'ann@shop.example', 'bob@shop.example', 'y@shop.example'],
+  });
+});
+
 test('metadata: what the page says of itself, broken JSON-LD passed over', () => {
   expect(scrape('metadata', 'product.html')).toMatchObject({
     title: 'Blue kettle | Shop',

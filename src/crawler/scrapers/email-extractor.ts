@@ -1,4 +1,4 @@
-import type { ScrapedPage } from './scraper.ts';
+import { blockTextOf, type ScrapedPage } from './scraper.ts';
 
 const LOCAL = /[A-Za-z0-9._%+-]/;
 const DOMAIN_CHARACTER = /[A-Za-z0-9.-]/;
@@ -19,7 +19,8 @@ export function emailExtractor(page: ScrapedPage) {
   for (const anchor of page.document.querySelectorAll('a[href^="mailto:" i]')) {
     add(decoded(anchor.getAttribute('href') ?? ''));
   }
-  add(page.document.documentElement?.textContent ?? '');
+  // Without a space between blocks the end of one would become the beginning of an address in the next.
+  add(blockTextOf(page.document.documentElement));
   return { emails: [...found] };
 }
 

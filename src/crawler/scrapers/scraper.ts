@@ -17,9 +17,16 @@ export function textOf(element: Element | null | undefined): string | undefined 
 const BLOCKS =
   'address, article, aside, blockquote, br, dd, div, dl, dt, figcaption, figure, footer, form, h1, h2, h3, h4, h5, h6, header, hr, li, main, nav, ol, option, p, pre, section, table, td, th, tr, ul';
 
-/** The text of an element in one line, with a space where a new block begins. Changes the document. */
+/** What stands apart though it is no block: a title, a control, or what is not shown. */
+const APART =
+  'title, body, script, style, noscript, template, button, label, select, textarea, iframe';
+
+/** The text of an element in one line, with a space where a block begins or ends. Changes the document. */
 export function blockTextOf(element: Element | null): string {
-  for (const block of element?.querySelectorAll(BLOCKS) ?? []) block.before(' ');
+  for (const block of element?.querySelectorAll(`${BLOCKS}, ${APART}`) ?? []) {
+    block.before(' ');
+    block.after(' ');
+  }
   return textOf(element) ?? '';
 }
 
