@@ -191,6 +191,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     settings: {
       owner: `${hostname()}:${process.pid}:${crypto.randomUUID()}`,
       adminToken: config.adminToken,
+      sharesDatabase: config.mongodbUri !== '',
       limits: { crawlerQueue: config.crawlerQueueLimit, accountQueue: config.accountQueueLimit },
       accountLimits: {
         crawlers: config.accountCrawlers,

@@ -5,6 +5,7 @@ import { DomainError } from '../domain/errors.ts';
 import type { AccountStore } from '../store/store.ts';
 import { createExpiringCache } from './expiring-cache.ts';
 import type { FailedTokens } from './failed-tokens.ts';
+import { createSharedLookup } from './shared-lookup.ts';
 import { isSameToken, tokenHash } from './tokens.ts';
 
 /** Tells who calls. `remote` is the address a call comes from; empty for none. */
@@ -23,17 +24,22 @@ export interface Authenticator {
 const WHERE =
   'It goes into the query (?token=TOKEN), the path (/crawler/TOKEN/...) or a header (Authorization: Bearer TOKEN).';
 
-// A revoked token works at most this much longer at the other processes.
 const CACHE_MS = 1_000;
 /** Tokens known to have worked, which are let in however many wrong ones come from their address, as through a proxy. */
 const MAX_PROVEN = 10_000;
 
-/** Makes the authenticator. Token owners are remembered for a second, so that a busy client costs one look-up a second. */
+/**
+ * Makes the authenticator. A process that has its database to itself remembers token owners for a second, and forgets them when a
+ * token changes. Where others may change tokens, each call is checked in the database, those of one moment together: a token that
+ * was rotated works nowhere any more.
+ */
 export function createAuthenticator(deps: {
   readonly accounts: Pick<AccountStore, 'findByTokenHash'>;
   readonly adminToken: string;
   readonly clock: Clock;
   readonly failedTokens: FailedTokens;
+  /** Whether other processes work on the same database. */
+  readonly sharesDatabase: boolean;
 }): Authenticator {
   const { failedTokens } = deps;
   const owners = createExpiringCache<TokenOwner>({
@@ -41,6 +47,10 @@ export function createAuthenticator(deps: {
     ttlMs: CACHE_MS,
     maxEntries: 10_000,
   });
+  const read = (hash: string) => deps.accounts.findByTokenHash(hash);
+  const readTogether = createSharedLookup(read);
+  const ownerOf = (hash: string) =>
+    deps.sharesDatabase ? readTogether(hash) : owners.get(hash, () => read(hash));
   const proven = new Set<string>();
 
   function remember(hash: string): void {
@@ -75,7 +85,7 @@ export function createAuthenticator(deps: {
       }
       const hash = tokenHash(token);
       if (!proven.has(hash)) assertMayTry(remote);
-      const owner = await owners.get(hash, () => deps.accounts.findByTokenHash(hash));
+      const owner = await ownerOf(hash);
       const known = owner?.account.tokenHashes[owner.tokenType] ?? '0'.repeat(64);
       if (owner === undefined || !timingSafeEqual(Buffer.from(known), Buffer.from(hash))) {
         proven.delete(hash);

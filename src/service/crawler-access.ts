@@ -78,10 +78,11 @@ export function createCrawlerAccess(deps: {
     async findRecent(owner, reference) {
       const { accountId } = owner.account;
       const name = nameOf(owner, reference, 'crawler');
-      const crawler = await recent.get(keyOf(accountId, name), () =>
-        deps.crawlers.findByName(accountId, name),
-      );
-      return checked(owner, name, crawler, 'crawler');
+      const look = () => deps.crawlers.findByName(accountId, name);
+      const crawler = await recent.get(keyOf(accountId, name), look);
+      // Of the other type, it may have been made anew since.
+      const isOther = crawler !== undefined && crawler.tokenType !== owner.tokenType;
+      return checked(owner, name, isOther ? await look() : crawler, 'crawler');
     },
     forget: (crawler) => recent.forget(keyOf(crawler.accountId, crawler.name)),
   };

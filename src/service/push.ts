@@ -127,23 +127,33 @@ export function createPushing(deps: PushingDeps): Pushing {
     if (requestId.length > 64) {
       throw invalidField('request_id', 'request_id must be at most 64 characters.');
     }
-    const crawler = await access.findRecent(owner, reference);
+    let crawler = await access.findRecent(owner, reference);
     const now = clock.now();
-    const parsed = items.map((item) => attempt(() => jobFrom(item, crawler, now, deps.exits)));
-    const jobs = parsed.filter((each): each is Job => !(each instanceof DomainError));
+    const parse = (to: Crawler) =>
+      items.map((item) => attempt(() => jobFrom(item, to, now, deps.exits)));
+    let parsed = parse(crawler);
+    const jobs = parsed.filter(isJob);
     const room = await deps.quotas.admit(owner.account, jobs.map(jobBytesOf));
     const { granted, retryAfterMs } = await takeRate(owner, room.admitted);
     const late = () =>
       (granted === room.admitted ? room.refusal : undefined) ?? overRate(retryAfterMs);
     const admitted = jobs.slice(0, granted);
     const untold = admitted.length === 0 && requestId === '';
-    const outcomes = untold ? [] : await queue(crawler, admitted, owner, requestId);
+    let outcomes = untold ? [] : await queue(crawler, admitted, owner, requestId);
+    if (outcomes.some((each) => 'refused' in each && each.refused === 'crawler_not_found')) {
+      // Removed since it was looked up; another process may have made one of the same name.
+      access.forget(crawler);
+      crawler = await access.findRecent(owner, reference);
+      parsed = parse(crawler);
+      outcomes = await queue(crawler, parsed.filter(isJob).slice(0, granted), owner, requestId);
+    }
+    const target = crawler;
     const results = outcomes.values();
     const pushed = parsed.map((each): PushedItem => {
       if (each instanceof DomainError) return { error: each };
       const next = results.next();
       if (next.done === true) return { error: late() };
-      return 'rid' in next.value ? next.value : { error: refusal(next.value, crawler) };
+      return 'rid' in next.value ? next.value : { error: refusal(next.value, target) };
     });
     const accepted = pushed.filter((item) => 'rid' in item).length;
     deps.onPushed(accepted, pushed.length - accepted);
@@ -159,6 +169,10 @@ export function createPushing(deps: PushingDeps): Pushing {
       return item.rid;
     },
   };
+}
+
+function isJob(each: Job | DomainError): each is Job {
+  return !(each instanceof DomainError);
 }
 
 function attempt<Value>(make: () => Value): Value | DomainError {

@@ -65,6 +65,8 @@ export interface ServiceSettings {
   /** Names this process in leases. */
   readonly owner: string;
   readonly adminToken: string;
+  /** Whether other processes work on the same database. */
+  readonly sharesDatabase: boolean;
   readonly limits: PushLimits;
   /** Limits of accounts that have none of their own. */
   readonly accountLimits: AccountLimits;
@@ -113,6 +115,7 @@ export function createService(deps: ServiceDeps): Service {
     accounts: store.accounts,
     adminToken,
     clock,
+    sharesDatabase: settings.sharesDatabase,
     failedTokens: createFailedTokens({ clock, logger, onFailure: observe.wrongToken }),
   });
   const access = createCrawlerAccess({ crawlers: store.crawlers, clock });

@@ -34,6 +34,7 @@ function createSubject() {
       },
     },
     adminToken: ADMIN,
+    sharesDatabase: false,
     clock,
     failedTokens: createFailedTokens({ clock, logger }),
   });

@@ -1,0 +1,57 @@
+import { describe, expect, test } from 'vitest';
+import { ADMIN, NORMAL, startApp } from '../support/app.ts';
+import { mongodbUri, testDatabase } from '../support/mongodb.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { startSite } from '../support/site.ts';
+
+const admin = { authorization: `Bearer ${ADMIN}` };
+
+describe.skipIf(mongodbUri === '')('what one process changes, another knows at once', () => {
+  test('a crawler that was deleted and made anew, in another mode too, takes pushes there', async () => {
+    await using database = testDatabase();
+    await using site = await startSite();
+    await using receiver = await startReceiver();
+    const env = { MONGODB_URI: database.uri };
+    await using here = await startApp({ env });
+    await using there = await startApp({ env: { ...env, ROLE: 'api' } });
+    const path = `/crawler/${NORMAL}`;
+    const url = encodeURIComponent(`${site.url}/page`);
+    for (const callback_url of [undefined, receiver.url, undefined]) {
+      expect((await here.rest('POST', path, { name: 'again', callback_url })).status).toBe(200);
+      // The other process remembers this crawler now, for a second.
+      for (let n = 0; n < 2; n++) {
+        const pushed = await there.rest('GET', `/?token=${NORMAL}&crawler=again&url=${url}`);
+        expect([pushed.status, pushed.json]).toMatchObject([200, { rid: expect.any(String) }]);
+      }
+      expect((await here.rest('POST', `${path}/again/delete`)).status).toBe(200);
+    }
+    const gone = await there.rest('GET', `/?token=${NORMAL}&crawler=again&url=${url}`);
+    expect(gone.status).toBe(404);
+  });
+
+  test('a token that was rotated works nowhere any more', async () => {
+    await using database = testDatabase();
+    const env = { MONGODB_URI: database.uri };
+    await using here = await startApp({ env });
+    await using there = await startApp({ env });
+    let { normal_token: token } = (await here.rest('POST', '/accounts', { name: 'guest' }, admin))
+      .json as { normal_token: string };
+    for (let n = 0; n < 3; n++) {
+      for (const app of [here, there]) {
+        expect((await app.rest('GET', `/crawler/${token}`)).status).toBe(200);
+      }
+      const rotated = await here.rest(
+        'POST',
+        '/accounts/guest/rotate_token',
+        { token_type: 'normal' },
+        admin,
+      );
+      const old = token;
+      token = (rotated.json as { token: string }).token;
+      for (const app of [there, here]) {
+        expect((await app.rest('GET', `/crawler/${old}`)).status).toBe(401);
+        expect((await app.rest('GET', `/crawler/${token}`)).status).toBe(200);
+      }
+    }
+  });
+});
