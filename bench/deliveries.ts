@@ -3,8 +3,9 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
-// How deliveries keep to the pace of their receiver: posts for each result and results a second, against receivers that handle one request at a
-// time, and against one that takes everything. `npm run bench:deliveries`
+// How deliveries keep to the pace of their receiver: posts for each result and results a second,
+// against receivers that handle one request at a time, and against one that takes everything. `npm
+// run bench:deliveries`
 
 const CONCURRENCY = 20;
 
@@ -12,7 +13,10 @@ interface Details {
   readonly activity: { readonly completed: number; readonly deliveries_pending: number };
 }
 
-/** A receiver that counts; `serialMs` makes it handle one post after the other, those whose sender has gone included. */
+/**
+ * A receiver that counts; `serialMs` makes it handle one post after the other, those whose sender
+ * has gone included.
+ */
 async function startReceiver(serialMs: number) {
   let posts = 0;
   let last = Promise.resolve();

@@ -19,7 +19,9 @@ export interface DeliveryLaneDeps extends Pick<DispatcherDeps, 'postDelivery' | 
   readonly onChange: () => void;
 }
 
-/** What one turn of the run does for deliveries: it writes `outcomes` and `settlements`, and claims. */
+/**
+ * What one turn of the run does for deliveries: it writes `outcomes` and `settlements`, and claims.
+ */
 export interface DeliveryTurn {
   /** The ends of crawls; those that are delivered at once, from memory, are marked as held. */
   readonly outcomes: readonly JobOutcome[];
@@ -35,9 +37,10 @@ export interface DeliveryTurn {
 }
 
 /**
- * The deliveries of one crawler's run: which are in flight, which ends are not written yet, how many more may start. It never touches
- * the store: `begin` says what a turn is to write and to claim, `start` posts what came of it. A page is in memory only while it has
- * the right to be posted (see {@link DeliveryPaces}); all others wait in the store.
+ * The deliveries of one crawler's run: which are in flight, which ends are not written yet, how
+ * many more may start. It never touches the store: `begin` says what a turn is to write and to
+ * claim, `start` posts what came of it. A page is in memory only while it has the right to be
+ * posted (see {@link DeliveryPaces}); all others wait in the store.
  */
 export interface DeliveryLane {
   /** Posts in flight. */
@@ -53,8 +56,8 @@ export interface DeliveryLane {
   /** There may be due deliveries in the store: the next turn claims. */
   look(): void;
   /**
-   * Takes the ends of crawls and of posts into a turn, which claims only if `claims`. Each turn that was begun ends with
-   * `giveUp`.
+   * Takes the ends of crawls and of posts into a turn, which claims only if `claims`. Each turn
+   * that was begun ends with `giveUp`.
    */
   begin(ended: readonly JobOutcome[], crawler: Crawler, claims: boolean): DeliveryTurn;
   /** Posts the held results that were won, and what was claimed. */
@@ -116,7 +119,8 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     posts.start(delivery.rid, async (signal) => {
       let answer: EndpointAnswer | undefined;
       try {
-        // A process that slept through its lease (SIGSTOP, a suspended machine) must not post what others took over.
+        // A process that slept through its lease (SIGSTOP, a suspended machine) must not post what
+        // others took over.
         if (!deps.hasLease()) throw new FlightAbort('released');
         const end = await deps.postDelivery(crawler, delivery, signal);
         answer = end.answer;
@@ -135,7 +139,10 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     });
   }
 
-  /** How many of the slots are for new results; the others are for what is due in the store. Both take turns. */
+  /**
+   * How many of the slots are for new results; the others are for what is due in the store. Both
+   * take turns.
+   */
   function shareOfNew(slots: number, wantNew: number, wantDue: number): number {
     if (wantNew + wantDue <= slots) return wantNew;
     if (slots % 2 === 1) newFirst = !newFirst;

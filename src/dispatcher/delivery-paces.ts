@@ -12,8 +12,8 @@ export interface DeliverySlot {
 /** One crawler's place among those that post to its endpoint. */
 export interface PacedLane {
   /**
-   * At most `wanted` slots for posts to `callbackUrl`. When it gets fewer it waits in line, and is told by `onRoom` when to ask again.
-   * Crawlers of one endpoint take turns.
+   * At most `wanted` slots for posts to `callbackUrl`. When it gets fewer it waits in line, and is
+   * told by `onRoom` when to ask again. Crawlers of one endpoint take turns.
    */
   take(callbackUrl: string, wanted: number): DeliverySlot[];
   /** Waits no longer. */
@@ -44,11 +44,17 @@ interface Endpoint {
   timer: NodeJS.Timeout | undefined;
 }
 
-/** Far more than one process posts to at a time; the least recently used idle one is forgotten first. */
+/**
+ * Far more than one process posts to at a time; the least recently used idle one is forgotten
+ * first.
+ */
 const MAX_ENDPOINTS = 10_000;
 const POSTS_IN_FLIGHT = 512;
 
-/** Makes paces that know no endpoint. Its timers run only while a lane waits, and keep no process alive. */
+/**
+ * Makes paces that know no endpoint. Its timers run only while a lane waits, and keep no process
+ * alive.
+ */
 export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
   const { clock, capacity = POSTS_IN_FLIGHT } = deps;
   const endpoints = new Map<string, Endpoint>();

@@ -4,14 +4,15 @@ import type { EndpointAnswer } from '../domain/delivery.ts';
  * How many posts one endpoint is sent at once: a congestion control that learns from the answers.
  *
  * States, and what moves from one to the next:
- * - `starting`: the limit begins at one and grows with each quick answer, so it doubles in the time of one answer. Left at the first answer
- *   that is not quick, or that fails.
- * - `steady`: quick answers make the limit grow by a tenth each, unless many posts queue. Slower ones hold it. Where they are slow although
- *   nothing queues (the latency is what a post alone takes), a few further posts try out a higher limit, one trial at a time. Answers that take
- *   longer than half of the acknowledgement time because they queue lower it by a tenth; a failure halves it, once for all
- *   posts that were in flight together.
- * - `waiting`: the endpoint failed at a limit of one, or said `Retry-After`; no post starts for a time that doubles with each further
- *   failure. The first answer ends it.
+ * - `starting`: the limit begins at one and grows with each quick answer, so it doubles in the time
+ *   of one answer. Left at the first answer that is not quick, or that fails.
+ * - `steady`: quick answers make the limit grow by a tenth each, unless many posts queue. Slower
+ *   ones hold it. Where they are slow although nothing queues (the latency is what a post alone
+ *   takes), a few further posts try out a higher limit, one trial at a time. Answers that take
+ *   longer than half of the acknowledgement time because they queue lower it by a tenth; a failure
+ *   halves it, once for all posts that were in flight together.
+ * - `waiting`: the endpoint failed at a limit of one, or said `Retry-After`; no post starts for a
+ *   time that doubles with each further failure. The first answer ends it.
  */
 export interface EndpointPace {
   readonly state: 'starting' | 'steady' | 'waiting';
@@ -62,7 +63,10 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
   let sequence = 0;
   /** Posts started up to here were in flight together when the limit was last lowered. */
   let loweredAt = 0;
-  /** Posts started up to here are among as many as fill at least half of the limit: their answers may raise it. */
+  /**
+   * Posts started up to here are among as many as fill at least half of the limit: their answers
+   * may raise it.
+   */
   let fullAt = 0;
   /** What a post alone takes; unknown before the first answer. */
   let aloneMs = Number.POSITIVE_INFINITY;
@@ -90,7 +94,10 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
     limit = Math.min(MAX_POSTS_PER_ENDPOINT, limit + by);
   }
 
-  /** Posts of a trial start spread over the time of an answer, so that even at a server of one place none waits long. */
+  /**
+   * Posts of a trial start spread over the time of an answer, so that even at a server of one place
+   * none waits long.
+   */
   const trialGapMs = (): number => aloneMs / (whole() + trial.size);
 
   function trialRoom(nowMs: number): number {
@@ -132,7 +139,8 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
     const isFlat = ms <= aloneMs * FLAT + FLAT_MS;
     if (post.trial && trial.size > 0) endTrialPost(isFlat, nowMs);
     else if (ms < quickMs) {
-      // What queues gains nothing by growing, however quick it still is: it may be this machine that has enough to do.
+      // What queues gains nothing by growing, however quick it still is: it may be this machine
+      // that has enough to do.
       if (wasFull && limit * (1 - aloneMs / Math.max(ms, 0.001)) < QUEUE)
         grow(growth === 'starting' ? 1 : Math.max(1 / limit, 0.1));
     } else if (ms > slowMs && !isFlat) {
@@ -148,7 +156,7 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
     if (retryAfterMs !== undefined) waitsUntil = Math.max(waitsUntil, nowMs + retryAfterMs);
     if (post.trial && trial.size > 0) {
       endTrialPost(false, nowMs);
-      return;
+      if (retryAfterMs === undefined) return;
     }
     const atFloor = whole() === 1;
     if (!lower(post, 0.5) || !atFloor) return;
@@ -159,7 +167,7 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
 
   return {
     get state() {
-      return waitsUntil > 0 && failuresAtFloor > 0 ? 'waiting' : growth;
+      return waitsUntil > 0 ? 'waiting' : growth;
     },
     get limit() {
       return whole();

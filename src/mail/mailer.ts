@@ -3,7 +3,8 @@ import type { Account } from '../domain/account.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { Notice } from './notices.ts';
 
-// Far below nodemailer's own, which are up to ten minutes: a notice is not worth a shutdown that waits so long.
+// Far below nodemailer's own, which are up to ten minutes: a notice is not worth a shutdown that
+// waits so long.
 const TIMEOUTS = {
   connectionTimeout: 10_000,
   dnsTimeout: 10_000,
@@ -14,15 +15,19 @@ const TIMEOUTS = {
 /** Sends mail to the owners of accounts. */
 export interface Mailer {
   /**
-   * `sent`; `failed` and `unreachable` are worth another try, the latter says that no mail gets through now; `unwanted` when no try can help, because
-   * there is no address, or mail is not set up. Never throws: what was not sent is logged.
+   * `sent`; `failed` and `unreachable` are worth another try, the latter says that no mail gets
+   * through now; `unwanted` when no try can help, because there is no address, or mail is not set
+   * up. Never throws: what was not sent is logged.
    */
   send(account: Account, notice: Notice): Promise<'sent' | 'failed' | 'unreachable' | 'unwanted'>;
 }
 
 /** What the mailer works with. */
 export interface MailerDeps {
-  /** `smtp://` or `smtps://` with credentials and port as needed; empty for none: each notice is then logged as a warning. */
+  /**
+   * `smtp://` or `smtps://` with credentials and port as needed; empty for none: each notice is
+   * then logged as a warning.
+   */
   readonly smtpUrl: string;
   /** Sender. */
   readonly from: string;
@@ -59,7 +64,10 @@ export function createMailer(deps: MailerDeps): Mailer {
   };
 }
 
-/** Whether the mail server refused this mail, as opposed to not being there or not letting anybody in. */
+/**
+ * Whether the mail server refused this mail, as opposed to not being there or not letting anybody
+ * in.
+ */
 function aboutThisMail(error: unknown): boolean {
   return (
     error instanceof Error && 'code' in error && /^(EENVELOPE|EMESSAGE)$/.test(String(error.code))

@@ -9,7 +9,10 @@ const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
 /** Many bodies may be waited for at once; they share one reading of the tables. */
 const FRESH_MS = 10;
 const LOOK_MS = 20;
-/** What a system holds for a slow reader beyond what it has acknowledged to be read; grows from 128 KiB on Linux. */
+/**
+ * What a system holds for a slow reader beyond what it has acknowledged to be read; grows from 128
+ * KiB on Linux.
+ */
 const PEER_BUFFER_BYTES = 512 * 1024;
 const LONGEST_EXTRA_MS = 3_000;
 /** A peer that takes nothing for so long reads no more. */
@@ -47,10 +50,12 @@ async function sendQueue({ localPort, remotePort }: Socket): Promise<number | un
 }
 
 /**
- * Follows a body that was handed to the operating system until the peer has taken it: the system takes megabytes at once, which a peer on
- * a slow line, or one that is busy, reads for seconds. Looks first after `firstLookMs`, which is soon enough for a peer that answers. Resolves
- * when the peer was still reading then and its system has taken all now, or takes no more, with the time that the peer needs, at the pace
- * seen, for what its own system may hold; to undefined when there was nothing to wait for.
+ * Follows a body that was handed to the operating system until the peer has taken it: the system
+ * takes megabytes at once, which a peer on a slow line, or one that is busy, reads for seconds.
+ * Looks first after `firstLookMs`, which is soon enough for a peer that answers. Resolves when the
+ * peer was still reading then and its system has taken all now, or takes no more, with the time
+ * that the peer needs, at the pace seen, for what its own system may hold; to undefined when there
+ * was nothing to wait for.
  */
 export async function untilTaken(
   body: unknown,

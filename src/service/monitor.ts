@@ -28,7 +28,10 @@ export interface MonitorDeps {
   readonly lookMs: number;
 }
 
-/** Probes in flight. One that gets no answer takes ten seconds, so a thousand such URLs fit in a minute. */
+/**
+ * Probes in flight. One that gets no answer takes ten seconds, so a thousand such URLs fit in a
+ * minute.
+ */
 const AT_ONCE = 256;
 /** Beside them, for accounts with few. */
 const RESERVE = 64;
@@ -39,9 +42,10 @@ const MAX_PENDING = 10_000;
 const CRAWLERS_PER_PROBE = 50;
 
 /**
- * Makes the `probe` task: probes every callback URL that is due, once for all crawlers that have it. One that does not answer 2xx
- * pauses them and tells the owners; the first 2xx after that resumes them. Probes are in flight side by side, shared out by account,
- * and the task goes on claiming what falls due meanwhile: one that hangs delays no other. Returns how many crawlers were
+ * Makes the `probe` task: probes every callback URL that is due, once for all crawlers that have
+ * it. One that does not answer 2xx pauses them and tells the owners; the first 2xx after that
+ * resumes them. Probes are in flight side by side, shared out by account, and the task goes on
+ * claiming what falls due meanwhile: one that hangs delays no other. Returns how many crawlers were
  * probed, once no probe is in flight.
  */
 export function createMonitor(
@@ -83,7 +87,10 @@ export function createMonitor(
     return false;
   }
 
-  /** The slot of whichever of the URL's accounts has its turn first: no account can hold up what is another's as well. */
+  /**
+   * The slot of whichever of the URL's accounts has its turn first: no account can hold up what is
+   * another's as well.
+   */
   async function slotFor(group: readonly Crawler[], signal: AbortSignal): Promise<Grant> {
     const found = new AbortController();
     const either = AbortSignal.any([signal, found.signal]);

@@ -32,13 +32,14 @@ export interface NoticesDeps {
 }
 
 /**
- * Messages to the owners of accounts: written to an outbox first, then mailed until they are out, each once. An account gets one mail in
- * five minutes at most, which tells all that has happened since the last one.
+ * Messages to the owners of accounts: written to an outbox first, then mailed until they are out,
+ * each once. An account gets one mail in five minutes at most, which tells all that has happened
+ * since the last one.
  */
 export interface Notices {
   /**
-   * The monitoring pauses the crawler; `error` is what the probe came to. Written before the pause is, so that a crash between loses
-   * nothing; `withdraw` it when the crawler was paused already.
+   * The monitoring pauses the crawler; `error` is what the probe came to. Written before the pause
+   * is, so that a crash between loses nothing; `withdraw` it when the crawler was paused already.
    */
   crawlerPaused(
     account: Account,
@@ -47,7 +48,10 @@ export interface Notices {
   ): Promise<{ withdraw(): Promise<void> }>;
   /** Pushes of the account are refused because more than `limit` URLs are queued. */
   accountQueueFull(account: Account, limit: number): Promise<void>;
-  /** Mails what is due; the `notice` task. What fails is due again, after growing waits. Returns how many were sent. */
+  /**
+   * Mails what is due; the `notice` task. What fails is due again, after growing waits. Returns how
+   * many were sent.
+   */
   sendDue(task: Pick<Task, 'signal' | 'touch'>): Promise<number>;
 }
 
@@ -62,7 +66,10 @@ export function createNotices(deps: NoticesDeps): Notices {
     await store.notices.add({ noticeId, accountId, ...notice, createdAt, dueAt, attempts: 0 });
   }
 
-  /** Sends what is due to one account as one mail, unless it has had one a moment ago: then it waits for what comes meanwhile. */
+  /**
+   * Sends what is due to one account as one mail, unless it has had one a moment ago: then it waits
+   * for what comes meanwhile.
+   */
   async function send(
     accountId: string,
     notices: readonly QueuedNotice[],

@@ -17,7 +17,10 @@ export interface PostDeliveryDeps {
   readonly random?: () => number;
 }
 
-/** Makes the use case: one attempt, and what follows from its end. A `Retry-After` of the endpoint makes the wait longer. */
+/**
+ * Makes the use case: one attempt, and what follows from its end. A `Retry-After` of the endpoint
+ * makes the wait longer.
+ */
 export function createPostDelivery(deps: PostDeliveryDeps) {
   const random = deps.random ?? Math.random;
   return async (

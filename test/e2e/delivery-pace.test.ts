@@ -8,7 +8,8 @@ import { startSite } from '../support/site.ts';
 import { createTestClock } from '../support/test-clock.ts';
 
 const env = { WEBHOOK_ACK_TIMEOUT_MS: '200', WEBHOOK_RETRY_SCHEDULE: '1s,1s,1s,1s,1s,1s,1s,1s' };
-// What is counted is what a receiver sees; a machine that stands still for 200 ms looks like one that is overloaded, hence another try.
+// What is counted is what a receiver sees; a machine that stands still for 200 ms looks like one
+// that is overloaded, hence another try.
 const SLOW = { timeout: 60_000, retry: 2 };
 
 /** Answers one post after the other, each after `ms`, those whose sender has gone included. */

@@ -87,7 +87,8 @@ test('an account with many endpoints that never answer leaves room for the other
   const [slot] = fine.take(URL_A, 1);
   expect(slot).toBeDefined();
   slot?.end(acknowledged);
-  // The reserve is small; beyond it the honest account has the next slot that becomes free, ahead of the thousand.
+  // The reserve is small; beyond it the honest account has the next slot that becomes free, ahead
+  // of the thousand.
   const many = fine.take(URL_A, 50);
   const before = fine.rung();
   taken[0]?.end(undefined);

@@ -4,7 +4,10 @@ import type { EndpointAnswer } from '../../src/domain/delivery.ts';
 
 const ACK_MS = 200;
 
-/** A receiver with so many places, each of which takes `ms` for a post; what waits longer than the acknowledgement time has failed. */
+/**
+ * A receiver with so many places, each of which takes `ms` for a post; what waits longer than the
+ * acknowledgement time has failed.
+ */
 interface Receiver {
   readonly places: number;
   readonly ms: number;
@@ -140,9 +143,12 @@ test('Retry-After is waited for, whatever the limit', () => {
   simulate(50, { places: 10_000, ms: 1 }, pace);
   const post = pace.start(1_000);
   pace.end(post, { kind: 'overloaded', retryAfterMs: 30_000 }, 1_000);
+  expect(pace.state).toBe('waiting');
   expect(pace.room(30_999)).toBe(0);
   expect(pace.opensAt(1_000)).toBe(31_000);
   expect(pace.room(31_000)).toBeGreaterThan(0);
+  pace.end(pace.start(31_000), { kind: 'acknowledged', answerMs: 1 }, 31_001);
+  expect(pace.state).toBe('steady');
 });
 
 test('a post that was not sent leaves no trace', () => {
