@@ -152,6 +152,16 @@ test.each(['v1', 'v1alpha'])('reflection %s', async (version) => {
     expect(files).toContain('google/protobuf/descriptor.proto');
     expect(new Set(files).size).toBe(files.length);
   }
+  // Tools ask for what the details of errors are, to show them.
+  for (const fileContainingSymbol of [
+    'google.rpc.ErrorInfo',
+    'google.rpc.BadRequest.FieldViolation',
+    'google.rpc.RetryInfo',
+    'google.rpc.Status',
+  ]) {
+    const [file] = filesIn(await ask({ fileContainingSymbol }));
+    expect(file).toMatch(/^google\/rpc\/(error_details|status)\.proto$/);
+  }
   const byName = await ask({ fileByFilename: 'google/api/http.proto' });
   expect(filesIn(byName)).toEqual(['google/api/http.proto']);
   const containingType = 'google.protobuf.MethodOptions';
