@@ -25,6 +25,7 @@ function countingStore() {
     stats: nothing,
     rates: nothing,
     media: nothing,
+    notices: nothing,
     async ping() {
       done.push('ping');
     },
