@@ -73,13 +73,17 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const timing = { ...appTiming(config), ...deps.timing };
   await using stack = new AsyncDisposableStack();
 
-  // Bytes in flight, whoever they are of; the reserve is for accounts that use little while others fill the rest.
-  const memory = createFairPool({
-    name: 'memory',
-    capacity: config.memoryBudgetBytes,
-    reserve: Math.floor(config.memoryBudgetBytes / 8),
+  // Bytes in flight, whoever they are of; the reserves are for accounts that use little while others fill the rest. Clients decide how
+  // long calls hold theirs, so these have a part of their own, and what is crawled does not wait for them.
+  const quarter = Math.floor(config.memoryBudgetBytes / 4);
+  const memory = createFairPool({ name: 'memory', capacity: 3 * quarter, reserve: quarter / 2 });
+  const callMemory = createFairPool({
+    name: 'memory of calls',
+    capacity: quarter,
+    reserve: Math.floor(quarter / 4),
+    maxWaiting: 1_000,
   });
-  const pools = createRoomPools(memory);
+  const pools = createRoomPools(callMemory, quarter);
   const tenantsShare = createSharedResources(memory);
   const slots = createFairPool({ name: 'calls', ...CALL_SLOTS });
   const backend = await openBackend(config, logger, deps.onFatal ?? (() => undefined));
@@ -156,6 +160,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     threads: threads.activity,
     pools: {
       memory,
+      call_memory: callMemory,
       strangers: pools.strangers,
       browser: browserTurns,
       calls: slots,

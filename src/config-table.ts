@@ -287,7 +287,7 @@ export const settings = {
     fallback: '',
     parse: memoryBudget,
     meaning:
-      'Bytes of requests, pages and replies in flight, in each process; an eighth of its memory (128 MiB to 1 GiB) when not set.',
+      'Bytes in flight in each process: three quarters for pages, one for requests and replies; an eighth of its memory (128 MiB to 1 GiB) when not set.',
   },
   crawlThreads: {
     variable: 'CRAWL_THREADS',

@@ -127,7 +127,10 @@ export function createGateway(deps: GatewayDeps): Gateway {
       const reply = await route.answer(exchange, segments);
       if (!isStreamed(reply.body)) {
         const length = bytesOf(reply.body);
-        if (length > UNCOUNTED_REPLY_BYTES) await exchange.call.room.take(length);
+        const { room } = exchange.call;
+        if (length > UNCOUNTED_REPLY_BYTES && room.held < length) {
+          await room.take(length - room.held);
+        }
       }
       const headers = exchange.handlerHeaders();
       return headers === undefined

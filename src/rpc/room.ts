@@ -7,6 +7,8 @@ export interface RoomPools {
   readonly memory: FairPool;
   /** Of calls whose token has yet to be read, by the address they come from. */
   readonly strangers: FairPool;
+  /** Most that one claim takes, whatever it asks for: less than there is, so that what calls hold already leaves room for it. */
+  readonly mostBytes: number;
   /** How long a call waits for room, in milliseconds. */
   readonly waitMs: number;
 }
@@ -16,6 +18,8 @@ export type RoomGrant = Pick<Grant, 'amount' | 'shrink' | 'release'>;
 
 /** The memory of one call. */
 export interface Room {
+  /** Bytes held now. */
+  readonly held: number;
   /** Waits for room. Rejects with `unavailable` or `exhausted` when there is none in time. */
   take(bytes: number): Promise<RoomGrant>;
   /** Gives back what was taken so far. */
@@ -29,8 +33,8 @@ export const ROOM_WAIT_MS = 10_000;
 
 const MIB = 1024 * 1024;
 
-/** The pools over the process's budget. What strangers may take beside it is small and shared by address. */
-export function createRoomPools(memory: FairPool): RoomPools {
+/** The pools over the budget of calls, of `bytes`. What strangers may take beside it is small and shared by address. */
+export function createRoomPools(memory: FairPool, bytes: number): RoomPools {
   return {
     memory,
     strangers: createFairPool({
@@ -39,6 +43,7 @@ export function createRoomPools(memory: FairPool): RoomPools {
       reserve: 2 * MIB,
       maxWaiting: 100,
     }),
+    mostBytes: Math.floor(bytes / 2),
     waitMs: ROOM_WAIT_MS,
   };
 }
@@ -47,7 +52,12 @@ export function createRoomPools(memory: FairPool): RoomPools {
 export function createBoundlessPools(): RoomPools {
   const boundless = (): FairPool =>
     createFairPool({ name: 'memory', capacity: Number.MAX_SAFE_INTEGER });
-  return { memory: boundless(), strangers: boundless(), waitMs: ROOM_WAIT_MS };
+  return {
+    memory: boundless(),
+    strangers: boundless(),
+    mostBytes: Number.MAX_SAFE_INTEGER,
+    waitMs: ROOM_WAIT_MS,
+  };
 }
 
 /** Whose memory a call takes. */
@@ -67,11 +77,17 @@ export function createRoom(
   let isTold = false;
   let isReleased = false;
   const room: Room = {
+    get held() {
+      let bytes = 0;
+      for (const { amount } of grants) bytes += amount;
+      return bytes;
+    },
     async take(bytes) {
       const { accountId, remote } = ownerOf();
       const pool = accountId === undefined ? pools.strangers : pools.memory;
       const claimant: Claimant = { accountId: accountId ?? remote };
-      const grant = await acquireWithin(pool, claimant, bytes, pools.waitMs);
+      const wanted = Math.min(bytes, pools.mostBytes);
+      const grant = await acquireWithin(pool, claimant, wanted, pools.waitMs);
       // The call may have ended while it waited.
       if (isReleased) {
         grant.release();

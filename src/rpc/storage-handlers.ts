@@ -11,11 +11,18 @@ import type { Logger } from '../domain/logger.ts';
 import type { Authenticator } from '../service/authenticate.ts';
 import type { Storage } from '../service/storage.ts';
 import { ownerOf } from './authorized.ts';
-import { type Method, methodsOf } from './method.ts';
+import { type Call, type Method, methodsOf } from './method.ts';
 import { resultExtras } from './result-extras.ts';
 
 /** A page on its way out: as read, in its message, encoded, and in its envelope. */
 const COPIES = 4;
+
+/** Room for pages; what the request took is no longer needed, and whoever held it while waiting would keep others waiting. */
+async function makeRoom(call: Call, bytes: number): Promise<void> {
+  if (bytes === 0) return;
+  call.room.giveBack();
+  await call.room.take(bytes * COPIES);
+}
 
 /** The methods of the storage service. */
 export function storageHandlers(deps: {
@@ -28,13 +35,13 @@ export function storageHandlers(deps: {
     async getResult(request, call) {
       const owner = await ownerOf(authenticator, request, call);
       const bytes = request.rid === '' ? 0 : await storage.sizeOf(owner, request.rid);
-      if (bytes > 0) await call.room.take(bytes * COPIES);
+      await makeRoom(call, bytes);
       return { result: resultMessage(await storage.get(owner, request.rid, request.url)) };
     },
     async bulkGetResults(request, call) {
       const owner = await ownerOf(authenticator, request, call);
       const { rids, bytes, deferred } = await storage.select(owner, request.rids);
-      if (bytes > 0) await call.room.take(bytes * COPIES);
+      await makeRoom(call, bytes);
       const results = await storage.getMany(owner, rids);
       if (request.autoDelete && results.length > 0) {
         const returned = results.map(({ rid }) => rid);

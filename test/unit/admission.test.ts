@@ -99,7 +99,7 @@ test('a packed body is not unpacked for a wrong token, and its connection goes o
 describe('the memory of bodies', () => {
   test('a body waits for room, is told to come back when there is none, and gives it back', async () => {
     const memory = createFairPool({ name: 'memory', capacity: 100 * KIB });
-    const pools = { ...createRoomPools(memory), waitMs: 50 };
+    const pools = { ...createRoomPools(memory, 200 * KIB), waitMs: 50 };
     await using wire = await startWire({ admission, pools });
     const push = () =>
       fetch(`${wire.url}/?token=good&crawler=c`, { method: 'POST', body: 'x'.repeat(30 * KIB) });

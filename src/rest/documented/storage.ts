@@ -97,7 +97,6 @@ function bulk(parts: AdapterParts): Adapter {
       }
       const rids = part.deferredRids;
       if (rids.length === 0) break;
-      exchange.call.room.giveBack();
       part = await read({ ...request, rids }, exchange);
     }
     yield Buffer.from(mark === '[' ? '[]' : ']');
@@ -150,7 +149,10 @@ async function jsonResult(result: StoredResult, exchange: Exchange): Promise<Rep
       : Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength).readUInt32LE(
           packed.byteLength - 4,
         );
-  if (length > 0) await exchange.call.room.take(length * 4);
+  if (length > 0) {
+    exchange.call.room.giveBack();
+    await exchange.call.room.take(packed.byteLength + length * 4);
+  }
   const facts = factsOf(result);
   const body = envelopeFrom(facts, await unpacked(result), false);
   return jsonReply(body, 200, headersFromFacts(facts));
