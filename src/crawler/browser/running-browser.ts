@@ -113,9 +113,11 @@ export async function runBrowser(deps: {
   const watching = setInterval(() => {
     if (looking) return;
     looking = true;
-    void look().finally(() => {
-      looking = false;
-    });
+    void look()
+      .catch(ignoreClosed)
+      .finally(() => {
+        looking = false;
+      });
   }, WATCH_MS);
   watching.unref();
 
