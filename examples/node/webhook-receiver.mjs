@@ -1,0 +1,38 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createServer } from 'node:http';
+import { gunzipSync } from 'node:zlib';
+
+const key = Buffer.from(process.env.WEBHOOK_SECRET.replace('whsec_', ''), 'base64');
+const seen = new Set();
+
+function isGenuine(headers, body) {
+  const {
+    'webhook-id': id,
+    'webhook-timestamp': sentAt,
+    'webhook-signature': signatures,
+  } = headers;
+  // An old delivery may have been recorded and sent again by somebody else.
+  if (!(Math.abs(Date.now() / 1_000 - Number(sentAt)) < 300)) return false;
+  const expected = createHmac('sha256', key).update(`${id}.${sentAt}.`).update(body).digest();
+  return (signatures ?? '').split(' ').some((signature) => {
+    const given = Buffer.from(signature.replace('v1,', ''), 'base64');
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  });
+}
+
+createServer(async (request, response) => {
+  const chunks = [];
+  for await (const chunk of request) chunks.push(chunk);
+  const sent = Buffer.concat(chunks);
+  const { headers } = request;
+  if (request.method !== 'POST' || !isGenuine(headers, sent)) {
+    response.writeHead(401).end();
+    return;
+  }
+  response.writeHead(204).end();
+  const { rid } = headers;
+  if (rid === undefined || seen.has(rid)) return; // a probe, or seen before
+  seen.add(rid);
+  const body = headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
+  console.log(rid, headers.cb_status, headers['content-type'], body.length, headers.url);
+}).listen(Number(process.env.PORT ?? 3_000));

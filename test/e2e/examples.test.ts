@@ -1,0 +1,271 @@
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { createCrawler } from '../support/crawler-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { pageHtml, type Site, startSite } from '../support/site.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const examples = resolve(import.meta.dirname, '../../examples');
+const run = promisify(execFile);
+
+const PNG = Buffer.concat([
+  Buffer.from('89504e470d0a1a0a', 'hex'),
+  // Bytes that are no UTF-8, many of them.
+  randomBytes(5_000),
+]);
+
+/** Whether a command runs here. A test without its tools is skipped and named on standard error. */
+function has(example: string, ...commands: readonly (readonly string[])[]): boolean {
+  for (const [command = '', ...args] of commands) {
+    try {
+      execFileSync(command, args, { stdio: 'ignore' });
+    } catch {
+      // Absent or broken alike: the example cannot run.
+      process.stderr.write(
+        `SKIPPED: examples/${example}, for "${[command, ...args].join(' ')}" does not work here\n`,
+      );
+      return false;
+    }
+  }
+  return true;
+}
+
+const hasPython = has('python', ['python3', '-c', 'import ssl']);
+const hasGrpcPython = has(
+  'grpc-python',
+  ['python3', '-c', 'import grpc'],
+  [
+    'sh',
+    '-c',
+    '(command -v protoc && command -v grpc_python_plugin) || python3 -m grpc_tools.protoc --version',
+  ],
+);
+// Where Debian keeps the sources of Go libraries.
+const goPath = process.env.GOPATH ?? '/usr/share/gocode';
+const hasGo = has(
+  'grpc-go',
+  ['go', 'version'],
+  ['test', '-d', `${goPath}/src/google.golang.org/grpc`],
+  ['protoc', '--version'],
+  ['protoc-gen-go', '--version'],
+  ['protoc-gen-go-grpc', '--version'],
+);
+
+interface Place {
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** What the example prints when it is run as a user would run it. */
+async function outputOf(
+  app: TestApp,
+  command: string,
+  args: readonly string[],
+  place: Place = {},
+): Promise<string> {
+  const { stdout } = await run(command, args, {
+    cwd: place.cwd ?? examples,
+    env: {
+      ...process.env,
+      BASE: app.url,
+      ADDRESS: `127.0.0.1:${app.port}`,
+      TOKEN: NORMAL,
+      ...place.env,
+    },
+  });
+  return stdout;
+}
+
+const RID = '[0-9a-f]{24}';
+
+/** What the two REST examples print of one page. */
+function onePage(site: Site, page: number): RegExp {
+  return new RegExp(
+    `^pushed ${site.url}/page/${page} as ${RID}\ncrawled: cb_status 200, original_status 200\ntitle: Page ${page}\n$`,
+  );
+}
+
+/** What the gRPC examples print of two pages, whatever the spelling of the code. */
+function twoPages(site: Site): RegExp {
+  const pushed = (page: number): string => `pushed ${site.url}/page/${page} as ${RID}\n`;
+  const crawled = (page: number): string => `crawled: cb_status 200, title: Page ${page}\n`;
+  return new RegExp(
+    `^${pushed(1)}${pushed(2)}${crawled(1)}${crawled(2)}expected error: (NotFound|NOT_FOUND), reason crawler_not_found\n$`,
+  );
+}
+
+test('node: a URL is pushed and its result read over REST', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  const args = ['node/crawl.mjs', `${site.url}/page/1`];
+  expect(await outputOf(app, process.execPath, args)).toMatch(onePage(site, 1));
+  // Its crawler exists by now.
+  expect(await outputOf(app, process.execPath, args)).toMatch(onePage(site, 1));
+});
+
+test.skipIf(!hasPython)('python: a URL is pushed and its result read over REST', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  const output = await outputOf(app, 'python3', ['python/crawl.py', `${site.url}/page/2`]);
+  expect(output).toMatch(onePage(site, 2));
+});
+
+test('grpc-node: URLs are streamed and their results read', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  const targets = [`${site.url}/page/1`, `${site.url}/page/2`];
+  const output = await outputOf(app, process.execPath, ['grpc-node/crawl.ts', ...targets]);
+  expect(output).toMatch(twoPages(site));
+});
+
+test.skipIf(!hasGrpcPython)('grpc-python: URLs are pushed and their results read', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  await using generated = await temporaryFolder();
+  await run(join(examples, 'grpc-python/generate.sh'), [generated.path]);
+  const output = await outputOf(
+    app,
+    'python3',
+    ['grpc-python/crawl.py', `${site.url}/page/1`, `${site.url}/page/2`],
+    { env: { PYTHONPATH: `${generated.path}:${process.env.PYTHONPATH ?? ''}` } },
+  );
+  expect(output).toMatch(twoPages(site));
+});
+
+// Go compiles grpc-go at its first run.
+test.skipIf(!hasGo)(
+  'grpc-go: URLs are pushed and their results read',
+  { timeout: 300_000 },
+  async () => {
+    await using site = await startSite();
+    await using app = await startApp();
+    await using generated = await temporaryFolder();
+    await run(join(examples, 'grpc-go/generate.sh'), [generated.path]);
+    const output = await outputOf(
+      app,
+      'go',
+      ['run', 'grpc-go/main.go', `${site.url}/page/1`, `${site.url}/page/2`],
+      {
+        env: {
+          GO111MODULE: 'off',
+          GOPATH: `${generated.path}:${goPath}`,
+        },
+      },
+    );
+    expect(output).toMatch(twoPages(site));
+  },
+);
+
+test('the handler in docs/webhooks.md is the example', async () => {
+  const [example, docs] = await Promise.all(
+    ['node/webhook-receiver.mjs', '../docs/webhooks.md'].map((name) =>
+      readFile(join(examples, name), 'utf8'),
+    ),
+  );
+  expect(docs).toContain(`\`\`\`js\n${example}\`\`\``);
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((done) => server.close(done));
+  return port;
+}
+
+/** Runs a receiver; `lines` is what it printed. */
+async function startReceiverExample(
+  command: string,
+  file: string,
+  port: number,
+  secret: string,
+): Promise<AsyncDisposable & { readonly url: string; readonly lines: () => string[] }> {
+  const child: ChildProcess = spawn(command, [file], {
+    cwd: examples,
+    env: { ...process.env, PORT: String(port), WEBHOOK_SECRET: secret },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let printed = '';
+  child.stdout?.on('data', (chunk: Buffer) => {
+    printed += chunk.toString();
+  });
+  const url = `http://127.0.0.1:${port}/`;
+  await eventually(() => fetch(url, { method: 'POST' }), { timeoutMs: 15_000 });
+  return {
+    url,
+    lines: () => printed.split('\n').filter((line) => line !== ''),
+    async [Symbol.asyncDispose]() {
+      const exited = new Promise((done) => child.once('exit', done));
+      child.kill();
+      await exited;
+    },
+  };
+}
+
+const receivers = [
+  { name: 'node', command: process.execPath, file: 'node/webhook-receiver.mjs', runs: true },
+  { name: 'python', command: 'python3', file: 'python/webhook_receiver.py', runs: hasPython },
+];
+
+for (const { name, command, file, runs } of receivers) {
+  test.skipIf(!runs)(
+    `${name}: the receiver takes pictures, compressed pages and JSON, each once, and nothing that is not genuine`,
+    async () => {
+      await using site = await startSite({
+        routes: {
+          '/picture.png': (_request, response) => {
+            response.writeHead(200, { 'content-type': 'image/png' }).end(PNG);
+          },
+        },
+      });
+      await using app = await startApp();
+      const port = await freePort();
+      const settings = { callback_url: `http://127.0.0.1:${port}/` };
+      const made = await app.rest('POST', `/crawler/${NORMAL}`, { name: 'example', ...settings });
+      const secret: string = made.json.crawler.webhook_secret;
+      await using receiver = await startReceiverExample(command, file, port, secret);
+      const crawler = await createCrawler(app, 'example', settings);
+      const page = pageHtml('1', 100_000);
+      const expected = [
+        `${await crawler.push(`${site.url}/picture.png`)} 200 image/png ${PNG.length} ${site.url}/picture.png`,
+        `${await crawler.push(`${site.url}/page/1?size=100000`)} 200 text/plain; charset=utf-8 ${page.length} ${site.url}/page/1?size=100000`,
+      ];
+      const json = [
+        await crawler.push(`${site.url}/picture.png?2`, '&format=json'),
+        await crawler.push(`${site.url}/page/2`, '&format=json'),
+      ];
+      await eventually(async () =>
+        expect((await crawler.details()).activity).toMatchObject({
+          completed: 4,
+          deliveries_pending: 0,
+        }),
+      );
+      await eventually(() => expect(receiver.lines()).toHaveLength(4));
+      expect(receiver.lines()).toEqual(expect.arrayContaining(expected));
+      for (const rid of json) {
+        expect(receiver.lines()).toContainEqual(expect.stringMatching(`^${rid} 200 gzip/json `));
+        const { json: delivery } = await app.rest('GET', `${crawler.path}/deliveries/${rid}`);
+        expect(delivery.attempts).toMatchObject([{ status: 204 }]);
+      }
+      const forged = await fetch(receiver.url, {
+        method: 'POST',
+        headers: {
+          rid: 'forged',
+          'webhook-id': 'forged',
+          'webhook-timestamp': String(Math.floor(Date.now() / 1_000)),
+          'webhook-signature': `v1,${Buffer.alloc(32).toString('base64')}`,
+        },
+        body: 'forged',
+      });
+      expect(forged.status).toBe(401);
+      expect(receiver.lines()).toHaveLength(4);
+    },
+  );
+}
