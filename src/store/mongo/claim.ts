@@ -13,9 +13,22 @@ type Read = Pick<CrawlerDocument, 'pending' | 'accountId' | 'recounts' | 'purges
 
 // A claim that meets a push or a purge under way begins again; after this many times it leaves the jobs to the next.
 const TRIES = 3;
+const COUNT_AGAIN_MS = 10_000;
+const MAX_COUNTED = 1_000;
 
 /** Makes `QueueStore.claim`. */
 export function createClaim(c: Collections, ledger: Ledger): QueueStore['claim'] {
+  const countedAt = new Map<string, number>();
+
+  /** Not with every claim: beside many pushes it may not come to its end. */
+  async function countAgain(crawlerId: string): Promise<void> {
+    const since = performance.now() - (countedAt.get(crawlerId) ?? Number.NEGATIVE_INFINITY);
+    if (since < COUNT_AGAIN_MS) return;
+    if (countedAt.size >= MAX_COUNTED) countedAt.clear();
+    countedAt.set(crawlerId, performance.now());
+    await recount(c, crawlerId, true);
+  }
+
   async function claimNow(
     lease: Lease,
     limit: number,
@@ -35,7 +48,7 @@ export function createClaim(c: Collections, ledger: Ledger): QueueStore['claim']
         },
       });
       if (crawler === null) return { jobs: [], leaseLost: true };
-      if (crawler.miscounted === true) await recount(c, lease.crawlerId, true);
+      if (crawler.miscounted === true) await countAgain(lease.crawlerId);
       if (crawler.pausedByUser || crawler.pausedByMonitor) return { jobs: [], leaseLost: false };
       const jobs = await claimOnce(crawler, lease, limit, now, maxBytes);
       if (jobs !== undefined) return { jobs, leaseLost: false };

@@ -95,26 +95,26 @@ export function createLedger(c: Collections, processId: string): Ledger {
         if (ghosts || miscounts) await tidy(crawlerId, () => recount(c, crawlerId, ghosts));
         return true;
       }
-      const now_ = await c.crawlers.findOne(
+      const current = await c.crawlers.findOne(
         { _id: crawlerId },
         { projection: { applied: 1, fenced: 1, purges: 1, recounts: 1 } },
       );
-      if (now_ === null) {
+      if (current === null) {
         await tidy(crawlerId, () => bury(batch, now));
         return false;
       }
-      if (now_.fenced?.includes(label) === true) {
+      if (current.fenced?.includes(label) === true) {
         await recover(crawlerId, by, now);
         if (returns) await recount(c, crawlerId);
         return true;
       }
-      if ((now_.applied[by] ?? 0) >= batch.seq) {
+      if ((current.applied[by] ?? 0) >= batch.seq) {
         await tidy(crawlerId, () => bury(batch, now));
         return true;
       }
-      purges = now_.purges;
+      purges = current.purges;
       // They were counted anew since these moves began: nobody knows whether they were seen.
-      if (returns && now_.recounts !== read.recounts) {
+      if (returns && current.recounts !== read.recounts) {
         returns = false;
         miscounts = true;
       }

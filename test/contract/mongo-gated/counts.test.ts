@@ -150,4 +150,31 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
       expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0);
     }),
   );
+
+  test(
+    'of a crawler that never stands still is left to who dispatches it',
+    withProcesses(async ({ bench, stopped, gate, c }) => {
+      const crawler = await bench.crawler();
+      const { crawlerId } = crawler;
+      await bench.push(jobsOf(crawler, 2));
+      const lease = await bench.lease(crawler);
+      // Its counters move whenever the other process is about to write what it has counted.
+      const back = gate.refuse(commandOn('findAndModify', 'jobs'));
+      await expect(stopped.queue.deleteJob(crawlerId, 'none', at(0))).rejects.toThrow();
+      back();
+      await c.crawlers.updateOne({ _id: crawlerId }, { $inc: { running: 7 } });
+      const moves = async (): Promise<void> => {
+        const held = gate.hold(isRecount);
+        await held.reached;
+        await c.crawlers.updateOne({ _id: crawlerId }, { $inc: { moves: 1 } });
+        held.release();
+      };
+      const removal = stopped.queue.deleteJob(crawlerId, 'none', at(0));
+      for (let n = 0; n < 5; n++) await moves();
+      expect(await removal).toBe(false);
+      expect(await bench.counters(crawler)).toMatchObject({ running: 7 });
+      expect((await bench.store.queue.claim(lease, 1, at(0))).jobs).toHaveLength(1);
+      expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 1, pushed: 2 });
+    }),
+  );
 });

@@ -49,6 +49,27 @@ export function upkeepContract(open: OpenStore): void {
     );
 
     it(
+      'goes on while there is more to remove, and stops when it is told to',
+      withStore(open, async ({ store, account }) => {
+        const { accountId } = await account();
+        const scope = { accountId, tokenType: 'normal' } as const;
+        for (let n = 0; n < 12; n++) {
+          const records = Array.from({ length: 100 }, () =>
+            recordOf({ rid: newId(), url: 'https://a.test/' }),
+          );
+          await Promise.all(
+            records.map((record) => store.results.put(scope, record, at(0), at(10))),
+          );
+        }
+        expect((await store.maintain(at(20), AbortSignal.abort())).expired).toBeLessThan(1_200);
+        const left = await store.results.count(scope);
+        expect(left).toBeGreaterThan(0);
+        expect((await store.maintain(at(20))).expired).toBe(left);
+        expect(await store.results.count(scope)).toBe(0);
+      }),
+    );
+
+    it(
       'answers pings before and after',
       withStore(open, async ({ store }) => {
         await store.ping();
