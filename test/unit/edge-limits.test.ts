@@ -1,7 +1,9 @@
+import { EventEmitter } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { connect as connectHttp2, constants } from 'node:http2';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
+import { createConnectionLimit } from '../../src/edge/connection-limit.ts';
 import { paced } from '../../src/rpc/paced.ts';
 import { BodyFault, receiveBody } from '../../src/rpc/receive.ts';
 import { eventually } from '../support/eventually.ts';
@@ -107,4 +109,26 @@ test('connections over the limit are refused, and said to be once', async () => 
   expect(wire.logger.lines).toMatchObject([{ level: 'warn', fields: { remote: '127.0.0.1' } }]);
   for (const socket of kept) socket.destroy();
   await eventually(async () => expect((await fetch(`${wire.url}/healthz`)).status).toBe(200));
+});
+
+test('one address has a share of the connections, this machine and its proxies all of them', () => {
+  const refused: string[] = [];
+  const bounds = { maxConnections: 8, maxPerAddress: 2 };
+  const limit = createConnectionLimit(bounds, (remote) => refused.push(remote));
+  const open = (remoteAddress: string) => {
+    const socket = Object.assign(new EventEmitter(), {
+      remoteAddress,
+      destroy: () => socket.emit('close'),
+    });
+    return limit.admit(socket as unknown as Socket) ? socket : undefined;
+  };
+  const kept = ['203.0.113.5', '203.0.113.5', '127.0.0.1', '::1', '127.0.0.1'].map(open);
+  expect(kept.every((socket) => socket !== undefined)).toBe(true);
+  expect(open('203.0.113.5')).toBeUndefined();
+  expect(refused).toEqual(['203.0.113.5']);
+  // Who leaves makes room; one that was refused never took any.
+  kept[0]?.emit('close');
+  expect(open('203.0.113.5')).toBeDefined();
+  for (let n = 0; n < 3; n += 1) expect(open('::ffff:127.0.0.1')).toBeDefined();
+  expect(open('127.0.0.1')).toBeUndefined();
 });
