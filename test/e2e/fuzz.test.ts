@@ -18,4 +18,4 @@ test('mutated calls over REST, Connect, gRPC and gRPC-Web are never the serviceâ
     expect(answers.get(answer)).toBeGreaterThan(100);
   }
   expect((await app.rest('GET', '/readyz')).status).toBe(200);
-}, 180_000);
+}, 300_000);
