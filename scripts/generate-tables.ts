@@ -1,12 +1,14 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parameterTable } from '../src/domain/parameter-table.ts';
+import { errorsDocument } from './errors-document.ts';
 import { parametersDocument } from './parameters-document.ts';
 import { withSettings } from './settings-table.ts';
 
-// Writes docs/parameters.md and the README's table of settings.
+// Writes docs/parameters.md, docs/errors.md and the README's table of settings.
 writeFileSync(
   new URL('../docs/parameters.md', import.meta.url),
   parametersDocument(parameterTable),
 );
+writeFileSync(new URL('../docs/errors.md', import.meta.url), errorsDocument());
 const readme = new URL('../README.md', import.meta.url);
 writeFileSync(readme, withSettings(readFileSync(readme, 'utf8')));

@@ -1,0 +1,250 @@
+import type { ErrorKind } from '../src/domain/errors.ts';
+
+/** What docs/errors.md says of one reason. */
+export interface ErrorReason {
+  readonly reason: string;
+  /** As a `DomainError` of this kind, over every protocol; or as a REST reply of this status only. */
+  readonly as: readonly (ErrorKind | number)[];
+  /** The kinds are answered over RPC only. */
+  readonly rpcOnly?: true;
+  readonly meaning: string;
+}
+
+/**
+ * Every reason that a client can be answered. `test/unit/errors-document.test.ts` compares it with the source: a reason that
+ * the code throws has a row here, and a row has code that throws it.
+ */
+export const errorTable: readonly ErrorReason[] = [
+  // The token.
+  {
+    reason: 'missing_token',
+    as: ['unauthenticated', 401],
+    meaning: 'The call carries no token in path, query, header or message.',
+  },
+  {
+    reason: 'invalid_token',
+    as: ['unauthenticated'],
+    meaning: 'No account has this token; or the account was removed meanwhile.',
+  },
+  {
+    reason: 'admin_token_not_set',
+    as: ['unauthenticated'],
+    meaning: 'The account service is off, as `ADMIN_TOKEN` is not set.',
+  },
+  {
+    reason: 'wrong_token_type',
+    as: ['forbidden'],
+    meaning: "The crawler was made with the account's other token.",
+  },
+  {
+    reason: 'too_many_wrong_tokens',
+    as: ['exhausted'],
+    meaning: 'Too many wrong tokens came from this address.',
+  },
+  // The parameters.
+  {
+    reason: 'missing_name',
+    as: ['invalid'],
+    meaning: 'A crawler needs a name.',
+  },
+  { reason: 'missing_rid', as: ['invalid'], meaning: 'The call needs a `rid`.' },
+  { reason: 'missing_url', as: ['invalid'], meaning: 'The call needs a `url`.' },
+  {
+    reason: 'invalid_limits',
+    as: ['invalid'],
+    meaning: 'A quota of an account is not a whole number of 0 or more.',
+  },
+  { reason: 'invalid_domain', as: [422], meaning: '`domain` is not a host name.' },
+  {
+    reason: 'nothing_to_change',
+    as: ['invalid'],
+    meaning: 'The update names no field.',
+  },
+  // What is not there, and what is there already.
+  { reason: 'crawler_not_found', as: ['not_found'], meaning: 'There is no crawler of this name.' },
+  {
+    reason: 'rid_not_found',
+    as: ['not_found'],
+    meaning:
+      'No result or job has this `rid` (or `url`): not yet, not any more, or not of this account.',
+  },
+  {
+    reason: 'screenshot_not_found',
+    as: ['not_found'],
+    meaning: 'No kept picture has this id.',
+  },
+  { reason: 'account_not_found', as: ['not_found'], meaning: 'There is no account of this name.' },
+  {
+    reason: 'unknown_service',
+    as: ['not_found'],
+    rpcOnly: true,
+    meaning: 'The health service knows no service of this name.',
+  },
+  {
+    reason: 'crawler_exists',
+    as: ['conflict'],
+    meaning: 'A crawler of this name exists with another value of `field`.',
+  },
+  { reason: 'account_exists', as: ['conflict'], meaning: 'An account of this name exists.' },
+  { reason: 'token_taken', as: ['conflict'], meaning: 'The token belongs to another account.' },
+  {
+    reason: 'delivery_mode_fixed',
+    as: ['failed_precondition'],
+    meaning: 'Webhook or storage is chosen when a crawler is created.',
+  },
+  {
+    reason: 'token_type_fixed',
+    as: ['failed_precondition'],
+    meaning: 'The token type is chosen when a crawler is created.',
+  },
+  {
+    reason: 'no_webhook',
+    as: ['failed_precondition'],
+    meaning: 'A crawler in storage mode has no signing secret.',
+  },
+  {
+    reason: 'account_has_crawlers',
+    as: ['failed_precondition'],
+    meaning: 'An account can be removed after its crawlers.',
+  },
+  // What is full or busy.
+  {
+    reason: 'rate_limited',
+    as: ['exhausted'],
+    meaning: 'The push rate of the token (`PUSH_RATE_PER_SECOND`) is reached.',
+  },
+  {
+    reason: 'crawler_queue_full',
+    as: ['exhausted'],
+    meaning: 'The crawler has `CRAWLER_QUEUE_LIMIT` waiting URLs.',
+  },
+  {
+    reason: 'account_queue_full',
+    as: ['exhausted'],
+    meaning:
+      "The account's crawlers have `ACCOUNT_QUEUE_LIMIT` waiting URLs together; pushes are paused until they have fewer.",
+  },
+  {
+    reason: 'concurrency_limit_reached',
+    as: ['exhausted'],
+    meaning: 'The token has `INLINE_CONCURRENCY` inline crawls in progress.',
+  },
+  {
+    reason: 'too_many_waiting',
+    as: ['exhausted'],
+    meaning: 'Too many calls of the account wait for their turn.',
+  },
+  {
+    reason: 'too_many_watchers',
+    as: ['exhausted'],
+    rpcOnly: true,
+    meaning: 'Too many clients watch the health of the service.',
+  },
+  { reason: 'busy', as: ['unavailable'], meaning: 'There was no room for the call in time.' },
+  {
+    reason: 'screenshot_failed',
+    as: ['unavailable'],
+    meaning: 'The page could not be crawled, so there is no picture of it.',
+  },
+  {
+    reason: 'database_unavailable',
+    as: ['unavailable'],
+    meaning: 'The database cannot be reached or does not answer in time.',
+  },
+  { reason: 'database_error', as: ['internal'], meaning: 'The database refused an operation.' },
+  {
+    reason: 'internal',
+    as: ['internal'],
+    meaning: 'A fault of the service; its log has the details.',
+  },
+  // The message.
+  {
+    reason: 'malformed_message',
+    as: ['invalid', 400],
+    rpcOnly: true,
+    meaning: 'The message cannot be read: it is cut short, or no message of this method.',
+  },
+  {
+    reason: 'too_many_fields',
+    as: ['invalid', 400],
+    rpcOnly: true,
+    meaning: 'The message has more fields than the method takes.',
+  },
+  {
+    reason: 'message_too_large',
+    as: ['exhausted'],
+    rpcOnly: true,
+    meaning:
+      'An RPC message is longer than the method takes; without a token in the header, than 64 KiB.',
+  },
+  {
+    reason: 'body_too_large',
+    as: [413],
+    meaning: 'A body is longer than the path takes; `limit` says how long.',
+  },
+  { reason: 'body_too_slow', as: [408], meaning: 'The body did not come in time.' },
+  { reason: 'incomplete_body', as: [400], meaning: 'The body was cut short.' },
+  {
+    reason: 'invalid_gzip',
+    as: [400],
+    meaning: 'The body is not gzip, as its Content-Encoding says.',
+  },
+  { reason: 'invalid_json', as: [400], meaning: 'The body is not a JSON object.' },
+  {
+    reason: 'unsupported_encoding',
+    as: [415],
+    meaning: 'Content-Encoding is neither gzip nor identity.',
+  },
+  // HTTP.
+  { reason: 'not_found', as: [404], meaning: 'There is nothing at this path.' },
+  {
+    reason: 'method_not_allowed',
+    as: [405],
+    meaning: 'The path has no such method; `Allow` lists what it has.',
+  },
+  { reason: 'invalid_http', as: [400], meaning: 'The request is not valid HTTP/1.1.' },
+  {
+    reason: 'request_timeout',
+    as: [408],
+    meaning: 'The request line and headers did not come in time.',
+  },
+  {
+    reason: 'request_line_too_large',
+    as: [413],
+    meaning: 'The request line and headers are longer than 64 KiB.',
+  },
+  {
+    reason: 'expectation_failed',
+    as: [417],
+    meaning: '`Expect` is something else than `100-continue`.',
+  },
+];
+
+/** Reasons made of a name, as the source spells them. */
+export const errorFamilies: readonly ErrorReason[] = [
+  {
+    reason: 'invalid_<field>',
+    as: ['invalid', 422],
+    meaning:
+      'The value of that field or parameter cannot be accepted; `field` names it with its path, the text says what is allowed.',
+  },
+  {
+    reason: 'missing_<field>',
+    as: ['invalid'],
+    meaning: 'That field or parameter is missing.',
+  },
+  {
+    reason: '<quota>_quota_exceeded',
+    as: ['exhausted', 'invalid'],
+    meaning:
+      'A quota of the account is reached; the reply has `quota`, `limit` and `used`. 429 where waiting helps, 422 where something has to be removed first.',
+  },
+];
+
+/** Reasons with which the service, or a command beside it, refuses to start. No client sees them. */
+export const startReasons: readonly string[] = [
+  'already_copied',
+  'data_dir_in_use',
+  'database_too_new',
+  'target_not_empty',
+];

@@ -1,0 +1,58 @@
+import { Code } from '@connectrpc/connect';
+import { DomainError } from '../src/domain/errors.ts';
+import { httpStatusOf } from '../src/rest/status.ts';
+import { connectErrorFrom } from '../src/rpc/errors.ts';
+import { type ErrorReason, errorFamilies, errorTable } from './error-table.ts';
+
+/** HTTP statuses and gRPC codes of a reason, each empty where the other protocol alone has it. */
+function codesOf({ as, rpcOnly }: ErrorReason): { readonly http: string; readonly grpc: string } {
+  const https = new Set<number>();
+  const grpcs = new Set<string>();
+  for (const each of as) {
+    if (typeof each === 'number') https.add(each);
+    else {
+      const silent = { debug() {}, info() {}, warn() {}, error() {} };
+      const { code } = connectErrorFrom(new DomainError(each, '', ''), silent as never, {
+        route: '',
+      });
+      if (rpcOnly !== true) https.add(httpStatusOf(code));
+      grpcs.add(Code[code].replace(/(?<=[a-z])[A-Z]/g, '_$&').toUpperCase());
+    }
+  }
+  return { http: [...https].join(', '), grpc: [...grpcs].join(', ') };
+}
+
+/** `docs/errors.md`. */
+export function errorsDocument(): string {
+  const row = (each: ErrorReason): string => {
+    const { http, grpc } = codesOf(each);
+    return `| \`${each.reason}\` | ${http} | ${grpc} | ${each.meaning} |`;
+  };
+  const rows = errorTable.toSorted((a, b) => (a.reason < b.reason ? -1 : 1)).map(row);
+  return `# Errors
+
+A refused call has a stable reason for programs and a text for people; the text may change. Over REST they are \`code\` and \`error\` of the JSON body, with \`field\`
+where a parameter is at fault; over RPC \`reason\` of \`google.rpc.ErrorInfo\` (domain \`queuedcrawler\`), the status message and \`google.rpc.BadRequest\`. An item of
+a batch or stream that is refused has the same reason in its \`error\`.
+
+429 and 503 (RESOURCE_EXHAUSTED, UNAVAILABLE) are worth another try after \`Retry-After\` (\`google.rpc.RetryInfo\`); nothing else is, unchanged. 409 is the HTTP status
+of both ALREADY_EXISTS and FAILED_PRECONDITION.
+
+| reason | HTTP | gRPC | meaning |
+|---|---|---|---|
+${rows.join('\n')}
+
+Made of a name:
+
+| reason | HTTP | gRPC | meaning |
+|---|---|---|---|
+${errorFamilies.map(row).join('\n')}
+
+Calls that end for a reason of the protocol carry none of these: over REST their \`code\` is the RPC code's name in lower case (\`deadline_exceeded\` with 504,
+\`unavailable\` with 503 while the service stops).
+
+Why a crawl failed is no error of a call but part of its result: \`cb_status\` and \`failure\`, see the [README](../README.md#statuses).
+
+This table is made from \`scripts/error-table.ts\`: \`npm run docs\`. A test compares it with the source.
+`;
+}
