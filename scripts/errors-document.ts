@@ -12,7 +12,7 @@ function codesOf({ as, rpcOnly }: ErrorReason): { readonly http: string; readonl
     if (typeof each === 'number') https.add(each);
     else {
       const silent = { debug() {}, info() {}, warn() {}, error() {} };
-      const { code } = connectErrorFrom(new DomainError(each, '', ''), silent as never, {
+      const { code } = connectErrorFrom(new DomainError(each, '', ''), silent, {
         route: '',
       });
       if (rpcOnly !== true) https.add(httpStatusOf(code));

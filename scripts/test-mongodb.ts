@@ -1,16 +1,21 @@
 import { spawn } from 'node:child_process';
 import { MongoMemoryServer } from 'mongodb-memory-server-core';
 
-// Runs the tests that need MongoDB on MongoDB's own server: the one MONGOD names, else one that is fetched for this machine.
+// Runs the tests that need MongoDB on MongoDB's own server: the one at MONGODB_TEST_URI, else the one MONGOD names, else one that is
+// fetched for this machine.
+const given = process.env.MONGODB_TEST_URI ?? '';
 const systemBinary = process.env.MONGOD ?? '';
-const server = await MongoMemoryServer.create({
-  instance: { storageEngine: 'wiredTiger' },
-  ...(systemBinary === '' ? {} : { binary: { systemBinary } }),
-});
+const server =
+  given === ''
+    ? await MongoMemoryServer.create({
+        instance: { storageEngine: 'wiredTiger' },
+        ...(systemBinary === '' ? {} : { binary: { systemBinary } }),
+      })
+    : undefined;
 function run(...filters: string[]): Promise<number> {
   const tests = spawn('vitest', ['run', ...filters, ...process.argv.slice(2)], {
     stdio: 'inherit',
-    env: { ...process.env, MONGODB_TEST_URI: server.getUri() },
+    env: { ...process.env, MONGODB_TEST_URI: server?.getUri() ?? given },
   });
   return new Promise((resolve, reject) => {
     tests.once('error', reject);
@@ -25,5 +30,5 @@ try {
   ];
   process.exitCode = Math.max(...ends);
 } finally {
-  await server.stop();
+  await server?.stop();
 }
