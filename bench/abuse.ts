@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { call, startBench, TOKEN } from './bench-setup.ts';
+
+// How a well-behaved tenant fares while another floods the service: the medians of his pushes, of push to stored result and of push to webhook,
+// in quiet and during each attack. The attacker stays within what he may do.
+
+const ROUNDS = 60;
+const ADMIN = 'bench-admin-token-0123';
+const LARGE = randomBytes(8 * 1024 * 1024);
+
+interface Times {
+  readonly pushMs: number;
+  readonly storedMs: number;
+  readonly deliveredMs: number;
+}
+
+const delivered = new Map<string, (at: number) => void>();
+
+function answer(request: IncomingMessage, response: ServerResponse): void {
+  const path = request.url ?? '/';
+  if (request.method === 'POST') {
+    request.resume();
+    delivered.get(String(request.headers['rid']))?.(performance.now());
+    response.writeHead(204).end();
+  } else if (path.startsWith('/hang')) return;
+  else if (path.startsWith('/large')) response.writeHead(200).end(LARGE);
+  else if (path.startsWith('/deep')) {
+    response.writeHead(200, { 'content-type': 'text/html' }).end('<ul><li>a'.repeat(1_000));
+  } else {
+    response.writeHead(200, { 'content-type': 'text/html' }).end('<p>A page of the victim.');
+  }
+}
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN;
+
+const server = createServer(answer).listen(0, '127.0.0.1');
+const site = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+await using bench = await startBench({ ADMIN_TOKEN: ADMIN, CRAWL_TIMEOUT_SECONDS: '600' });
+const { service } = bench;
+
+async function push(token: string, crawler: string, path: string): Promise<string> {
+  const url = encodeURIComponent(site + path);
+  const query = `token=${token}&crawler=${crawler}&callback=true&url=${url}`;
+  return (await call<{ rid: string }>(`${service}/?${query}`, 'GET')).rid;
+}
+
+async function flood(name: string, path: string, count: number, concurrency: number) {
+  const crawler = `${service}/crawler/${TOKEN}/${name}`;
+  await call(`${service}/crawler/${TOKEN}`, 'POST', { name, concurrency });
+  const items = Array.from({ length: count }, (_, n) => ({ url: `${site}${path}?${name}-${n}` }));
+  await call(`${crawler}/push_batch`, 'POST', { items });
+  return () => call(`${crawler}/delete`, 'POST');
+}
+
+async function measure(token: string): Promise<Times> {
+  const pushes: number[] = [];
+  const stored: number[] = [];
+  const posted: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const startedAt = performance.now();
+    const rid = await push(token, 'stores', `/page/${round}`);
+    pushes.push(performance.now() - startedAt);
+    for (;;) {
+      const reply = await fetch(`${service}/storage?token=${token}&rid=${rid}`);
+      await reply.arrayBuffer();
+      if (reply.ok) break;
+      await wait(1);
+    }
+    stored.push(performance.now() - startedAt);
+    const before = performance.now();
+    const hooked = await push(token, 'posts', `/page/${round}`);
+    const at = await new Promise<number>((resolve) => delivered.set(hooked, resolve));
+    posted.push(at - before);
+    await wait(20);
+  }
+  return { pushMs: median(pushes), storedMs: median(stored), deliveredMs: median(posted) };
+}
+
+const attacks: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> = {
+  'pages that never end, 520 crawlers': async () => {
+    const ends: (() => Promise<unknown>)[] = [];
+    for (let n = 0; n < 520; n += 1) ends.push(await flood(`trap-${n}`, '/hang', 2, 1));
+    return () => Promise.all(ends.map((end) => end()));
+  },
+  'pages that never end, 2,000 at once': async () => {
+    const ends = [
+      await flood('one', '/hang', 1_000, 1_000),
+      await flood('two', '/hang', 1_000, 1_000),
+    ];
+    return () => Promise.all(ends.map((end) => end()));
+  },
+  '300 pages of 8 MiB': () => flood('large', '/large', 300, 300),
+  'backlog of 50,000 small pages, 200 at once': async () => {
+    const end = await flood('small', '/page/0', 1_000, 200);
+    for (let n = 1; n < 50; n += 1) {
+      const items = Array.from({ length: 1_000 }, (_, at) => ({ url: `${site}/page/${n}-${at}` }));
+      await call(`${service}/crawler/${TOKEN}/small/push_batch`, 'POST', { items });
+    }
+    return end;
+  },
+  'documents that take all their time': async () => {
+    const query = `token=${TOKEN}&format=md&url=${encodeURIComponent(`${site}/deep`)}`;
+    let going = true;
+    const loops = Array.from({ length: 12 }, async () => {
+      while (going) await fetch(`${service}/?${query}`).then((reply) => reply.arrayBuffer());
+    });
+    return () => {
+      going = false;
+      return Promise.all(loops);
+    };
+  },
+};
+
+const account = await fetch(`${service}/accounts`, {
+  method: 'POST',
+  headers: { authorization: `Bearer ${ADMIN}`, 'content-type': 'application/json' },
+  body: JSON.stringify({ name: 'victim', email: 'victim@example.com' }),
+});
+const { normal_token: victim } = (await account.json()) as { normal_token: string };
+await call(`${service}/crawler/${victim}`, 'POST', { name: 'stores' });
+await call(`${service}/crawler/${victim}`, 'POST', { name: 'posts', callback_url: `${site}/hook` });
+await measure(victim);
+const quiet = await measure(victim);
+const line = (name: string, times: Times): void => {
+  const cells = (['pushMs', 'storedMs', 'deliveredMs'] as const).map((key) =>
+    `${times[key].toFixed(1)} ms (${(times[key] / quiet[key]).toFixed(1)})`.padStart(20),
+  );
+  console.log(name.padEnd(46) + cells.join(''));
+};
+console.log(
+  ''.padEnd(46) + ['push', 'stored', 'delivered'].map((each) => each.padStart(20)).join(''),
+);
+line('quiet', quiet);
+for (const [name, start] of Object.entries(attacks)) {
+  const end = await start();
+  line(name, await measure(victim));
+  await end();
+}
+server.closeAllConnections();
+server.close();
