@@ -14,7 +14,12 @@ import {
   transferable,
 } from './messages.ts';
 import { createThreadRouting } from './thread-routing.ts';
-import { startWatchedThread, type ThreadEnd, type WatchedThread } from './watched-thread.ts';
+import {
+  NOBODY,
+  startWatchedThread,
+  type ThreadEnd,
+  type WatchedThread,
+} from './watched-thread.ts';
 
 /** One crawl, and what is made of its page. */
 export interface CrawlOrder {
@@ -304,7 +309,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
         threads.map(async (thread) => {
           if (thread === undefined) return;
           await thread.watched.close();
-          lose(thread, { culprit: -1, reason: 'the service is closing' });
+          lose(thread, { culprit: NOBODY, reason: 'the service is closing' });
         }),
       );
     },

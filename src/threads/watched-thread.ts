@@ -11,7 +11,7 @@ export interface WatchedThread {
 
 /** How a thread ended by itself, or was ended. */
 export interface ThreadEnd {
-  /** The request it was working on, 0 when that is not known. */
+  /** The request it was working on, 0 when that is not known, {@link NOBODY} when it was at none. */
   readonly culprit: number;
   readonly reason: string;
 }
@@ -30,6 +30,9 @@ export interface WatchedThreadDeps {
   /** Called once, when it ended other than by `close`. */
   readonly onEnd: (end: ThreadEnd) => void;
 }
+
+/** No request's number. */
+export const NOBODY = -1;
 
 /** Looks in one `hangMs`; each must find the thread silent, so that a machine that slept does not end a thread that did, too. */
 const LOOKS = 8;
@@ -64,7 +67,8 @@ export function startWatchedThread(deps: WatchedThreadDeps): WatchedThread {
     clearInterval(watch);
     if (closing) return;
     deps.logger.error({ reason }, 'a crawl thread has ended; another takes over');
-    deps.onEnd({ culprit: state.current(), reason });
+    // A thread that never came up was not at anybody's work.
+    deps.onEnd({ culprit: state.beats() === 0 ? NOBODY : state.current(), reason });
     void worker.terminate();
   }
 

@@ -86,7 +86,9 @@ describe('the verdict on a failure', () => {
     ['robots_disallowed', 523, false],
     ['proxy_not_configured', 523, false],
     ['selector_not_found', 523, false],
-    ['browser_unavailable', 523, false],
+    ['browser_busy', 599, true],
+    ['browser_unavailable', 599, true],
+    ['page_too_heavy', 523, false],
     ['page_crashed', 599, true],
     ['anti_bot_challenge', 525, true],
     ['captcha', 503, true],
@@ -96,7 +98,7 @@ describe('the verdict on a failure', () => {
   });
 
   test('the table above is whole', () => {
-    expect(Object.keys(FAILURES)).toHaveLength(30);
+    expect(Object.keys(FAILURES)).toHaveLength(32);
   });
 });
 
