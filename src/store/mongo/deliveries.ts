@@ -3,10 +3,11 @@ import type { Delivery, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import type { DeliveryOutcome, DeliveryStore, Lease } from '../store.ts';
 import type { Collections, DeliveryDocument } from './collections.ts';
-import { createDelta, updateOf } from './counts.ts';
+import { createDelta, type Delta, updateOf } from './counts.ts';
 import { currentLease, wakeNow } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { recordFrom } from './records.ts';
+import { recount } from './recount.ts';
 
 const KEPT_ATTEMPTS = 100;
 
@@ -49,12 +50,34 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
       .map(deliveryFrom);
   }
 
+  /** How often the crawler has been counted anew; undefined when it is gone. */
+  async function recountsOf(crawlerId: string): Promise<number | undefined> {
+    const crawler = await c.crawlers.findOne({ _id: crawlerId }, { projection: { recounts: 1 } });
+    return crawler?.recounts;
+  }
+
+  /** Writes what moves have changed; `read` is {@link recountsOf} as it was before the first of them. */
+  async function count(crawlerId: string, delta: Delta, read: number | undefined): Promise<void> {
+    const pending = delta.increments.deliveriesPending ?? 0;
+    if (pending !== 0 && read !== undefined) {
+      const same = { _id: crawlerId, recounts: read };
+      const { matchedCount } = await c.crawlers.updateOne(same, updateOf(delta));
+      if (matchedCount > 0) return;
+      // They were counted anew since these moves began, with or without them.
+      delta.add('deliveriesPending', -pending);
+    }
+    const update = updateOf(delta);
+    if (Object.keys(update).length > 0) await c.crawlers.updateOne({ _id: crawlerId }, update);
+    if (pending !== 0) await recount(c, crawlerId);
+  }
+
   async function settleOwn(
     crawlerId: string,
     outcomes: readonly DeliveryOutcome[],
     now: Date,
   ): Promise<Set<DeliveryOutcome>> {
     const mark = newMark();
+    const read = await recountsOf(crawlerId);
     const moves = outcomes.map((each) => moveOf(each, now, mark));
     const { matchedCount } = await c.deliveries.bulkWrite(moves, { ordered: false });
     let won = new Set(outcomes);
@@ -75,8 +98,7 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
       if (kind === 'delivered') delta.happened('delivery');
       if (kind === 'delivered' || kind === 'failed') delta.add('deliveriesPending', -1);
     }
-    const update = updateOf(delta);
-    if (Object.keys(update).length > 0) await c.crawlers.updateOne({ _id: crawlerId }, update);
+    await count(crawlerId, delta, read);
     return won;
   }
 
@@ -127,6 +149,7 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
           { crawlerId, ...range, state: 'due' },
           { $min: { due: now } },
         );
+        const read = await recountsOf(crawlerId);
         const done = await c.deliveries.updateMany(
           { crawlerId, ...range, state: { $in: ['delivered', 'failed'] } },
           { $set: { state: 'due', due: now } },
@@ -134,11 +157,11 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
         if (done.modifiedCount > 0) {
           const delta = createDelta(now);
           delta.add('deliveriesPending', done.modifiedCount);
-          await c.crawlers.updateOne({ _id: crawlerId }, updateOf(delta));
+          await count(crawlerId, delta, read);
         }
-        const count = waiting.matchedCount + done.modifiedCount;
-        if (count > 0) await wakeNow(c, crawlerId, now, 'delivery');
-        return count;
+        const found = waiting.matchedCount + done.modifiedCount;
+        if (found > 0) await wakeNow(c, crawlerId, now, 'delivery');
+        return found;
       }),
   };
 }

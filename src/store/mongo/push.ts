@@ -193,8 +193,12 @@ export function createPush(c: Collections, ledger: Ledger) {
       if ('outcomes' in before) {
         const crawler = await c.crawlers.findOne(
           { _id: crawlerId },
-          { projection: { leaseUntil: 1 } },
+          { projection: { leaseUntil: 1, pending: 1 } },
         );
+        // The call that kept these may have died before it counted them, and nobody crawls what is not counted.
+        for (const entry of crawler?.pending ?? []) {
+          if (entry.request === _id) await resolve(c, crawlerId, entry, now);
+        }
         const leased = isLive(crawler?.leaseUntil, now);
         return { outcomes: before.outcomes, accountWentOver: false, leased };
       }

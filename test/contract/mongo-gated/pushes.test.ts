@@ -69,6 +69,23 @@ describe.skipIf(mongodbUri === '')('a push whose process dies before its jobs ar
   }
 
   test(
+    'has its URLs counted and to be had as soon as a repetition acknowledges them',
+    withProcesses(async (processes) => {
+      const { bench } = processes;
+      const crawler = await bench.crawler();
+      const request = requestOf(crawler, 'once');
+      const die = await dieBeforeCount(processes, request);
+      const again = await pushed(bench.store, { ...request, jobs: jobsOf(crawler, 3) });
+      expect(again).toEqual(request.jobs.map(({ rid }) => ({ rid })));
+      expect(await bench.counters(crawler)).toMatchObject({ pushed: 3, waiting: 3 });
+      const lease = await bench.lease(crawler);
+      expect((await bench.store.queue.claim(lease, 9, at(0))).jobs).toHaveLength(3);
+      await die();
+      expect(await bench.counters(crawler)).toMatchObject({ pushed: 3, running: 3 });
+    }),
+  );
+
+  test(
     'does not lose one of its URLs, nor count one twice, when its insert lands after the repetition',
     withProcesses(async ({ bench, stopped, gate, c }) => {
       const crawler = await bench.crawler();

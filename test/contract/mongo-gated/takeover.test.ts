@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { commandOn } from '../../support/mongo-gate.ts';
 import { mongodbUri } from '../../support/mongodb.ts';
-import { deliveryOf, storedOf } from '../store/outcomes.ts';
+import { deliveryOf, settlementOf, storedOf } from '../store/outcomes.ts';
 import { at, jobsOf, only, TTL_MS } from '../store/store-harness.ts';
 import { withProcesses } from './gated.ts';
 
@@ -81,6 +81,33 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       expect(await store.deliveries.claim(next, 9, 1e9, LATER)).toEqual([]);
       expect(await store.queue.renew(next, TTL_MS, LATER)).toBe(true);
       expect(await store.deliveries.claim(next, 9, 1e9, LATER)).toHaveLength(1);
+      expect(await bench.counters(crawler)).toMatchObject({ deliveriesPending: 1 });
+    }),
+  );
+
+  test(
+    'after it has settled deliveries, does not count what its successor has counted',
+    withProcesses(async ({ bench, stopped, gate }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler({ delivery: 'webhook' });
+      const { lease, jobs } = await bench.running(crawler, 3);
+      await store.queue.finish(
+        jobs.map((job) => deliveryOf(job)),
+        at(0),
+        lease,
+      );
+      await store.queue.release(lease, at(0));
+      const first = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
+      if (first === undefined) throw new Error('no lease');
+      const claimed = await stopped.deliveries.claim(first, 2, 1e9, at(1));
+      const held = gate.hold(commandOn('update', 'crawlers', 'deliveriesPending'));
+      const outcomes = claimed.map((each) => settlementOf(each, 'delivered'));
+      const settled = stopped.deliveries.settle(outcomes, at(1));
+      await held.reached;
+      await bench.lease(crawler, LATER, 'next');
+      expect(await bench.counters(crawler)).toMatchObject({ deliveriesPending: 1 });
+      held.release();
+      expect(await settled).toEqual(['won', 'won']);
       expect(await bench.counters(crawler)).toMatchObject({ deliveriesPending: 1 });
     }),
   );
