@@ -26,8 +26,8 @@ export default defineConfig({
   test: {
     globalSetup: ['test/support/mongodb-setup.ts'],
     reporters: ['default', './test/support/summary-reporter.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     // Two cores: each file starts servers and databases of its own.
     maxWorkers: 2,
     projects: [

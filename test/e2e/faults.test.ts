@@ -220,7 +220,9 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     await using sleeper = await startProcess(env);
     await makeCrawlers(sleeper, receiver);
     const load = pushUnderLoad(() => [sleeper], site.url, 30);
-    await eventually(() => expect(receiver.deliveries.length).toBeGreaterThan(50));
+    await eventually(() => expect(receiver.deliveries.length).toBeGreaterThan(50), {
+      timeoutMs: 60_000,
+    });
     await load.stop();
     await using other = await startProcess(env);
     await sleeper.rest('POST', `/crawler/${NORMAL}/hook/push_batch`, {
@@ -228,7 +230,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
         url: `${site.url}/page/hook-late-${n}?delay=50`,
       })),
     });
-    await eventually(() => expect(site.concurrent).toBeGreaterThan(5));
+    await eventually(() => expect(site.concurrent).toBeGreaterThan(5), { timeoutMs: 60_000 });
     sleeper.process.kill('SIGSTOP');
     try {
       // The leases lapse and the other takes over.

@@ -217,8 +217,8 @@ test('an update takes effect while the crawler runs', async () => {
     concurrency: 3,
   });
   expect(updated.json).toMatchObject({ callback_url: second.url, concurrency: 3 });
-  for (let n = 0; n < 9; n++) await push(app, 'live', `${site.url}/page/${n}?delay=100`);
-  await second.until(9);
+  for (let n = 0; n < 9; n++) await push(app, 'live', `${site.url}/page/${n}?delay=1000`);
+  await second.until(9, 30_000);
   expect(first.deliveries).toHaveLength(1);
   expect(site.maxConcurrent).toBe(3);
 
