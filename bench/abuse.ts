@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -38,6 +39,7 @@ const median = (values: readonly number[]): number =>
   values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN;
 
 const server = createServer(answer).listen(0, '127.0.0.1');
+await once(server, 'listening');
 const site = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 await using bench = await startBench({ ADMIN_TOKEN: ADMIN, CRAWL_TIMEOUT_SECONDS: '600' });
 const { service } = bench;
