@@ -108,7 +108,8 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     pool.acquire(claimant, amount, controller.signal).then(
       (grant) => {
         waiting = undefined;
-        if (pool === slots) kept.push(grant);
+        // What was granted in the moment of closing is nobody's.
+        if (pool === slots && !closed) kept.push(grant);
         else grant.release();
         deps.onChange();
       },

@@ -125,7 +125,7 @@ async function perform(
   try {
     const page = await engine.crawl(task, crawl.abort.signal);
     const { spec } = message;
-    if (spec === undefined || needsDocument(page, task.request)) sendPage(id, page);
+    if (needsDocument(page, task.request)) sendPage(id, page);
     else {
       const build = () => buildResult(page, task.request, spec);
       sendResult(id, page, await process(page.body.byteLength, build));

@@ -57,8 +57,6 @@ export class ThreadLost extends Error {
 export interface CrawlThreads {
   /** Crawls by plain HTTP, without politeness. */
   crawl(order: CrawlOrder, signal: AbortSignal): Promise<Crawled>;
-  /** The page itself, in no client's shape. */
-  fetch(task: CrawlTask, signal: AbortSignal): Promise<Page>;
   /** Builds the result of a page that was crawled elsewhere; `extras` are added to its own. */
   build(
     page: Page,
@@ -267,12 +265,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
     }
   }
 
-  function send(
-    task: CrawlTask,
-    spec: ResultSpec | undefined,
-    isSuspect: boolean,
-    signal: AbortSignal,
-  ) {
+  function send(task: CrawlTask, spec: ResultSpec, isSuspect: boolean, signal: AbortSignal) {
     const index = isSuspect || routing.isSuspect(task) ? quarantine : routing.threadOf(task);
     return ask(index, claimantOf(task), signal, (id) => ({
       kind: 'crawl',
@@ -290,12 +283,6 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
       const { answer, held } = await send(order.task, order.spec, order.isSuspect, signal);
       if ('result' in answer) return crawled(answer.result, held);
       return build(answer.page, order, {}, signal, held);
-    },
-    async fetch(task, signal) {
-      const { answer, held } = await send(task, undefined, false, signal);
-      held?.release();
-      if (!('page' in answer)) throw new Error('a thread answered a fetch with a result');
-      return answer.page;
     },
     build: (page, order, extras, signal) => build(page, order, extras, signal),
     activity: () => ({

@@ -24,8 +24,7 @@ export type ToCrawlThread =
       readonly kind: 'crawl';
       readonly id: number;
       readonly task: CrawlTask;
-      /** Absent: the page itself is the answer. */
-      readonly spec: ResultSpec | undefined;
+      readonly spec: ResultSpec;
     }
   | {
       readonly kind: 'build';
@@ -44,7 +43,7 @@ export type ToCrawlThread =
 /** From a crawl thread to the service. */
 export type FromCrawlThread =
   | { readonly kind: 'result'; readonly id: number; readonly result: CrawlResult }
-  /** Asked for, or its document must be read first. */
+  /** Its document must be read first. */
   | { readonly kind: 'page'; readonly id: number; readonly page: Page }
   | { readonly kind: 'failed'; readonly id: number; readonly message: string }
   /** Needs room for `bytes` in all before it reads on. */
