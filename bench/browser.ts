@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { chromium } from 'playwright-core';
-import { findChromium } from '../src/crawler/browser/chromium-binary.ts';
+import { findChromium } from '../src/engine/browser/chromium-binary.ts';
 import { call, JAVASCRIPT_TOKEN, report, startBench } from './bench-setup.ts';
 
 // Pages per second of a JavaScript crawler, beside what the bare driver reaches with as many contexts in the same run.

@@ -11,7 +11,7 @@ export interface ErrorReason {
 }
 
 /**
- * Every reason that a client can be answered. `test/unit/errors-document.test.ts` compares it with the source: a reason that
+ * Every reason that a client can be answered. `test/unit/documents/errors-document.test.ts` compares it with the source: a reason that
  * the code throws has a row here, and a row has code that throws it.
  */
 export const errorTable: readonly ErrorReason[] = [

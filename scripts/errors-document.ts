@@ -1,7 +1,7 @@
 import { Code } from '@connectrpc/connect';
+import { toConnectError } from '../src/api/errors.ts';
 import { DomainError } from '../src/domain/errors.ts';
 import { httpStatusOf } from '../src/rest/status.ts';
-import { connectErrorFrom } from '../src/rpc/errors.ts';
 import { type ErrorReason, errorFamilies, errorTable } from './error-table.ts';
 
 /** HTTP statuses and gRPC codes of a reason, each empty where the other protocol alone has it. */
@@ -12,7 +12,7 @@ function codesOf({ as, rpcOnly }: ErrorReason): { readonly http: string; readonl
     if (typeof each === 'number') https.add(each);
     else {
       const silent = { debug() {}, info() {}, warn() {}, error() {} };
-      const { code } = connectErrorFrom(new DomainError(each, '', ''), silent, {
+      const { code } = toConnectError(new DomainError(each, '', ''), silent, {
         route: '',
       });
       if (rpcOnly !== true) https.add(httpStatusOf(code));

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { startApp } from '../src/app.ts';
-import { readConfig } from '../src/config.ts';
+import { readConfig } from '../src/config/config.ts';
 import { FUZZED, runFuzz } from '../test/support/fuzz.ts';
 
 // Mutated calls over every protocol against a service of its own: FUZZ_CALLS (400,000) of them, made of FUZZ_SEED.

@@ -1,4 +1,4 @@
-import { settings } from '../src/config-table.ts';
+import { settings } from '../src/config/settings.ts';
 
 const rows = Object.values(settings).map(({ variable, fallback, meaning }) => {
   const value = fallback === '' ? '' : `\`${fallback}\``;

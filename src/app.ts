@@ -1,44 +1,44 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import type { Config } from './config.ts';
-import { createBrowserTurns } from './crawler/browser/browser-turns.ts';
-import { NO_SANDBOX, runsAsRoot } from './crawler/browser/sandbox.ts';
-import { createHostGate } from './crawler/host-gate.ts';
-import { createPoliteEntry } from './crawler/http/polite-entry.ts';
-import { createLazyEngine } from './crawler/lazy-engine.ts';
+import { createAdmission } from './api/admission.ts';
+import { withAudit } from './api/audit.ts';
+import { toConnectError } from './api/errors.ts';
+import { createMethods } from './api/methods.ts';
+import { openBackend } from './backend/open-backend.ts';
+import type { Config } from './config/config.ts';
+import { exposureWarning } from './config/exposure.ts';
+import { type AppTiming, appTiming } from './config/timing.ts';
 import { type Clock, systemClock } from './domain/clock.ts';
 import type { Logger } from './domain/logger.ts';
 import { createEdge } from './edge/edge.ts';
-import { exposureWarning } from './exposure.ts';
+import { createBrowserTurns } from './engine/browser/browser-turns.ts';
+import { NO_SANDBOX, runsAsRoot } from './engine/browser/sandbox.ts';
+import { createLazyEngine } from './engine/lazy-engine.ts';
+import { createHostLimiter } from './engine/politeness/host-limiter.ts';
+import { createPoliteness } from './engine/politeness/politeness.ts';
 import { createFairPool } from './fairness/fair-pool.ts';
+import { createRoomPools } from './http/room.ts';
 import { createMailer } from './mail/mailer.ts';
-import { createMetrics } from './metrics.ts';
 import { createAddressGuard } from './net/address-guard.ts';
 import { uncallableReason } from './net/callable-url.ts';
 import { createHttpClient } from './net/create-http-client.ts';
 import type { NetworkSettings } from './net/network-settings.ts';
 import { createResolver } from './net/resolver.ts';
-import { openBackend } from './open-backend.ts';
-import { createRefusedConnections } from './refused-connections.ts';
-import { documentedAdapters } from './rest/documented/documented-adapters.ts';
+import { createMetrics } from './observability/metrics.ts';
+import { createRefusedConnections } from './observability/refused-connections.ts';
+import { documentedAdapters } from './rest/compat/documented-adapters.ts';
+import { screenshotAdapters } from './rest/compat/screenshots.ts';
 import { createGateway } from './rest/gateway.ts';
-import { createAdmission } from './rpc/admission.ts';
-import { withAudit } from './rpc/audit.ts';
 import { createConnectMount } from './rpc/connect-mount.ts';
-import { connectErrorFrom } from './rpc/errors.ts';
-import { createMethods } from './rpc/methods.ts';
-import { createRoomPools } from './rpc/room.ts';
-import { createAgendaScheduler } from './scheduler/agenda-scheduler.ts';
+import { createAgendaScheduler } from './scheduler/agenda/agenda-scheduler.ts';
 import type { Scheduler } from './scheduler/scheduler.ts';
-import { screenshotAdapters } from './screenshot-adapter.ts';
-import type { TokenPair } from './service/accounts.ts';
-import { ensureDefaultAccount } from './service/default-account.ts';
+import type { TokenPair } from './service/accounts/accounts.ts';
+import { ensureDefaultAccount } from './service/accounts/default-account.ts';
+import { createSharedResources } from './service/crawls/shared-resources.ts';
 import { createService } from './service/service.ts';
-import { createSharedResources } from './service/shared-resources.ts';
 import { withMetrics } from './store/with-metrics.ts';
 import { createCrawlThreads } from './threads/crawl-threads.ts';
 import { createDocumentThreads } from './threads/document-threads.ts';
-import { type AppTiming, appTiming } from './timing.ts';
 import { createWebhook } from './webhook/create-webhook.ts';
 
 /** What an app is made of beside its configuration. */
@@ -132,8 +132,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
   stack.defer(() => threads.close());
   const browserTurns = createBrowserTurns(config.browserPages);
   const browser = createLazyEngine(async () => {
-    const { createBrowserEngine } = await import('./crawler/browser/browser-engine.ts');
-    const { createBrowserPool } = await import('./crawler/browser/browser-pool.ts');
+    const { createBrowserEngine } = await import('./engine/browser/browser-engine.ts');
+    const { createBrowserPool } = await import('./engine/browser/browser-pool.ts');
     const { chromiumPath, chromiumSandbox: sandbox } = config;
     return createBrowserEngine({
       client,
@@ -175,7 +175,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     scheduler,
     threads,
     browser,
-    entry: createPoliteEntry({ client, clock, gate: createHostGate({ clock }) }),
+    entry: createPoliteness({ client, clock, gate: createHostLimiter({ clock }) }),
     shared: tenantsShare,
     webhook: createWebhook({
       client,
@@ -256,10 +256,10 @@ export async function startApp(deps: AppDeps): Promise<App> {
       adapters:
         config.role === 'worker'
           ? []
-          : [documentedAdapters, screenshotAdapters(store.media, clock)],
+          : [documentedAdapters, screenshotAdapters(store.screenshots, clock)],
       admission,
       pools,
-      errorFrom: (error, place) => connectErrorFrom(error, logger, place),
+      toError: (error, place) => toConnectError(error, logger, place),
     }),
     isReady,
     async metrics() {

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { type App, startApp } from './app.ts';
-import { ConfigError, describeConfig, readConfig } from './config.ts';
+import { ConfigError, describeConfig, readConfig } from './config/config.ts';
 import { printWelcome } from './welcome.ts';
 
 const HELP = `Usage: npm start [-- --help]

@@ -1,5 +1,5 @@
 import type { App } from './app.ts';
-import type { Config } from './config.ts';
+import type { Config } from './config/config.ts';
 
 /** Prints where the service listens and, after the first start, the tokens and a line that works as pasted. */
 export function printWelcome(

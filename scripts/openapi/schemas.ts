@@ -1,6 +1,6 @@
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
-import { enumWordsOf } from '../../src/rest/enum-words.ts';
+import { enumWordsOf } from '../../src/rest/enum-names.ts';
 import { restNameOf, TIMESTAMP } from '../../src/rest/rest-fields.ts';
 import type { DescribedApi } from './descriptors.ts';
 

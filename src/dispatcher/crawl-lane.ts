@@ -3,7 +3,7 @@ import type { QueuedJob } from '../domain/job.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { JobOutcome } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
-import { createFlights, FlightAbort } from './flights.ts';
+import { createInFlight, WorkAborted } from './in-flight.ts';
 
 /** What one lane needs beside the dispatcher's own. */
 export interface CrawlLaneDeps extends Pick<DispatcherDeps, 'crawlJob' | 'crawlBytes' | 'logger'> {
@@ -49,7 +49,7 @@ export interface CrawlLane {
   /** Room for as many crawls as the crawler may start now; `onChange` is called when there is more. */
   reserve(crawler: Crawler): Reservation;
   abort(rid: string): void;
-  abortAll(reason: FlightAbort): void;
+  abortAll(reason: WorkAborted): void;
   /** Forgets the ends that were not written, and gives everything back. */
   close(): void;
 }
@@ -67,7 +67,7 @@ interface Ended {
 /** Makes a lane in which nothing is in flight. */
 export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   const { crawlerId, slots, memory, crawlBytes, logger } = deps;
-  const crawls = createFlights(deps.onChange);
+  const crawls = createInFlight(deps.onChange);
   const ended: Ended[] = [];
   /** Slots that came after a wait, for the next reservation. */
   const kept: Grant[] = [];
@@ -91,7 +91,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       } catch (error) {
         base.release();
         if (!signal.aborted) logger.error({ err: error, rid: job.rid }, 'a crawl broke off');
-        if (error instanceof FlightAbort && error.end === 'dropped') return;
+        if (error instanceof WorkAborted && error.end === 'dropped') return;
         const { rid, attempt } = job;
         ended.push({ outcome: { kind: 'release', rid, crawlerId, attempt }, held: [] });
       } finally {
@@ -179,12 +179,12 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
         cancel,
       };
     },
-    abort: (rid) => void crawls.abort(rid, new FlightAbort('dropped')),
+    abort: (rid) => void crawls.abort(rid, new WorkAborted('dropped')),
     abortAll: crawls.abortAll,
     close() {
       closed = true;
       waiting?.abort();
-      crawls.abortAll(new FlightAbort('dropped'));
+      crawls.abortAll(new WorkAborted('dropped'));
       for (const grant of ended.splice(0).flatMap(({ held }) => held)) grant.release();
       for (const slot of kept.splice(0)) slot.release();
     },

@@ -1,12 +1,12 @@
 import type { Crawler } from '../domain/crawler.ts';
 import type { Task } from '../scheduler/scheduler.ts';
 import type { Lease } from '../store/store.ts';
-import { createBell } from './bell.ts';
 import { createCrawlLane } from './crawl-lane.ts';
 import { createDeliveryLane } from './delivery-lane.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
-import { FlightAbort } from './flights.ts';
+import { WorkAborted } from './in-flight.ts';
+import { createWakeableSleep } from './wakeable-sleep.ts';
 
 /** What one run needs beside the dispatcher's own. */
 export interface CrawlerRunDeps extends DispatcherDeps {
@@ -40,7 +40,7 @@ const LONGEST_PAUSE_MS = 5_000;
  */
 export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   const { store, clock, crawlerId, task, timing } = deps;
-  const bell = createBell();
+  const bell = createWakeableSleep();
   let lease: Lease | undefined;
   let leaseUntil = 0;
   let crawler: Crawler | undefined = deps.crawler;
@@ -101,7 +101,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   }
 
   /** Renews the lease and reads the configuration anew when their time has come. */
-  async function keepUp(times: { renewed: number; read: number }): Promise<void> {
+  async function renewAndRefresh(times: { renewed: number; read: number }): Promise<void> {
     const now = clock.now();
     const renews = now.getTime() - times.renewed >= timing.leaseMs / 3;
     const reads = stale || now.getTime() - times.read >= timing.refreshMs;
@@ -118,7 +118,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   /** Whether deliveries wait that will soon be posted; an endpoint that takes nothing for longer is waited for without the lease. */
   function waitsForRoom(): boolean {
     const pausedMs = (lane.pausedUntil()?.getTime() ?? 0) - clock.now().getTime();
-    return lane.isWaiting && pausedMs < timing.lingerMs;
+    return lane.isWaiting && pausedMs < timing.idleReleaseMs;
   }
 
   function isBusy(): boolean {
@@ -132,14 +132,14 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     const times = { renewed: idleSince, read: idleSince };
     try {
       while (!aborted && hasLease() && crawler !== undefined) {
-        await keepUp(times);
+        await renewAndRefresh(times);
         if (aborted || !hasLease() || crawler === undefined) return;
         const now = clock.now().getTime();
         if (task.signal.aborted) drainUntil ??= now + timing.drainMs;
         const draining = drainUntil !== undefined;
         if (drainUntil !== undefined && now >= drainUntil) {
-          crawls.abortAll(new FlightAbort('released'));
-          lane.abortAll(new FlightAbort('released'));
+          crawls.abortAll(new WorkAborted('released'));
+          lane.abortAll(new WorkAborted('released'));
         }
         const polls = told || now - polledAt >= timing.pollMs;
         if (polls) {
@@ -153,7 +153,10 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
         }
         if (isBusy() || (!draining && waitsForRoom())) {
           idleSince = clock.now().getTime();
-        } else if (draining || (!told && clock.now().getTime() - idleSince >= timing.lingerMs)) {
+        } else if (
+          draining ||
+          (!told && clock.now().getTime() - idleSince >= timing.idleReleaseMs)
+        ) {
           return;
         }
         await bell.wait(crawls.unwritten > 0 ? 0 : timing.pollMs);
@@ -175,7 +178,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     } finally {
       pausedUntil = lane.pausedUntil();
       crawls.close();
-      lane.abortAll(new FlightAbort('dropped'));
+      lane.abortAll(new WorkAborted('dropped'));
       lane.close();
     }
     if (aborted || !hasLease()) return undefined;

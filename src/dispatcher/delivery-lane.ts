@@ -5,7 +5,7 @@ import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
 import type { DeliveryPaces, DeliverySlot, PacedLane } from './delivery-paces.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import { MAX_POSTS_PER_ENDPOINT } from './endpoint-pace.ts';
-import { createFlights, FlightAbort } from './flights.ts';
+import { createInFlight, WorkAborted } from './in-flight.ts';
 
 /** What one lane needs beside the dispatcher's own. */
 export interface DeliveryLaneDeps extends Pick<DispatcherDeps, 'postDelivery' | 'logger'> {
@@ -74,7 +74,7 @@ export interface DeliveryLane {
   ): void;
   /** Gives back the slots that nothing came of; after `start`, or instead of it. */
   giveUp(turn: DeliveryTurn): void;
-  abortAll(reason: FlightAbort): void;
+  abortAll(reason: WorkAborted): void;
   /** Waits for room no longer. */
   close(): void;
 }
@@ -89,7 +89,7 @@ const MAX_CLAIM = 64;
 /** Makes a lane in which nothing is in flight. */
 export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   const { crawlerId, memory, logger } = deps;
-  const posts = createFlights(deps.onChange);
+  const posts = createInFlight(deps.onChange);
   const settled: DeliveryOutcome[] = [];
   let paced: PacedLane | undefined;
   let hasRoom = false;
@@ -121,15 +121,15 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       try {
         // A process that slept through its lease (SIGSTOP, a suspended machine) must not post what
         // others took over.
-        if (!deps.hasLease()) throw new FlightAbort('released');
+        if (!deps.hasLease()) throw new WorkAborted('released');
         const end = await deps.postDelivery(crawler, delivery, signal);
         answer = end.answer;
         settled.push(end.outcome);
       } catch (error) {
-        if (!signal.aborted && !(error instanceof FlightAbort)) {
+        if (!signal.aborted && !(error instanceof WorkAborted)) {
           logger.error({ err: error, rid: delivery.rid }, 'a delivery broke off');
         }
-        if (error instanceof FlightAbort && error.end === 'dropped') return;
+        if (error instanceof WorkAborted && error.end === 'dropped') return;
         const { rid, attempt } = delivery;
         settled.push({ kind: 'release', rid, crawlerId, attempt, billed: false });
       } finally {

@@ -66,7 +66,7 @@ export interface DispatchTiming {
   /** How often a run reads its crawler's configuration, which another process may have changed. */
   readonly refreshMs: number;
   /** How long a run without work keeps its crawler before it lets go. */
-  readonly lingerMs: number;
+  readonly idleReleaseMs: number;
   /** How long running crawls may go on after the scheduler began to close. */
   readonly drainMs: number;
 }

@@ -1,4 +1,4 @@
-/** Longer wishes are not taken literally. */
+/** Longer input are not taken literally. */
 const MOST_MS = 24 * 60 * 60 * 1_000;
 
 /** Milliseconds a `Retry-After` asks to wait (seconds, or a date), at most a day; undefined when it says nothing usable. */

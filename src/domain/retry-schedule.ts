@@ -9,7 +9,7 @@ const FIRST_WAIT_MS = 5 * SECOND;
 const GROWTH = 1.5;
 const LEAST_WAIT_MS = SECOND;
 
-/** What decides when a crawl that failed for a passing reason is tried again. */
+/** What decides when a crawl that failed for a transient reason is tried again. */
 export interface CrawlRetryInput {
   /** Retries made so far, 0 after the first try. */
   readonly retry: number;
@@ -77,7 +77,7 @@ export function parseRetrySchedule(text: string): readonly number[] {
 
 /**
  * When a delivery that failed is attempted again: `attempt` counts those made (1 after the first) and `schedule` is what
- * {@link parseRetrySchedule} gave. A tenth more or less at random (`random` in [0, 1)) spreads deliveries that failed together.
+ * {@link parseRetrySchedule} gave. A tenth more or less at random (`random` in [0, 1)) sharesWithPeers deliveries that failed together.
  * Undefined when the schedule is used up.
  */
 export function nextDelivery(

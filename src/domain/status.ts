@@ -23,7 +23,7 @@ export const CB_STATUS = {
   noPage: 523,
   /** An anti-bot challenge could not be solved. */
   challenge: 525,
-  /** A passing failure of another kind: the answer was broken, or its turn has not come. */
+  /** A transient failure of another kind: the answer was broken, or its turn has not come. */
   tryAgain: 599,
   /** Waited longer than `queue_timeout`. */
   queueTimeout: 699,
@@ -35,52 +35,52 @@ export interface StatusVerdict {
   /** Stable; empty when the crawl ended well. */
   readonly reason: string;
   /** Whether trying again may help; false when the crawl ended well. */
-  readonly passing: boolean;
+  readonly transient: boolean;
 }
 
 /** Every reason a crawl fails for that is not the target's status: its `cb_status`, and whether it may pass. */
 export const FAILURES = {
-  name_not_found: { cbStatus: CB_STATUS.unreachable, passing: true },
-  connection_failed: { cbStatus: CB_STATUS.unreachable, passing: true },
+  name_not_found: { cbStatus: CB_STATUS.unreachable, transient: true },
+  connection_failed: { cbStatus: CB_STATUS.unreachable, transient: true },
   // Certificates are renewed, and a handshake fails when a server is overloaded or replaced.
-  tls_failed: { cbStatus: CB_STATUS.unreachable, passing: true },
-  proxy_failed: { cbStatus: CB_STATUS.unreachable, passing: true },
-  connect_timeout: { cbStatus: CB_STATUS.timedOut, passing: true },
-  timeout: { cbStatus: CB_STATUS.timedOut, passing: true },
+  tls_failed: { cbStatus: CB_STATUS.unreachable, transient: true },
+  proxy_failed: { cbStatus: CB_STATUS.unreachable, transient: true },
+  connect_timeout: { cbStatus: CB_STATUS.timedOut, transient: true },
+  timeout: { cbStatus: CB_STATUS.timedOut, transient: true },
   // Something on the way broke the answer: most often a server that is being restarted.
-  protocol_error: { cbStatus: CB_STATUS.tryAgain, passing: true },
-  decoding_failed: { cbStatus: CB_STATUS.tryAgain, passing: true },
-  robots_unreachable: { cbStatus: CB_STATUS.tryAgain, passing: true },
-  engine_failed: { cbStatus: CB_STATUS.tryAgain, passing: true },
-  host_busy: { cbStatus: CB_STATUS.tryAgain, passing: true },
+  protocol_error: { cbStatus: CB_STATUS.tryAgain, transient: true },
+  decoding_failed: { cbStatus: CB_STATUS.tryAgain, transient: true },
+  robots_unreachable: { cbStatus: CB_STATUS.tryAgain, transient: true },
+  engine_failed: { cbStatus: CB_STATUS.tryAgain, transient: true },
+  host_busy: { cbStatus: CB_STATUS.tryAgain, transient: true },
   // The process's memory budget had no room for the body in time.
-  memory_busy: { cbStatus: CB_STATUS.tryAgain, passing: true },
-  browser_busy: { cbStatus: CB_STATUS.tryAgain, passing: true },
-  browser_unavailable: { cbStatus: CB_STATUS.tryAgain, passing: true },
-  page_crashed: { cbStatus: CB_STATUS.tryAgain, passing: true },
+  memory_busy: { cbStatus: CB_STATUS.tryAgain, transient: true },
+  browser_busy: { cbStatus: CB_STATUS.tryAgain, transient: true },
+  browser_unavailable: { cbStatus: CB_STATUS.tryAgain, transient: true },
+  page_crashed: { cbStatus: CB_STATUS.tryAgain, transient: true },
   // What follows depends on the URL or on this service's configuration alone.
-  address_not_allowed: { cbStatus: CB_STATUS.noPage, passing: false },
-  port_not_allowed: { cbStatus: CB_STATUS.noPage, passing: false },
-  invalid_url: { cbStatus: CB_STATUS.noPage, passing: false },
+  address_not_allowed: { cbStatus: CB_STATUS.noPage, transient: false },
+  port_not_allowed: { cbStatus: CB_STATUS.noPage, transient: false },
+  invalid_url: { cbStatus: CB_STATUS.noPage, transient: false },
   // To an address that is no http or https URL.
-  invalid_redirect: { cbStatus: CB_STATUS.noPage, passing: false },
-  redirect_loop: { cbStatus: CB_STATUS.noPage, passing: false },
-  too_many_redirects: { cbStatus: CB_STATUS.noPage, passing: false },
-  body_too_large: { cbStatus: CB_STATUS.noPage, passing: false },
-  too_many_encodings: { cbStatus: CB_STATUS.noPage, passing: false },
-  robots_disallowed: { cbStatus: CB_STATUS.noPage, passing: false },
-  proxy_not_configured: { cbStatus: CB_STATUS.noPage, passing: false },
-  selector_not_found: { cbStatus: CB_STATUS.noPage, passing: false },
+  invalid_redirect: { cbStatus: CB_STATUS.noPage, transient: false },
+  redirect_loop: { cbStatus: CB_STATUS.noPage, transient: false },
+  too_many_redirects: { cbStatus: CB_STATUS.noPage, transient: false },
+  body_too_large: { cbStatus: CB_STATUS.noPage, transient: false },
+  too_many_encodings: { cbStatus: CB_STATUS.noPage, transient: false },
+  robots_disallowed: { cbStatus: CB_STATUS.noPage, transient: false },
+  proxy_not_configured: { cbStatus: CB_STATUS.noPage, transient: false },
+  selector_not_found: { cbStatus: CB_STATUS.noPage, transient: false },
   // Crawling it ended the thread or the process it ran in, several times.
-  crawl_crashed: { cbStatus: CB_STATUS.tryAgain, passing: false },
-  queue_timeout: { cbStatus: CB_STATUS.queueTimeout, passing: false },
+  crawl_crashed: { cbStatus: CB_STATUS.tryAgain, transient: false },
+  queue_timeout: { cbStatus: CB_STATUS.queueTimeout, transient: false },
   // The page took more memory in the browser than it may.
-  page_too_heavy: { cbStatus: CB_STATUS.noPage, passing: false },
+  page_too_heavy: { cbStatus: CB_STATUS.noPage, transient: false },
   // A challenge is not shown to every visitor and not at all times.
-  anti_bot_challenge: { cbStatus: CB_STATUS.challenge, passing: true },
-  captcha: { cbStatus: CB_STATUS.targetUnavailable, passing: true },
-  empty_body: { cbStatus: CB_STATUS.emptyBody, passing: true },
-} as const satisfies Record<string, { readonly cbStatus: number; readonly passing: boolean }>;
+  anti_bot_challenge: { cbStatus: CB_STATUS.challenge, transient: true },
+  captcha: { cbStatus: CB_STATUS.targetUnavailable, transient: true },
+  empty_body: { cbStatus: CB_STATUS.emptyBody, transient: true },
+} as const satisfies Record<string, { readonly cbStatus: number; readonly transient: boolean }>;
 
 /** A key of {@link FAILURES}. */
 export type FailureReason = keyof typeof FAILURES;
@@ -104,13 +104,13 @@ export interface TargetAnswer {
   readonly status: number;
   readonly method: string;
   readonly isEmpty: boolean;
-  /** The answer is not the page but an obstacle in front of it. */
-  readonly obstacle?: 'anti_bot_challenge' | 'captcha' | undefined;
+  /** The answer is not the page but an block in front of it. */
+  readonly block?: 'anti_bot_challenge' | 'captcha' | undefined;
   /** `custom_success_codes`. */
   readonly successCodes?: ReadonlySet<number>;
 }
 
-const SUCCESS: StatusVerdict = { cbStatus: CB_STATUS.success, reason: '', passing: false };
+const SUCCESS: StatusVerdict = { cbStatus: CB_STATUS.success, reason: '', transient: false };
 /** Billed as success, together with `cb_status` 200. */
 const BILLED_STATUSES: ReadonlySet<number> = new Set([200, 201, 204, 301, 302, 404, 410]);
 
@@ -130,17 +130,17 @@ export function verdictOnFailure(reason: FailureReason): StatusVerdict {
  * it is an answer. All else is a result: 2xx, redirects without a target, and every other 4xx, 404, 410 and 451 among them.
  */
 export function verdictOnAnswer(answer: TargetAnswer): StatusVerdict {
-  const { status, obstacle } = answer;
+  const { status, block } = answer;
   if (answer.successCodes?.has(status) === true) return SUCCESS;
-  if (obstacle !== undefined) return verdictOnFailure(obstacle);
+  if (block !== undefined) return verdictOnFailure(block);
   if (status === 429) {
-    return { cbStatus: CB_STATUS.tooManyRequests, reason: 'too_many_requests', passing: true };
+    return { cbStatus: CB_STATUS.tooManyRequests, reason: 'too_many_requests', transient: true };
   }
   if (status === 503) {
-    return { cbStatus: CB_STATUS.targetUnavailable, reason: 'target_unavailable', passing: true };
+    return { cbStatus: CB_STATUS.targetUnavailable, reason: 'target_unavailable', transient: true };
   }
   if (status >= 500) {
-    return { cbStatus: CB_STATUS.targetError, reason: 'target_error', passing: true };
+    return { cbStatus: CB_STATUS.targetError, reason: 'target_error', transient: true };
   }
   if (status === 200 && answer.isEmpty && answer.method === 'GET') {
     return verdictOnFailure('empty_body');

@@ -1,4 +1,4 @@
-import type { AnyRequest, AnyResponse } from '../rpc/node-http.ts';
+import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
 
 /** How long a browser may remember a preflight, in seconds. */
 const MAX_AGE_SECONDS = '7200';

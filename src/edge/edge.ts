@@ -8,7 +8,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Logger } from '../domain/logger.ts';
-import type { AnyRequest, AnyResponse } from '../rpc/node-http.ts';
+import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
 import { createConnectionLimit } from './connection-limit.ts';
 import { createProtocolMux } from './protocol-mux.ts';
 import { answerRefusedRequests, refuseWithoutHost } from './refused-requests.ts';

@@ -1,5 +1,5 @@
+import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
 import { type Reply, sendReply } from '../rest/reply.ts';
-import type { AnyRequest, AnyResponse } from '../rpc/node-http.ts';
 import { answerCors } from './cors.ts';
 
 /** Answers requests of its part of the paths. Never throws. */

@@ -1,4 +1,4 @@
-import { type AnyResponse, breakOff } from '../rpc/node-http.ts';
+import { type AnyResponse, breakOff } from '../http/node-http.ts';
 
 /** Cuts off clients that do not take the end of their reply. */
 export interface StalledReplies {

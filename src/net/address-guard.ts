@@ -22,13 +22,13 @@ export interface Destination {
 }
 
 /** Why a connection must not be made. */
-export type Refusal = 'address_not_allowed' | 'port_not_allowed';
+export type GatewayError = 'address_not_allowed' | 'port_not_allowed';
 
 /** Decides on every connection before it is made. */
 export interface AddressGuard {
   permits(destination: Destination): boolean;
   /** Undefined for what may be connected to. */
-  refusalOf(destination: Destination): Refusal | undefined;
+  refusalOf(destination: Destination): GatewayError | undefined;
 }
 
 /** What a guard goes by beside what is allowed. */
@@ -109,7 +109,7 @@ export function createAddressGuard(
     return ownAddresses().some((own) => spellings.includes(parseAddress(own)?.toString() ?? ''));
   }
 
-  function refusalOf({ hostname, address, port }: Destination): Refusal | undefined {
+  function refusalOf({ hostname, address, port }: Destination): GatewayError | undefined {
     const parsed = parseAddress(address);
     if (parsed === undefined) return 'address_not_allowed';
     const name = hostname.toLowerCase().replace(/\.$/, '');

@@ -1,22 +1,22 @@
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Claimant } from '../fairness/fair-pool.ts';
-import { createAddressGuard, type Refusal } from './address-guard.ts';
+import { createAddressGuard, type GatewayError } from './address-guard.ts';
+import { assertValidRequest } from './assert-valid-request.ts';
 import { ACCEPT_ENCODING } from './content-decoder.ts';
-import { ExchangeError, runExchange } from './exchange.ts';
 import type { HttpClient, HttpError, HttpRequest, HttpResponse } from './http-client.ts';
-import { httpError, httpErrorFrom } from './http-failures.ts';
+import { httpError, toHttpError } from './http-failures.ts';
 import { dispatchingFor, type Lookup } from './lookup.ts';
 import type { NetworkSettings } from './network-settings.ts';
 import { createOriginPools, portOf } from './origin-pools.ts';
 import { createResolver } from './resolver.ts';
-import { assertSendable } from './sendable.ts';
+import { ExchangeError, runExchange } from './run-request.ts';
 
 /** A connection that was refused, for who keeps watch over attempts. */
 export interface RefusedConnection {
   readonly hostname: string;
   readonly port: number;
-  readonly refusal: Refusal;
+  readonly refusal: GatewayError;
   readonly claimant: Claimant | undefined;
 }
 
@@ -56,7 +56,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
   }
 
   function failureOf(error: unknown, url: URL, request: HttpRequest): HttpError {
-    const failure = httpErrorFrom(error, false);
+    const failure = toHttpError(error, false);
     const { code } = failure;
     if (code === 'address_not_allowed' || code === 'port_not_allowed') {
       const { hostname } = url;
@@ -71,7 +71,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
     startedAt: number,
   ): Promise<HttpResponse> {
     for (let attempt = 1; ; attempt += 1) {
-      const pool = pools.lend(url, request.proxy);
+      const pool = pools.acquire(url, request.proxy);
       const before = pool.connections();
       let reused = false;
       try {
@@ -101,7 +101,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
     async request(given) {
       const url = URL.parse(given.url);
       if (url === null || !/^https?:$/.test(url.protocol)) throw httpError('invalid_url');
-      assertSendable(given);
+      assertValidRequest(given);
       const closing = new AbortController();
       running.add(closing);
       const signal =

@@ -1,7 +1,7 @@
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import type { Claimant } from '../fairness/fair-pool.ts';
-import type { AddressGuard, Refusal } from './address-guard.ts';
+import type { AddressGuard, GatewayError } from './address-guard.ts';
 import { HttpError } from './http-client.ts';
 import { dispatchingFor, type Lookup, type LookupAnswer } from './lookup.ts';
 
@@ -29,7 +29,7 @@ export interface GuardedConnectorDeps {
  */
 export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnector.connector {
   const { guard, hostname, port } = deps;
-  const refusalOf = (address: string): Refusal | undefined =>
+  const refusalOf = (address: string): GatewayError | undefined =>
     guard.refusalOf({ hostname, address, port });
 
   const lookup: LookupFunction = (name, options, callback) => {
@@ -89,7 +89,7 @@ export async function permittedAnswers(
 ): Promise<readonly LookupAnswer[]> {
   const { guard, port } = deps;
   const permitted: LookupAnswer[] = [];
-  let refusal: Refusal = 'address_not_allowed';
+  let refusal: GatewayError = 'address_not_allowed';
   const answers = await deps.lookup(name, claimant);
   for (const answer of answers.toReversed()) {
     const refused = guard.refusalOf({ hostname: name, address: answer.address, port });
@@ -102,7 +102,7 @@ export async function permittedAnswers(
 }
 
 /** The refusal of a host. */
-export function notAllowed(hostname: string, refusal: Refusal): HttpError {
+export function notAllowed(hostname: string, refusal: GatewayError): HttpError {
   return new HttpError(
     refusal,
     refusal === 'address_not_allowed'

@@ -74,11 +74,11 @@ export function httpError(failure: HttpFailure, cause?: unknown): HttpError {
 }
 
 /** Puts any failure of an exchange into the client's terms; through a proxy, what has no name of its own is the proxy's. */
-export function httpErrorFrom(error: unknown, viaProxy: boolean): HttpError {
+export function toHttpError(error: unknown, viaProxy: boolean): HttpError {
   if (error instanceof HttpError) return error;
   // With several addresses each attempt has its own failure; the last is of the address with the least preference.
   if (error instanceof AggregateError && codeOf(error) === '') {
-    return httpErrorFrom(error.errors[0], viaProxy);
+    return toHttpError(error.errors[0], viaProxy);
   }
   const code = codeOf(error);
   const named =

@@ -24,7 +24,7 @@ export function parseNetworkAllow(text: string): NetworkAllow {
     const entry = part.trim();
     if (entry === '') continue;
     const block = blockFrom(entry);
-    if (block === undefined) hosts.add(hostAndPortFrom(entry));
+    if (block === undefined) hosts.add(toHostAndPort(entry));
     else blocks.push(block);
   }
   return { blocks, hosts };
@@ -65,7 +65,7 @@ export function blockFrom(entry: string): string | undefined {
 }
 
 /** The normal form of `host:port`; throws for others. */
-export function hostAndPortFrom(entry: string): string {
+export function toHostAndPort(entry: string): string {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(entry);
   const [, ipv6, name, digits] = match ?? [];
   const port = Number(digits);
@@ -75,11 +75,11 @@ export function hostAndPortFrom(entry: string): string {
     if (address === undefined) throw refuse(entry);
     return `${address.toString()}:${port}`;
   }
-  return `${hostnameFrom(name ?? '', entry)}:${port}`;
+  return `${toHostname(name ?? '', entry)}:${port}`;
 }
 
 /** A name as a URL will spell it: international ones become ASCII, addresses their dotted form. Throws for what is no name. */
-export function hostnameFrom(name: string, entry = name): string {
+export function toHostname(name: string, entry = name): string {
   const url = /^[\p{L}\p{M}\p{N}._-]+$/u.test(name) ? URL.parse(`http://${name}/`) : null;
   if (url === null) {
     throw name.includes('*')

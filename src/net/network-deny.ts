@@ -1,4 +1,4 @@
-import { blockFrom, hostAndPortFrom, hostnameFrom } from './network-allow.ts';
+import { blockFrom, toHostAndPort, toHostname } from './network-allow.ts';
 
 /** What is never reached, whatever else allows it. Plain values. */
 export interface NetworkDeny {
@@ -26,8 +26,8 @@ export function parseNetworkDeny(text: string): NetworkDeny {
     if (entry === '') continue;
     const block = blockFrom(entry);
     if (block !== undefined) blocks.push(block);
-    else if (entry.includes(':')) hosts.add(hostAndPortFrom(entry));
-    else names.add(hostnameFrom(entry));
+    else if (entry.includes(':')) hosts.add(toHostAndPort(entry));
+    else names.add(toHostname(entry));
   }
   return { blocks, hosts, names };
 }

@@ -18,8 +18,8 @@ export interface OriginPoolsDeps {
   readonly proxyTarget?: 'address' | 'name' | undefined;
 }
 
-/** A pool lent for one request. */
-export interface LentPool {
+/** A pool inUse for one request. */
+export interface AcquiredPool {
   readonly dispatcher: Dispatcher;
   /** Connections made so far: unchanged while a request waited for one means that it got a used one. */
   connections(): number;
@@ -30,7 +30,7 @@ export interface LentPool {
 /** Connections kept for each origin (scheme, host and port), separately for each proxy. */
 export interface OriginPools {
   /** The pool of a URL's origin, as it is reached through the proxy when one is named. */
-  lend(url: URL, proxyUrl?: string): LentPool;
+  acquire(url: URL, proxyUrl?: string): AcquiredPool;
   /** Ends all connections, those in use and those being made included. */
   destroy(): Promise<void>;
 }
@@ -42,7 +42,7 @@ export const ABANDONED_CONNECT_MS = 30_000;
 
 interface Entry {
   readonly pool: Pool;
-  lent: number;
+  inUse: number;
   connections: number;
 }
 
@@ -67,7 +67,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       },
     };
     const entry: Entry = {
-      lent: 0,
+      inUse: 0,
       connections: 0,
       pool: new Pool(url.origin, {
         maxHeaderSize: MAX_HEADER_BYTES,
@@ -85,19 +85,19 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
   function evict(): void {
     for (const [origin, entry] of entries) {
       if (entries.size <= deps.maxOrigins) return;
-      if (entry.lent > 0) continue;
+      if (entry.inUse > 0) continue;
       entries.delete(origin);
       void entry.pool.destroy();
     }
   }
 
   return {
-    lend(url, proxyUrl) {
+    acquire(url, proxyUrl) {
       const key = proxyUrl === undefined ? url.origin : `${url.origin} ${proxyUrl}`;
       const entry = entries.get(key) ?? open(url, proxyUrl);
       entries.delete(key);
       entries.set(key, entry);
-      entry.lent += 1;
+      entry.inUse += 1;
       evict();
       let released = false;
       return {
@@ -106,7 +106,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
         release(sound) {
           if (released) return;
           released = true;
-          entry.lent -= 1;
+          entry.inUse -= 1;
           if (sound || entries.get(key) !== entry) return;
           entries.delete(key);
           void entry.pool.close();

@@ -8,7 +8,7 @@ type RawHeaders =
  * Pairs of lower-case names and values from undici's raw forms: for HTTP/1.1 an array of names and values in turn, for HTTP/2 an object.
  * Bytes are read as latin1, which loses none.
  */
-export function headerPairsFrom(raw: RawHeaders): HttpResponse['headers'] {
+export function toHeaderPairs(raw: RawHeaders): HttpResponse['headers'] {
   const pairs: [string, string][] = [];
   if (isList(raw)) {
     for (let at = 0; at + 1 < raw.length; at += 2) {

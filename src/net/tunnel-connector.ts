@@ -4,7 +4,7 @@ import type { Claimant } from '../fairness/fair-pool.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { notAllowed, permittedAnswers } from './guarded-connector.ts';
 import type { HttpError } from './http-client.ts';
-import { httpErrorFrom } from './http-failures.ts';
+import { toHttpError } from './http-failures.ts';
 import { dispatchingFor, type Lookup } from './lookup.ts';
 import { openTunnel } from './proxy-tunnel.ts';
 
@@ -110,6 +110,6 @@ export function createTunnelConnector(
 }
 
 function viaProxy(error: unknown): HttpError {
-  const failure = httpErrorFrom(error, false);
-  return failure.code === 'connection_failed' ? httpErrorFrom(error, true) : failure;
+  const failure = toHttpError(error, false);
+  return failure.code === 'connection_failed' ? toHttpError(error, true) : failure;
 }

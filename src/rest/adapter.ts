@@ -5,7 +5,7 @@ import {
   type DescMethodUnary,
   type MessageShape,
 } from '@bufbuild/protobuf';
-import { type Method, methodName, type UnaryMethod } from '../rpc/method.ts';
+import { type Method, methodName, type UnaryMethod } from '../api/method.ts';
 import type { Exchange } from './exchange.ts';
 import type { Reply } from './reply.ts';
 import { requestBinderOf } from './request-binder.ts';
@@ -25,7 +25,7 @@ export interface Adapter {
 }
 
 /** What adapters are made of; everything is compiled, and checked, when the process starts. */
-export interface AdapterParts {
+export interface AdapterToolkit {
   /** Makes the request of a method; `body` as in a rule. */
   binder<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
@@ -40,10 +40,10 @@ export interface AdapterParts {
 }
 
 /** Makes adapters out of the gateway's parts. */
-export type AdapterFactory = (parts: AdapterParts) => readonly Adapter[];
+export type AdapterFactory = (parts: AdapterToolkit) => readonly Adapter[];
 
 /** The parts over a table of methods. Asking for a method that the table lacks throws. */
-export function adapterPartsOf(methods: readonly Method[]): AdapterParts {
+export function adapterToolkit(methods: readonly Method[]): AdapterToolkit {
   return {
     binder<I extends DescMessage, O extends DescMessage>(method: DescMethodUnary<I, O>, body = '') {
       const bind = requestBinderOf(method.input, body, `adapter of ${methodName(method)}`);

@@ -7,10 +7,10 @@ import {
   ScalarType,
 } from '@bufbuild/protobuf';
 import { query_inline } from '../../gen/queuedcrawler/v1/options_pb.ts';
+import { textParserOf } from './parse-scalar.ts';
 import { type Fields, fieldNamed, restFieldsOf, restNameOf, TIMESTAMP } from './rest-fields.ts';
-import { textParserOf } from './scalar-text.ts';
 
-/** Puts one parameter's text into the request. Throws a 422 Refusal that names the parameter. */
+/** Puts one parameter's text into the request. Throws a 422 GatewayError that names the parameter. */
 export type ParameterSetter = (request: Fields, text: string) => void;
 
 /** How deep `a.b.c` names reach; recursive messages end here. */

@@ -1,5 +1,5 @@
 import type { DescMessage } from '@bufbuild/protobuf';
-import { methodName, type UnaryMethod } from '../rpc/method.ts';
+import { methodName, type UnaryMethod } from '../api/method.ts';
 import { type ParameterSetter, pathParameterOf } from './bind-parameters.ts';
 import type { Exchange } from './exchange.ts';
 import type { HttpRule } from './http-rule.ts';
@@ -10,7 +10,7 @@ import { type Fields, fieldNamed } from './rest-fields.ts';
 import type { TemplateVariable } from './template.ts';
 import { messageWriterOf, valueWriterOf } from './write-json.ts';
 
-/** Answers one request of a rule; `segments` are those of the path. Throws a Refusal, or what the method throws. */
+/** Answers one request of a rule; `segments` are those of the path. Throws a GatewayError, or what the method throws. */
 export type Endpoint = (exchange: Exchange, segments: readonly string[]) => Promise<Reply>;
 
 /** Compiles a rule over the method it belongs to. Throws when the rule names a field that does not exist. */

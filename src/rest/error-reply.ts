@@ -4,12 +4,12 @@ import {
   ErrorInfoSchema,
   RetryInfoSchema,
 } from '../../gen/google/rpc/error_details_pb.ts';
-import type { Refusal } from './refusal.ts';
+import type { GatewayError } from './gateway-error.ts';
 import { jsonReply, type Reply } from './reply.ts';
 import { httpStatusOf } from './status.ts';
 
 /** The reply to a request the gateway refused. */
-export function replyFromRefusal(refusal: Refusal): Reply {
+export function replyFromGatewayError(refusal: GatewayError): Reply {
   const { message: error, reason: code, field } = refusal;
   const body = { error, code, ...(field === undefined ? {} : { field }), ...refusal.facts };
   return jsonReply(JSON.stringify(body), refusal.status, refusal.headers);

@@ -1,8 +1,8 @@
-import type { Call } from '../rpc/method.ts';
-import { type AnyRequest, type AnyResponse, isGone } from '../rpc/node-http.ts';
-import { hasBody } from '../rpc/receive.ts';
-import type { RoomPools } from '../rpc/room.ts';
-import { createTransfer } from '../rpc/transfer.ts';
+import type { Call } from '../api/method.ts';
+import { createTransfer } from '../api/transfer.ts';
+import { type AnyRequest, type AnyResponse, isGone } from '../http/node-http.ts';
+import { hasBody } from '../http/receive-body.ts';
+import type { RoomPools } from '../http/room.ts';
 import { parametersOf } from './query-string.ts';
 import { readRequestBody } from './request-body.ts';
 

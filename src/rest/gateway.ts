@@ -1,17 +1,17 @@
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import type { ConnectError } from '@connectrpc/connect';
-import type { Admission } from '../rpc/admission.ts';
-import { type Method, methodName } from '../rpc/method.ts';
-import { type AnyRequest, type AnyResponse, breakOff } from '../rpc/node-http.ts';
-import { type Access, MAX_UNKNOWN_CALLER_BYTES, policyOf } from '../rpc/policy.ts';
-import { createBoundlessPools, type RoomPools } from '../rpc/room.ts';
-import { type AdapterFactory, adapterPartsOf } from './adapter.ts';
+import type { Admission } from '../api/admission.ts';
+import { type Method, methodName } from '../api/method.ts';
+import { type Access, MAX_UNKNOWN_CALLER_BYTES, policyOf } from '../api/policy.ts';
+import { type AnyRequest, type AnyResponse, breakOff } from '../http/node-http.ts';
+import { createBoundlessPools, type RoomPools } from '../http/room.ts';
+import { type AdapterFactory, adapterToolkit } from './adapter.ts';
 import { type Endpoint, endpointOf } from './endpoint.ts';
-import { replyFromError, replyFromRefusal } from './error-reply.ts';
+import { replyFromError, replyFromGatewayError } from './error-reply.ts';
 import { createExchange, type Exchange } from './exchange.ts';
+import { GatewayError } from './gateway-error.ts';
 import { httpRulesOf } from './http-rule.ts';
 import { percentDecoded } from './query-string.ts';
-import { Refusal } from './refusal.ts';
 import { bytesOf, isStreamed, type Reply, sendReply } from './reply.ts';
 import { parseTemplate } from './template.ts';
 import { createTrie } from './trie.ts';
@@ -29,10 +29,7 @@ export interface GatewayDeps {
   /** Longest request body of any route, unpacked. Default by the methods' policies. */
   readonly maxBodyBytes?: number;
   /** Turns what a method or adapter throws into a wire error, logging what is unknown. `route` is a pattern, not a URL. */
-  readonly errorFrom: (
-    error: unknown,
-    place: { route: string; signal: AbortSignal },
-  ) => ConnectError;
+  readonly toError: (error: unknown, place: { route: string; signal: AbortSignal }) => ConnectError;
 }
 
 /** The REST gateway. */
@@ -80,7 +77,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       });
     }
   }
-  const parts = adapterPartsOf(deps.methods);
+  const parts = adapterToolkit(deps.methods);
   for (const adapter of (deps.adapters ?? []).flatMap((factory) => factory(parts))) {
     for (const verb of adapter.methods) {
       const name = `${verb} ${adapter.path}`;
@@ -104,11 +101,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
     const refused = verb === 'HEAD' && route?.noHead === true;
     if (route !== undefined && !refused) return route;
     const allowed = new Set([...exact.methods(segments), ...rules.methods(segments)]);
-    if (allowed.size === 0) throw new Refusal(404, 'not_found', 'There is nothing at this path.');
+    if (allowed.size === 0)
+      throw new GatewayError(404, 'not_found', 'There is nothing at this path.');
     const get = exact.find('GET', segments) ?? rules.find('GET', segments);
     if (get !== undefined && get.noHead !== true) allowed.add('HEAD');
     const allow = [...allowed].sort().join(', ');
-    throw new Refusal(405, 'method_not_allowed', `This path answers ${allow} only.`, {
+    throw new GatewayError(405, 'method_not_allowed', `This path answers ${allow} only.`, {
       headers: { allow },
     });
   }
@@ -137,8 +135,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
         ? reply
         : { ...reply, headers: { ...headers, ...reply.headers } };
     } catch (error) {
-      if (error instanceof Refusal) return replyFromRefusal(error);
-      return replyFromError(deps.errorFrom(error, { route: name, signal: exchange.call.signal }));
+      if (error instanceof GatewayError) return replyFromGatewayError(error);
+      return replyFromError(deps.toError(error, { route: name, signal: exchange.call.signal }));
     }
   }
 
@@ -150,7 +148,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
         .then((reply) => sendReply(request, response, reply))
         .catch((error: unknown) => {
           // Only a reply with a header that HTTP cannot carry gets here.
-          deps.errorFrom(error, { route: 'reply', signal: exchange.call.signal });
+          deps.toError(error, { route: 'reply', signal: exchange.call.signal });
           breakOff(response);
         });
     },

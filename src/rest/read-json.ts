@@ -1,9 +1,9 @@
 import { create, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
-import { badValue } from './refusal.ts';
+import { badValue } from './gateway-error.ts';
+import { scalarTextParser, textParserOf } from './parse-scalar.ts';
 import { type Fields, isNumberTrue, restFieldsOf, restNameOf, TIMESTAMP } from './rest-fields.ts';
-import { scalarTextParser, textParserOf } from './scalar-text.ts';
 
-/** Turns one parsed JSON value into a field's value. Throws a 422 Refusal that names `path`. */
+/** Turns one parsed JSON value into a field's value. Throws a 422 GatewayError that names `path`. */
 export type ValueReader = (value: unknown, path: string) => unknown;
 
 /** Puts the members of a JSON object into a message; what is there already and not named stays. */

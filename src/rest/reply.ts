@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { type AnyRequest, type AnyResponse, breakOff, isGone } from '../rpc/node-http.ts';
-import { PIECE_BYTES, paced } from '../rpc/paced.ts';
+import { type AnyRequest, type AnyResponse, breakOff, isGone } from '../http/node-http.ts';
+import { PIECE_BYTES, paced } from '../http/paced.ts';
 
 /** A whole answer. Header names in lower case. */
 export interface Reply {

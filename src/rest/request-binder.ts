@@ -1,12 +1,12 @@
 import { create, type DescMessage, ScalarType } from '@bufbuild/protobuf';
-import { MessageFault, scanJson } from '../rpc/scan-message.ts';
+import { MessageFault, scanJson } from '../api/scan-message.ts';
 import { queryParametersOf } from './bind-parameters.ts';
 import type { Exchange } from './exchange.ts';
+import { GatewayError } from './gateway-error.ts';
 import { messageReaderOf, valueReaderOf } from './read-json.ts';
-import { Refusal } from './refusal.ts';
 import { type Fields, fieldNamed } from './rest-fields.ts';
 
-/** Makes the request message of an exchange from its query and body. Throws a Refusal. */
+/** Makes the request message of an exchange from its query and body. Throws a GatewayError. */
 export type RequestBinder = (exchange: BindableExchange) => Promise<Fields> | Fields;
 
 /** The part of an exchange that binding reads. */
@@ -72,12 +72,12 @@ function parsedJson(bytes: Uint8Array, maxFields: number): unknown {
     // Unlike Buffer's toString it takes a byte order mark away.
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch (error) {
-    if (error instanceof MessageFault) throw new Refusal(400, error.reason, error.message);
+    if (error instanceof MessageFault) throw new GatewayError(400, error.reason, error.message);
     // The parser's words quote the body, which may hold a token.
     throw invalidJson('The body is not JSON.');
   }
 }
 
-function invalidJson(message: string): Refusal {
-  return new Refusal(400, 'invalid_json', message);
+function invalidJson(message: string): GatewayError {
+  return new GatewayError(400, 'invalid_json', message);
 }

@@ -1,13 +1,13 @@
 import { gunzip } from 'node:zlib';
-import type { AnyRequest } from '../rpc/node-http.ts';
-import { BodyFault, hasBody, receiveBody, saidLength } from '../rpc/receive.ts';
-import type { Room } from '../rpc/room.ts';
-import { Refusal } from './refusal.ts';
+import type { AnyRequest } from '../http/node-http.ts';
+import { BodyFault, hasBody, receiveBody, saidLength } from '../http/receive-body.ts';
+import type { Room } from '../http/room.ts';
+import { GatewayError } from './gateway-error.ts';
 
 const EMPTY = new Uint8Array(0);
 
 /**
- * The body of a request, gzip undone, in memory that was asked of `room`. Throws a Refusal: 413 when it is longer than `maxBytes`, sent or
+ * The body of a request, gzip undone, in memory that was asked of `room`. Throws a GatewayError: 413 when it is longer than `maxBytes`, sent or
  * unpacked, 415 for another Content-Encoding, 408 when it does not come in time, 400 when it is broken off or not gzip.
  */
 export async function readRequestBody(
@@ -17,9 +17,14 @@ export async function readRequestBody(
 ): Promise<Uint8Array> {
   const encoding = request.headers['content-encoding'] ?? 'identity';
   if (encoding !== 'identity' && encoding !== 'gzip') {
-    throw new Refusal(415, 'unsupported_encoding', 'Content-Encoding must be gzip or identity.', {
-      headers: { 'accept-encoding': 'gzip' },
-    });
+    throw new GatewayError(
+      415,
+      'unsupported_encoding',
+      'Content-Encoding must be gzip or identity.',
+      {
+        headers: { 'accept-encoding': 'gzip' },
+      },
+    );
   }
   if (!hasBody(request)) return EMPTY;
   const isPacked = encoding === 'gzip';
@@ -37,21 +42,21 @@ async function receive(request: AnyRequest, maxBytes: number): Promise<Buffer> {
   try {
     return await receiveBody(request, maxBytes);
   } catch (error) {
-    if (error instanceof BodyFault) throw refusalFrom(error, request, maxBytes);
+    if (error instanceof BodyFault) throw toRefusal(error, request, maxBytes);
     throw error;
   }
 }
 
-function refusalFrom(fault: BodyFault, request: AnyRequest, maxBytes: number): Refusal {
+function toRefusal(fault: BodyFault, request: AnyRequest, maxBytes: number): GatewayError {
   switch (fault.kind) {
     case 'too_large':
       return tooLarge(maxBytes);
     case 'incomplete':
-      return new Refusal(400, 'incomplete_body', 'The body was cut short.');
+      return new GatewayError(400, 'incomplete_body', 'The body was cut short.');
     case 'too_slow': {
       // What is still to come would hold the connection.
       const headers = request.httpVersionMajor === 1 ? { connection: 'close' } : {};
-      return new Refusal(408, 'body_too_slow', 'The body did not come in time.', { headers });
+      return new GatewayError(408, 'body_too_slow', 'The body did not come in time.', { headers });
     }
   }
 }
@@ -61,13 +66,13 @@ function unpack(body: Uint8Array, maxBytes: number): Promise<Uint8Array> {
     gunzip(body, { maxOutputLength: maxBytes }, (error, unpacked) => {
       if (error === null) resolve(unpacked);
       else if ('code' in error && error.code === 'ERR_BUFFER_TOO_LARGE') reject(tooLarge(maxBytes));
-      else reject(new Refusal(400, 'invalid_gzip', 'The body is not gzip.'));
+      else reject(new GatewayError(400, 'invalid_gzip', 'The body is not gzip.'));
     });
   });
 }
 
-function tooLarge(maxBytes: number): Refusal {
-  return new Refusal(413, 'body_too_large', `The body is longer than ${maxBytes} bytes.`, {
+function tooLarge(maxBytes: number): GatewayError {
+  return new GatewayError(413, 'body_too_large', `The body is longer than ${maxBytes} bytes.`, {
     facts: { limit: maxBytes },
   });
 }

@@ -1,6 +1,6 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence, type Timestamp } from '@bufbuild/protobuf/wkt';
-import { enumWordsOf } from './enum-words.ts';
+import { enumWordsOf } from './enum-names.ts';
 import { restFieldsOf, restNameOf, TIMESTAMP } from './rest-fields.ts';
 import { textFromTimestamp } from './timestamp.ts';
 

@@ -14,17 +14,17 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from '@connectrpc/connect-node';
+import type { Admission } from '../api/admission.ts';
+import { toConnectError } from '../api/errors.ts';
+import { type Call, type Method, methodName } from '../api/method.ts';
+import { type MethodPolicy, policyOf } from '../api/policy.ts';
+import { createTransfer, type Transfer } from '../api/transfer.ts';
+import { orAborted, untilAborted } from '../api/until-aborted.ts';
 import type { Logger } from '../domain/logger.ts';
-import type { Admission } from './admission.ts';
-import { connectErrorFrom } from './errors.ts';
+import { type AnyRequest, type AnyResponse, breakOff } from '../http/node-http.ts';
+import { paced } from '../http/paced.ts';
+import { createBoundlessPools, type RoomPools } from '../http/room.ts';
 import { acceptCompression, scanQueryMessage, takeIn, wireShapeOf } from './intake.ts';
-import { type Call, type Method, methodName } from './method.ts';
-import { type AnyRequest, type AnyResponse, breakOff } from './node-http.ts';
-import { paced } from './paced.ts';
-import { type MethodPolicy, policyOf } from './policy.ts';
-import { createBoundlessPools, type RoomPools } from './room.ts';
-import { orAborted, untilAborted } from './stream-end.ts';
-import { createTransfer, type Transfer } from './transfer.ts';
 
 /** What the mount works with. */
 export interface ConnectMountDeps {
@@ -83,7 +83,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     router.rpc(method.desc, implementation, {
       readMaxBytes: policy.maxBytes,
       async requestGate(context) {
-        const call = callFrom(context);
+        const call = toCall(context);
         try {
           // A token may be in the message instead, which is small then, and checked when it has been read.
           if (call.bearer !== undefined) await admission?.admit(policy.access, '', call);
@@ -91,7 +91,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
             await scanQueryMessage(context.url, method.desc.input, policy);
           }
         } catch (error) {
-          throw connectErrorFrom(error, logger, { route, signal: call.signal });
+          throw toConnectError(error, logger, { route, signal: call.signal });
         }
       },
     });
@@ -128,7 +128,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
         call: () => passage.call as Call,
       };
       sent.body = withWireErrors(takeIn(request, shape, options), (error) =>
-        connectErrorFrom(error, logger, { route: path.slice(1), signal: incoming.signal }),
+        toConnectError(error, logger, { route: path.slice(1), signal: incoming.signal }),
       );
     }
     const reply = await handler(sent);
@@ -185,18 +185,18 @@ async function* withWireErrors(
 function implementationOf(method: Method, draining: AbortSignal) {
   if (method.kind === 'unary') {
     return (request: Message, context: HandlerContext) => {
-      const work = method.handle(request, callFrom(context));
+      const work = method.handle(request, toCall(context));
       return context.timeoutMs() === undefined ? work : orAborted(work, context.signal);
     };
   }
   if (method.kind === 'server') {
     return async function* serve(request: Message, context: HandlerContext) {
-      yield* untilAborted(method.handle(request, callFrom(context)), draining);
+      yield* untilAborted(method.handle(request, toCall(context)), draining);
       assertNotDrained(draining, method.desc);
     };
   }
   return async function* serve(requests: AsyncIterable<Message>, context: HandlerContext) {
-    yield* method.handle(untilAborted(requests, draining), callFrom(context));
+    yield* method.handle(untilAborted(requests, draining), toCall(context));
     assertNotDrained(draining, method.desc);
   };
 }
@@ -206,7 +206,7 @@ function assertNotDrained(draining: AbortSignal, desc: DescMethod): void {
   throw new ConnectError(`${methodName(desc)}: the server is shutting down.`, Code.Unavailable);
 }
 
-function callFrom(context: HandlerContext): Call {
+function toCall(context: HandlerContext): Call {
   const passage = context.values.get(passageKey);
   if (passage === undefined) throw new Error('a call came without its connection');
   return (passage.call ??= newCall(context, passage.transfer));

@@ -1,5 +1,5 @@
-import type { AnyRequest } from './node-http.ts';
-import { BodyFault } from './receive.ts';
+import type { AnyRequest } from '../http/node-http.ts';
+import { BodyFault } from '../http/receive-body.ts';
 
 /** Reads a request's body in pieces of asked-for lengths. */
 export interface FrameReader {

@@ -2,13 +2,13 @@ import type { DescMessage } from '@bufbuild/protobuf';
 import { base64Decode } from '@bufbuild/protobuf/wire';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
+import type { Call } from '../api/method.ts';
+import { type MethodPolicy, maxBytesFor } from '../api/policy.ts';
+import { MessageFault, malformed, scanBinary, scanJson } from '../api/scan-message.ts';
 import { DomainError } from '../domain/errors.ts';
+import type { AnyRequest } from '../http/node-http.ts';
+import { BodyFault, bodyTimeMs, receiveBody, saidLength } from '../http/receive-body.ts';
 import { createFrameReader } from './frame-reader.ts';
-import type { Call } from './method.ts';
-import type { AnyRequest } from './node-http.ts';
-import { type MethodPolicy, maxBytesFor } from './policy.ts';
-import { BodyFault, bodyTimeMs, receiveBody, saidLength } from './receive.ts';
-import { MessageFault, malformed, scanBinary, scanJson } from './scan-message.ts';
 
 /** How the messages of a request are written, by its Content-Type. */
 export interface WireShape {
@@ -71,7 +71,7 @@ export async function* takeIn(
     if (shape.isFramed) yield* framedMessages(request, shape, options);
     else yield await plainMessage(request, shape, options);
   } catch (error) {
-    throw wireErrorFrom(error);
+    throw toWireError(error);
   }
 }
 
@@ -90,7 +90,7 @@ export async function scanQueryMessage(
     if (bytes.byteLength > maxBytes) throw new BodyFault('too_large');
     scan(bytes, query.get('encoding') === 'proto', input, policy.maxFields);
   } catch (error) {
-    throw wireErrorFrom(error);
+    throw toWireError(error);
   }
 }
 
@@ -190,7 +190,7 @@ function base64(text: string): Uint8Array {
   }
 }
 
-function wireErrorFrom(error: unknown): unknown {
+function toWireError(error: unknown): unknown {
   if (error instanceof MessageFault) {
     return new DomainError('invalid', error.reason, error.message);
   }
@@ -199,7 +199,7 @@ function wireErrorFrom(error: unknown): unknown {
     case 'too_large':
       return new DomainError('exhausted', 'message_too_large', 'The message is too long.');
     case 'incomplete':
-      return wireErrorFrom(malformed('it is cut short'));
+      return toWireError(malformed('it is cut short'));
     case 'too_slow':
       return new ConnectError('The message did not come in time.', Code.DeadlineExceeded);
   }

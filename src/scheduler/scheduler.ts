@@ -19,7 +19,7 @@ export interface TaskOptions {
   /** Most runs at once in this process. */
   readonly concurrency: number;
   /** Whether a process that runs many of it leaves new ones to the others for a moment. */
-  readonly spreads?: boolean;
+  readonly sharesWithPeers?: boolean;
 }
 
 /**

@@ -1,5 +1,3 @@
-import type { CrawlEngine } from '../crawler/crawler.ts';
-import type { PoliteEntry } from '../crawler/http/polite-entry.ts';
 import {
   createDispatcher,
   type Dispatcher,
@@ -9,31 +7,33 @@ import type { Clock } from '../domain/clock.ts';
 import type { CrawlerSettings } from '../domain/crawler.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { AccountLimits } from '../domain/quotas.ts';
+import type { CrawlEngine } from '../engine/engine.ts';
+import type { PolitenessGate } from '../engine/politeness/politeness.ts';
 import type { Mailer } from '../mail/mailer.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { DeliveryOutcome, JobOutcome, PushLimits, Store } from '../store/store.ts';
 import { BASE_BYTES, type CrawlThreads } from '../threads/crawl-threads.ts';
 import type { Webhook } from '../webhook/webhook.ts';
-import { type AccountManagement, createAccountManagement } from './accounts.ts';
-import { type AsyncJobs, createAsyncJobs } from './async-jobs.ts';
-import { type Authenticator, createAuthenticator } from './authenticate.ts';
-import { createCrawlJobs } from './crawl-job.ts';
-import { createCrawlerAccess } from './crawler-access.ts';
-import { type CrawlerManagement, createCrawlerManagement } from './crawlers.ts';
-import { createCrawling } from './crawling.ts';
-import { createFailedTokens } from './failed-tokens.ts';
-import { createInlineCrawls, type InlineCrawls } from './inline-crawl.ts';
-import { createJobManagement, type JobManagement } from './jobs.ts';
-import { createMonitor } from './monitor.ts';
-import { createNotices } from './notices.ts';
-import { createPostDelivery } from './post-delivery.ts';
-import { createPushing, type Pushing } from './push.ts';
-import { createQuotas, type Quotas } from './quotas.ts';
-import type { SharedResources } from './shared-resources.ts';
-import { createStatistics, type Statistics } from './stats.ts';
-import { createStorage, type Storage } from './storage.ts';
+import { type AccountManagement, createAccountManagement } from './accounts/accounts.ts';
+import { type Authenticator, createAuthenticator } from './accounts/authenticate.ts';
+import { createFailedTokens } from './accounts/failed-tokens.ts';
+import { createQuotas, type Quotas } from './accounts/quotas.ts';
+import { createCrawlerAccess } from './crawlers/crawler-access.ts';
+import { type CrawlerManagement, createCrawlerManagement } from './crawlers/crawlers.ts';
+import { createMonitor } from './crawlers/monitor.ts';
+import { createCrawlJobs } from './crawls/crawl-job.ts';
+import { createCrawling } from './crawls/crawling.ts';
+import { createInlineCrawls, type InlineCrawls } from './crawls/inline-crawl.ts';
+import type { SharedResources } from './crawls/shared-resources.ts';
+import { createAttemptDelivery } from './deliveries/attempt-delivery.ts';
+import { createNotices } from './deliveries/notices.ts';
+import { type AsyncJobs, createAsyncJobs } from './queue/async-jobs.ts';
+import { createTimeouts } from './queue/expire-jobs.ts';
+import { createJobManagement, type JobManagement } from './queue/jobs.ts';
+import { createPushing, type Pushing } from './queue/push.ts';
+import { createStatistics, type Statistics } from './reads/stats.ts';
+import { createStorage, type Storage } from './reads/storage.ts';
 import { defineTasks, repeatTasks, type TaskTiming } from './tasks.ts';
-import { createTimeouts } from './timeouts.ts';
 
 /** What the use cases work with. */
 export interface ServiceDeps {
@@ -43,7 +43,7 @@ export interface ServiceDeps {
   readonly threads: CrawlThreads;
   /** Crawls of the JavaScript token. */
   readonly browser: CrawlEngine;
-  readonly entry: PoliteEntry;
+  readonly entry: PolitenessGate;
   readonly shared: SharedResources;
   readonly webhook: Webhook;
   readonly mailer: Mailer;
@@ -120,19 +120,19 @@ export function createService(deps: ServiceDeps): Service {
   });
   const access = createCrawlerAccess({ crawlers: store.crawlers, clock });
   const quotas = createQuotas({ store, clock, defaults: settings.accountLimits });
-  const exits = new Set(Object.keys(settings.proxies));
+  const proxyNames = new Set(Object.keys(settings.proxies));
   const crawling = createCrawling({
     threads,
     browser: deps.browser,
     entry: deps.entry,
     proxies: settings.proxies,
-    media: store.media,
+    screenshots: store.screenshots,
     clock,
     publicUrl: settings.publicUrl,
   });
   const crawlJobs = createCrawlJobs({ crawling, clock, retentionDays });
   const schedule = settings.webhookRetrySchedule;
-  const postDelivery = createPostDelivery({ webhook, clock, schedule });
+  const postDelivery = createAttemptDelivery({ webhook, clock, schedule });
   const dispatcher = createDispatcher({
     store,
     scheduler,
@@ -167,10 +167,10 @@ export function createService(deps: ServiceDeps): Service {
     clock,
     limits,
     quotas,
-    exits,
+    proxyNames,
     ratePerSecond: settings.pushRatePerSecond,
     onPushed: observe.push,
-    onAccountOver: ({ account }) => {
+    onAccountLimitReached: ({ account }) => {
       logger.warn({ account: account.name }, 'the account is over its queue limit, pushes paused');
       notices.accountQueueFull(account, limits.accountQueue).catch((error: unknown) => {
         logger.error({ err: error, account: account.name }, 'a notice was not written');
@@ -202,7 +202,7 @@ export function createService(deps: ServiceDeps): Service {
       pushing,
       quotas,
       clock,
-      exits,
+      proxyNames,
       defaults,
       retentionDays,
       concurrency: settings.inlineConcurrency,

@@ -32,7 +32,7 @@ export function defineTasks(deps: TaskDeps): void {
   const { scheduler, store, clock } = deps;
   const { lockMs } = deps.timing;
   const alone = { lockMs, concurrency: 1 };
-  const crawl = { lockMs, concurrency: CRAWLERS_PER_PROCESS, spreads: true };
+  const crawl = { lockMs, concurrency: CRAWLERS_PER_PROCESS, sharesWithPeers: true };
   scheduler.define('crawl', crawl, deps.dispatcher.run);
   scheduler.define('retry', { lockMs, concurrency: 100 }, (task) =>
     scheduler.wake('crawl', task.key, clock.now()),
@@ -45,7 +45,7 @@ export function defineTasks(deps: TaskDeps): void {
     await whileTouching(task, lockMs, () => store.maintain(now, task.signal));
     if (task.signal.aborted) return;
     // Work whose wake was lost with the process that should have made it.
-    const crawlerIds = await store.queue.wakeable(now, WAKES_PER_RUN);
+    const crawlerIds = await store.queue.crawlersWithWorkDue(now, WAKES_PER_RUN);
     await Promise.all(crawlerIds.map((id) => scheduler.wake('crawl', id, now)));
   });
 }

@@ -16,7 +16,7 @@ export function decorateStore(store: Store, around: AroundCall): Store {
     results: decorated(store.results, 'results', around),
     stats: decorated(store.stats, 'stats', around),
     rates: decorated(store.rates, 'rates', around),
-    media: decorated(store.media, 'media', around),
+    screenshots: decorated(store.screenshots, 'screenshots', around),
     notices: decorated(store.notices, 'notices', around),
     ping: () => around('ping', () => store.ping()),
     maintain: (now, signal) => around('maintain', () => store.maintain(now, signal)),

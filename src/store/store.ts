@@ -26,7 +26,7 @@ export interface Store {
   readonly results: ResultStore;
   readonly stats: StatsStore;
   readonly rates: RateStore;
-  readonly media: MediaStore;
+  readonly screenshots: ScreenshotStore;
   readonly notices: NoticeStore;
   /** Resolves when the database answers; throws `unavailable` otherwise. */
   ping(): Promise<void>;
@@ -40,7 +40,7 @@ export interface Store {
 
 /** What one `maintain` did. */
 export interface MaintenanceReport {
-  /** Records, deliveries, media and push requests past their retention. */
+  /** Records, deliveries, screenshots and push requests past their retention. */
   readonly expired: number;
   /** Crawlers whose counters were wrong. */
   readonly repaired: number;
@@ -158,7 +158,7 @@ export interface PushRequest {
 export interface PushReceipt {
   readonly outcomes: readonly PushOutcome[];
   /** True for the one push that took the account over its limit (an episode ends at 90 % of the limit). */
-  readonly accountWentOver: boolean;
+  readonly crossedAccountLimit: boolean;
   /** Whether a live lease dispatches the crawler; if not, somebody must wake it. */
   readonly leased: boolean;
 }
@@ -256,11 +256,11 @@ export interface QueueStore {
   overdue(now: Date, limit: number): Promise<QueuedJob[]>;
   /**
    * When the crawler has something to do next: the earliest due job (now or later) or due delivery. While a user has paused
-   * it only deliveries count, while the monitor has nothing does; the same holds for `release` and `wakeable`.
+   * it only deliveries count, while the monitor has nothing does; the same holds for `release` and `crawlersWithWorkDue`.
    */
-  nextWake(crawlerId: string): Promise<Date | undefined>;
-  /** Crawlers that have work due (see `nextWake` on pauses) and no live lease. Costs nothing for idle crawlers. */
-  wakeable(now: Date, limit: number): Promise<string[]>;
+  nextWorkAt(crawlerId: string): Promise<Date | undefined>;
+  /** Crawlers that have work due (see `nextWorkAt` on pauses) and no live lease. Costs nothing for idle crawlers. */
+  crawlersWithWorkDue(now: Date, limit: number): Promise<string[]>;
   find(crawlerId: string, rid: string): Promise<QueuedJob | undefined>;
   /** Waiting and retrying jobs, earliest due first, at most `limit` of those behind the place `after`. */
   listQueued(crawlerId: string, limit: number, after?: QueuePlace): Promise<ListedJob[]>;
@@ -391,7 +391,7 @@ export interface NoticeStore {
 }
 
 /** Pictures that live for an hour. */
-export interface MediaStore {
+export interface ScreenshotStore {
   put(id: string, contentType: string, bytes: Uint8Array, expiresAt: Date): Promise<void>;
   get(id: string, now: Date): Promise<{ contentType: string; bytes: Uint8Array } | undefined>;
 }

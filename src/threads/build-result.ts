@@ -1,15 +1,15 @@
-import type { CrawlFailure, Page } from '../crawler/crawler.ts';
-import {
-  type DocumentAnswer,
-  documentWorkOf,
-  type FormattedPage,
-  formatPage,
-} from '../crawler/formats/format-page.ts';
 import type { DeliveryMode } from '../domain/crawler.ts';
 import { discard } from '../domain/discard.ts';
 import type { CrawlRequest, CrawlStatus } from '../domain/job.ts';
 import { structuredBody } from '../domain/json-body.ts';
 import type { CrawlParameters } from '../domain/parameters.ts';
+import type { CrawlFailure, Page } from '../engine/engine.ts';
+import {
+  type DocumentAnswer,
+  documentWorkOf,
+  type FormattedPage,
+  formatPage,
+} from '../engine/extract/format-page.ts';
 import { deliveryBody } from '../webhook/delivery-body.ts';
 import { extraFields, type FieldSource, resultFields } from '../webhook/delivery-fields.ts';
 import { compress } from './compress.ts';

@@ -1,10 +1,10 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { CrawlTask, Page, ProcessBody } from '../crawler/crawler.ts';
-import { createHttpEngine } from '../crawler/http/http-engine.ts';
 import { systemClock } from '../domain/clock.ts';
 import { discard } from '../domain/discard.ts';
 import type { Logger } from '../domain/logger.ts';
+import type { CrawlTask, Page, ProcessBody } from '../engine/engine.ts';
+import { createHttpEngine } from '../engine/http/http-engine.ts';
 import { type Claimant, createFairPool } from '../fairness/fair-pool.ts';
 import { createHttpClient } from '../net/create-http-client.ts';
 import type { Room } from '../net/http-client.ts';

@@ -1,6 +1,6 @@
-import type { CrawlTask, Page } from '../crawler/crawler.ts';
 import type { CrawlRequest } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
+import type { CrawlTask, Page } from '../engine/engine.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { RefusedConnection } from '../net/create-http-client.ts';
 import { type BatchedPort, createBatchedPort } from './batched-port.ts';

@@ -1,9 +1,9 @@
 import { parentPort } from 'node:worker_threads';
 import { Readability } from '@mozilla/readability';
 import TurndownService from 'turndown';
-import { type DocumentAnswer, UNREADABLE } from '../crawler/formats/format-page.ts';
-import { parseDocument } from '../crawler/formats/parse-document.ts';
-import { scraperFor, scrapers } from '../crawler/scrapers/scrapers.ts';
+import { type DocumentAnswer, UNREADABLE } from '../engine/extract/format-page.ts';
+import { parseDocument } from '../engine/extract/parse-document.ts';
+import { scraperFor, scrapers } from '../engine/extract/scrapers/scrapers.ts';
 import type { DocumentTask } from './document-threads.ts';
 
 // The program of a document thread: it parses one document at a time, so that a hostile one can be stopped and stalls nobody else.

@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import type { Page } from '../crawler/crawler.ts';
+import type { CrawlRequest } from '../domain/job.ts';
+import type { Logger } from '../domain/logger.ts';
+import type { Page } from '../engine/engine.ts';
 import {
   type DocumentAnswer,
   documentWorkOf,
   MAX_DOCUMENT_BYTES,
-} from '../crawler/formats/format-page.ts';
-import type { CrawlRequest } from '../domain/job.ts';
-import type { Logger } from '../domain/logger.ts';
+} from '../engine/extract/format-page.ts';
 import { type Claimant, createFairPool } from '../fairness/fair-pool.ts';
 
 /** One document to be read. */

@@ -1,7 +1,7 @@
-import type { CrawlTask, Page } from '../crawler/crawler.ts';
-import type { DocumentAnswer } from '../crawler/formats/format-page.ts';
-import type { HttpEngineDeps } from '../crawler/http/http-engine.ts';
 import type { CrawlRequest } from '../domain/job.ts';
+import type { CrawlTask, Page } from '../engine/engine.ts';
+import type { DocumentAnswer } from '../engine/extract/format-page.ts';
+import type { HttpEngineDeps } from '../engine/http/http-engine.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { RefusedConnection } from '../net/create-http-client.ts';
 import type { NetworkSettings } from '../net/network-settings.ts';

@@ -1,4 +1,4 @@
-import type { CrawlTask } from '../crawler/crawler.ts';
+import type { CrawlTask } from '../engine/engine.ts';
 
 /** Decides which thread a crawl runs in. */
 export interface ThreadRouting {

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { findChromium } from '../../src/crawler/browser/chromium-binary.ts';
+import { findChromium } from '../../src/engine/browser/chromium-binary.ts';
 import { startApp, type TestApp } from '../support/app.ts';
 import { crawlInBrowser, htmlRoute } from '../support/browser-crawls.ts';
 import { type Site, startSite } from '../support/site.ts';

@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createBrowserPool } from '../../src/crawler/browser/browser-pool.ts';
-import { createBrowserTurns } from '../../src/crawler/browser/browser-turns.ts';
-import { findChromium } from '../../src/crawler/browser/chromium-binary.ts';
-import { browserProcesses } from '../../src/crawler/browser/process-watch.ts';
+import { createBrowserPool } from '../../src/engine/browser/browser-pool.ts';
+import { createBrowserTurns } from '../../src/engine/browser/browser-turns.ts';
+import { findChromium } from '../../src/engine/browser/chromium-binary.ts';
+import { browserProcesses } from '../../src/engine/browser/process-watch.ts';
 import { JAVASCRIPT, startApp, type TestApp } from '../support/app.ts';
 import {
   chromiumsOf,

@@ -27,7 +27,7 @@ test('an account that fills all pages keeps no other waiting', async () => {
   await using app = await startApp({
     env: { NETWORK_ALLOW: site.host, BROWSER_PAGES: '2', SHUTDOWN_SECONDS: '1' },
     timing: {
-      dispatch: { leaseMs: 3_000, pollMs: 30, refreshMs: 100, lingerMs: 100, drainMs: 10 },
+      dispatch: { leaseMs: 3_000, pollMs: 30, refreshMs: 100, idleReleaseMs: 100, drainMs: 10 },
     },
   });
   const other = await otherAccount(app);

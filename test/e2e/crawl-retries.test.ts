@@ -8,7 +8,7 @@ import { createTestClock } from '../support/test-clock.ts';
 
 const HOUR = 3_600_000;
 
-test('a passing failure is tried again later, stays QUEUED, and leaves its slot to others', async () => {
+test('a transient failure is tried again later, stays QUEUED, and leaves its slot to others', async () => {
   const clock = createTestClock();
   await using site = await startSite();
   await using app = await startApp({ clock });

@@ -16,7 +16,7 @@ interface Ended {
 
 /** Runs the command; with `killWhen`, ends it as soon as that is printed. */
 function migrate(from: string, to: string, killWhen?: RegExp): Promise<Ended> {
-  const child = spawn(process.execPath, ['src/migrate.ts', '--from', from, '--to', to], {
+  const child = spawn(process.execPath, ['src/migrate/main.ts', '--from', from, '--to', to], {
     cwd: join(import.meta.dirname, '..', '..'),
   });
   let output = '';

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { type App, startApp as start } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/config/config.ts';
+import type { AppTiming } from '../../src/config/timing.ts';
 import type { Clock } from '../../src/domain/clock.ts';
-import type { AppTiming } from '../../src/timing.ts';
 import { type TestDatabase, testDatabase } from './mongodb.ts';
 import { ADMIN, JAVASCRIPT, NORMAL } from './tokens.ts';
 
@@ -51,7 +51,7 @@ export interface TestAppOptions {
 
 /** Short times, so that tests need not wait for the service's own. */
 export const QUICK: AppTiming = {
-  dispatch: { leaseMs: 3_000, pollMs: 30, refreshMs: 100, lingerMs: 100, drainMs: 3_000 },
+  dispatch: { leaseMs: 3_000, pollMs: 30, refreshMs: 100, idleReleaseMs: 100, drainMs: 3_000 },
   tasks: { timeoutMs: 100, reconcileMs: 200, probeMs: 100, lockMs: 4_000 },
   documentMs: 2_000,
   hangMs: 8_000,

@@ -1,8 +1,8 @@
-import type { CrawlTask, Page } from '../../src/crawler/crawler.ts';
-import { createHttpEngine, type HttpEngineDeps } from '../../src/crawler/http/http-engine.ts';
 import { systemClock } from '../../src/domain/clock.ts';
 import type { CrawlRequest } from '../../src/domain/job.ts';
 import type { CrawlParameters } from '../../src/domain/parameters.ts';
+import type { CrawlTask, Page } from '../../src/engine/engine.ts';
+import { createHttpEngine, type HttpEngineDeps } from '../../src/engine/http/http-engine.ts';
 import { createHttpClient } from '../../src/net/create-http-client.ts';
 import type { LookupAnswer } from '../../src/net/lookup.ts';
 import { parseNetworkAllow } from '../../src/net/network-allow.ts';

@@ -3,15 +3,15 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { CrawlerService, TokenType } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { toConnectError, withConnectErrors } from '../../src/api/errors.ts';
+import { createHealthMethods } from '../../src/api/health.ts';
+import { type Call, type Implementation, type Method, methodsOf } from '../../src/api/method.ts';
+import { createReflectionMethods } from '../../src/api/reflection.ts';
 import { DomainError, invalidField } from '../../src/domain/errors.ts';
 import type { Logger } from '../../src/domain/logger.ts';
 import { createEdge, type Edge, type EdgeDeps } from '../../src/edge/edge.ts';
 import { createGateway, type GatewayDeps } from '../../src/rest/gateway.ts';
 import { createConnectMount } from '../../src/rpc/connect-mount.ts';
-import { connectErrorFrom, withNormalisedErrors } from '../../src/rpc/errors.ts';
-import { createHealthMethods } from '../../src/rpc/health.ts';
-import { type Call, type Implementation, type Method, methodsOf } from '../../src/rpc/method.ts';
-import { createReflectionMethods } from '../../src/rpc/reflection.ts';
 
 /** A logger that keeps what it is given. */
 export interface RecordingLogger extends Logger {
@@ -151,10 +151,10 @@ export async function startWire(
     release: Promise.withResolvers(),
   };
   const isReady = options.isReady ?? (() => true);
-  const api = withNormalisedErrors(methods ?? createStubMethods(seen), logger);
+  const api = withConnectErrors(methods ?? createStubMethods(seen), logger);
   const services = [CrawlerService, PushService, StorageService];
   const names = services.map((service) => service.typeName);
-  const operations = withNormalisedErrors(
+  const operations = withConnectErrors(
     [
       ...createHealthMethods({ services: names, isReady, watchIntervalMs: 5 }),
       ...createReflectionMethods(services),
@@ -170,7 +170,7 @@ export async function startWire(
       maxBodyBytes,
       ...shared,
       ...(adapters === undefined ? {} : { adapters }),
-      errorFrom: (error, place) => connectErrorFrom(error, logger, place),
+      toError: (error, place) => toConnectError(error, logger, place),
     }),
     rpc: createConnectMount({
       methods: [...api, ...operations],

@@ -10,12 +10,12 @@ export function createAccounts(c: Collections): AccountStore {
     const document = await c.accounts.findOne({ hashes: hash });
     if (document === null) return undefined;
     const tokenType = document.normalHash === hash ? 'normal' : 'javascript';
-    return { account: accountFrom(document), tokenType };
+    return { account: toAccount(document), tokenType };
   }
 
   async function get(accountId: string): Promise<Account | undefined> {
     const document = await c.accounts.findOne({ _id: accountId });
-    return document === null ? undefined : accountFrom(document);
+    return document === null ? undefined : toAccount(document);
   }
 
   return {
@@ -49,7 +49,7 @@ export function createAccounts(c: Collections): AccountStore {
 
     async findByName(name) {
       const document = await c.accounts.findOne({ name });
-      return document === null ? undefined : accountFrom(document);
+      return document === null ? undefined : toAccount(document);
     },
 
     get,
@@ -60,7 +60,7 @@ export function createAccounts(c: Collections): AccountStore {
         .sort({ name: 1 })
         .limit(limit)
         .toArray();
-      return found.map(accountFrom);
+      return found.map(toAccount);
     },
 
     async update(accountId, patch) {
@@ -77,7 +77,7 @@ export function createAccounts(c: Collections): AccountStore {
           [{ $set: fields }, { $set: { hashes: ['$normalHash', '$javascriptHash'] } }],
           { returnDocument: 'after' },
         );
-        return document === null ? undefined : accountFrom(document);
+        return document === null ? undefined : toAccount(document);
       } catch (error) {
         if (isDuplicate(error)) throw tokenTaken();
         throw error;
@@ -131,7 +131,7 @@ function tokenTaken(): DomainError {
   return new DomainError('conflict', 'token_taken', 'The token belongs to another account.');
 }
 
-function accountFrom(document: AccountDocument): Account {
+function toAccount(document: AccountDocument): Account {
   return {
     accountId: document._id,
     name: document.name,

@@ -3,7 +3,7 @@ import type { QueuedJob } from '../../domain/job.ts';
 import type { Lease, QueueStore } from '../store.ts';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
 import { createDelta, updateOf } from './counts.ts';
-import { jobFrom, untriedUpdate } from './job-row.ts';
+import { toJob, untriedUpdate } from './job-document.ts';
 import { currentLease } from './lease.ts';
 import { countInAccount, type Ledger } from './ledger.ts';
 import { recount } from './recount.ts';
@@ -109,7 +109,7 @@ export function createClaim(c: Collections, ledger: Ledger): QueueStore['claim']
       }
       await countInAccount(c, crawler.accountId, { queued: -won.length });
       return won.map((document): QueuedJob => {
-        const job = jobFrom(document);
+        const job = toJob(document);
         const firstTriedAt = job.firstTriedAt ?? now;
         return { ...job, state: 'running', attempt: job.attempt + 1, firstTriedAt };
       });
@@ -156,7 +156,7 @@ export function createClaim(c: Collections, ledger: Ledger): QueueStore['claim']
   }
 
   return (lease, limit, now, maxBytes = Number.POSITIVE_INFINITY) =>
-    ledger.inTurn(lease.crawlerId, () => claimNow(lease, limit, now, maxBytes));
+    ledger.runExclusive(lease.crawlerId, () => claimNow(lease, limit, now, maxBytes));
 }
 
 /** The first documents whose bodies are together at most `maxBytes`; at least one. The cursor is closed. */

@@ -80,7 +80,7 @@ export interface CrawlerDocument {
   readonly webhookSecrets: readonly { readonly secret: string; readonly expiresAt?: Date }[];
   readonly createdAt: Date;
   readonly updatedAt: Date;
-  /** Absent in storage mode; the beginning of time until the first claim of probes spreads it. */
+  /** Absent in storage mode; the beginning of time until the first claim of probes sharesWithPeers it. */
   readonly probeAt?: Date;
   readonly probeClaim?: string;
   /** Written with the counters that go with it. */
@@ -253,7 +253,7 @@ export interface RateDocument {
 }
 
 /** A picture. */
-export interface MediaDocument {
+export interface ScreenshotDocument {
   readonly _id: string;
   readonly contentType: string;
   readonly bytes: Binary;
@@ -290,7 +290,7 @@ export interface Collections {
   readonly history: Collection<HistoryDocument>;
   readonly pushRequests: Collection<PushRequestDocument>;
   readonly rates: Collection<RateDocument>;
-  readonly media: Collection<MediaDocument>;
+  readonly screenshots: Collection<ScreenshotDocument>;
   readonly notices: Collection<NoticeDocument>;
   readonly removals: Collection<RemovalDocument>;
   readonly removedAccounts: Collection<RemovedAccountDocument>;
@@ -307,7 +307,7 @@ export function collectionsOf(db: Db): Collections {
     history: db.collection('history'),
     pushRequests: db.collection('push_requests'),
     rates: db.collection('rates'),
-    media: db.collection('media'),
+    screenshots: db.collection('media'),
     notices: db.collection('notices'),
     removals: db.collection('removals'),
     removedAccounts: db.collection('removed_accounts'),

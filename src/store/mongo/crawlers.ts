@@ -3,10 +3,10 @@ import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
 import { DomainError } from '../../domain/errors.ts';
 import type { CrawlerQuota, CrawlerStore } from '../store.ts';
 import { countCrawlers, shareOf, UNLIMITED } from './account-quota.ts';
-import { createChain } from './chain.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { isConflict, isDuplicate } from './errors.ts';
-import { NEVER, setWake } from './lease.ts';
+import { createKeyedMutex } from './keyed-mutex.ts';
+import { NO_WORK, setWake } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { noteRemoval, sweepUp } from './removal.ts';
 import { keptBytes } from './stored-bytes.ts';
@@ -20,11 +20,11 @@ const settingsOnly = { days: 0, moving: 0, applied: 0, fenced: 0, pending: 0 } a
 
 /** Crawlers, their pauses and their counters. */
 export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
-  const names = createChain();
+  const names = createKeyedMutex();
 
   async function one(filter: Filter<CrawlerDocument>): Promise<Crawler | undefined> {
     const document = await c.crawlers.findOne(filter, { projection: settingsOnly });
-    return document === null ? undefined : crawlerFrom(document);
+    return document === null ? undefined : toCrawler(document);
   }
 
   async function insertOrFind(
@@ -66,7 +66,7 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
         .sort({ name: 1 })
         .limit(limit)
         .toArray();
-      return found.map(crawlerFrom);
+      return found.map(toCrawler);
     },
 
     async update(crawlerId, patch, now, quota = UNLIMITED) {
@@ -96,7 +96,7 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
           { $set: set },
           { returnDocument: 'after', projection: settingsOnly },
         );
-        if (document !== null) return crawlerFrom(document);
+        if (document !== null) return toCrawler(document);
         // Changed or removed meanwhile.
         if (counts) await countCrawlers(c, accountId, negated(share), UNLIMITED).catch(ignoreGone);
       }
@@ -121,14 +121,14 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
       );
       if (document !== null) {
         await setWake(c, crawlerId);
-        return { crawler: crawlerFrom(document), changed: true };
+        return { crawler: toCrawler(document), changed: true };
       }
       const crawler = await one({ _id: crawlerId });
       return crawler === undefined ? undefined : { crawler, changed: false };
     },
 
     remove: (crawlerId) =>
-      ledger.inTurn(crawlerId, async () => {
+      ledger.runExclusive(crawlerId, async () => {
         await noteRemoval(c, crawlerId);
         const gone = await c.crawlers.findOneAndDelete(
           { _id: crawlerId },
@@ -168,7 +168,7 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
       const found = await c.crawlers
         .find({ _id: { $in: [...crawlerIds] } }, { projection: countersOnly })
         .toArray();
-      return new Map(found.map((document) => [document._id, countersFrom(document)]));
+      return new Map(found.map((document) => [document._id, toCounters(document)]));
     },
 
     async claimProbes(now, intervalMs, limit) {
@@ -192,7 +192,7 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
       const claimed = await c.crawlers
         .find({ callbackUrl, probeAt: { $gt: EPOCH }, probeClaim }, { projection: settingsOnly })
         .toArray();
-      return claimed.map(crawlerFrom);
+      return claimed.map(toCrawler);
     },
   };
 }
@@ -263,7 +263,7 @@ const countersOnly = {
   last: 1,
 } as const;
 
-function countersFrom(document: CrawlerDocument): CrawlerCounters {
+function toCounters(document: CrawlerDocument): CrawlerCounters {
   const { live, running, retrying, completed, failed, deleted, purged } = document;
   return {
     waiting: live - running - retrying,
@@ -306,12 +306,12 @@ function documentOf(crawler: Crawler): CrawlerDocument {
     epoch: 0,
     leaseOwner: null,
     leaseUntil: EPOCH,
-    wakeAt: NEVER,
+    wakeAt: NO_WORK,
     wakes: 0,
   };
 }
 
-function crawlerFrom(document: CrawlerDocument): Crawler {
+function toCrawler(document: CrawlerDocument): Crawler {
   return {
     crawlerId: document._id,
     accountId: document.accountId,

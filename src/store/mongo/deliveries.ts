@@ -6,7 +6,7 @@ import type { Collections, DeliveryDocument } from './collections.ts';
 import { createDelta, type Delta, updateOf } from './counts.ts';
 import { currentLease, wakeNow } from './lease.ts';
 import type { Ledger } from './ledger.ts';
-import { recordFrom } from './records.ts';
+import { toRecord } from './records.ts';
 import { recount } from './recount.ts';
 
 const KEPT_ATTEMPTS = 100;
@@ -47,7 +47,7 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
     const places = new Map(rids.map((rid, index) => [rid, index]));
     return claimed
       .toSorted((a, b) => (places.get(a._id) ?? 0) - (places.get(b._id) ?? 0))
-      .map(deliveryFrom);
+      .map(toDelivery);
   }
 
   /** How often the crawler has been counted anew; undefined when it is gone. */
@@ -104,14 +104,14 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
 
   return {
     claim: (lease, limit, maxBytes, now) =>
-      ledger.inTurn(lease.crawlerId, () => claimNow(lease, limit, maxBytes, now)),
+      ledger.runExclusive(lease.crawlerId, () => claimNow(lease, limit, maxBytes, now)),
 
     async settle(outcomes, now) {
       const crawlerIds = [...new Set(outcomes.map((each) => each.crawlerId))];
       const wins = await Promise.all(
         crawlerIds.map((crawlerId) => {
           const own = outcomes.filter((each) => each.crawlerId === crawlerId);
-          return ledger.inTurn(crawlerId, () => settleOwn(crawlerId, own, now));
+          return ledger.runExclusive(crawlerId, () => settleOwn(crawlerId, own, now));
         }),
       );
       return outcomes.map((each) => (wins.some((won) => won.has(each)) ? 'won' : 'lost'));
@@ -143,7 +143,7 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
       ),
 
     replay: (crawlerId, which, now) =>
-      ledger.inTurn(crawlerId, async () => {
+      ledger.runExclusive(crawlerId, async () => {
         const range = rangeOf(which);
         const waiting = await c.deliveries.updateMany(
           { crawlerId, ...range, state: 'due' },
@@ -197,9 +197,9 @@ function moveOf(
   };
 }
 
-function deliveryFrom(document: DeliveryDocument): Delivery {
+function toDelivery(document: DeliveryDocument): Delivery {
   return {
-    ...recordFrom(document),
+    ...toRecord(document),
     crawlerId: document.crawlerId,
     callbackHeaders: JSON.parse(document.callbackHeaders) as HeaderPair[],
     attempt: document.attempt,

@@ -41,12 +41,12 @@ export function duplicatesOf(error: unknown): number[] {
 /** The driver's errors as the store's: a database that cannot answer now is `unavailable`, the rest is unknown. */
 export function translated(error: unknown): unknown {
   if (error instanceof DomainError || !(error instanceof MongoError)) return error;
-  const passing = isPassing(error);
+  const transient = isPassing(error);
   return new DomainError(
-    passing ? 'unavailable' : 'internal',
-    passing ? 'database_unavailable' : 'database_error',
-    passing ? 'The database cannot be reached; try again.' : 'The database refused an operation.',
-    passing ? { retryAfterMs: 1_000, cause: error } : { cause: error },
+    transient ? 'unavailable' : 'internal',
+    transient ? 'database_unavailable' : 'database_error',
+    transient ? 'The database cannot be reached; try again.' : 'The database refused an operation.',
+    transient ? { retryAfterMs: 1_000, cause: error } : { cause: error },
   );
 }
 

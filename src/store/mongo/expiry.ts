@@ -11,7 +11,7 @@ export async function expire(
   goesOn: () => boolean,
 ): Promise<number> {
   // The server removes requests and pictures by itself; this does not wait for its next look.
-  const others = [c.pushRequests, c.media] as unknown as Collection<Expiring>[];
+  const others = [c.pushRequests, c.screenshots] as unknown as Collection<Expiring>[];
   const removals = [
     () => expireDeliveries(c, now, batch),
     () => expireResults(c, now, batch),

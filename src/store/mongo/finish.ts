@@ -2,7 +2,7 @@ import type { AnyBulkWriteOperation } from 'mongodb';
 import { recordBytesOf } from '../../domain/quotas.ts';
 import type { JobOutcome } from '../store.ts';
 import type { Collections, CrawlerDocument, JobDocument, Tombstone } from './collections.ts';
-import { SHED, untriedUpdate } from './job-row.ts';
+import { FIELDS_DROPPED_AT_END, untriedUpdate } from './job-document.ts';
 import type { Ledger } from './ledger.ts';
 import { deliveryDocument, insertRecords, resultDocument } from './records.ts';
 
@@ -23,7 +23,7 @@ export function createFinish(c: Collections, ledger: Ledger) {
     const verdicts = new Map<JobOutcome, Verdict>();
     await Promise.all(
       crawlerIds.map((crawlerId) =>
-        ledger.inTurn(crawlerId, async () => {
+        ledger.runExclusive(crawlerId, async () => {
           const own = outcomes.filter((each) => each.crawlerId === crawlerId);
           const won = await finishOwn(c, ledger, crawlerId, own, now, lease?.epoch);
           for (const each of own) verdicts.set(each, won.has(each) ? 'won' : 'lost');
@@ -191,7 +191,10 @@ function moveOf(
     const tombstone = tombstoneOf(outcome, now, { by, seq }, false);
     // Whether it is held is known by the delivery itself: only a staged one is handed over.
     return {
-      updateOne: { filter, update: { $set: { state: 'ended', mark, ...tombstone }, $unset: SHED } },
+      updateOne: {
+        filter,
+        update: { $set: { state: 'ended', mark, ...tombstone }, $unset: FIELDS_DROPPED_AT_END },
+      },
     };
   }
   const due = outcome.dueAt ?? now;

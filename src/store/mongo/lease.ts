@@ -3,7 +3,7 @@ import type { Lease } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 
 /** The wake of a crawler that has nothing to do. */
-export const NEVER = new Date('9999-12-31T00:00:00Z');
+export const NO_WORK = new Date('9999-12-31T00:00:00Z');
 
 /** No lease is longer. One that ends later was taken by a machine whose clock was wrong, and does not count. */
 export const MAX_LEASE_MS = 10 * 60_000;
@@ -49,8 +49,8 @@ export async function wakeNow(
   ]);
 }
 
-/** When the crawler has something to do next; see `QueueStore.nextWake`. */
-export async function nextWake(
+/** When the crawler has something to do next; see `QueueStore.nextWorkAt`. */
+export async function nextWorkAt(
   c: Collections,
   crawler: Pick<CrawlerDocument, '_id' | 'pausedByUser' | 'pausedByMonitor' | 'purges'>,
 ): Promise<Date | undefined> {
@@ -87,13 +87,13 @@ export async function setWake(
   for (;;) {
     const crawler = await c.crawlers.findOne({ _id: crawlerId }, { projection: wakeFields });
     if (crawler === null) return undefined;
-    const wakeAt = await nextWake(c, crawler);
+    const wakeAt = await nextWorkAt(c, crawler);
     const { wakes, epoch, leaseOwner } = crawler;
     const holds = lease === undefined ? null : lease.owner;
     if (leaseOwner !== holds || (lease !== undefined && lease.epoch !== epoch)) return wakeAt;
     const { matchedCount } = await c.crawlers.updateOne(
       { _id: crawlerId, wakes, epoch, leaseOwner },
-      { $set: { leaseOwner: null, leaseUntil: new Date(0), wakeAt: wakeAt ?? NEVER } },
+      { $set: { leaseOwner: null, leaseUntil: new Date(0), wakeAt: wakeAt ?? NO_WORK } },
     );
     if (matchedCount > 0) return wakeAt;
   }

@@ -102,7 +102,7 @@ export function createLeases(
     }, ttlMs / 3);
     try {
       await forgetProcesses(c, before, now);
-      await ledger.inTurn(crawlerId, async () => {
+      await ledger.runExclusive(crawlerId, async () => {
         await takeBack(crawlerId, epoch, now, before.leaseOwner !== owner);
         await recount(c, crawlerId, before.miscounted === true);
       });
@@ -130,20 +130,20 @@ export function createLeases(
       c.deliveries.findOne({ ...stray, state: 'sending' }, { projection: { _id: 1 } }),
     ]);
     if (job !== null) {
-      await ledger.inTurn(crawlerId, async () => {
+      await ledger.runExclusive(crawlerId, async () => {
         // Such a claim is not counted by its maker; whether it was by somebody else, only counting tells.
         await requeue(c, { crawlerId, epoch, now, mark: newMark() });
         await recount(c, crawlerId);
       });
     } else if (delivery !== null) {
-      await ledger.inTurn(crawlerId, () => freeDeliveries(c, { crawlerId, epoch, now }));
+      await ledger.runExclusive(crawlerId, () => freeDeliveries(c, { crawlerId, epoch, now }));
     }
     return true;
   }
 
   async function release(lease: Lease, now: Date): Promise<{ wakeAt: Date | undefined }> {
     const { crawlerId, epoch, owner } = lease;
-    return ledger.inTurn(crawlerId, async () => {
+    return ledger.runExclusive(crawlerId, async () => {
       const crawler = await c.crawlers.findOne(
         { _id: crawlerId, epoch, leaseOwner: owner },
         { projection: { live: 1, purges: 1, miscounted: 1 } },

@@ -1,7 +1,7 @@
 import type { Filter } from 'mongodb';
-import { type Chain, createChain } from './chain.ts';
 import type { Collections, CrawlerDocument, JobDocument, Tombstone } from './collections.ts';
 import { type Batch, deltaOf, updateOf } from './counts.ts';
+import { type Chain, createKeyedMutex } from './keyed-mutex.ts';
 import { wakeNow } from './lease.ts';
 import { isUnapplied, labelOf, recount } from './recount.ts';
 
@@ -16,7 +16,7 @@ export interface Ledger {
   readonly processId: string;
   nextSeq(): number;
   /** Runs one operation after the other for each crawler; after one that failed midway, puts its counters right first. */
-  inTurn<T>(crawlerId: string, work: () => Promise<T>): Promise<T>;
+  runExclusive<T>(crawlerId: string, work: () => Promise<T>): Promise<T>;
   /**
    * Does what the caller need not wait for to succeed, because what it leaves undone is harmless and found by others: when it fails,
    * it is tried again in the crawler's next turn.
@@ -40,7 +40,7 @@ const FENCES = 100;
 
 /** Makes the ledger of this process. */
 export function createLedger(c: Collections, processId: string): Ledger {
-  const chain: Chain = createChain();
+  const chain: Chain = createKeyedMutex();
   const unsure = new Set<string>();
   const untidy = new Map<string, (() => Promise<unknown>)[]>();
   let seq = 0;
@@ -88,7 +88,7 @@ export function createLedger(c: Collections, processId: string): Ledger {
       );
       if (after !== null) {
         await countInAccount(c, after.accountId, delta);
-        await tidy(crawlerId, () => bury(batch, now));
+        await tidy(crawlerId, () => removeTombstones(batch, now));
         // Nothing is left, so a crash has left these behind.
         const { live, liveBytes = 0, running, retrying } = after;
         const ghosts = live === 0 && (running !== 0 || retrying !== 0 || liveBytes !== 0);
@@ -100,7 +100,7 @@ export function createLedger(c: Collections, processId: string): Ledger {
         { projection: { applied: 1, fenced: 1, purges: 1, recounts: 1 } },
       );
       if (current === null) {
-        await tidy(crawlerId, () => bury(batch, now));
+        await tidy(crawlerId, () => removeTombstones(batch, now));
         return false;
       }
       if (current.fenced?.includes(label) === true) {
@@ -109,7 +109,7 @@ export function createLedger(c: Collections, processId: string): Ledger {
         return true;
       }
       if ((current.applied[by] ?? 0) >= batch.seq) {
-        await tidy(crawlerId, () => bury(batch, now));
+        await tidy(crawlerId, () => removeTombstones(batch, now));
         return true;
       }
       purges = current.purges;
@@ -122,7 +122,10 @@ export function createLedger(c: Collections, processId: string): Ledger {
   }
 
   /** Hands over the deliveries that waited for their job's end, and removes the tombstones. */
-  async function bury({ crawlerId, ended, by, seq: of }: Batch, now: Date): Promise<void> {
+  async function removeTombstones(
+    { crawlerId, ended, by, seq: of }: Batch,
+    now: Date,
+  ): Promise<void> {
     if (ended.length === 0) return;
     const delivering = ended.filter((each) => each.tombstone.delivers === true);
     if (delivering.length > 0) {
@@ -144,7 +147,7 @@ export function createLedger(c: Collections, processId: string): Ledger {
     const seqs = [...new Set(left.map((each) => each.seq ?? 0))].sort((a, b) => a - b);
     for (const each of seqs) {
       const ended = left.filter((document) => document.seq === each);
-      await recoverBatch({ crawlerId, by, seq: each, ended: ended.map(endedFrom) }, now);
+      await recoverBatch({ crawlerId, by, seq: each, ended: ended.map(toEnded) }, now);
     }
   }
 
@@ -164,19 +167,20 @@ export function createLedger(c: Collections, processId: string): Ledger {
       { _id: crawlerId },
       { projection: { applied: 1, fenced: 1, purges: 1, recounts: 1 } },
     );
-    if (crawler === null || !isUnapplied(crawler, { by, seq: of })) return bury(batch, now);
+    if (crawler === null || !isUnapplied(crawler, { by, seq: of }))
+      return removeTombstones(batch, now);
     const renamed = { by: processId, seq: nextSeq() };
     const rids = batch.ended.map((each) => each.rid);
     await c.jobs.updateMany({ _id: { $in: rids }, state: 'ended', by, seq: of }, { $set: renamed });
     const own = await c.jobs.find({ _id: { $in: rids }, state: 'ended', ...renamed }).toArray();
     const at = own[0]?.endedAt ?? now;
-    await settle({ crawlerId, ...renamed, ended: own.map(endedFrom) }, at, crawler);
+    await settle({ crawlerId, ...renamed, ended: own.map(toEnded) }, at, crawler);
   }
 
   return {
     processId,
     nextSeq,
-    inTurn: (crawlerId, work) =>
+    runExclusive: (crawlerId, work) =>
       chain.run(crawlerId, async () => {
         await tidyUp(crawlerId);
         if (unsure.has(crawlerId)) {
@@ -213,6 +217,6 @@ export async function countInAccount(
     .catch(() => undefined);
 }
 
-function endedFrom(document: JobDocument) {
+function toEnded(document: JobDocument) {
   return { rid: document._id, gen: document.gen, tombstone: document as Tombstone };
 }

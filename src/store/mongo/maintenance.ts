@@ -65,7 +65,7 @@ async function applyAbandoned(
     .toArray();
   const owners = new Map(left.map((each) => [`${each.crawlerId}/${each.by}`, each]));
   for (const { crawlerId, by = '' } of owners.values()) {
-    await ledger.inTurn(crawlerId, () => ledger.recover(crawlerId, by, now));
+    await ledger.runExclusive(crawlerId, () => ledger.recover(crawlerId, by, now));
     await recount(c, crawlerId);
     await setWake(c, crawlerId);
   }

@@ -170,6 +170,6 @@ async function createIndexes(c: Collections): Promise<void> {
     ]),
     c.rates.createIndexes([{ key: { at: 1 }, name: 'expiry', expireAfterSeconds: 3_600 }]),
     c.notices.createIndexes([{ key: { dueAt: 1 }, name: 'due' }]),
-    c.media.createIndexes([{ key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 }]),
+    c.screenshots.createIndexes([{ key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 }]),
   ]);
 }

@@ -11,12 +11,12 @@ import { createDeliveries } from './deliveries.ts';
 import { translated } from './errors.ts';
 import { createLedger } from './ledger.ts';
 import { createMaintenance } from './maintenance.ts';
-import { createMedia } from './media.ts';
 import { migrate } from './migrations.ts';
 import { createNotices } from './notices.ts';
 import { createQueue } from './queue.ts';
 import { createRates } from './rates.ts';
 import { createResults } from './results.ts';
+import { createScreenshots } from './screenshots.ts';
 import { createStats } from './stats.ts';
 
 /** What the store is opened with. */
@@ -57,7 +57,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       results: createResults(c),
       stats: createStats(c),
       rates: createRates(c),
-      media: createMedia(c),
+      screenshots: createScreenshots(c),
       notices: createNotices(c, ledger),
       ping: async () => void (await db.command({ ping: 1 })),
       maintain: createMaintenance(c, ledger),

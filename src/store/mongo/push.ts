@@ -5,7 +5,7 @@ import { jobBytesOf } from '../../domain/quotas.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
 import type { Collections, PushRequestDocument } from './collections.ts';
 import { duplicatesOf, isDuplicate } from './errors.ts';
-import { documentOf } from './job-row.ts';
+import { documentOf } from './job-document.ts';
 import { isLive } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { recount } from './recount.ts';
@@ -18,7 +18,7 @@ const MAX_STALL_MS = 20_000;
 /** How long another process's push of the same request is waited for before it is taken over. */
 const MAX_WAIT_MS = 10_000;
 const WAIT_STEP_MS = 20;
-const GIVEN_UP = 'given up';
+const RELINQUISHED = 'given up';
 
 /** A push that others may ask about: its name, its request, and what becomes durable before it is counted. */
 interface Named {
@@ -77,11 +77,17 @@ export function createPush(c: Collections, ledger: Ledger) {
     const { request, limits, named } = group[0] as Waiting;
     const { now } = group.at(-1) as Waiting;
     const jobs = group.flatMap((each) => each.request.jobs);
-    const { outcomes, accountWentOver, leased } = await admit(request, jobs, limits, now, named);
+    const { outcomes, crossedAccountLimit, leased } = await admit(
+      request,
+      jobs,
+      limits,
+      now,
+      named,
+    );
     let index = 0;
     return group.map((each) => ({
       outcomes: each.request.jobs.map(() => outcomes[index++] as PushOutcome),
-      accountWentOver: accountWentOver && each === group[0],
+      crossedAccountLimit: crossedAccountLimit && each === group[0],
       leased,
     }));
   }
@@ -168,7 +174,7 @@ export function createPush(c: Collections, ledger: Ledger) {
     const isOver = (account?.queued ?? 0) - (granted - accepted) > limits.accountQueue;
     return {
       outcomes,
-      accountWentOver: isOver && (await wentOver(c, accountId, limits.accountQueue)),
+      crossedAccountLimit: isOver && (await wentOver(c, accountId, limits.accountQueue)),
       leased: isLive(confirmed?.leaseUntil, now),
     };
   }
@@ -200,7 +206,7 @@ export function createPush(c: Collections, ledger: Ledger) {
           if (entry.request === _id) await resolve(c, crawlerId, entry, now);
         }
         const leased = isLive(crawler?.leaseUntil, now);
-        return { outcomes: before.outcomes, accountWentOver: false, leased };
+        return { outcomes: before.outcomes, crossedAccountLimit: false, leased };
       }
       rids = before.rids;
       jobs = await unpushed(_id, request, before, now);
@@ -221,7 +227,7 @@ export function createPush(c: Collections, ledger: Ledger) {
       async (error: unknown) => {
         // So that the client's next try need not wait; if this fails too, it waits.
         await c.pushRequests
-          .updateOne({ _id, claim, outcomes: null }, { $set: { claim: GIVEN_UP } })
+          .updateOne({ _id, claim, outcomes: null }, { $set: { claim: RELINQUISHED } })
           .catch(() => undefined);
         throw error;
       },
@@ -254,7 +260,7 @@ export function createPush(c: Collections, ledger: Ledger) {
       const document = await c.pushRequests.findOne({ _id });
       if (document === null) throw stalled();
       if (document.outcomes !== null) return { outcomes: document.outcomes };
-      if (document.claim === GIVEN_UP || performance.now() > until) {
+      if (document.claim === RELINQUISHED || performance.now() > until) {
         const taken = await c.pushRequests.updateOne(
           { _id, claim: document.claim, outcomes: null },
           { $set: { claim } },
@@ -325,5 +331,5 @@ function bytesOf(jobs: readonly Job[]): number {
 
 function noCrawler(jobs: readonly Job[]): PushReceipt {
   const outcomes = jobs.map(() => ({ refused: 'crawler_not_found' }) as const);
-  return { outcomes, accountWentOver: false, leased: false };
+  return { outcomes, crossedAccountLimit: false, leased: false };
 }

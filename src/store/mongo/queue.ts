@@ -5,8 +5,8 @@ import { createClaim } from './claim.ts';
 import type { Collections, Tombstone } from './collections.ts';
 import { ending } from './ending.ts';
 import { createFinish } from './finish.ts';
-import { jobFrom } from './job-row.ts';
-import { MAX_LEASE_MS, NEVER, nextWake, setWake } from './lease.ts';
+import { toJob } from './job-document.ts';
+import { MAX_LEASE_MS, NO_WORK, nextWorkAt, setWake } from './lease.ts';
 import { createLeases } from './leases.ts';
 import { countInAccount, type Ledger } from './ledger.ts';
 import { createPush } from './push.ts';
@@ -51,12 +51,12 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
       const uncounted = found.filter((each) => pending.has(each.push)).map((each) => each.push);
       skipped.push(...new Set(uncounted));
       const due = found.filter((each) => !isGone(each) && !pending.has(each.push));
-      if (due.length > 0 || found.length < limit) return due.map(jobFrom);
+      if (due.length > 0 || found.length < limit) return due.map(toJob);
     }
   }
 
-  async function wakeable(now: Date, limit: number): Promise<string[]> {
-    const absurd = { $gt: new Date(now.getTime() + MAX_LEASE_MS), $lt: NEVER };
+  async function crawlersWithWorkDue(now: Date, limit: number): Promise<string[]> {
+    const absurd = { $gt: new Date(now.getTime() + MAX_LEASE_MS), $lt: NO_WORK };
     const [due, stuck] = await Promise.all(
       [{ wakeAt: { $lte: now } }, { wakeAt: absurd, leaseOwner: { $ne: null } }].map((filter) =>
         c.crawlers
@@ -76,7 +76,7 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
     ]);
     if (crawler === null || document === null) return undefined;
     const purged = document.state !== 'running' && document.gen < crawler.purges;
-    return purged ? undefined : jobFrom(document);
+    return purged ? undefined : toJob(document);
   }
 
   async function listQueued(
@@ -107,7 +107,7 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
   }
 
   function deleteJob(crawlerId: string, rid: string, now: Date): Promise<boolean> {
-    return ledger.inTurn(crawlerId, async () => {
+    return ledger.runExclusive(crawlerId, async () => {
       const crawler = await settingsOf(crawlerId);
       if (crawler === null) return false;
       const by = ledger.processId;
@@ -176,11 +176,11 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
     claim: createClaim(c, ledger),
     finish: createFinish(c, ledger),
     overdue,
-    async nextWake(crawlerId) {
+    async nextWorkAt(crawlerId) {
       const crawler = await settingsOf(crawlerId);
-      return crawler === null ? undefined : nextWake(c, crawler);
+      return crawler === null ? undefined : nextWorkAt(c, crawler);
     },
-    wakeable,
+    crawlersWithWorkDue,
     find,
     listQueued,
     deleteJob,

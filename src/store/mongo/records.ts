@@ -102,7 +102,7 @@ export async function insertRecords<T extends ResultDocument | DeliveryDocument>
 }
 
 /** A record of its document. */
-export function recordFrom(document: ResultDocument | DeliveryDocument): CrawlRecord {
+export function toRecord(document: ResultDocument | DeliveryDocument): CrawlRecord {
   return {
     rid: document._id,
     url: document.url,

@@ -8,9 +8,9 @@ import {
   accountIdOf,
   hashOf,
   insertRecords,
-  recordFrom,
   resultDocument,
   scopeOf,
+  toRecord,
 } from './records.ts';
 
 // Of one URL's newest records, how many may be waiting for their job's end: one for each crawl of it under way.
@@ -66,7 +66,7 @@ export function createResults(c: Collections): ResultStore {
         c.results.findOne({ _id: rid, scope: scopeOf(scope) }),
         uncommitted([rid]),
       ]);
-      return document === null || hidden.has(rid) ? undefined : resultFrom(document);
+      return document === null || hidden.has(rid) ? undefined : toResult(document);
     },
 
     async newestByUrl(scope, pushedUrl) {
@@ -78,7 +78,7 @@ export function createResults(c: Collections): ResultStore {
       const hidden = await uncommitted(newest.map((each) => each._id));
       const first = newest.find((each) => !hidden.has(each._id));
       const document = first && (await c.results.findOne({ _id: first._id }));
-      return document ? resultFrom(document) : undefined;
+      return document ? toResult(document) : undefined;
     },
 
     async getMany(scope, rids) {
@@ -90,7 +90,7 @@ export function createResults(c: Collections): ResultStore {
       const found = new Map(documents.map((each) => [each._id, each]));
       return shown.flatMap((rid) => {
         const document = found.get(rid);
-        return document === undefined ? [] : resultFrom(document);
+        return document === undefined ? [] : toResult(document);
       });
     },
 
@@ -150,6 +150,6 @@ function placeOf(page: { order: 'asc' | 'desc'; cursor?: string }): {
   };
 }
 
-function resultFrom(document: ResultDocument): StoredResult {
-  return { ...recordFrom(document), storedAt: document.storedAt };
+function toResult(document: ResultDocument): StoredResult {
+  return { ...toRecord(document), storedAt: document.storedAt };
 }

@@ -26,7 +26,7 @@ export function createStats(c: Collections): StatsStore {
       return new Map(
         [...days].map(([id, own]) => [
           id,
-          [...own].map(([day, counts]) => dayFrom(day, counts)).toSorted(byDate),
+          [...own].map(([day, counts]) => toDay(day, counts)).toSorted(byDate),
         ]),
       );
     },
@@ -61,7 +61,7 @@ function byDate(a: HistoryDay, b: HistoryDay): number {
   return a.date < b.date ? -1 : 1;
 }
 
-function dayFrom(date: string, counts: DayCounts): HistoryDay {
+function toDay(date: string, counts: DayCounts): HistoryDay {
   const none = {
     pushed: 0,
     success: 0,

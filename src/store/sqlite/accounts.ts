@@ -4,7 +4,7 @@ import type { AccountLimits, AccountUsage } from '../../domain/quotas.ts';
 import type { Paging } from '../store.ts';
 import { dateOf, type Sql, type SqlRow } from './sql.ts';
 
-function accountFrom(row: SqlRow): Account {
+function toAccount(row: SqlRow): Account {
   return {
     accountId: String(row.account_id),
     name: String(row.name),
@@ -48,25 +48,25 @@ function create(sql: Sql, account: Account): void {
 function findByTokenHash(sql: Sql, hash: string): TokenOwner | undefined {
   for (const tokenType of ['normal', 'javascript'] as const) {
     const row = sql.get(`SELECT * FROM accounts WHERE ${tokenType}_hash = ?`, hash);
-    if (row !== undefined) return { account: accountFrom(row), tokenType };
+    if (row !== undefined) return { account: toAccount(row), tokenType };
   }
   return undefined;
 }
 
 function findByName(sql: Sql, name: string): Account | undefined {
   const row = sql.get('SELECT * FROM accounts WHERE name = ?', name);
-  return row === undefined ? undefined : accountFrom(row);
+  return row === undefined ? undefined : toAccount(row);
 }
 
 function get(sql: Sql, accountId: string): Account | undefined {
   const row = sql.get('SELECT * FROM accounts WHERE account_id = ?', accountId);
-  return row === undefined ? undefined : accountFrom(row);
+  return row === undefined ? undefined : toAccount(row);
 }
 
 function list(sql: Sql, { limit, after }: Paging): Account[] {
   return sql
     .all('SELECT * FROM accounts WHERE name > ? ORDER BY name LIMIT ?', after ?? '', limit)
-    .map(accountFrom);
+    .map(toAccount);
 }
 
 function update(

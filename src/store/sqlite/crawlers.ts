@@ -19,7 +19,7 @@ interface StoredSecret {
   readonly expiresAt?: number;
 }
 
-function secretsFrom(text: string): WebhookSecret[] {
+function toSecrets(text: string): WebhookSecret[] {
   return (JSON.parse(text) as StoredSecret[]).map(({ secret, expiresAt }) =>
     expiresAt === undefined ? { secret } : { secret, expiresAt: new Date(expiresAt) },
   );
@@ -32,7 +32,7 @@ function secretsText(secrets: readonly WebhookSecret[]): string {
 }
 
 /** A crawler of its row. */
-export function crawlerFrom(row: SqlRow): Crawler {
+export function toCrawler(row: SqlRow): Crawler {
   return {
     crawlerId: String(row.crawler_id),
     accountId: String(row.account_id),
@@ -50,7 +50,7 @@ export function crawlerFrom(row: SqlRow): Crawler {
     pausedByMonitor: row.paused_by_monitor === 1,
     ...(row.paused_at === null ? {} : { pausedAt: dateOf(row.paused_at) }),
     ...(row.pause_reason === null ? {} : { pauseReason: String(row.pause_reason) }),
-    webhookSecrets: secretsFrom(String(row.webhook_secrets)),
+    webhookSecrets: toSecrets(String(row.webhook_secrets)),
     createdAt: dateOf(row.created_at),
     updatedAt: dateOf(row.updated_at),
   };
@@ -131,13 +131,13 @@ function insert(
 
 function findByName(sql: Sql, accountId: string, name: string): Crawler | undefined {
   const row = sql.get('SELECT * FROM crawlers WHERE account_id = ? AND name = ?', accountId, name);
-  return row === undefined ? undefined : crawlerFrom(row);
+  return row === undefined ? undefined : toCrawler(row);
 }
 
 /** The crawler of an identifier. */
 export function getCrawler(sql: Sql, crawlerId: string): Crawler | undefined {
   const row = sql.get('SELECT * FROM crawlers WHERE crawler_id = ?', crawlerId);
-  return row === undefined ? undefined : crawlerFrom(row);
+  return row === undefined ? undefined : toCrawler(row);
 }
 
 function list(sql: Sql, accountId: string, paging: Paging, tokenType?: TokenType): Crawler[] {
@@ -157,7 +157,7 @@ function list(sql: Sql, accountId: string, paging: Paging, tokenType?: TokenType
           tokenType,
           limit,
         );
-  return rows.map(crawlerFrom);
+  return rows.map(toCrawler);
 }
 
 function update(
@@ -309,7 +309,7 @@ function claimProbes(sql: Sql, now: Date, intervalMs: number, limit: number): Cr
       now.getTime(),
       limit,
     )
-    .map(crawlerFrom);
+    .map(toCrawler);
 }
 
 /** Crawlers, their pauses and their counters. */

@@ -3,7 +3,7 @@ import type { HeaderPair } from '../../domain/job.ts';
 import type { DeliveryOutcome, Lease } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { isCurrent, purgesOf, wakeBy } from './lease.ts';
-import { recordFrom } from './pages.ts';
+import { toRecord } from './pages.ts';
 import { date, dateOf, type Sql, type SqlRow } from './sql.ts';
 
 const KEPT_ATTEMPTS = 100;
@@ -32,13 +32,13 @@ function claim(sql: Sql, lease: Lease, limit: number, maxBytes: number, now: Dat
       lease.epoch,
       String(row.rid),
     );
-    return deliveryFrom(sql, row);
+    return toDelivery(sql, row);
   });
 }
 
-function deliveryFrom(sql: Sql, row: SqlRow): Delivery {
+function toDelivery(sql: Sql, row: SqlRow): Delivery {
   return {
-    ...recordFrom(sql, row),
+    ...toRecord(sql, row),
     crawlerId: String(row.crawler_id),
     callbackHeaders: JSON.parse(String(row.callback_headers)) as HeaderPair[],
     attempt: Number(row.attempt) + 1,

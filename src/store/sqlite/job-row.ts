@@ -3,7 +3,7 @@ import type { CrawlParameters } from '../../domain/parameters.ts';
 import { date, dateOf, type SqlRow } from './sql.ts';
 
 /** A job of its row. */
-export function jobFrom(row: SqlRow): QueuedJob {
+export function toJob(row: SqlRow): QueuedJob {
   return {
     rid: String(row.rid),
     crawlerId: String(row.crawler_id),

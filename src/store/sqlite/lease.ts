@@ -130,13 +130,13 @@ export function release(sql: Sql, lease: Lease, now: Date): { wakeAt: Date | und
     lease.owner,
   );
   // Whoever holds it now may crash: its wake stays.
-  if (ended === 0) return { wakeAt: nextWake(sql, lease.crawlerId) };
+  if (ended === 0) return { wakeAt: nextWorkAt(sql, lease.crawlerId) };
   requeue(sql, lease.crawlerId, lease.epoch + 1, now);
   return { wakeAt: setWake(sql, lease.crawlerId) };
 }
 
-/** When the crawler has something to do next; see `QueueStore.nextWake`. */
-export function nextWake(sql: Sql, crawlerId: string): Date | undefined {
+/** When the crawler has something to do next; see `QueueStore.nextWorkAt`. */
+export function nextWorkAt(sql: Sql, crawlerId: string): Date | undefined {
   const row = sql.get(
     'SELECT paused_by_user, paused_by_monitor FROM crawlers WHERE crawler_id = ?',
     crawlerId,
@@ -156,9 +156,9 @@ export function nextWake(sql: Sql, crawlerId: string): Date | undefined {
   return due.length === 0 ? undefined : new Date(Math.min(...due));
 }
 
-/** Writes down when the crawler has something to do next, for `wakeable`. */
+/** Writes down when the crawler has something to do next, for `crawlersWithWorkDue`. */
 export function setWake(sql: Sql, crawlerId: string): Date | undefined {
-  const wakeAt = nextWake(sql, crawlerId);
+  const wakeAt = nextWorkAt(sql, crawlerId);
   sql.run(
     'UPDATE dispatch SET wake_at = ? WHERE crawler_id = ?',
     wakeAt?.getTime() ?? null,

@@ -2,7 +2,7 @@ import type { QueuedNotice } from '../../domain/notice.ts';
 import { dateOf, marks, type Sql, type SqlRow } from './sql.ts';
 
 /** A notice of its row. */
-export function noticeFrom(row: SqlRow): QueuedNotice {
+export function toNotice(row: SqlRow): QueuedNotice {
   return {
     noticeId: String(row.notice_id),
     accountId: String(row.account_id),
@@ -37,7 +37,7 @@ function claim(sql: Sql, now: Date, leaseMs: number, limit: number): QueuedNotic
       now.getTime(),
       limit,
     )
-    .map(noticeFrom);
+    .map(toNotice);
 }
 
 function remove(sql: Sql, noticeIds: readonly string[]): void {

@@ -16,7 +16,7 @@ function pageOf(sql: Sql, pageId: number): Uint8Array {
 }
 
 /** The record of a result's or a delivery's row. */
-export function recordFrom(sql: Sql, row: SqlRow): CrawlRecord {
+export function toRecord(sql: Sql, row: SqlRow): CrawlRecord {
   return {
     rid: String(row.rid),
     url: String(row.url),

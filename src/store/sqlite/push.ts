@@ -34,7 +34,7 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
   );
   if (row === undefined) {
     const refused = { refused: 'crawler_not_found' } as const;
-    return { outcomes: jobs.map(() => refused), accountWentOver: false, leased: false };
+    return { outcomes: jobs.map(() => refused), crossedAccountLimit: false, leased: false };
   }
   const leased = Number(row.lease_until) > now.getTime();
   if (requestId !== undefined) {
@@ -46,7 +46,7 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
     );
     if (before !== undefined) {
       const outcomes = JSON.parse(String(before.outcomes)) as PushOutcome[];
-      return { outcomes, accountWentOver: false, leased };
+      return { outcomes, crossedAccountLimit: false, leased };
     }
   }
 
@@ -84,7 +84,7 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
     const over = Number(wasOver || isOver);
     sql.run('UPDATE accounts SET over_limit = ? WHERE account_id = ?', over, accountId);
   }
-  return { outcomes, accountWentOver: isOver && !wasOver, leased };
+  return { outcomes, crossedAccountLimit: isOver && !wasOver, leased };
 }
 
 /** The bytes it counts for. */

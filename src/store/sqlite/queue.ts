@@ -2,12 +2,12 @@ import type { QueuedJob } from '../../domain/job.ts';
 import type { Lease, ListedJob, QueuePlace } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { finish } from './finish.ts';
-import { jobFrom } from './job-row.ts';
+import { toJob } from './job-row.ts';
 import {
   acquire,
   isCurrent,
   isLeased,
-  nextWake,
+  nextWorkAt,
   purgesOf,
   release,
   renew,
@@ -62,7 +62,7 @@ function claim(
   counts.add(crawlerId, 'held_bytes', -bytesOf(rows));
   counts.write(sql, now);
   const jobs = rows.map((row): QueuedJob => {
-    const job = jobFrom(row);
+    const job = toJob(row);
     const firstTriedAt = job.firstTriedAt ?? now;
     return { ...job, state: 'running', attempt: job.attempt + 1, firstTriedAt };
   });
@@ -94,10 +94,10 @@ function overdue(sql: Sql, now: Date, limit: number): QueuedJob[] {
       now.getTime(),
       limit,
     )
-    .map(jobFrom);
+    .map(toJob);
 }
 
-function wakeable(sql: Sql, now: Date, limit: number): string[] {
+function crawlersWithWorkDue(sql: Sql, now: Date, limit: number): string[] {
   return sql
     .all(
       'SELECT crawler_id FROM dispatch WHERE wake_at <= ? AND lease_until <= ? ORDER BY wake_at LIMIT ?',
@@ -117,7 +117,7 @@ function find(sql: Sql, crawlerId: string, rid: string): QueuedJob | undefined {
     crawlerId,
     purges,
   );
-  return row === undefined ? undefined : jobFrom(row);
+  return row === undefined ? undefined : toJob(row);
 }
 
 function listQueued(
@@ -203,8 +203,8 @@ export const queue = {
   claim,
   finish,
   overdue,
-  nextWake,
-  wakeable,
+  nextWorkAt,
+  crawlersWithWorkDue,
   find,
   listQueued,
   deleteJob,

@@ -4,11 +4,11 @@ import { recordBytesOf, storedBytesOf } from '../../domain/quotas.ts';
 import type { ResultScope } from '../store.ts';
 import { addStored } from './accounts.ts';
 import { insertResult } from './finish.ts';
-import { recordFrom } from './pages.ts';
+import { toRecord } from './pages.ts';
 import { dateOf, type Sql, type SqlRow } from './sql.ts';
 
-function resultFrom(sql: Sql, row: SqlRow): StoredResult {
-  return { ...recordFrom(sql, row), storedAt: dateOf(row.stored_at) };
+function toResult(sql: Sql, row: SqlRow): StoredResult {
+  return { ...toRecord(sql, row), storedAt: dateOf(row.stored_at) };
 }
 
 function put(sql: Sql, scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): void {
@@ -23,7 +23,7 @@ function get(sql: Sql, scope: ResultScope, rid: string): StoredResult | undefine
     scope.accountId,
     scope.tokenType,
   );
-  return row === undefined ? undefined : resultFrom(sql, row);
+  return row === undefined ? undefined : toResult(sql, row);
 }
 
 function newestByUrl(sql: Sql, scope: ResultScope, pushedUrl: string): StoredResult | undefined {
@@ -34,7 +34,7 @@ function newestByUrl(sql: Sql, scope: ResultScope, pushedUrl: string): StoredRes
     scope.tokenType,
     pushedUrl,
   );
-  return row === undefined ? undefined : resultFrom(sql, row);
+  return row === undefined ? undefined : toResult(sql, row);
 }
 
 function getMany(sql: Sql, scope: ResultScope, rids: readonly string[]): StoredResult[] {

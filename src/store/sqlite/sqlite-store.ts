@@ -1,8 +1,8 @@
 import type { Logger } from '../../domain/logger.ts';
 import type { Store } from '../store.ts';
-import { openSqliteDatabase, type SqliteDatabase } from './database.ts';
-import { aggregateMethods } from './operations.ts';
 import { preparePrivateFile } from './private-file.ts';
+import { openSqliteDatabase, type SqliteDatabase } from './thread/database.ts';
+import { aggregateMethods } from './thread/operations.ts';
 import { createUpkeep } from './upkeep.ts';
 
 /** What the embedded store is opened with. */

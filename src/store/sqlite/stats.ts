@@ -2,7 +2,7 @@ import type { HistoryDay } from '../../domain/stats.ts';
 import type { DayCounts } from './counts.ts';
 import type { Sql } from './sql.ts';
 
-function dayFrom(date: string, counts: DayCounts): HistoryDay {
+function toDay(date: string, counts: DayCounts): HistoryDay {
   const {
     pushed = 0,
     success = 0,
@@ -34,7 +34,7 @@ function history(
       range.to ?? '9999-99-99',
     );
     const days = rows.map((row) =>
-      dayFrom(String(row.day), JSON.parse(String(row.counts)) as DayCounts),
+      toDay(String(row.day), JSON.parse(String(row.counts)) as DayCounts),
     );
     found.set(crawlerId, days);
   }

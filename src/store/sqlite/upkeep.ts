@@ -1,5 +1,5 @@
 import type { Store } from '../store.ts';
-import type { SqliteDatabase } from './database.ts';
+import type { SqliteDatabase } from './thread/database.ts';
 
 /** How long one `maintain` goes on while there is more to do. */
 const GOES_ON_MS = 10_000;

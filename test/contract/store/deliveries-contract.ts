@@ -197,7 +197,7 @@ export function deliveriesContract(open: OpenStore): void {
         }
         expect(await store.deliveries.replay(crawlerId, { rid: newId() }, at(20))).toBe(0);
         expect((await counters(made)).deliveriesPending).toBe(3);
-        expect(await store.queue.wakeable(at(20), 9)).toEqual([crawlerId]);
+        expect(await store.queue.crawlersWithWorkDue(at(20), 9)).toEqual([crawlerId]);
         const next = await bench.lease(made, at(20), 'second');
         const again = await store.deliveries.claim(next, 9, 1e9, at(20));
         expect(ridsOf(again).sort()).toEqual([...rids].sort());

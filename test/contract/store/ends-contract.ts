@@ -172,7 +172,7 @@ export function endsContract(open: OpenStore): void {
         const record = { cbStatus: 699, originalStatus: 504 };
         const end = deliveryOf(job, record, { timedOut: true, billed: false, expiresAt: EXPIRES });
         expect(await store.queue.finish([end], at(100))).toEqual(['won']);
-        expect(await store.queue.wakeable(at(100), 9)).toEqual([made.crawlerId]);
+        expect(await store.queue.crawlersWithWorkDue(at(100), 9)).toEqual([made.crawlerId]);
         const held = await lease(made, at(100));
         const delivery = only(await store.deliveries.claim(held, 9, 1e9, at(100)));
         expect(delivery).toMatchObject({ rid: job.rid, cbStatus: 699, attempt: 1 });

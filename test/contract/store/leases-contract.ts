@@ -39,7 +39,7 @@ export function leasesContract(open: OpenStore): void {
         expect((await store.queue.claim(next, 1, at(LAPSED))).jobs).toHaveLength(1);
         await store.queue.release(old, at(LAPSED));
         // The second holder crashes with the only job in hand.
-        expect(await store.queue.wakeable(at(3 * LAPSED), 9)).toEqual([made.crawlerId]);
+        expect(await store.queue.crawlersWithWorkDue(at(3 * LAPSED), 9)).toEqual([made.crawlerId]);
       }),
     );
 

@@ -30,7 +30,7 @@ function ended(job: Claimed) {
   return { rid: job.rid, crawlerId: job.crawlerId, attempt: job.attempt };
 }
 
-/** The crawl failed for a passing reason. */
+/** The crawl failed for a transient reason. */
 export function retryOf(job: Claimed, dueAt: Date): JobOutcome {
   return { ...ended(job), kind: 'retry', dueAt };
 }

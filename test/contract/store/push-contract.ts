@@ -45,7 +45,7 @@ export function pushContract(open: OpenStore): void {
         const receipt = await push([full, plain], at(3));
         expect(receipt).toEqual({
           outcomes: [{ rid: full.rid }, { rid: plain.rid }],
-          accountWentOver: false,
+          crossedAccountLimit: false,
           leased: false,
         });
         const fresh = {
@@ -140,13 +140,13 @@ export function pushContract(open: OpenStore): void {
         const [first, second] = [await crawler({ accountId }), await crawler({ accountId })];
         const limits = { ...LIMITS, accountQueue: 10 };
         const filled = await push(jobsOf(first, 10), at(0), limits);
-        expect(filled).toMatchObject({ accountWentOver: false });
+        expect(filled).toMatchObject({ crossedAccountLimit: false });
         const over = await push(jobsOf(second, 3), at(0), limits);
-        expect(over.accountWentOver).toBe(true);
+        expect(over.crossedAccountLimit).toBe(true);
         expect(admitted(over)).toHaveLength(1);
         expect(refusals(over)).toEqual(['account_queue_full', 'account_queue_full']);
         const refused = await push(jobsOf(first, 1), at(0), limits);
-        expect(refused).toMatchObject({ accountWentOver: false });
+        expect(refused).toMatchObject({ crossedAccountLimit: false });
         expect(refusals(refused)).toEqual(['account_queue_full']);
         await store.queue.claim(await lease(second), 1, at(0));
         expect(admitted(await push(jobsOf(first, 1), at(0), limits))).toHaveLength(1);
@@ -161,7 +161,7 @@ export function pushContract(open: OpenStore): void {
         const limits = { ...LIMITS, accountQueue: 20 };
         const held = await lease(made);
         const goesOver = async (count: number) =>
-          (await push(jobsOf(made, count), at(0), limits)).accountWentOver;
+          (await push(jobsOf(made, count), at(0), limits)).crossedAccountLimit;
         const drain = (count: number) => store.queue.claim(held, count, at(0));
         expect(await goesOver(21)).toBe(true);
         await drain(2);
@@ -182,7 +182,7 @@ export function pushContract(open: OpenStore): void {
         const receipts = await Promise.all(
           Array.from({ length: 8 }, () => push(jobsOf(made, 5), at(0), limits)),
         );
-        expect(receipts.filter(({ accountWentOver }) => accountWentOver)).toHaveLength(1);
+        expect(receipts.filter(({ crossedAccountLimit }) => crossedAccountLimit)).toHaveLength(1);
         expect(receipts.flatMap(admitted)).toHaveLength(21);
         expect(await store.accounts.queued(made.accountId)).toBe(21);
       }),
@@ -248,7 +248,7 @@ export function pushContract(open: OpenStore): void {
           }),
         );
         expect(new Set(receipts.map(({ outcomes }) => JSON.stringify(outcomes))).size).toBe(1);
-        expect(receipts.filter(({ accountWentOver }) => accountWentOver)).toHaveLength(1);
+        expect(receipts.filter(({ crossedAccountLimit }) => crossedAccountLimit)).toHaveLength(1);
         expect(await counters(made)).toMatchObject({ pushed: 4, waiting: 4 });
         expect(await store.queue.find(crawlerId, newId())).toBeUndefined();
       }),

@@ -143,12 +143,12 @@ export function statsContract(open: OpenStore): void {
       withStore(open, async ({ store }) => {
         const bytes = new Uint8Array(70_000).map((_, n) => n);
         const id = newId();
-        await store.media.put(id, 'image/jpeg', bytes, at(100));
-        const found = await store.media.get(id, at(99));
+        await store.screenshots.put(id, 'image/jpeg', bytes, at(100));
+        const found = await store.screenshots.get(id, at(99));
         expect(found?.contentType).toBe('image/jpeg');
         expect(Buffer.compare(found?.bytes ?? new Uint8Array(0), bytes)).toBe(0);
-        expect(await store.media.get(id, at(100))).toBeUndefined();
-        expect(await store.media.get(newId(), at(0))).toBeUndefined();
+        expect(await store.screenshots.get(id, at(100))).toBeUndefined();
+        expect(await store.screenshots.get(newId(), at(0))).toBeUndefined();
       }),
     );
   });

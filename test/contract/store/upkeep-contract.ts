@@ -26,7 +26,7 @@ export function upkeepContract(open: OpenStore): void {
           await store.results.put(scope, recordOf(each), at(0), at(each.ms));
         const media = [newId(), newId()];
         for (const [n, id] of media.entries()) {
-          await store.media.put(id, 'image/jpeg', new Uint8Array(9), at(n === 0 ? 100 : 200));
+          await store.screenshots.put(id, 'image/jpeg', new Uint8Array(9), at(n === 0 ? 100 : 200));
         }
 
         expect((await store.maintain(at(10))).expired).toBe(0);
@@ -39,7 +39,7 @@ export function upkeepContract(open: OpenStore): void {
         expect((await counters(made)).deliveriesPending).toBe(1);
         expect(await store.results.count(scope)).toBe(1);
         expect(await store.results.get(scope, expiring[1]?.rid ?? '')).toBeDefined();
-        expect(await store.media.get(media[1] ?? '', at(150))).toBeDefined();
+        expect(await store.screenshots.get(media[1] ?? '', at(150))).toBeDefined();
         expect(await store.maintain(at(150))).toEqual({ expired: 0, repaired: 0 });
         // An expired delivery is not posted any more, nor replayed.
         expect(await store.deliveries.replay(made.crawlerId, { rid: pending }, at(150))).toBe(0);
@@ -114,7 +114,7 @@ export function upkeepContract(open: OpenStore): void {
         );
         expect(again?.outcomes).toEqual(first?.outcomes);
         const now = at(TTL_MS + 1);
-        expect(await store.queue.wakeable(now, 9)).toEqual([crawlerId]);
+        expect(await store.queue.crawlersWithWorkDue(now, 9)).toEqual([crawlerId]);
         const next = await bench.lease(made, now, 'next');
         expect(next.epoch).toBeGreaterThan(lease.epoch);
         const claimed = (await store.queue.claim(next, 9, now)).jobs;

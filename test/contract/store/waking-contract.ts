@@ -57,7 +57,7 @@ export function wakingContract(open: OpenStore): void {
       withStore(open, async ({ store, crawler, running }) => {
         const made = await crawler({ delivery: 'webhook' });
         const { crawlerId } = made;
-        const next = () => store.queue.nextWake(crawlerId);
+        const next = () => store.queue.nextWorkAt(crawlerId);
         expect(await next()).toBeUndefined();
         const { lease, jobs } = await running(made, 2);
         expect(await next()).toBeUndefined();
@@ -77,35 +77,35 @@ export function wakingContract(open: OpenStore): void {
         expect(await store.queue.release(lease, at(2))).toEqual({ wakeAt: undefined });
         await store.crawlers.setPaused(crawlerId, 'user_unpause', at(3));
         expect(await next()).toEqual(at(100));
-        expect(await store.queue.nextWake(newId())).toBeUndefined();
+        expect(await store.queue.nextWorkAt(newId())).toBeUndefined();
       }),
     );
   });
 
-  describe('wakeable', () => {
+  describe('crawlersWithWorkDue', () => {
     it(
       'are crawlers with due work that nobody dispatches',
       withStore(open, async ({ store, account, crawler, push, lease }) => {
         const { accountId } = await account();
         const made = await crawler({ accountId });
         for (let n = 0; n < 3; n++) await crawler({ accountId });
-        const wakeable = (ms: number) => store.queue.wakeable(at(ms), 9);
-        expect(await wakeable(0)).toEqual([]);
+        const crawlersWithWorkDue = (ms: number) => store.queue.crawlersWithWorkDue(at(ms), 9);
+        expect(await crawlersWithWorkDue(0)).toEqual([]);
         await push(jobsOf(made, 1));
-        expect(await wakeable(0)).toEqual([made.crawlerId]);
+        expect(await crawlersWithWorkDue(0)).toEqual([made.crawlerId]);
         const held = await lease(made);
-        expect(await wakeable(1)).toEqual([]);
-        expect(await wakeable(TTL_MS + 1)).toEqual([made.crawlerId]);
+        expect(await crawlersWithWorkDue(1)).toEqual([]);
+        expect(await crawlersWithWorkDue(TTL_MS + 1)).toEqual([made.crawlerId]);
         const job = only((await store.queue.claim(held, 1, at(1))).jobs);
         await store.queue.finish([retryOf(job, at(500))], at(2), held);
         await store.queue.release(held, at(3));
-        expect(await wakeable(499)).toEqual([]);
-        expect(await wakeable(500)).toEqual([made.crawlerId]);
+        expect(await crawlersWithWorkDue(499)).toEqual([]);
+        expect(await crawlersWithWorkDue(500)).toEqual([made.crawlerId]);
         const next = await lease(made, at(500));
         const again = only((await store.queue.claim(next, 1, at(500))).jobs);
         await store.queue.finish([storedOf(again)], at(501), next);
         await store.queue.release(next, at(502));
-        expect(await wakeable(999_999)).toEqual([]);
+        expect(await crawlersWithWorkDue(999_999)).toEqual([]);
       }),
     );
 
@@ -114,18 +114,18 @@ export function wakingContract(open: OpenStore): void {
       withStore(open, async ({ store, crawler, push }) => {
         const made = await crawler({ delivery: 'webhook' });
         const { crawlerId } = made;
-        const wakeable = () => store.queue.wakeable(at(5), 9);
+        const crawlersWithWorkDue = () => store.queue.crawlersWithWorkDue(at(5), 9);
         await push(jobsOf(made, 1));
         for (const by of ['user_pause', 'monitor_pause'] as const) {
           await store.crawlers.setPaused(crawlerId, by, at(1));
-          expect(await wakeable()).toEqual([]);
+          expect(await crawlersWithWorkDue()).toEqual([]);
           await push(jobsOf(made, 1), at(2));
-          expect(await wakeable()).toEqual([]);
+          expect(await crawlersWithWorkDue()).toEqual([]);
           await store.crawlers.setPaused(crawlerId, 'user_unpause', at(3));
-          expect(await wakeable()).toEqual([crawlerId]);
+          expect(await crawlersWithWorkDue()).toEqual([crawlerId]);
         }
         await store.queue.purge(crawlerId, at(4));
-        expect(await wakeable()).toEqual([]);
+        expect(await crawlersWithWorkDue()).toEqual([]);
       }),
     );
 
@@ -138,11 +138,11 @@ export function wakingContract(open: OpenStore): void {
         await store.crawlers.setPaused(crawlerId, 'user_pause', at(1));
         await store.queue.finish([deliveryOf(only(jobs))], at(2), lease);
         await store.queue.release(lease, at(2));
-        expect(await store.queue.wakeable(at(2), 9)).toEqual([crawlerId]);
+        expect(await store.queue.crawlersWithWorkDue(at(2), 9)).toEqual([crawlerId]);
         await store.crawlers.setPaused(crawlerId, 'monitor_pause', at(3));
-        expect(await store.queue.wakeable(at(3), 9)).toEqual([]);
+        expect(await store.queue.crawlersWithWorkDue(at(3), 9)).toEqual([]);
         await store.crawlers.setPaused(crawlerId, 'monitor_resume', at(4));
-        expect(await store.queue.wakeable(at(4), 9)).toEqual([crawlerId]);
+        expect(await store.queue.crawlersWithWorkDue(at(4), 9)).toEqual([crawlerId]);
       }),
     );
 
@@ -151,8 +151,8 @@ export function wakingContract(open: OpenStore): void {
       withStore(open, async ({ store, account, crawler, push }) => {
         const { accountId } = await account();
         for (let n = 0; n < 5; n++) await push(jobsOf(await crawler({ accountId }), 1));
-        expect(await store.queue.wakeable(at(0), 3)).toHaveLength(3);
-        expect(await store.queue.wakeable(at(0), 9)).toHaveLength(5);
+        expect(await store.queue.crawlersWithWorkDue(at(0), 3)).toHaveLength(3);
+        expect(await store.queue.crawlersWithWorkDue(at(0), 9)).toHaveLength(5);
       }),
     );
   });

@@ -32,7 +32,7 @@ beforeEach(async () => {
     await startSite({
       robotsTxt: ROBOTS,
       routes: {
-        '/obstacle': (_request, response, url) => {
+        '/block': (_request, response, url) => {
           response.writeHead(Number(url.searchParams.get('status') ?? 404));
           response.end(OBSTACLE);
         },
@@ -77,7 +77,7 @@ async function victimGoesOn(): Promise<void> {
 test('pages made to keep the search for obstacles busy', async () => {
   const hog = await createCrawler(app, 'hog', { concurrency: 20 });
   const rids = await Promise.all(
-    [403, 404, 405, 429, 503].map((status) => hog.push(`${site.url}/obstacle?status=${status}`)),
+    [403, 404, 405, 429, 503].map((status) => hog.push(`${site.url}/block?status=${status}`)),
   );
   await victimGoesOn();
   // The 404 is a result at once; the others are tried again.

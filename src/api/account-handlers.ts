@@ -1,0 +1,100 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
+import { invalidField } from '../domain/errors.ts';
+import type { Logger } from '../domain/logger.ts';
+import type { AccountDetails, AccountManagement } from '../service/accounts/accounts.ts';
+import type { Authenticator } from '../service/accounts/authenticate.ts';
+import { type AuditedCall, audited } from './audit.ts';
+import { toTokenType } from './crawler-messages.ts';
+import { type Call, type Method, methodsOf } from './method.ts';
+import { nextPageToken, toPage } from './page-token.ts';
+import { limitsMessage, quotasMessage, toLimits } from './quota-messages.ts';
+
+/** The methods of the account service; each needs the admin token, and is logged. */
+export function accountHandlers(deps: {
+  readonly authenticator: Authenticator;
+  readonly accounts: AccountManagement;
+  readonly accountQueueLimit: number;
+  readonly logger: Logger;
+}): Method[] {
+  const { authenticator, accounts } = deps;
+
+  async function asAdmin<Result>(
+    call: Call,
+    about: AuditedCall,
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    authenticator.authenticateAdmin(call.bearer, call.remote);
+    return audited(deps.logger, about, call, work);
+  }
+
+  const messageOf = ({ account, queued, quotas }: AccountDetails) => ({
+    name: account.name,
+    email: account.email,
+    queued: BigInt(queued),
+    pushesPaused: queued > deps.accountQueueLimit,
+    createdAt: timestampFromDate(account.createdAt),
+    limits: limitsMessage(account.limits),
+    ...(quotas === undefined ? {} : { quotas: quotasMessage(quotas) }),
+  });
+
+  return methodsOf(AccountService, {
+    createAccount: (request, call) => {
+      const { name, email, limits } = request;
+      return asAdmin(call, { method: 'CreateAccount', account: name }, async () => {
+        const made = await accounts.create(
+          name,
+          email,
+          {},
+          limits === undefined ? {} : toLimits(limits),
+        );
+        return {
+          account: messageOf(made),
+          normalToken: made.tokens.normal,
+          javascriptToken: made.tokens.javascript,
+        };
+      });
+    },
+    listAccounts: (request, call) =>
+      asAdmin(call, { method: 'ListAccounts', account: '' }, async () => {
+        const { limit, after } = toPage(request);
+        const found = await accounts.list(limit, after);
+        const rows = found.map((each) => each.account);
+        return { accounts: found.map(messageOf), nextPageToken: nextPageToken(rows, limit) };
+      }),
+    getAccount: ({ name }, call) =>
+      asAdmin(call, { method: 'GetAccount', account: name }, async () => ({
+        account: messageOf(await accounts.get(name)),
+      })),
+    updateAccount: (request, call) => {
+      const { name, email, limits } = request;
+      const patch = {
+        ...(email === undefined ? {} : { email }),
+        ...(limits === undefined ? {} : { limits: toLimits(limits) }),
+      };
+      const about = { method: 'UpdateAccount', account: name, fields: Object.keys(patch) };
+      return asAdmin(call, about, async () => ({
+        account: messageOf(await accounts.update(name, patch)),
+      }));
+    },
+    rotateToken: (request, call) => {
+      const tokenType = toTokenType(request.tokenType);
+      const about = {
+        method: 'RotateToken',
+        account: request.name,
+        fields: tokenType === undefined ? [] : [tokenType],
+      };
+      return asAdmin(call, about, async () => {
+        if (tokenType === undefined) {
+          throw invalidField('token_type', 'token_type must be normal or javascript.');
+        }
+        return { token: await accounts.rotateToken(request.name, tokenType) };
+      });
+    },
+    deleteAccount: ({ name }, call) =>
+      asAdmin(call, { method: 'DeleteAccount', account: name }, async () => {
+        await accounts.remove(name);
+        return {};
+      }),
+  });
+}

@@ -1,0 +1,75 @@
+import type { Message } from '@bufbuild/protobuf';
+import { acquireWithin } from '../fairness/acquire-within.ts';
+import type { FairPool } from '../fairness/fair-pool.ts';
+import { ROOM_WAIT_MS } from '../http/room.ts';
+import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { Call, Method } from './method.ts';
+import { type Access, policyOf } from './policy.ts';
+
+/** Decides who is let in, before anything of a call is read. */
+export interface Admission {
+  /**
+   * Checks the token of a call, or `authorization: Bearer` for an empty one, and notes in `call.caller` whose it is. Rejects with
+   * `unauthenticated`, or with `exhausted` when too many wrong tokens came from the same address.
+   */
+  admit(access: Access, token: string, call: Call): Promise<void>;
+}
+
+/** Makes the admission over the tokens' owners. */
+export function createAdmission(authenticator: Authenticator): Admission {
+  return {
+    async admit(access, token, call) {
+      if (access === 'public') return;
+      if (access === 'admin') {
+        authenticator.authenticateAdmin(call.bearer, call.remote);
+        return;
+      }
+      const given = token === '' ? call.bearer : token;
+      if (call.caller !== undefined && call.caller.token === given) return;
+      const owner = await authenticator.authenticate(given, call.remote);
+      call.caller = { token: given ?? '', owner };
+    },
+  };
+}
+
+/** Slots for the calls of all accounts, so that a thousand slow calls of one leave the database to the others. */
+export interface CallSlots {
+  readonly slots: FairPool;
+  /** How long a call waits for its turn. Default 10 s. */
+  readonly waitMs?: number;
+}
+
+/**
+ * The same methods, which are called only with a token that was checked, and in a slot where their policy asks for one. The slot is given
+ * back when the method returns, not when its reply has been sent.
+ */
+export function withAdmission(
+  methods: readonly Method[],
+  admission: Admission,
+  { slots, waitMs = ROOM_WAIT_MS }: CallSlots,
+): Method[] {
+  return methods.map((method): Method => {
+    const { access, takesSlot } = policyOf(method.desc);
+    // Streams learn the token from their messages, and their handlers check it for each.
+    if (method.kind !== 'unary' || access === 'public') return method;
+    return {
+      ...method,
+      async handle(request: Message, call: Call) {
+        await admission.admit(access, tokenOf(request), call);
+        if (!takesSlot) return method.handle(request, call);
+        const accountId = call.caller?.owner.account.accountId ?? 'operator';
+        const slot = await acquireWithin(slots, { accountId }, 1, waitMs);
+        try {
+          return await method.handle(request, call);
+        } finally {
+          slot.release();
+        }
+      },
+    };
+  });
+}
+
+function tokenOf(request: Message): string {
+  const { token } = request as { token?: unknown };
+  return typeof token === 'string' ? token : '';
+}

@@ -1,0 +1,53 @@
+import type { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { invalidField } from '../domain/errors.ts';
+import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { AsyncJobs } from '../service/queue/async-jobs.ts';
+import { ownerOf } from './authenticate-call.ts';
+import { jobStatusMessage, requestInfoMessage } from './crawler-messages.ts';
+import type { Implementation } from './method.ts';
+import { nextPageToken, toPage } from './page-token.ts';
+
+/** The methods of the crawler service that concern `async=true` crawls. */
+export function asyncJobHandlers(deps: {
+  readonly authenticator: Pick<Authenticator, 'authenticate'>;
+  readonly asyncJobs: AsyncJobs;
+}): Pick<
+  Implementation<typeof CrawlerService>,
+  'listAsyncJobs' | 'findAsyncJob' | 'deleteAsyncJob' | 'purgeAsyncJobs'
+> {
+  const { authenticator, asyncJobs } = deps;
+  return {
+    async listAsyncJobs(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      const { limit, after } = toPage(request);
+      const found = await asyncJobs.list(owner, limit, toPlace(after));
+      const places = found.map(({ dueAt, rid }) => ({ name: `${dueAt.getTime()}.${rid}` }));
+      return {
+        jobs: found.map(requestInfoMessage),
+        nextPageToken: nextPageToken(places, limit),
+      };
+    },
+    async findAsyncJob(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      return jobStatusMessage(request.rid, await asyncJobs.find(owner, request.rid));
+    },
+    async deleteAsyncJob(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      await asyncJobs.remove(owner, request.rid);
+      return { rid: request.rid };
+    },
+    async purgeAsyncJobs(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      return { purged: BigInt(await asyncJobs.purge(owner)) };
+    },
+  };
+}
+
+function toPlace(text: string): Parameters<AsyncJobs['list']>[2] {
+  if (text === '') return undefined;
+  const [, due, rid] = /^(\d{1,15})\.([0-9a-f]{24})$/.exec(text) ?? [];
+  if (due === undefined || rid === undefined) {
+    throw invalidField('page_token', 'page_token must be the next_page_token of the page before.');
+  }
+  return { dueAt: new Date(Number(due)), rid };
+}

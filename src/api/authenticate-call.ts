@@ -1,0 +1,19 @@
+import type { TokenOwner } from '../domain/account.ts';
+import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { Call } from './method.ts';
+
+/**
+ * Whose call it is: by the token of the request (REST paths and queries carry it), else by `authorization: Bearer`. What admission has
+ * found out already is not asked again. Throws `unauthenticated`.
+ */
+export async function ownerOf(
+  authenticator: Pick<Authenticator, 'authenticate'>,
+  request: { readonly token: string },
+  call: Call,
+): Promise<TokenOwner> {
+  const token = request.token === '' ? call.bearer : request.token;
+  if (call.caller !== undefined && call.caller.token === token) return call.caller.owner;
+  const owner = await authenticator.authenticate(token, call.remote);
+  call.caller = { token: token ?? '', owner };
+  return owner;
+}

@@ -1,0 +1,28 @@
+import type { MessageShape } from '@bufbuild/protobuf';
+import { getOption } from '@bufbuild/protobuf';
+import {
+  type CrawlParameters,
+  CrawlParametersSchema,
+} from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
+import { rest_name } from '../../gen/queuedcrawler/v1/options_pb.ts';
+
+const fields = CrawlParametersSchema.fields.map((field) => ({
+  localName: field.localName as keyof MessageShape<typeof CrawlParametersSchema>,
+  name: field.name,
+  words:
+    field.fieldKind === 'enum'
+      ? new Map(field.enum.values.map((value) => [value.number, getOption(value, rest_name)]))
+      : undefined,
+}));
+
+/** The parameters by wire name, absent ones left out; enum values as their REST words. */
+export function toParameters(message: CrawlParameters | undefined): Record<string, unknown> {
+  const parameters: Record<string, unknown> = {};
+  if (message === undefined) return parameters;
+  for (const { localName, name, words } of fields) {
+    const value = message[localName];
+    if (value === undefined) continue;
+    parameters[name] = words === undefined ? value : (words.get(value as number) ?? 'unknown');
+  }
+  return parameters;
+}

@@ -1,0 +1,139 @@
+import { create, type Message } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError } from '@connectrpc/connect';
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from '../../gen/google/rpc/error_details_pb.ts';
+import { DomainError, type ErrorKind } from '../domain/errors.ts';
+import type { Logger } from '../domain/logger.ts';
+import { type Call, type Method, methodName } from './method.ts';
+
+/** `domain` of every google.rpc.ErrorInfo. */
+export const ERROR_DOMAIN = 'queuedcrawler';
+
+const codes: Readonly<Record<ErrorKind, Code>> = {
+  invalid: Code.InvalidArgument,
+  unauthenticated: Code.Unauthenticated,
+  forbidden: Code.PermissionDenied,
+  not_found: Code.NotFound,
+  conflict: Code.AlreadyExists,
+  failed_precondition: Code.FailedPrecondition,
+  exhausted: Code.ResourceExhausted,
+  unavailable: Code.Unavailable,
+  internal: Code.Internal,
+};
+
+/** When to try again after `exhausted` or `unavailable` that names no time. */
+const DEFAULT_RETRY_MS = 1_000;
+
+/** What an unknown error is answered with. */
+const INTERNAL_TEXT = 'An internal error occurred.';
+
+/** Where an error came up. */
+export interface ErrorPlace {
+  /** The method or path pattern, for the log; never the URL. */
+  readonly route: string;
+  /** The call's signal: what is thrown after it was aborted is a cancellation, not a fault. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * The error that goes over the wire, with its google.rpc details. Anything that is neither a DomainError nor a ConnectError
+ * is logged, and answered as `internal` with a fixed text.
+ */
+export function toConnectError(error: unknown, logger: Logger, place: ErrorPlace): ConnectError {
+  if (error instanceof ConnectError) return error;
+  if (error instanceof DomainError) {
+    if (error.kind === 'internal') log(error, logger, place);
+    return fromDomain(error);
+  }
+  if (place.signal?.aborted === true && isAbort(error, place.signal)) {
+    const { reason } = place.signal;
+    return reason instanceof ConnectError
+      ? reason
+      : new ConnectError('The call was cancelled.', Code.Canceled);
+  }
+  log(error, logger, place);
+  return detailed(new ConnectError(INTERNAL_TEXT, Code.Internal), 'internal', {});
+}
+
+/** The same methods, throwing nothing but ConnectError. Every table is wrapped once, before it is mounted. */
+export function withConnectErrors(methods: readonly Method[], logger: Logger): Method[] {
+  return methods.map((method): Method => {
+    const route = methodName(method.desc);
+    const convert = (error: unknown, call: Call) =>
+      toConnectError(error, logger, { route, signal: call.signal });
+    if (method.kind === 'unary') {
+      return {
+        ...method,
+        async handle(request: Message, call: Call) {
+          try {
+            return await method.handle(request, call);
+          } catch (error) {
+            throw convert(error, call);
+          }
+        },
+      };
+    }
+    // The two streaming kinds differ in the request only, which is passed on as it is.
+    const handle = method.handle as StreamHandle;
+    return { ...method, handle: guardedStream(handle, convert) } as Method;
+  });
+}
+
+type StreamHandle = (request: never, call: Call) => AsyncIterable<object>;
+
+function guardedStream(
+  handle: StreamHandle,
+  convert: (error: unknown, call: Call) => ConnectError,
+): StreamHandle {
+  return async function* guarded(request, call) {
+    try {
+      yield* handle(request, call);
+    } catch (error) {
+      throw convert(error, call);
+    }
+  };
+}
+
+function fromDomain(error: DomainError): ConnectError {
+  const wire = new ConnectError(error.message, codes[error.kind], undefined, undefined, error);
+  detailed(wire, error.reason, error.metadata ?? {});
+  if (error.field !== undefined) {
+    const violation = { field: error.field, description: error.message, reason: error.reason };
+    wire.details.push({ desc: BadRequestSchema, value: { fieldViolations: [violation] } });
+  }
+  if (error.kind === 'exhausted' || error.kind === 'unavailable') {
+    const retryDelay = durationFromMs(Math.max(error.retryAfterMs ?? DEFAULT_RETRY_MS, 1));
+    wire.details.push({ desc: RetryInfoSchema, value: { retryDelay } });
+  }
+  return wire;
+}
+
+function detailed(
+  wire: ConnectError,
+  reason: string,
+  metadata: Readonly<Record<string, string | number>>,
+): ConnectError {
+  const texts = Object.entries(metadata).map(([name, value]) => [name, String(value)]);
+  const value = create(ErrorInfoSchema, {
+    reason,
+    domain: ERROR_DOMAIN,
+    metadata: Object.fromEntries(texts) as Record<string, string>,
+  });
+  wire.details.push({ desc: ErrorInfoSchema, value });
+  return wire;
+}
+
+function isAbort(error: unknown, signal: AbortSignal): boolean {
+  return error === signal.reason || (error instanceof Error && error.name === 'AbortError');
+}
+
+function log(error: unknown, logger: Logger, place: ErrorPlace): void {
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const cause =
+    error instanceof Error && error.cause instanceof Error ? error.cause.stack : undefined;
+  logger.error({ route: place.route, stack, cause }, 'a call failed unexpectedly');
+}

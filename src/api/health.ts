@@ -1,0 +1,92 @@
+import {
+  Health,
+  HealthCheckResponse_ServingStatus as ServingStatus,
+} from '../../gen/health/v1/health_pb.ts';
+import { DomainError } from '../domain/errors.ts';
+import { type Method, methodsOf } from './method.ts';
+import { orAborted } from './until-aborted.ts';
+
+/** What health works with. */
+export interface HealthDeps {
+  /** Full names of the services that can be asked for; the empty name is the server as a whole. */
+  readonly services: readonly string[];
+  /** Whether calls would be answered now. */
+  readonly isReady: () => boolean | Promise<boolean>;
+  /** How often Watch looks, in milliseconds. Default 1,000. */
+  readonly watchIntervalMs?: number;
+  /** Most watchers at once. Default 500: each costs about 80 KB. */
+  readonly maxWatchers?: number;
+}
+
+/** grpc.health.v1: all services are ready or none is. */
+export function createHealthMethods(deps: HealthDeps): Method[] {
+  const services = new Set(['', ...deps.services]);
+  const { join, nextLook } = createWatch(deps);
+
+  async function statusOf(service: string): Promise<ServingStatus> {
+    if (!services.has(service)) return ServingStatus.SERVICE_UNKNOWN;
+    return (await deps.isReady()) ? ServingStatus.SERVING : ServingStatus.NOT_SERVING;
+  }
+
+  return methodsOf(Health, {
+    async check({ service }) {
+      const status = await statusOf(service);
+      if (status === ServingStatus.SERVICE_UNKNOWN) {
+        throw new DomainError('not_found', 'unknown_service', 'There is no service of this name.');
+      }
+      return { status };
+    },
+    async list() {
+      const status = await statusOf('');
+      return { statuses: Object.fromEntries([...services].map((name) => [name, { status }])) };
+    },
+    async *watch({ service }, call) {
+      const leave = join();
+      try {
+        let last: ServingStatus | undefined;
+        for (;;) {
+          const status = await statusOf(service);
+          if (status !== last) yield { status };
+          last = status;
+          await nextLook(call.signal);
+        }
+      } finally {
+        leave();
+      }
+    },
+  });
+}
+
+/** One timer for everybody who watches; none while nobody does. */
+function createWatch({ watchIntervalMs = 1_000, maxWatchers = 500 }: HealthDeps) {
+  let watchers = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let look = Promise.withResolvers<void>();
+
+  return {
+    /** Returns what ends the watching. Throws `exhausted` when too many watch. */
+    join(): () => void {
+      if (watchers >= maxWatchers) {
+        throw new DomainError('exhausted', 'too_many_watchers', 'Too many clients watch.', {
+          retryAfterMs: 10_000,
+          metadata: { limit: maxWatchers },
+        });
+      }
+      watchers += 1;
+      timer ??= setInterval(() => {
+        look.resolve();
+        look = Promise.withResolvers();
+      }, watchIntervalMs).unref();
+      return () => {
+        watchers -= 1;
+        if (watchers > 0) return;
+        clearInterval(timer);
+        timer = undefined;
+      };
+    },
+    /** Resolves at the next look. Rejects with the signal's reason. */
+    async nextLook(signal: AbortSignal): Promise<void> {
+      await orAborted(look.promise, signal);
+    },
+  };
+}

@@ -1,0 +1,118 @@
+import type {
+  DescMethod,
+  DescService,
+  Message,
+  MessageInitShape,
+  MessageShape,
+} from '@bufbuild/protobuf';
+import type { TokenOwner } from '../domain/account.ts';
+import type { Room } from '../http/room.ts';
+
+/** Whose token a call carries. */
+export interface KnownCaller {
+  readonly token: string;
+  readonly owner: TokenOwner;
+}
+
+/** What a handler may know of the call it answers, whatever protocol carries it. */
+export interface Call {
+  /** The token of `authorization: Bearer`. Never logged. */
+  readonly bearer: string | undefined;
+  /** Aborted when the client goes away, its deadline passes, or the server closes. */
+  readonly signal: AbortSignal;
+  /** Sent with a successful reply: as headers of the response. */
+  readonly responseHeaders: Headers;
+  readonly protocol: 'rest' | 'connect' | 'grpc' | 'grpc-web';
+  /** The client's `x-request-id`, for the log. */
+  readonly requestId?: string;
+  /** What was left of the client's deadline when the call arrived, in milliseconds; absent without a deadline. */
+  readonly timeoutMs?: number;
+  /** The address that the call comes from; empty when there is none. */
+  readonly remote: string;
+  /** The memory that the request and its reply take; given back when the reply has been sent. */
+  readonly room: Room;
+  /** Resolves when nothing is sent any more: true when the whole reply was written, false when the client left before. */
+  readonly sent: Promise<boolean>;
+  /** Set once a token of the call has been checked. */
+  caller?: KnownCaller;
+}
+
+/** A method with one request and one response. */
+export interface UnaryMethod {
+  readonly kind: 'unary';
+  readonly desc: DescMethod;
+  handle(request: Message, call: Call): Promise<MessageInitShape<DescMethod['output']>>;
+}
+
+/** A method with one request and a stream of responses. */
+export interface ServerStreamMethod {
+  readonly kind: 'server';
+  readonly desc: DescMethod;
+  handle(request: Message, call: Call): AsyncIterable<MessageInitShape<DescMethod['output']>>;
+}
+
+/** A method with a stream of requests and a stream of responses. */
+export interface StreamMethod {
+  readonly kind: 'bidi';
+  readonly desc: DescMethod;
+  handle(
+    requests: AsyncIterable<Message>,
+    call: Call,
+  ): AsyncIterable<MessageInitShape<DescMethod['output']>>;
+}
+
+/** One row of the table that Connect and the REST gateway both mount. */
+export type Method = UnaryMethod | ServerStreamMethod | StreamMethod;
+
+/** The plain function that answers a method, typed by the method's descriptor. */
+export type Handler<M extends DescMethod> = M['methodKind'] extends 'unary'
+  ? (
+      request: MessageShape<M['input']>,
+      call: Call,
+    ) => Promise<MessageInitShape<M['output']>> | MessageInitShape<M['output']>
+  : M['methodKind'] extends 'server_streaming'
+    ? (
+        request: MessageShape<M['input']>,
+        call: Call,
+      ) => AsyncIterable<MessageInitShape<M['output']>>
+    : (
+        requests: AsyncIterable<MessageShape<M['input']>>,
+        call: Call,
+      ) => AsyncIterable<MessageInitShape<M['output']>>;
+
+/** One {@link Handler} for each method of a service, by the method's local name. */
+export type Implementation<S extends DescService> = {
+  readonly [Name in keyof S['method']]: Handler<S['method'][Name]>;
+};
+
+/**
+ * The table rows of a service. `implementation` is checked against the generated types; throws when it lacks a method or the
+ * service has a client-streaming one, which the table has no kind for.
+ */
+export function methodsOf<S extends DescService>(
+  service: S,
+  implementation: Implementation<S>,
+): Method[] {
+  const handlers = implementation as Readonly<Record<string, unknown>>;
+  return service.methods.map((desc) => toMethod(desc, handlers[desc.localName]));
+}
+
+/** How a method is called in logs and tables: `package.Service/Method`. */
+export function methodName(desc: DescMethod): string {
+  return `${desc.parent.typeName}/${desc.name}`;
+}
+
+function toMethod(desc: DescMethod, handler: unknown): Method {
+  if (typeof handler !== 'function') throw new Error(`${methodName(desc)} has no handler`);
+  if (desc.methodKind === 'unary') {
+    const unary = handler as UnaryMethod['handle'];
+    return { kind: 'unary', desc, handle: async (request, call) => unary(request, call) };
+  }
+  if (desc.methodKind === 'server_streaming') {
+    return { kind: 'server', desc, handle: handler as ServerStreamMethod['handle'] };
+  }
+  if (desc.methodKind === 'bidi_streaming') {
+    return { kind: 'bidi', desc, handle: handler as StreamMethod['handle'] };
+  }
+  throw new Error(`${methodName(desc)} is client-streaming`);
+}

@@ -1,0 +1,90 @@
+import { Health } from '../../gen/health/v1/health_pb.ts';
+import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
+import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
+import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import type { Logger } from '../domain/logger.ts';
+import type { FairPool } from '../fairness/fair-pool.ts';
+import type { Service } from '../service/service.ts';
+import { accountHandlers } from './account-handlers.ts';
+import { type Admission, withAdmission } from './admission.ts';
+import { crawlerHandlers } from './crawler-handlers.ts';
+import { withConnectErrors } from './errors.ts';
+import { createHealthMethods } from './health.ts';
+import type { Method } from './method.ts';
+import { pushHandlers } from './push-handlers.ts';
+import { createReflectionMethods } from './reflection.ts';
+import { withRequestQuota } from './request-quota.ts';
+import { statsHandlers } from './stats-handlers.ts';
+import { storageHandlers } from './storage-handlers.ts';
+
+/** The services of the API. */
+export const apiServices = [
+  CrawlerService,
+  PushService,
+  StorageService,
+  StatsService,
+  AccountService,
+] as const;
+
+/** What the table works with. */
+export interface MethodsDeps {
+  readonly service: Service;
+  readonly limits: { readonly crawlerQueue: number; readonly accountQueue: number };
+  readonly publicUrl: () => string;
+  readonly isReady: () => Promise<boolean>;
+  readonly admission: Admission;
+  /** Slots for the calls of all accounts. */
+  readonly slots: FairPool;
+  readonly logger: Logger;
+}
+
+/** The one table of methods that every protocol mounts; `health` is the part a process without the API answers. */
+export function createMethods(deps: MethodsDeps): { methods: Method[]; health: Method[] } {
+  const { service, limits, publicUrl, isReady, admission, slots, logger } = deps;
+  const { authenticator } = service;
+  const health = createHealthMethods({
+    services: apiServices.map((each) => each.typeName),
+    isReady,
+  });
+  const methods = [
+    ...crawlerHandlers({
+      authenticator,
+      crawlers: service.crawlers,
+      jobs: service.jobs,
+      asyncJobs: service.asyncJobs,
+    }),
+    ...pushHandlers({
+      authenticator,
+      pushing: service.pushing,
+      inlineCrawls: service.inlineCrawls,
+      publicUrl,
+    }),
+    ...storageHandlers({ authenticator, storage: service.storage, logger }),
+    ...statsHandlers({
+      authenticator,
+      statistics: service.statistics,
+      quotas: service.quotas,
+      limits,
+    }),
+    ...accountHandlers({
+      authenticator,
+      accounts: service.accounts,
+      accountQueueLimit: limits.accountQueue,
+      logger,
+    }),
+    ...health,
+    ...createReflectionMethods([...apiServices, Health]),
+  ];
+  // Pushes have a rate of their own; inline crawls, which share their service, are counted by their use case.
+  const counted = withRequestQuota(
+    methods,
+    (method) => method.desc.parent !== PushService,
+    service.quotas,
+  );
+  return {
+    methods: withConnectErrors(withAdmission(counted, admission, { slots }), logger),
+    health: withConnectErrors(health, logger),
+  };
+}

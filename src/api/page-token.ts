@@ -1,0 +1,26 @@
+import { invalidField } from '../domain/errors.ts';
+import { integerInRange } from '../domain/limits.ts';
+
+const DEFAULT_PAGE = 100;
+const MAX_PAGE = 1_000;
+
+/** The page a list request asks for (AIP-158): how many rows, after which name. Throws `invalid` naming the field. */
+export function toPage(request: { readonly pageSize: number; readonly pageToken: string }): {
+  readonly limit: number;
+  readonly after: string;
+} {
+  const { pageSize, pageToken } = request;
+  const limit = pageSize === 0 ? DEFAULT_PAGE : integerInRange('page_size', pageSize, 1, MAX_PAGE);
+  const after = Buffer.from(pageToken, 'base64url').toString();
+  if (Buffer.from(after).toString('base64url') !== pageToken) {
+    throw invalidField('page_token', 'page_token must be the next_page_token of the page before.');
+  }
+  return { limit, after };
+}
+
+/** The token of the page after these rows; empty when this one is not full, so that nothing follows. */
+export function nextPageToken(rows: readonly { readonly name: string }[], limit: number): string {
+  const last = rows.at(-1);
+  if (last === undefined || rows.length < limit) return '';
+  return Buffer.from(last.name).toString('base64url');
+}

@@ -1,0 +1,132 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { CrawlParameters } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
+import {
+  type PushResultSchema,
+  PushService,
+  type PushStreamRequest,
+} from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { InlineCrawls, InlineResult } from '../service/crawls/inline-crawl.ts';
+import type { CrawlInput } from '../service/queue/crawl-request.ts';
+import type { PushedItem, PushInput, Pushing } from '../service/queue/push.ts';
+import { ownerOf } from './authenticate-call.ts';
+import { toParameters } from './crawl-parameters.ts';
+import { type Call, type Method, methodsOf } from './method.ts';
+import { resultExtras } from './result-fields.ts';
+
+/** What the push service works with. */
+export interface PushHandlerDeps {
+  readonly authenticator: Authenticator;
+  readonly pushing: Pushing;
+  readonly inlineCrawls: InlineCrawls;
+  /** Base of the URLs in replies, without a slash at its end. */
+  readonly publicUrl: () => string;
+}
+
+/** The methods of the push service. */
+export function pushHandlers(deps: PushHandlerDeps): Method[] {
+  const { authenticator, pushing, inlineCrawls } = deps;
+
+  async function* pushStream(requests: AsyncIterable<PushStreamRequest>, call: Call) {
+    let token = '';
+    let crawler = '';
+    for await (const request of requests) {
+      token = request.token === '' ? token : request.token;
+      crawler = request.crawler === '' ? crawler : request.crawler;
+      const owner = await ownerOf(authenticator, { token }, call);
+      const items = request.items.map(toPushInput);
+      const results = await pushing.pushBatch(owner, crawler, items, '');
+      yield { results: results.map(resultMessage), sequence: request.sequence };
+    }
+  }
+
+  return methodsOf(PushService, {
+    async push(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      return { rid: await pushing.push(owner, request.crawler, toPushInput(request)) };
+    },
+    async pushBatch(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      const items = request.items.map(toPushInput);
+      const results = await pushing.pushBatch(owner, request.crawler, items, request.requestId);
+      return { results: results.map(resultMessage) };
+    },
+    pushStream,
+    async crawl(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      const input = toCrawlInput(request);
+      if (request.async === true) {
+        const rid = await inlineCrawls.crawlLater(owner, input);
+        return { cbStatus: 201, pcStatus: 201, url: request.url, pushedUrl: request.url, rid };
+      }
+      const result = await inlineCrawls.crawl(owner, input, request.store === true, call.signal);
+      return crawlResponse(result, request, deps.publicUrl());
+    },
+  });
+}
+
+function crawlResponse(
+  result: InlineResult,
+  { token, url: pushedUrl }: { readonly token: string; readonly url: string },
+  base: string,
+) {
+  const { rid } = result;
+  return {
+    cbStatus: result.cbStatus,
+    pcStatus: result.cbStatus,
+    originalStatus: result.originalStatus,
+    url: result.url,
+    pushedUrl,
+    body: result.body,
+    contentType: result.contentType,
+    ...(rid === undefined ? {} : { rid, storageUrl: storageUrl(base, token, rid) }),
+    ...resultExtras(result.extras),
+  };
+}
+
+/** As the client called, so as it can read: with its token when the call carried one. */
+function storageUrl(base: string, token: string, rid: string): string {
+  const query = new URLSearchParams(token === '' ? { rid } : { token, rid });
+  return `${base}/storage?${query.toString()}`;
+}
+
+interface Crawlable {
+  readonly url: string;
+  readonly method?: string | undefined;
+  readonly body?: Uint8Array | undefined;
+  readonly postContentType?: string | undefined;
+  readonly parameters?: CrawlParameters | undefined;
+}
+
+function toCrawlInput(request: Crawlable): CrawlInput {
+  const { url, method, body, postContentType } = request;
+  return {
+    url,
+    ...(method === undefined ? {} : { method }),
+    ...(body === undefined ? {} : { body }),
+    ...(postContentType === undefined ? {} : { postContentType }),
+    parameters: toParameters(request.parameters),
+  };
+}
+
+function toPushInput(
+  item: Crawlable & {
+    readonly callbackHeaders?: string | undefined;
+    readonly queueTimeout?: number | undefined;
+  },
+): PushInput {
+  const { callbackHeaders, queueTimeout } = item;
+  return {
+    ...toCrawlInput(item),
+    ...(callbackHeaders === undefined ? {} : { callbackHeaders }),
+    ...(queueTimeout === undefined ? {} : { queueTimeout }),
+  };
+}
+
+function resultMessage(item: PushedItem): MessageInitShape<typeof PushResultSchema> {
+  if ('rid' in item) return item;
+  const { reason, message, field, retryAfterMs } = item.error;
+  return {
+    error: { code: reason, message, field: field ?? '', retryAfterMs: retryAfterMs ?? 0 },
+  };
+}

@@ -1,0 +1,105 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type AsyncCrawlStatsSchema,
+  type CrawlerStatsSchema,
+  type HistoryDaySchema,
+  StatsService,
+} from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
+import type { HistoryDay } from '../domain/stats.ts';
+import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { Quotas } from '../service/accounts/quotas.ts';
+import { type CrawlerStatistics, type Statistics, sum } from '../service/reads/stats.ts';
+import { ownerOf } from './authenticate-call.ts';
+import { activityMessage, statusOf, tokenTypeValue } from './crawler-messages.ts';
+import { type Method, methodsOf } from './method.ts';
+import { quotasMessage } from './quota-messages.ts';
+
+/** The methods of the stats service. The two limits are those pushes are held to. */
+export function statsHandlers(deps: {
+  readonly authenticator: Authenticator;
+  readonly statistics: Statistics;
+  readonly quotas: Pick<Quotas, 'report'>;
+  readonly limits: { readonly crawlerQueue: number; readonly accountQueue: number };
+}): Method[] {
+  const { authenticator, statistics, quotas, limits } = deps;
+  return methodsOf(StatsService, {
+    async getStats(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      const { historyFrom, historyTo } = request;
+      const [found, report] = await Promise.all([
+        statistics.read(owner, historyFrom, historyTo),
+        quotas.report(owner.account),
+      ]);
+      const { crawlers, asyncCrawls } = found;
+      const all = [...crawlers, ...asyncCrawls];
+      return {
+        concurrency: {
+          limit: BigInt(sum(all, (row) => row.crawler.concurrency)),
+          running: BigInt(sum(all, (row) => row.counters.running)),
+        },
+        queue: {
+          waiting: BigInt(sum(all, (row) => row.counters.waiting)),
+          retrying: BigInt(sum(all, (row) => row.counters.retrying)),
+          limit: BigInt(limits.accountQueue),
+        },
+        completed: BigInt(found.completed),
+        failed: BigInt(found.failed),
+        history: found.history.map(dayMessage),
+        crawlers: crawlers.map((row) => crawlerStats(row, limits.crawlerQueue)),
+        asyncCrawls: asyncCrawls.map((row) => asyncCrawlStats(row, limits.crawlerQueue)),
+        quotas: quotasMessage(report),
+      };
+    },
+  });
+}
+
+function crawlerStats(
+  row: CrawlerStatistics,
+  queueLimit: number,
+): MessageInitShape<typeof CrawlerStatsSchema> {
+  const { crawler, counters, history } = row;
+  return {
+    name: crawler.name,
+    tokenType: tokenTypeValue(crawler.tokenType),
+    status: statusOf(crawler),
+    concurrency: { limit: BigInt(crawler.concurrency), running: BigInt(counters.running) },
+    queue: {
+      waiting: BigInt(counters.waiting),
+      retrying: BigInt(counters.retrying),
+      limit: BigInt(queueLimit),
+    },
+    activity: activityMessage(counters),
+    history: history.map(dayMessage),
+  };
+}
+
+function asyncCrawlStats(
+  row: CrawlerStatistics,
+  queueLimit: number,
+): MessageInitShape<typeof AsyncCrawlStatsSchema> {
+  const { tokenType, concurrency, queue, activity, history } = crawlerStats(row, queueLimit);
+  return { tokenType, concurrency, queue, activity, history } as MessageInitShape<
+    typeof AsyncCrawlStatsSchema
+  >;
+}
+
+function dayMessage(day: HistoryDay): MessageInitShape<typeof HistoryDaySchema> {
+  const byCbStatus = Object.entries(day.byCbStatus).map(([status, count]) => [
+    status,
+    BigInt(count),
+  ]);
+  return {
+    date: day.date,
+    pushed: BigInt(day.pushed),
+    success: BigInt(day.success),
+    failed: BigInt(day.failed),
+    byCbStatus: Object.fromEntries(byCbStatus) as Record<number, bigint>,
+    deliveries: BigInt(day.deliveries),
+    deliveryFailures: BigInt(day.deliveryFailures),
+    billed: BigInt(day.billed),
+    retries: BigInt(day.retries),
+    timeouts: BigInt(day.timeouts),
+    deleted: BigInt(day.deleted),
+    purged: BigInt(day.purged),
+  };
+}

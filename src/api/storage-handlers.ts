@@ -1,0 +1,104 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  ScrollOrder,
+  StorageService,
+  type StoredResultSchema,
+} from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { DomainError, invalidField } from '../domain/errors.ts';
+import type { StoredResult } from '../domain/job.ts';
+import type { Logger } from '../domain/logger.ts';
+import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { Storage } from '../service/reads/storage.ts';
+import { ownerOf } from './authenticate-call.ts';
+import { type Call, type Method, methodsOf } from './method.ts';
+import { resultExtras } from './result-fields.ts';
+
+/** A page on its way out: as read, in its message, encoded, and in its envelope. */
+const COPIES = 4;
+
+/** Room for pages; what the request took is no longer needed, and whoever held it while waiting would keep others waiting. */
+async function makeRoom(call: Call, bytes: number): Promise<void> {
+  if (bytes === 0) return;
+  call.room.giveBack();
+  await call.room.take(bytes * COPIES);
+}
+
+/** The methods of the storage service. */
+export function storageHandlers(deps: {
+  readonly authenticator: Authenticator;
+  readonly storage: Storage;
+  readonly logger: Logger;
+}): Method[] {
+  const { authenticator, storage, logger } = deps;
+  return methodsOf(StorageService, {
+    async getResult(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      const bytes = request.rid === '' ? 0 : await storage.sizeOf(owner, request.rid);
+      await makeRoom(call, bytes);
+      return { result: resultMessage(await storage.get(owner, request.rid, request.url)) };
+    },
+    async bulkGetResults(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      const { rids, bytes, deferred } = await storage.select(owner, request.rids);
+      await makeRoom(call, bytes);
+      const results = await storage.getMany(owner, rids);
+      if (request.autoDelete && results.length > 0) {
+        const returned = results.map(({ rid }) => rid);
+        void call.sent
+          .then((isWhole) => (isWhole ? storage.remove(owner, returned) : undefined))
+          // They stay, and are there for the next call.
+          .catch((error: unknown) => logger.warn({ err: error }, 'read results were not removed'));
+      }
+      return { results: results.map(resultMessage), deferredRids: [...deferred] };
+    },
+    async deleteResult(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      if (request.rid === '') {
+        throw invalidField('rid', 'The rid parameter is missing.', 'missing_rid');
+      }
+      const removed = await storage.remove(owner, [request.rid]);
+      if (removed.size === 0) {
+        throw new DomainError('not_found', 'rid_not_found', 'RID not found', { field: 'rid' });
+      }
+      return { success: 'The Storage item has been deleted successfully' };
+    },
+    async bulkDeleteResults(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      const removed = await storage.remove(owner, request.rids);
+      return {
+        results: request.rids.map((rid) => ({
+          rid,
+          result: removed.has(rid) ? 'Deleted' : 'Not Found',
+          status: removed.has(rid),
+        })),
+      };
+    },
+    async listRids(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      const { limit, scrollId } = request;
+      const order = request.scrollOrder === ScrollOrder.ASC ? 'asc' : 'desc';
+      const page = await storage.rids(owner, { limit, order, cursor: scrollId });
+      return { rids: page.rids, scrollId: page.cursor ?? '' };
+    },
+    async countResults(request, call) {
+      const owner = await ownerOf(authenticator, request, call);
+      return { totalCount: BigInt(await storage.count(owner)) };
+    },
+  });
+}
+
+function resultMessage(result: StoredResult): MessageInitShape<typeof StoredResultSchema> {
+  return {
+    rid: result.rid,
+    url: result.url,
+    pushedUrl: result.pushedUrl,
+    cbStatus: result.cbStatus,
+    pcStatus: result.cbStatus,
+    originalStatus: result.originalStatus,
+    storedAt: timestampFromDate(result.storedAt),
+    body: Uint8Array.from(result.body),
+    contentType: result.contentType,
+    ...resultExtras(result.extras),
+  };
+}

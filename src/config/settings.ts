@@ -1,0 +1,387 @@
+import { isIP } from 'node:net';
+import { availableParallelism, totalmem } from 'node:os';
+import { parseRetrySchedule } from '../domain/retry-schedule.ts';
+import { parseNetworkAllow } from '../net/network-allow.ts';
+import { parseNetworkDeny } from '../net/network-deny.ts';
+import { quotaSettings } from './quota-settings.ts';
+
+/** A setting as its reader writes it. */
+export interface ConfigText {
+  readonly variable: string;
+  /** What applies when the variable is absent or empty. */
+  readonly fallback: string;
+  /** One sentence for the operator. */
+  readonly meaning: string;
+  /** Throws an Error that says what is allowed. */
+  readonly parse: (text: string) => unknown;
+}
+
+/** MongoDB takes documents of 16 MiB; a record is one document, and base64 or JSON may make a body a third longer. */
+const LARGEST_BODY = 11 * 1024 * 1024;
+
+/** Where automation platforms take webhooks (Zapier, Make and its older names, n8n cloud, Pipedream, IFTTT, Power Automate old and new). */
+const AUTOMATION_HOSTS = [
+  'hooks.zapier.com',
+  'make.com',
+  'make.celonis.com',
+  'integromat.com',
+  'n8n.cloud',
+  'pipedream.net',
+  'maker.ifttt.com',
+  'logic.azure.com',
+  'environment.api.powerplatform.com',
+];
+
+const text = (value: string): string => value;
+
+function integer(min: number, max: number) {
+  return (value: string): number => {
+    const number = /^\d+$/.test(value) ? Number(value) : Number.NaN;
+    if (!(number >= min && number <= max)) {
+      throw new Error(`must be a whole number from ${min} to ${max}, not "${value}"`);
+    }
+    return number;
+  };
+}
+
+function oneOf<const Word extends string>(...words: readonly Word[]) {
+  return (value: string): Word => {
+    const found = words.find((word) => word === value);
+    if (found === undefined) throw new Error(`must be one of ${words.join(', ')}, not "${value}"`);
+    return found;
+  };
+}
+
+function url(...schemes: readonly string[]) {
+  return (value: string): string => {
+    if (value === '') return '';
+    if (!schemes.some((scheme) => value.startsWith(`${scheme}://`))) {
+      throw new Error(
+        `must be a URL that begins with ${schemes.map((s) => `${s}://`).join(' or ')}`,
+      );
+    }
+    return value;
+  };
+}
+
+function token(value: string): string {
+  if (value === '') return value;
+  if (!/^[A-Za-z0-9_~.-]{16,128}$/.test(value)) {
+    throw new Error('must be 16 to 128 letters, digits or any of _ ~ . -');
+  }
+  if (new Set(value).size < 6) throw new Error('is too easily guessed: use 6 characters or more');
+  return value;
+}
+
+const MIB = 1024 * 1024;
+
+/** An eighth of what the process may use, within reason: 128 MiB to 1 GiB. */
+function memoryBudget(value: string): number {
+  if (value !== '') return integer(64 * MIB, 2 ** 40)(value);
+  const limit = process.constrainedMemory();
+  const usable = limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+  return Math.min(Math.max(Math.floor(usable / 8), 128 * MIB), 1024 * MIB);
+}
+
+function crawlThreads(value: string): number {
+  if (value !== '') return integer(1, 64)(value);
+  return Math.min(Math.max(availableParallelism() - 1, 1), 8);
+}
+
+function hosts(value: string): readonly string[] {
+  return value
+    .split(',')
+    .map((host) => host.trim().toLowerCase())
+    .filter((host) => host !== '');
+}
+
+function dnsServers(value: string): readonly string[] {
+  return hosts(value).map((server) => {
+    const [, bracketed, plain = '', port = '53'] =
+      /^(?:\[([0-9a-f:]+)\]|([0-9.]+))(?::(\d{1,5}))?$/.exec(server) ?? [];
+    const address = bracketed ?? (isIP(server) === 0 ? plain : server);
+    if (isIP(address) === 0 || Number(port) < 1 || Number(port) > 65_535) {
+      throw new Error(
+        `"${server}" is no address of a name server (9.9.9.9, 127.0.0.1:5353, [::1]:53)`,
+      );
+    }
+    return isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`;
+  });
+}
+
+function proxies(value: string): Readonly<Record<string, string>> {
+  if (value === '') return {};
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(value);
+  } catch (error) {
+    throw new Error('must be JSON, for example {"DE":"http://user:password@proxy:8080"}', {
+      cause: error,
+    });
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
+    throw new Error('must be a JSON object from ISO country to proxy URL');
+  }
+  for (const [country, proxy] of Object.entries(parsed)) {
+    if (!/^([A-Z]{2}|tor|\*)$/.test(country)) {
+      throw new Error(`"${country}" is not a two-letter upper-case country, nor tor, nor *`);
+    }
+    const direct = proxy === 'direct' && country !== 'tor';
+    if (!direct && (typeof proxy !== 'string' || !/^https?:\/\//.test(proxy))) {
+      throw new Error(`the proxy of ${country} must be an http or https URL, or direct`);
+    }
+  }
+  return parsed as Readonly<Record<string, string>>;
+}
+
+/** Every setting, in the order the README shows them. The fallback is the documented default. */
+export const settings = {
+  host: { variable: 'HOST', fallback: '127.0.0.1', parse: text, meaning: 'Address to listen on.' },
+  port: {
+    variable: 'PORT',
+    fallback: '8080',
+    parse: integer(0, 65_535),
+    meaning: 'Port for REST, gRPC, Connect, gRPC-Web and metrics; 0 picks a free one.',
+  },
+  role: {
+    variable: 'ROLE',
+    fallback: 'all',
+    parse: oneOf('all', 'api', 'worker'),
+    meaning:
+      'all: answers and crawls; api: answers only; worker: crawls only (health and metrics still answer).',
+  },
+  dataDir: {
+    variable: 'DATA_DIR',
+    fallback: './data',
+    parse: text,
+    meaning: 'Folder of the embedded database; used when MONGODB_URI is not set.',
+  },
+  mongodbUri: {
+    variable: 'MONGODB_URI',
+    fallback: '',
+    parse: url('mongodb', 'mongodb+srv'),
+    meaning: 'MongoDB to use instead; any number of processes may share it.',
+  },
+  normalToken: {
+    variable: 'NORMAL_TOKEN',
+    fallback: '',
+    parse: token,
+    meaning:
+      'Presets the Normal token of account default, 16 characters or more; made up and printed once otherwise.',
+  },
+  javascriptToken: {
+    variable: 'JAVASCRIPT_TOKEN',
+    fallback: '',
+    parse: token,
+    meaning: 'The same for the JavaScript token.',
+  },
+  adminToken: {
+    variable: 'ADMIN_TOKEN',
+    fallback: '',
+    parse: token,
+    meaning: 'Token of the account service; without it that service is off.',
+  },
+  networkAllow: {
+    variable: 'NETWORK_ALLOW',
+    fallback: '',
+    parse: parseNetworkAllow,
+    meaning:
+      'CIDRs, addresses or host:port that may be reached though not public, separated by commas.',
+  },
+  networkDeny: {
+    variable: 'NETWORK_DENY',
+    fallback: '',
+    parse: parseNetworkDeny,
+    meaning:
+      'CIDRs, addresses, names (with all below them) or host:port that are never reached, whatever else allows it, separated by commas.',
+  },
+  dnsServers: {
+    variable: 'DNS_SERVERS',
+    fallback: '',
+    parse: dnsServers,
+    meaning: "Name servers instead of the system's: address or address:port, separated by commas.",
+  },
+  pushRatePerSecond: {
+    variable: 'PUSH_RATE_PER_SECOND',
+    fallback: '30',
+    parse: integer(0, 1_000_000),
+    meaning: 'URLs a token may push per second; 0 for no limit.',
+  },
+  crawlerQueueLimit: {
+    variable: 'CRAWLER_QUEUE_LIMIT',
+    fallback: '100000',
+    parse: integer(1, 100_000_000),
+    meaning: 'Most waiting URLs of one crawler.',
+  },
+  accountQueueLimit: {
+    variable: 'ACCOUNT_QUEUE_LIMIT',
+    fallback: '1000000',
+    parse: integer(1, 1_000_000_000),
+    meaning: 'Waiting URLs of an account above which its pushes pause.',
+  },
+  ...quotaSettings,
+  defaultConcurrency: {
+    variable: 'DEFAULT_CONCURRENCY',
+    fallback: '20',
+    parse: integer(1, 1_000),
+    meaning: 'Concurrency of a crawler whose creation names none.',
+  },
+  inlineConcurrency: {
+    variable: 'INLINE_CONCURRENCY',
+    fallback: '20',
+    parse: integer(1, 1_000),
+    meaning: 'Most inline crawls of one token at once, in each process.',
+  },
+  maxRetries: {
+    variable: 'MAX_RETRIES',
+    fallback: '110',
+    parse: integer(0, 1_000),
+    meaning: 'Retries of a crawl that fails for a transient reason.',
+  },
+  retryWindowHours: {
+    variable: 'RETRY_WINDOW_HOURS',
+    fallback: '48',
+    parse: integer(1, 336),
+    meaning: 'Hours from the first try in which retries are made.',
+  },
+  probeIntervalSeconds: {
+    variable: 'PROBE_INTERVAL_SECONDS',
+    fallback: '60',
+    parse: integer(0, 86_400),
+    meaning: 'Seconds between the probes of one callback URL; 0 switches monitoring off.',
+  },
+  webhookAckTimeoutMs: {
+    variable: 'WEBHOOK_ACK_TIMEOUT_MS',
+    fallback: '200',
+    parse: integer(10, 60_000),
+    meaning: 'Milliseconds a callback URL has to acknowledge after the body was sent.',
+  },
+  webhookRetrySchedule: {
+    variable: 'WEBHOOK_RETRY_SCHEDULE',
+    fallback: '5s,30s,2m,5m,15m,30m,1h,2h,4h,6h,8h,12h,12h,12h,12h',
+    parse: parseRetrySchedule,
+    meaning: 'Waits between the attempts of one delivery; after the last it is given up.',
+  },
+  webhookPlainHosts: {
+    variable: 'WEBHOOK_PLAIN_HOSTS',
+    fallback: AUTOMATION_HOSTS.join(','),
+    parse: hosts,
+    meaning:
+      'Callback hosts, with all below them, that cannot read gzip and are sent plain bodies, separated by commas.',
+  },
+  resultRetentionDays: {
+    variable: 'RESULT_RETENTION_DAYS',
+    fallback: '14',
+    parse: integer(1, 3_650),
+    meaning: 'Days a stored result, or a delivery that was given up, is kept.',
+  },
+  maxBodyBytes: {
+    variable: 'MAX_BODY_BYTES',
+    fallback: '10485760',
+    parse: integer(1_024, LARGEST_BODY),
+    meaning: 'Longest page, decoded; a longer one fails.',
+  },
+  memoryBudgetBytes: {
+    variable: 'MEMORY_BUDGET_BYTES',
+    fallback: '',
+    parse: memoryBudget,
+    meaning:
+      'Bytes in flight in each process: three quarters for pages, one for requests and replies; an eighth of its memory (128 MiB to 1 GiB) when not set.',
+  },
+  crawlThreads: {
+    variable: 'CRAWL_THREADS',
+    fallback: '',
+    parse: crawlThreads,
+    meaning:
+      'Threads that crawl by plain HTTP, beside the service; one fewer than the processor has cores (1 to 8) when not set.',
+  },
+  crawlTimeoutSeconds: {
+    variable: 'CRAWL_TIMEOUT_SECONDS',
+    fallback: '90',
+    parse: integer(1, 600),
+    meaning: 'Longest crawl, redirects and waits included.',
+  },
+  shutdownSeconds: {
+    variable: 'SHUTDOWN_SECONDS',
+    fallback: '20',
+    parse: integer(0, 600),
+    meaning: 'Seconds that running crawls and calls have to end after SIGTERM.',
+  },
+  smtpUrl: {
+    variable: 'SMTP_URL',
+    fallback: '',
+    parse: url('smtp', 'smtps'),
+    meaning: 'Mail server for notices; without it they are logged.',
+  },
+  mailFrom: {
+    variable: 'MAIL_FROM',
+    fallback: 'queued-crawler@localhost',
+    parse: text,
+    meaning: 'Sender of notices.',
+  },
+  accountEmail: {
+    variable: 'ACCOUNT_EMAIL',
+    fallback: '',
+    parse: text,
+    meaning: 'Where notices to account default go.',
+  },
+  chromiumPath: {
+    variable: 'CHROMIUM_PATH',
+    fallback: '',
+    parse: text,
+    meaning: 'Chromium for JavaScript crawls, instead of the one that comes with the packages.',
+  },
+  chromiumSandbox: {
+    variable: 'CHROMIUM_SANDBOX',
+    fallback: 'auto',
+    parse: oneOf('auto', 'require', 'off'),
+    meaning:
+      'auto: Chromium runs in its sandbox where that works, else without and with a warning; require: no JavaScript crawls without it; off: without.',
+  },
+  browserPages: {
+    variable: 'BROWSER_PAGES',
+    fallback: '4',
+    parse: integer(1, 64),
+    meaning:
+      'Most browser pages at once, in each process, beside a quarter of it for accounts that have none.',
+  },
+  proxies: {
+    variable: 'PROXIES',
+    fallback: '',
+    parse: proxies,
+    meaning:
+      'JSON from ISO country (or tor) to the proxy URL used for it, or "direct" for none; "*" stands for every other country.',
+  },
+  proxyTarget: {
+    variable: 'PROXY_TARGET',
+    fallback: 'address',
+    parse: oneOf('address', 'name'),
+    meaning:
+      'What proxies are asked to connect to: the address that was judged here, or the name, for proxies that take nothing else.',
+  },
+  publicUrl: {
+    variable: 'PUBLIC_URL',
+    fallback: '',
+    parse: url('http', 'https'),
+    meaning:
+      'Base of the URLs in replies (storage_url, screenshot_url); http://HOST:PORT when not set.',
+  },
+  tlsCertFile: {
+    variable: 'TLS_CERT',
+    fallback: '',
+    parse: text,
+    meaning: 'PEM file of the certificate chain; with TLS_KEY the port speaks TLS.',
+  },
+  tlsKeyFile: {
+    variable: 'TLS_KEY',
+    fallback: '',
+    parse: text,
+    meaning: 'PEM file of the private key.',
+  },
+  logLevel: {
+    variable: 'LOG_LEVEL',
+    fallback: 'info',
+    parse: oneOf('debug', 'info', 'warn', 'error', 'silent'),
+    meaning: 'Least severe lines that are logged.',
+  },
+} as const satisfies Record<string, ConfigText>;

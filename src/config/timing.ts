@@ -1,0 +1,41 @@
+import type { DispatchTiming } from '../dispatcher/dispatcher.ts';
+import type { TaskTiming } from '../service/tasks.ts';
+import type { Config } from './config.ts';
+
+/** The service's own times; not for operators. */
+export interface AppTiming {
+  readonly dispatch: DispatchTiming;
+  readonly tasks: TaskTiming;
+  /** Longest that parsing one page may take. */
+  readonly documentMs: number;
+  /** How long a crawl thread may be silent before it is replaced. */
+  readonly hangMs: number;
+}
+
+/**
+ * The times that keep the promises: a crashed process's lease and lock lapse, and its work is found by the others, within 30 s
+ * together (15 s and 5 s); a push in one process starts in another within a second.
+ */
+export function appTiming(
+  config: Pick<Config, 'probeIntervalSeconds' | 'shutdownSeconds'>,
+): AppTiming {
+  const probeMs = (config.probeIntervalSeconds * 1_000) / 12;
+  return {
+    dispatch: {
+      leaseMs: 15_000,
+      pollMs: 500,
+      refreshMs: 1_000,
+      idleReleaseMs: 2_000,
+      // The rest of the shutdown time is for writing what ended.
+      drainMs: Math.max(config.shutdownSeconds - 2, 0) * 1_000,
+    },
+    tasks: {
+      timeoutMs: 5_000,
+      reconcileMs: 5_000,
+      probeMs: probeMs === 0 ? 0 : Math.min(Math.max(probeMs, 500), 5_000),
+      lockMs: 20_000,
+    },
+    documentMs: 5_000,
+    hangMs: 8_000,
+  };
+}

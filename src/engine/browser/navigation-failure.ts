@@ -1,0 +1,39 @@
+import { FAILURES, type FailureReason } from '../../domain/status.ts';
+import type { FilteringProxy } from '../../net/filtering-proxy.ts';
+
+/** Chromium's names of what went wrong, in the order they are looked for. */
+const BY_NAME: readonly (readonly [pattern: RegExp, reason: FailureReason])[] = [
+  [/ERR_CERT_|ERR_SSL_|ERR_BAD_SSL_|ERR_ECH_/, 'tls_failed'],
+  [/ERR_TOO_MANY_REDIRECTS/, 'too_many_redirects'],
+  [/ERR_CONNECTION_TIMED_OUT/, 'connect_timeout'],
+  [/ERR_TIMED_OUT/, 'timeout'],
+  [/ERR_CONTENT_DECODING_FAILED/, 'decoding_failed'],
+  [
+    /ERR_INVALID_|ERR_RESPONSE_HEADERS_|ERR_HTTP2_|ERR_INCOMPLETE_|ERR_CONTENT_LENGTH_|ERR_ABORTED/,
+    'protocol_error',
+  ],
+  [/ERR_UNSAFE_PORT/, 'port_not_allowed'],
+  [/ERR_UNSAFE_REDIRECT|ERR_UNKNOWN_URL_SCHEME|ERR_DISALLOWED_URL_SCHEME/, 'invalid_redirect'],
+  [/ERR_BLOCKED_BY_/, 'address_not_allowed'],
+];
+
+/** Why a page could not be opened: what the proxy knows of the host the browser was at last, else what the browser says. */
+export function navigationFailure(
+  message: string,
+  at: URL,
+  proxy: Pick<FilteringProxy, 'failureOf' | 'exhausted'>,
+): FailureReason {
+  if (proxy.exhausted) return 'body_too_large';
+  const named = BY_NAME.find(([pattern]) => pattern.test(message))?.[1];
+  // The proxy knows of the host, which may have failed before, or after: it is asked when the browser cannot tell.
+  if (named === 'invalid_redirect' || named === 'port_not_allowed') return named;
+  const known = failureAt(at, proxy);
+  if (known !== undefined && known in FAILURES) return known as FailureReason;
+  return named ?? 'connection_failed';
+}
+
+function failureAt(url: URL, proxy: Pick<FilteringProxy, 'failureOf'>): string | undefined {
+  const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
+  return proxy.failureOf(`${hostname}:${port}`);
+}

@@ -1,0 +1,115 @@
+import type { Page } from '../engine.ts';
+import { decodeText } from './charset.ts';
+
+const TEXT_TYPES =
+  /^(?:text\/.*|message\/.*|application\/(?:json|xml|xhtml\+xml|javascript|x-javascript|ecmascript|rtf|sql|graphql|x-www-form-urlencoded|x-ndjson|ndjson|yaml|x-yaml|toml|x-sh|x-httpd-php)|[^;]+\+(?:json|xml|yaml))$/;
+const BINARY_TYPES =
+  /^(?:image|audio|video|font)\/|^application\/(?:pdf|zip|gzip|x-gzip|x-tar|x-7z-compressed|x-rar-compressed|vnd\.rar|octet-stream|wasm|msword|vnd\..*|java-archive|x-protobuf|protobuf)$/;
+
+/** Longer types and parameters mean nothing to anybody, and a delivery's headers have to hold them. */
+const MAX_TYPE = 128;
+const MAX_PARAMETER = 256;
+const MAX_PARAMETERS = 32;
+
+/** How many bytes decide between text and binary; as in the MIME Sniffing Standard, 7. */
+const SNIFF_BYTES = 1_445;
+
+/**
+ * A body as it is delivered: text in UTF-8 without a byte order mark, everything else in its own bytes. The media type decides; where it
+ * is missing, unknown, or `text/plain`, the standard's "binary data bytes" decide. HTML is recognised by its beginning when
+ * no type is given.
+ */
+export function pageBody(
+  bytes: Uint8Array,
+  contentType: string | undefined,
+): Pick<Page, 'body' | 'contentType' | 'isText'> {
+  const { type, parameters, charset } = parseContentType(contentType);
+  if (!isText(bytes, type, charset)) {
+    return { body: bytes, contentType: binaryType(contentType, type), isText: false };
+  }
+  const mediaType = type === '' ? sniffText(bytes) : type;
+  const { utf8 } = decodeText(bytes, { headerCharset: charset, mediaType });
+  const others = parameters.map((parameter) => `; ${parameter}`).join('');
+  return { body: utf8, contentType: `${mediaType}${others}; charset=utf-8`, isText: true };
+}
+
+function binaryType(given: string | undefined, type: string): string {
+  if (given !== undefined && given.length <= MAX_TYPE + MAX_PARAMETER) return given;
+  return type === '' ? 'application/octet-stream' : type;
+}
+
+interface ContentType {
+  /** Lower case, empty when there is none. */
+  readonly type: string;
+  /** All but `charset`, as they were. */
+  readonly parameters: readonly string[];
+  readonly charset: string | undefined;
+}
+
+// Without a regular expression over the value: a site sends up to 64 KiB of it.
+function parseContentType(value: string | undefined): ContentType {
+  const [essence = '', ...rest] = (value ?? '').split(';', MAX_PARAMETERS).map(trimmed);
+  const type = essence.toLowerCase();
+  const named = rest.map((part) => {
+    const [name = '', ...values] = part.split('=');
+    return { part, name: name.trim().toLowerCase(), value: values.join('=').trim() };
+  });
+  return {
+    type:
+      type.length <= MAX_TYPE && /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+$/.test(type)
+        ? type
+        : '',
+    parameters: named
+      .filter(({ part, name }) => part !== '' && part.length <= MAX_PARAMETER && name !== 'charset')
+      .map(({ part }) => part)
+      .slice(0, 8),
+    charset: named
+      .filter(({ name, part }) => name === 'charset' && part.includes('='))
+      .map((each) => unquoted(each.value))
+      .find((found) => !found.includes('"')),
+  };
+}
+
+function trimmed(part: string): string {
+  return part.trim();
+}
+
+function unquoted(value: string): string {
+  const start = value.startsWith('"') ? 1 : 0;
+  return value.slice(start, value.length > start && value.endsWith('"') ? -1 : undefined);
+}
+
+function isText(bytes: Uint8Array, type: string, charset: string | undefined): boolean {
+  if (type === 'image/svg+xml') return true;
+  if (BINARY_TYPES.test(type) && !/\+(?:json|xml|yaml)$/.test(type)) return false;
+  if (TEXT_TYPES.test(type) && type !== 'text/plain') return true;
+  return isUtf16(bytes, charset) || !hasBinaryBytes(bytes);
+}
+
+function isUtf16(bytes: Uint8Array, charset: string | undefined): boolean {
+  const mark = ((bytes[0] ?? 0) << 8) | (bytes[1] ?? 0);
+  return mark === 0xfffe || mark === 0xfeff || /^(?:utf-16|ucs-2|unicode)/i.test(charset ?? '');
+}
+
+// The controls that no text has: all but tab, line breaks, form feed and escape, which ISO-2022-JP needs.
+function hasBinaryBytes(bytes: Uint8Array): boolean {
+  return bytes
+    .subarray(0, SNIFF_BYTES)
+    .some(
+      (byte) =>
+        byte <= 0x08 ||
+        byte === 0x0b ||
+        (byte >= 0x0e && byte <= 0x1a) ||
+        (byte >= 0x1c && byte <= 0x1f),
+    );
+}
+
+function sniffText(bytes: Uint8Array): string {
+  const start = Buffer.from(bytes.subarray(0, SNIFF_BYTES)).toString('latin1').trimStart();
+  if (/^(?:\xef\xbb\xbf)?\s*<\?xml/i.test(start)) return 'text/xml';
+  return /^(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|head|body|script|iframe|h1|div|font|table|a|style|title|b|br|p|meta|!--)[\s>]/i.test(
+    start,
+  )
+    ? 'text/html'
+    : 'text/plain';
+}

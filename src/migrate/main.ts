@@ -1,0 +1,68 @@
+import { access } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { pino } from 'pino';
+import { openMongoStore } from '../store/mongo/mongo-store.ts';
+import { openSqliteStore } from '../store/sqlite/sqlite-store.ts';
+import { copyToMongodb } from './copy-to-mongodb.ts';
+
+const HELP = `Copies everything from the embedded database to MongoDB: accounts, crawlers, queues, results, deliveries, statistics.
+
+  npm run migrate -- --from ./data --to mongodb://host/database
+
+  --from   DATA_DIR of the service, which must be stopped
+  --to     connection string of an empty database
+
+A copy that broke off is continued by the same command. The source is left as it is.
+`;
+
+async function migrate(from: string, to: string): Promise<boolean> {
+  await access(join(from, 'queued-crawler.db'));
+  const logger = pino({ level: 'silent' });
+  await using stack = new AsyncDisposableStack();
+  const embedded = await openSqliteStore({ dataDir: from, logger });
+  stack.defer(() => embedded.store.close());
+  const mongodb = await openMongoStore({ uri: to, logger });
+  stack.defer(() => mongodb.store.close());
+  let told = 0;
+  const counts = await copyToMongodb({
+    from: embedded,
+    to: mongodb.db,
+    onProgress(what, copied, of) {
+      if (copied < of && Date.now() - told < 1_000) return;
+      told = Date.now();
+      process.stdout.write(`${what}: ${copied} of ${of}\n`);
+    },
+  });
+  process.stdout.write(`${''.padEnd(16)} ${'from'.padStart(10)} ${'to'.padStart(10)}\n`);
+  for (const { what, from: source, to: target } of counts) {
+    process.stdout.write(
+      `${what.padEnd(16)} ${String(source).padStart(10)} ${String(target).padStart(10)}\n`,
+    );
+  }
+  return counts.every((each) => each.from === each.to);
+}
+
+try {
+  const { values } = parseArgs({
+    options: {
+      from: { type: 'string' },
+      to: { type: 'string' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  });
+  if (values.help === true) {
+    process.stdout.write(HELP);
+  } else if (values.from === undefined || values.to === undefined) {
+    process.stderr.write(`--from and --to are needed.\n\n${HELP}`);
+    process.exitCode = 2;
+  } else if (await migrate(values.from, values.to)) {
+    process.stdout.write('The copy is whole. Start the service with MONGODB_URI.\n');
+  } else {
+    process.stderr.write('The counts of both sides differ; the copy is not whole.\n');
+    process.exitCode = 1;
+  }
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,21 @@
+import { CONNECTION_HEADERS, HEADER_NAME } from '../domain/header-names.ts';
+import type { HttpRequest } from './http-client.ts';
+import { httpError } from './http-failures.ts';
+
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/**
+ * Throws `protocol_error` for a method or headers that no request can have. undici would refuse them too, but only after it has set up a
+ * connection for them, and with HTTP/2 in reach it then keeps all later requests to that origin waiting for that connection.
+ */
+export function assertValidRequest(request: Pick<HttpRequest, 'method' | 'headers'>): void {
+  const { method, headers = [] } = request;
+  const sendable =
+    HEADER_NAME.test(method) &&
+    method !== 'CONNECT' &&
+    headers.every(
+      ([name, value]) =>
+        HEADER_NAME.test(name) && VALUE.test(value) && !CONNECTION_HEADERS.has(name.toLowerCase()),
+    );
+  if (!sendable) throw httpError('protocol_error');
+}

@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs';
+import type { Adapter } from '../adapter.ts';
+import { jsonReply, type Reply } from '../reply.ts';
+
+const root = new URL('../../..', import.meta.url);
+const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as {
+  version: string;
+};
+
+/** What a call of `/` without anything is told: what answers here. 401, as every call without a token. */
+export function aboutReply(): Reply {
+  const body = {
+    error:
+      'This is a queued crawler service. Its calls carry an access token: ?token=TOKEN, /crawler/TOKEN/..., or Authorization: Bearer TOKEN.',
+    code: 'missing_token',
+    field: 'token',
+    service: 'queued-crawler',
+    version,
+    documentation: '/openapi.json',
+  };
+  return jsonReply(JSON.stringify(body), 401, { 'www-authenticate': 'Bearer' });
+}
+
+/** `/openapi.json`: the document of the REST API, for people and generators. */
+export function openApi(): Adapter {
+  let text: string | undefined;
+  return {
+    path: '/openapi.json',
+    methods: ['GET'],
+    async handle() {
+      text ??= readFileSync(new URL('docs/openapi.json', root), 'utf8');
+      return jsonReply(text);
+    },
+  };
+}

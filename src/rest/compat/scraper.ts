@@ -1,0 +1,71 @@
+import { create } from '@bufbuild/protobuf';
+import {
+  CrawlParametersSchema,
+  Format,
+} from '../../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
+import { CrawlRequestSchema, PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
+import type { AdapterFactory } from '../adapter.ts';
+import { GatewayError } from '../gateway-error.ts';
+import { jsonReply } from '../reply.ts';
+import { headersFromFields, REMAINING_REQUESTS, resultFieldsOf, toDataEnvelope } from './page.ts';
+
+/** `/scraper` and `/leads`: the paths under which other clients expect structured data. */
+export const scraper: AdapterFactory = (parts) => {
+  const { crawl } = PushService.method;
+  const bind = parts.binder(crawl);
+  const call = parts.caller(crawl);
+
+  return [
+    {
+      path: '/scraper',
+      methods: ['GET'],
+      getChanges: true,
+      async handle(exchange) {
+        const request = await bind(exchange);
+        const parameters = (request.parameters ??= create(CrawlParametersSchema));
+        parameters.format = Format.HTML;
+        if ((parameters.scraper ?? '') === '') parameters.autoparse = true;
+        const response = await call(request, exchange);
+        const facts = resultFieldsOf(response, { remaining_requests: REMAINING_REQUESTS });
+        return jsonReply(toDataEnvelope(facts, response.body), 200, headersFromFields(facts));
+      },
+    },
+    {
+      path: '/leads',
+      methods: ['GET'],
+      getChanges: true,
+      async handle(exchange) {
+        const { token } = await bind(exchange);
+        const domain = exchange.parameter('domain')?.trim() ?? '';
+        if (!/^[^\s/?#@\\]+$/.test(domain) || URL.parse(`https://${domain}/`) === null) {
+          throw new GatewayError(422, 'invalid_domain', 'domain must be a host name.', {
+            field: 'domain',
+          });
+        }
+        const parameters = create(CrawlParametersSchema, { scraper: 'email-extractor' });
+        const visit = (scheme: string) =>
+          call(
+            create(CrawlRequestSchema, { token, url: `${scheme}://${domain}/`, parameters }),
+            exchange,
+          );
+        const secure = await visit('https');
+        const page = secure.cbStatus === 200 ? secure : await visit('http');
+        const success = page.cbStatus === 200;
+        const emails = success ? emailsOf(page.body) : [];
+        const leads = emails.map((email) => ({ email, sources: [page.url] }));
+        const reply = { success, remaining_requests: REMAINING_REQUESTS, domain, leads };
+        return jsonReply(JSON.stringify(reply));
+      },
+    },
+  ];
+};
+
+function emailsOf(data: Uint8Array): string[] {
+  try {
+    const { emails = [] } = JSON.parse(Buffer.from(data).toString()) as { emails?: string[] };
+    return emails;
+  } catch {
+    // The site answered something that is no HTML page: there is nothing to read.
+    return [];
+  }
+}

@@ -1,0 +1,71 @@
+import { create } from '@bufbuild/protobuf';
+import { CrawlParametersSchema } from '../../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
+import { PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { DomainError } from '../../domain/errors.ts';
+import type { AdapterFactory } from '../adapter.ts';
+import type { Reply } from '../reply.ts';
+import { headersFromFields, REMAINING_REQUESTS, resultFieldsOf } from './page.ts';
+
+/** Where pictures that were taken are found until they expire. */
+export interface ScreenshotSource {
+  /** Undefined when there is none of this identifier, or no longer. */
+  get(
+    id: string,
+    now: Date,
+  ): Promise<{ readonly contentType: string; readonly bytes: Uint8Array } | undefined>;
+}
+
+/**
+ * `/screenshots?id=`: a picture that was taken; identifiers are not guessable, and they expire. `/screenshots?url=`: crawls the page
+ * with the JavaScript token and answers with its picture, as other clients expect of this path.
+ */
+export function screenshotAdapters(screenshots: ScreenshotSource, clock: Clock): AdapterFactory {
+  return (parts) => {
+    const { crawl } = PushService.method;
+    const bind = parts.binder(crawl);
+    const call = parts.caller(crawl);
+
+    async function picture(id: string): Promise<Reply> {
+      const found = /^[0-9a-f]{56}$/.test(id) ? await screenshots.get(id, clock.now()) : undefined;
+      if (found === undefined) {
+        throw new DomainError('not_found', 'screenshot_not_found', 'There is no such screenshot.');
+      }
+      const headers = {
+        'content-type': found.contentType,
+        'cache-control': 'private, max-age=3600',
+      };
+      return { status: 200, headers, body: found.bytes };
+    }
+
+    return [
+      {
+        methods: ['GET'],
+        path: '/screenshots',
+        async handle(exchange) {
+          const id = exchange.parameter('id');
+          if (id !== undefined || exchange.parameter('url') === undefined) return picture(id ?? '');
+          const request = await bind(exchange);
+          const parameters = (request.parameters ??= create(CrawlParametersSchema));
+          parameters.screenshot = true;
+          const response = await call(request, exchange);
+          const { screenshotUrl } = response;
+          if (screenshotUrl === undefined) {
+            throw new DomainError(
+              'unavailable',
+              'screenshot_failed',
+              'The page could not be crawled, so there is no picture of it.',
+              { metadata: { success: 'false', pc_status: response.cbStatus } },
+            );
+          }
+          const facts = resultFieldsOf(response, {
+            success: 'true',
+            remaining_requests: REMAINING_REQUESTS,
+          });
+          const taken = await picture(new URL(screenshotUrl).searchParams.get('id') ?? '');
+          return { ...taken, headers: { ...headersFromFields(facts), ...taken.headers } };
+        },
+      },
+    ];
+  };
+}

@@ -1,0 +1,180 @@
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import { create } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import {
+  type BulkGetResultsRequest,
+  type BulkGetResultsResponse,
+  StorageFormat,
+  StorageService,
+  type StoredResult,
+  StoredResultSchema,
+} from '../../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { acceptsGzip } from '../accept-encoding.ts';
+import type { Adapter, AdapterFactory, AdapterToolkit } from '../adapter.ts';
+import type { Exchange } from '../exchange.ts';
+import { JSON_TYPE, jsonReply, type Reply } from '../reply.ts';
+import { textFromTimestamp } from '../timestamp.ts';
+import { headersFromFields, resultFieldsOf, toEnvelope } from './page.ts';
+
+const unpack = promisify(gunzip);
+
+/** Up to here a bulk reply is made as a whole, and its length said. */
+const WHOLE_BYTES = 256 * 1024;
+
+/** `/storage` for GET and DELETE, `/storage/rids` and `/storage/bulk`, in the shapes that existing clients expect. */
+export const storage: AdapterFactory = (parts) => {
+  const { getResult, deleteResult, listRids } = StorageService.method;
+  const bindGet = parts.binder(getResult);
+  const callGet = parts.caller(getResult);
+  const bindDelete = parts.binder(deleteResult);
+  const callDelete = parts.caller(deleteResult);
+  const writeDeleted = parts.writer(deleteResult.output);
+  const bindList = parts.binder(listRids);
+  const callList = parts.caller(listRids);
+
+  return [
+    {
+      path: '/storage',
+      methods: ['GET'],
+      async handle(exchange) {
+        const request = await bindGet(exchange);
+        const { result } = await callGet(request, exchange);
+        if (result === undefined) throw new Error('GetResult answered no result');
+        if (request.format === StorageFormat.JSON) return jsonResult(result, exchange);
+        return pageResult(result, acceptsGzip(exchange.header('accept-encoding')));
+      },
+    },
+    {
+      path: '/storage',
+      methods: ['DELETE'],
+      async handle(exchange) {
+        try {
+          return jsonReply(writeDeleted(await callDelete(await bindDelete(exchange), exchange)));
+        } catch (error) {
+          if (!(error instanceof ConnectError) || error.code !== Code.NotFound) throw error;
+          return jsonReply('{"error":"Not Found"}');
+        }
+      },
+    },
+    {
+      path: '/storage/rids',
+      methods: ['GET'],
+      async handle(exchange) {
+        const request = await bindList(exchange);
+        const { rids, scrollId } = await callList(request, exchange);
+        const scrolls = request.scroll === true || (request.scrollId ?? '') !== '';
+        return jsonReply(JSON.stringify(scrolls ? { rids, scroll_id: scrollId } : rids));
+      },
+    },
+    bulk(parts),
+  ];
+};
+
+/**
+ * A bare array of all results asked for, written one by one, so that a thousand megabytes take the room of a few. What `auto_delete` asks
+ * for is done once the whole array has been sent: half an array is of no use to a client.
+ */
+function bulk(parts: AdapterToolkit): Adapter {
+  const { bulkGetResults, bulkDeleteResults } = StorageService.method;
+  const bind = parts.binder(bulkGetResults, '*');
+  const read = parts.caller(bulkGetResults);
+  const remove = parts.caller(bulkDeleteResults);
+  const write = parts.writer(StoredResultSchema);
+
+  async function* pieces(
+    request: BulkGetResultsRequest,
+    first: BulkGetResultsResponse,
+    exchange: Exchange,
+    returned: string[],
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    let mark = '[';
+    for (let part = first; ; ) {
+      for (const result of part.results) {
+        yield Buffer.from(mark + write(result));
+        returned.push(result.rid);
+        mark = ',';
+      }
+      const rids = part.deferredRids;
+      if (rids.length === 0) break;
+      part = await read({ ...request, rids }, exchange);
+    }
+    yield Buffer.from(mark === '[' ? '[]' : ']');
+  }
+
+  return {
+    path: '/storage/bulk',
+    methods: ['POST'],
+    async handle(exchange) {
+      const { autoDelete, ...rest } = await bind(exchange);
+      const request = { ...rest, autoDelete: false };
+      const first = await read(request, exchange);
+      const returned: string[] = [];
+      if (autoDelete) {
+        void exchange.call.sent
+          .then(async (isWhole) => {
+            if (!isWhole || returned.length === 0) return;
+            await remove(
+              create(bulkDeleteResults.input, { token: request.token, rids: returned }),
+              exchange,
+            );
+          })
+          // The store has said in the log what is wrong with it. They stay, and are there for the next call.
+          .catch(() => undefined);
+      }
+      const { results, deferredRids } = first;
+      const bytes = results.reduce((sum, { body }) => sum + body.byteLength, 0);
+      if (bytes > WHOLE_BYTES || deferredRids.length > 0) {
+        const body = pieces(request, first, exchange, returned);
+        return { status: 200, headers: { 'content-type': JSON_TYPE }, body };
+      }
+      returned.push(...results.map(({ rid }) => rid));
+      return jsonReply(`[${results.map(write).join(',')}]`);
+    },
+  };
+}
+
+function factsOf(result: StoredResult) {
+  // Clients of old expect an offset, not the letter Z.
+  const storedAt = textFromTimestamp(result.storedAt ?? {}).replace('Z', '+00:00');
+  return resultFieldsOf(result, { stored_at: storedAt });
+}
+
+async function jsonResult(result: StoredResult, exchange: Exchange): Promise<Reply> {
+  // gzip says at its end how long it unpacks to; a text takes twice that, and so does the reply made of it.
+  const { body: packed } = result;
+  const length =
+    packed.byteLength < 4
+      ? 0
+      : Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength).readUInt32LE(
+          packed.byteLength - 4,
+        );
+  if (length > 0) {
+    exchange.call.room.giveBack();
+    await exchange.call.room.take(packed.byteLength + length * 4);
+  }
+  const facts = factsOf(result);
+  const body = toEnvelope(facts, await unpacked(result), false);
+  return jsonReply(body, 200, headersFromFields(facts));
+}
+
+async function pageResult(result: StoredResult, packed: boolean): Promise<Reply> {
+  const isPacked = packed && result.body.byteLength > 0;
+  const isText = /;\s*charset=utf-8$/i.test(result.contentType);
+  return {
+    status: 200,
+    headers: {
+      ...headersFromFields(factsOf(result)),
+      // Without a charset some clients take text for Latin-1.
+      'content-type': isText ? 'text/plain; charset=utf-8' : 'text/plain',
+      ...(isPacked ? { 'content-encoding': 'gzip' } : {}),
+      vary: 'accept-encoding',
+      'x-content-type-options': 'nosniff',
+    },
+    body: isPacked ? result.body : await unpacked(result),
+  };
+}
+
+async function unpacked({ body }: StoredResult): Promise<Uint8Array> {
+  return body.byteLength === 0 ? body : unpack(body);
+}

@@ -1,0 +1,43 @@
+/** What a {@link GatewayError} carries beside its message. */
+export interface RefusalOptions {
+  /** The parameter or field at fault. */
+  readonly field?: string;
+  /** Further members of the error body, such as the allowed values. */
+  readonly facts?: Readonly<Record<string, unknown>>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A request the gateway answers by itself, before any handler. `message` is for the client, `reason` for programs. */
+export class GatewayError extends Error {
+  override readonly name = 'GatewayError';
+  readonly status: number;
+  readonly reason: string;
+  readonly field: string | undefined;
+  readonly facts: Readonly<Record<string, unknown>>;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, reason: string, message: string, options: RefusalOptions = {}) {
+    super(message);
+    this.status = status;
+    this.reason = reason;
+    this.field = options.field;
+    this.facts = options.facts ?? {};
+    this.headers = options.headers ?? {};
+  }
+}
+
+/**
+ * 422 for a value that does not fit. `path` names the parameter or field as the client wrote it, for example
+ * `items[3].url`; the reason is made of its last name, so that it stays the same for every index.
+ */
+export function badValue(
+  path: string,
+  expected: string,
+  facts: Readonly<Record<string, unknown>> = {},
+): GatewayError {
+  const leaf = path.slice(path.lastIndexOf('.') + 1).replace(/\[.*$/, '');
+  return new GatewayError(422, `invalid_${leaf}`, `${path} must be ${expected}.`, {
+    field: path,
+    facts,
+  });
+}

@@ -1,0 +1,118 @@
+import type { Logger } from '../../domain/logger.ts';
+import type { Task, TaskOptions } from '../scheduler.ts';
+import type { HeldTask } from './fenced-repository.ts';
+import type { OutageLog } from './outage-log.ts';
+import type { TaskDocuments } from './task-documents.ts';
+
+/** What {@link createTaskRun} works with. */
+export interface TaskRunDeps {
+  readonly key: string;
+  /** Whether the task comes back by its interval; then a failure waits for that. */
+  readonly repeats: boolean;
+  readonly held: HeldTask;
+  readonly options: TaskOptions;
+  readonly handler: (task: Task) => Promise<void>;
+  readonly tasks: TaskDocuments;
+  readonly outage: OutageLog;
+  readonly logger: Logger;
+}
+
+/** One run of a task's handler. */
+export interface TaskRun {
+  /** Runs the handler and leaves on the claim when to run again. Never rejects. */
+  run(): Promise<void>;
+  /** Asks the handler to stop, and has the task run again. */
+  abort(reason: Error): void;
+  /** Stops waiting for a handler that did not stop; its lock is left to lapse. */
+  abandon(): void;
+}
+
+const failedAgainMs = 1_000;
+
+/** Makes one run. Its signal is aborted when the lock was lost: to another process, or by this process's own clock. */
+export function createTaskRun(deps: TaskRunDeps): TaskRun {
+  const { held, options, key, logger } = deps;
+  const fields = { task: held.name, key };
+  const controller = new AbortController();
+  const abandoned = Promise.withResolvers<void>();
+  let timer: NodeJS.Timeout | undefined;
+  let over = false;
+  let touching: Promise<void> | undefined;
+
+  const msLeft = () => held.lockedAt.getTime() + options.lockMs - Date.now();
+
+  function lose(): void {
+    if (over) return;
+    over = true;
+    logger.warn(fields, 'A task lost its lock and is stopped; it runs again here or elsewhere');
+    controller.abort(new Error('The lock of the task was lost'));
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      logger.error(fields, 'A task that lost its lock did not stop; it is left behind');
+      abandon();
+    }, options.lockMs);
+  }
+
+  function watch(): void {
+    clearTimeout(timer);
+    const leftMs = msLeft();
+    if (leftMs <= 0) lose();
+    else timer = setTimeout(watch, leftMs);
+  }
+
+  async function extend(): Promise<void> {
+    if (msLeft() <= 0) return lose();
+    const now = new Date();
+    try {
+      const kept = await deps.outage.watch(() => deps.tasks.extend(held, now));
+      if (!kept) return lose();
+      held.lockedAt = now;
+    } catch {
+      // The outage log has it. The lock still is as old as it was.
+    }
+    watch();
+  }
+
+  async function touch(): Promise<void> {
+    if (over) return;
+    touching ??= extend().finally(() => {
+      touching = undefined;
+    });
+    await touching;
+  }
+
+  function abandon(): void {
+    held.abandoned = true;
+    abandoned.resolve();
+  }
+
+  async function handle(): Promise<void> {
+    try {
+      await deps.handler({ key, signal: controller.signal, touch });
+      if (controller.signal.aborted) runAgain(0);
+    } catch (error) {
+      if (!controller.signal.aborted) logger.error({ ...fields, err: error }, 'A task failed');
+      runAgain(controller.signal.aborted ? 0 : failedAgainMs);
+    }
+  }
+
+  function runAgain(inMs: number): void {
+    if (!deps.repeats) held.again = new Date(Date.now() + inMs);
+  }
+
+  return {
+    async run() {
+      watch();
+      await Promise.race([handle(), abandoned.promise]);
+      clearTimeout(timer);
+      // A renewal still on its way must not come after the end of the run, nor start the watch again.
+      over = true;
+      await touching;
+      clearTimeout(timer);
+    },
+    abort(reason) {
+      controller.abort(reason);
+    },
+    abandon,
+  };
+}

@@ -1,0 +1,124 @@
+import { type JobParameters, toJobId } from 'agenda';
+import {
+  type Collection,
+  type Filter,
+  MongoServerError,
+  ObjectId,
+  type UpdateFilter,
+} from 'mongodb';
+import { type TaskDocuments, type TaskLock, taskIdentity } from '../agenda/task-documents.ts';
+
+/** One of Agenda's documents; `nextRunAt` is absent while nothing waits, because `$min` takes null for the earliest. */
+export interface TaskDocument {
+  readonly _id: ObjectId;
+  readonly task?: string;
+  readonly name: string;
+  readonly type: 'normal' | 'single';
+  readonly priority: number;
+  readonly data: object;
+  readonly nextRunAt?: Date;
+  readonly lockedAt?: Date | null;
+  readonly lastModifiedBy?: string;
+  readonly repeatInterval?: number;
+  readonly lastRunAt?: Date;
+  readonly lastFinishedAt?: Date;
+  readonly disabled?: boolean;
+}
+
+const duplicateKey = 11_000;
+
+/** The clock's fenced writes on Agenda's collection. Each is one atomic change of one document. */
+export function createMongoTaskDocuments(documents: Collection<TaskDocument>): TaskDocuments {
+  async function upsert(task: string, update: UpdateFilter<TaskDocument>): Promise<void> {
+    try {
+      await documents.updateOne({ task }, update, { upsert: true });
+    } catch (error) {
+      // Of two upserts that found nothing one inserted; the other finds that now.
+      if (!(error instanceof MongoServerError) || error.code !== duplicateKey) throw error;
+      await documents.updateOne({ task }, update, { upsert: true });
+    }
+  }
+
+  async function lock(
+    filter: Filter<TaskDocument>,
+    update: UpdateFilter<TaskDocument>,
+    sort: Record<string, 1 | -1>,
+  ): Promise<JobParameters | undefined> {
+    const document = await documents.findOneAndUpdate(
+      { ...filter, disabled: { $ne: true } },
+      update,
+      { sort, returnDocument: 'after' },
+    );
+    return document ? jobFromDocument(document) : undefined;
+  }
+
+  return {
+    async wake(name, key, at) {
+      await upsert(taskIdentity(name, key), {
+        $min: { nextRunAt: at },
+        $setOnInsert: { name, type: 'normal', priority: 0, data: { key } },
+      });
+    },
+    async repeat(name, intervalMs, now) {
+      const task = taskIdentity(name);
+      await upsert(task, {
+        $set: { repeatInterval: intervalMs },
+        $setOnInsert: { name, type: 'single', priority: 0, data: {}, nextRunAt: now },
+      });
+      const nextRunAt = new Date(now.getTime() + intervalMs);
+      await documents.updateOne({ task }, { $min: { nextRunAt } });
+    },
+    async cancel(name, key) {
+      const task = taskIdentity(name, key);
+      await documents.updateOne({ task }, { $unset: { nextRunAt: true } });
+      await documents.deleteOne({ task, lockedAt: null, nextRunAt: { $exists: false } });
+    },
+    claimDue: (name, token, now, dueBy = now) =>
+      lock(
+        { name, lockedAt: null, nextRunAt: { $lte: dueBy } },
+        { $set: { lockedAt: now, lastModifiedBy: token } },
+        { nextRunAt: 1, priority: -1 },
+      ),
+    claimLapsed: (name, token, lockedBefore, now) =>
+      lock(
+        { name, lockedAt: { $lte: lockedBefore, $type: 'date' } },
+        { $set: { lockedAt: now, lastModifiedBy: token }, $min: { nextRunAt: now } },
+        { lockedAt: 1 },
+      ),
+    async begin(lock, nextRunAt, now) {
+      const { matchedCount } = await documents.updateOne(
+        { ...held(lock), nextRunAt: { $exists: true } },
+        nextRunAt
+          ? { $set: { lastRunAt: now, nextRunAt } }
+          : { $set: { lastRunAt: now }, $unset: { nextRunAt: true } },
+      );
+      return matchedCount === 1;
+    },
+    async extend(lock, now) {
+      const { matchedCount } = await documents.updateOne(held(lock), { $set: { lockedAt: now } });
+      return matchedCount === 1;
+    },
+    async finish(lock, again) {
+      if (!again) {
+        const idle = { ...held(lock), nextRunAt: { $exists: false } };
+        const { deletedCount } = await documents.deleteOne(idle);
+        if (deletedCount === 1) return;
+      }
+      await documents.updateOne(held(lock), {
+        $set: { lastFinishedAt: new Date() },
+        $unset: { lockedAt: true },
+        ...(again ? { $min: { nextRunAt: again } } : {}),
+      });
+    },
+  };
+}
+
+function held(lock: TaskLock): Filter<TaskDocument> {
+  return { _id: new ObjectId(lock.id), lastModifiedBy: lock.token, lockedAt: { $ne: null } };
+}
+
+function jobFromDocument({ _id, task: _task, ...document }: TaskDocument): JobParameters {
+  const known = Object.entries(document).filter(([, value]) => value !== null);
+  const job = { nextRunAt: null, ...Object.fromEntries(known), _id: toJobId(_id.toHexString()) };
+  return job as unknown as JobParameters;
+}

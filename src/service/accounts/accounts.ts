@@ -1,0 +1,184 @@
+import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
+import type { Account, TokenType } from '../../domain/account.ts';
+import { parseAccountName } from '../../domain/account-name.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { Crawler } from '../../domain/crawler.ts';
+import { isInternal } from '../../domain/crawler-name.ts';
+import { DomainError, invalidField } from '../../domain/errors.ts';
+import type { AccountLimits } from '../../domain/quotas.ts';
+import { createRid } from '../../domain/rid.ts';
+import type { Store } from '../../store/store.ts';
+import type { Authenticator } from './authenticate.ts';
+import type { QuotaReport, Quotas } from './quotas.ts';
+import { createToken, tokenHash } from './tokens.ts';
+
+/** The two tokens of an account, in the only moment they can be read. */
+export type TokenPair = Readonly<Record<TokenType, string>>;
+
+/** An account, how much its queues hold, and its quotas; a list leaves these out. */
+export interface AccountDetails {
+  readonly account: Account;
+  readonly queued: number;
+  readonly quotas: QuotaReport | undefined;
+}
+
+/** Managing accounts; for the operator. */
+export interface AccountManagement {
+  /** Throws `conflict` when the name is taken. */
+  create(
+    name: string,
+    email: string,
+    preset?: Partial<TokenPair>,
+    limits?: Partial<AccountLimits>,
+  ): Promise<AccountDetails & { readonly tokens: TokenPair }>;
+  /** Throws `not_found`. */
+  get(name: string): Promise<AccountDetails>;
+  list(limit: number, after: string): Promise<AccountDetails[]>;
+  /** Changes what is there; `limits` replaces all of the account's own. Throws `not_found`. */
+  update(
+    name: string,
+    patch: { readonly email?: string; readonly limits?: Partial<AccountLimits> },
+  ): Promise<AccountDetails>;
+  /** The new token; the old one stops working. Throws `not_found`. */
+  rotateToken(name: string, tokenType: TokenType): Promise<string>;
+  /** Throws `not_found`, and `failed_precondition` while it has crawlers. Its `async=true` crawls go with it. */
+  remove(name: string): Promise<void>;
+}
+
+/** One for each token; the first client's crawler comes behind them. */
+const INTERNAL_AT_MOST = 3;
+
+/** Makes the account management. */
+export function createAccountManagement(deps: {
+  readonly store: Pick<Store, 'accounts' | 'crawlers'>;
+  readonly authenticator: Pick<Authenticator, 'reset'>;
+  readonly dispatcher: Pick<Dispatcher, 'abortCrawler'>;
+  readonly quotas: Pick<Quotas, 'report' | 'forget'>;
+  readonly clock: Clock;
+}): AccountManagement {
+  const { accounts, crawlers } = deps.store;
+
+  const notFound = (name: string): DomainError =>
+    new DomainError('not_found', 'account_not_found', `There is no account "${name}".`, {
+      field: 'name',
+    });
+
+  async function byName(name: string): Promise<Account> {
+    const account = await accounts.findByName(name);
+    if (account === undefined) throw notFound(name);
+    return account;
+  }
+
+  /** Removes the service's own crawlers of an account, unless it has others, which are for the operator to see to. */
+  async function removeInternal(found: readonly Crawler[]): Promise<void> {
+    if (found.length === 0) return;
+    if (!found.every(isInternal)) {
+      throw new DomainError(
+        'failed_precondition',
+        'account_has_crawlers',
+        'The account has crawlers; delete them first.',
+      );
+    }
+    for (const { crawlerId } of found) {
+      deps.dispatcher.abortCrawler(crawlerId);
+      await crawlers.remove(crawlerId);
+    }
+  }
+
+  async function details(account: Account): Promise<AccountDetails> {
+    const [queued, quotas] = await Promise.all([
+      accounts.queued(account.accountId),
+      deps.quotas.report(account),
+    ]);
+    return { account, queued, quotas };
+  }
+
+  return {
+    async create(name, email, preset = {}, limits = {}) {
+      const now = deps.clock.now();
+      const tokens = {
+        normal: preset.normal ?? createToken(),
+        javascript: preset.javascript ?? createToken(),
+      };
+      const account: Account = {
+        accountId: createRid(now),
+        name: parseAccountName(name),
+        email: checkedEmail(email),
+        tokenHashes: {
+          normal: tokenHash(tokens.normal),
+          javascript: tokenHash(tokens.javascript),
+        },
+        limits: checkedLimits(limits),
+        createdAt: now,
+      };
+      await accounts.create(account);
+      return { ...(await details(account)), tokens };
+    },
+
+    get: async (name) => details(await byName(name)),
+
+    async list(limit, after) {
+      const page = await accounts.list(after === '' ? { limit } : { limit, after });
+      return Promise.all(
+        page.map(async (account) => ({
+          account,
+          queued: await accounts.queued(account.accountId),
+          quotas: undefined,
+        })),
+      );
+    },
+
+    async update(name, { email, limits }) {
+      const { accountId } = await byName(name);
+      const account = await accounts.update(accountId, {
+        ...(email === undefined ? {} : { email: checkedEmail(email) }),
+        ...(limits === undefined ? {} : { limits: checkedLimits(limits) }),
+      });
+      if (account === undefined) throw notFound(name);
+      // Limits travel with the owner of a token.
+      deps.authenticator.reset();
+      deps.quotas.forget(accountId);
+      return details(account);
+    },
+
+    async rotateToken(name, tokenType) {
+      const { accountId } = await byName(name);
+      const token = createToken();
+      const account = await accounts.update(accountId, {
+        tokenHashes: { [tokenType]: tokenHash(token) },
+      });
+      if (account === undefined) throw notFound(name);
+      deps.authenticator.reset();
+      return token;
+    },
+
+    async remove(name) {
+      const { accountId } = await byName(name);
+      await removeInternal(await crawlers.list(accountId, { limit: INTERNAL_AT_MOST }));
+      if (!(await accounts.remove(accountId, deps.clock.now()))) throw notFound(name);
+      deps.authenticator.reset();
+    },
+  };
+}
+
+function checkedLimits(limits: Partial<AccountLimits>): Partial<AccountLimits> {
+  for (const [name, limit] of Object.entries(limits)) {
+    if (!Number.isSafeInteger(limit) || limit < 0) {
+      const field = `limits.${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
+      throw invalidField(
+        field,
+        `${field} must be a whole number, 0 for no limit.`,
+        'invalid_limits',
+      );
+    }
+  }
+  return limits;
+}
+
+function checkedEmail(email: string): string {
+  const trimmed = email.trim();
+  if (trimmed !== '' && !/^[^\s@<>,;]+@[^\s@<>,;]+$/.test(trimmed)) {
+    throw invalidField('email', 'email must be one address, or empty for none.');
+  }
+  return trimmed;
+}

@@ -1,0 +1,126 @@
+import { timingSafeEqual } from 'node:crypto';
+import type { TokenOwner } from '../../domain/account.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { DomainError } from '../../domain/errors.ts';
+import type { AccountStore } from '../../store/store.ts';
+import { createExpiringCache } from '../crawlers/expiring-cache.ts';
+import { createSharedLookup } from '../shared-lookup.ts';
+import type { FailedTokens } from './failed-tokens.ts';
+import { isSameToken, tokenHash } from './tokens.ts';
+
+/** Tells who calls. `remote` is the address a call comes from; empty for none. */
+export interface Authenticator {
+  /**
+   * Whose token it is. Throws `unauthenticated` when it is missing or unknown, and `exhausted` for a token not seen before while its
+   * address has sent too many wrong ones.
+   */
+  authenticate(token: string | undefined, remote?: string): Promise<TokenOwner>;
+  /** Throws `unauthenticated` unless it is the admin token, which must be set; `exhausted` as {@link authenticate} does. */
+  authenticateAdmin(token: string | undefined, remote?: string): void;
+  /** Forgets what it remembers, after tokens have changed. */
+  reset(): void;
+}
+
+const WHERE =
+  'It goes into the query (?token=TOKEN), the path (/crawler/TOKEN/...) or a header (Authorization: Bearer TOKEN).';
+
+const CACHE_MS = 1_000;
+/** Tokens known to have worked, which are let in however many wrong ones come from their address, as through a proxy. */
+const MAX_PROVEN = 10_000;
+
+/**
+ * Makes the authenticator. A process that has its database to itself remembers token owners for a second, and forgets them when a
+ * token changes. Where others may change tokens, each call is checked in the database, those of one moment together: a token that
+ * was rotated works nowhere any more.
+ */
+export function createAuthenticator(deps: {
+  readonly accounts: Pick<AccountStore, 'findByTokenHash'>;
+  readonly adminToken: string;
+  readonly clock: Clock;
+  readonly failedTokens: FailedTokens;
+  /** Whether other processes work on the same database. */
+  readonly sharesDatabase: boolean;
+}): Authenticator {
+  const { failedTokens } = deps;
+  const owners = createExpiringCache<TokenOwner>({
+    clock: deps.clock,
+    ttlMs: CACHE_MS,
+    maxEntries: 10_000,
+  });
+  const read = (hash: string) => deps.accounts.findByTokenHash(hash);
+  const readTogether = createSharedLookup(read);
+  const ownerOf = (hash: string) =>
+    deps.sharesDatabase ? readTogether(hash) : owners.get(hash, () => read(hash));
+  const proven = new Set<string>();
+
+  function remember(hash: string): void {
+    if (proven.has(hash)) return;
+    proven.add(hash);
+    if (proven.size <= MAX_PROVEN) return;
+    const oldest = proven.values().next();
+    if (oldest.done !== true) proven.delete(oldest.value);
+  }
+
+  /** Before an unknown token is compared: the answer would tell a guesser what he wants to know. */
+  function assertMayTry(remote: string): void {
+    const retryAfterMs = failedTokens.retryAfterMs(remote);
+    if (retryAfterMs === 0) return;
+    throw new DomainError(
+      'exhausted',
+      'too_many_wrong_tokens',
+      'Too many wrong access tokens came from this address.',
+      { retryAfterMs },
+    );
+  }
+
+  return {
+    async authenticate(token, remote = '') {
+      if (token === undefined || token === '') {
+        throw new DomainError(
+          'unauthenticated',
+          'missing_token',
+          `The access token is missing. ${WHERE}`,
+          { field: 'token' },
+        );
+      }
+      const hash = tokenHash(token);
+      if (!proven.has(hash)) assertMayTry(remote);
+      const owner = await ownerOf(hash);
+      const known = owner?.account.tokenHashes[owner.tokenType] ?? '0'.repeat(64);
+      if (owner === undefined || !timingSafeEqual(Buffer.from(known), Buffer.from(hash))) {
+        proven.delete(hash);
+        failedTokens.note(remote);
+        throw new DomainError(
+          'unauthenticated',
+          'invalid_token',
+          `The access token is not valid. ${WHERE}`,
+          {
+            field: 'token',
+          },
+        );
+      }
+      remember(hash);
+      return owner;
+    },
+    authenticateAdmin(token, remote = '') {
+      if (deps.adminToken === '') {
+        throw new DomainError(
+          'unauthenticated',
+          'admin_token_not_set',
+          'The account service is off: the operator has not set ADMIN_TOKEN.',
+        );
+      }
+      if (token !== undefined) {
+        const hash = tokenHash(token);
+        if (!proven.has(hash)) assertMayTry(remote);
+        if (isSameToken(token, deps.adminToken)) {
+          remember(hash);
+          return;
+        }
+        failedTokens.note(remote);
+      }
+      throw new DomainError('unauthenticated', 'invalid_token', 'The admin token is not valid.');
+    },
+    reset: () => owners.clear(),
+  };
+}

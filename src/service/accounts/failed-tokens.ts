@@ -1,0 +1,78 @@
+import type { Clock } from '../../domain/clock.ts';
+import type { Logger } from '../../domain/logger.ts';
+
+/** Counts the wrong tokens of each address, so that guessing is slow. */
+export interface FailedTokens {
+  /** How long the address has to wait until it may try another unknown token; 0 when it may now. */
+  retryAfterMs(remote: string): number;
+  /** Notes a wrong token. */
+  note(remote: string): void;
+}
+
+/** Wrong tokens that an address may send at once, and how fast it gets them back. */
+const BURST = 100;
+const PER_SECOND = 1;
+/** Addresses remembered; the oldest are forgotten. */
+const MAX_ADDRESSES = 10_000;
+/** At most one line of the log in this time, whoever fails. */
+const LOG_MS = 60_000;
+
+/** Makes the count. `onFailure` is told of each wrong token, for the metrics; tokens are never logged. */
+export function createFailedTokens(deps: {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly onFailure?: () => void;
+}): FailedTokens {
+  /** Failures not forgiven yet, by prefix. */
+  const failures = new Map<string, { count: number; at: number }>();
+  let sinceLine = 0;
+  let lineAt = Number.NEGATIVE_INFINITY;
+
+  function countOf(prefix: string, now: number): number {
+    const known = failures.get(prefix);
+    if (known === undefined) return 0;
+    return Math.max(0, known.count - Math.max(0, (now - known.at) / 1_000) * PER_SECOND);
+  }
+
+  return {
+    retryAfterMs(remote) {
+      if (remote === '') return 0;
+      const over = countOf(prefixOf(remote), deps.clock.now().getTime()) - BURST + 1;
+      return over <= 0 ? 0 : Math.ceil((over / PER_SECOND) * 1_000);
+    },
+    note(remote) {
+      const now = deps.clock.now().getTime();
+      deps.onFailure?.();
+      sinceLine += 1;
+      if (now - lineAt >= LOG_MS) {
+        deps.logger.warn({ remote, failures: sinceLine }, 'access tokens were refused');
+        lineAt = now;
+        sinceLine = 0;
+      }
+      if (remote === '') return;
+      const prefix = prefixOf(remote);
+      const count = countOf(prefix, now) + 1;
+      failures.delete(prefix);
+      failures.set(prefix, { count, at: now });
+      if (failures.size <= MAX_ADDRESSES) return;
+      const oldest = failures.keys().next();
+      if (oldest.done !== true) failures.delete(oldest.value);
+    },
+  };
+}
+
+/** Who is taken for one: an IPv4 address, or the 64 bits of IPv6 that one subscriber has. */
+export function prefixOf(remote: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(remote)?.[1];
+  if (mapped !== undefined) return mapped;
+  if (!remote.includes(':')) return remote;
+  const [head = '', tail] = (remote.split('%', 1)[0] ?? '').split('::');
+  const groups = head === '' ? [] : head.split(':');
+  const rest = tail === undefined || tail === '' ? [] : tail.split(':');
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - rest.length);
+  const all = [...groups, ...Array.from({ length: zeros }, () => '0'), ...rest];
+  return `${all
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`;
+}

@@ -1,0 +1,233 @@
+import type { Account } from '../../domain/account.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { DomainError } from '../../domain/errors.ts';
+import {
+  type AccountLimits,
+  type AccountUsage,
+  isOver,
+  limitsOf,
+  quotaExceeded,
+} from '../../domain/quotas.ts';
+import type { Store } from '../../store/store.ts';
+import { createExpiringCache } from '../crawlers/expiring-cache.ts';
+import { createTokenBuckets } from './token-bucket.ts';
+
+type Holder = Pick<Account, 'accountId' | 'limits'>;
+
+/** What an account may use and does use; `used` is undefined for rates that each process counts for itself. */
+export type QuotaReport = Readonly<
+  Record<keyof AccountLimits, { readonly limit: number; readonly used: number | undefined }>
+>;
+
+/** What accounts may use of what all share. */
+export interface Quotas {
+  limitsOf(account: Holder): AccountLimits;
+  /** The account's limits have changed. */
+  forget(accountId: string): void;
+  report(account: Holder): Promise<QuotaReport>;
+  /** Counts one call other than a push. Throws `exhausted` when the account makes too many. */
+  takeRequest(account: Holder): void;
+  /**
+   * How many of the jobs, from the first on, may be queued, given the bytes of each, and what the others are refused with. Their
+   * bytes count at once.
+   */
+  admit(
+    account: Holder,
+    sizes: readonly number[],
+  ): Promise<{ readonly admitted: number; readonly refusal: DomainError | undefined }>;
+  /** Throws `invalid` when the account stores as much as it may. */
+  assertStorage(account: Holder): Promise<void>;
+  /** Whether results of further crawls may be stored; otherwise URLs stay in their queues. */
+  mayCrawl(accountId: string): Promise<boolean>;
+  /**
+   * Counts one monitoring probe of a callback URL; false when it must not be made now. What a host that never acknowledged a
+   * delivery of the account (see `proveCallback`) is sent is bounded more closely, for it may not be the client's.
+   */
+  takeProbe(accountId: string, callbackUrl: string): Promise<boolean>;
+  /** A delivery of the account was acknowledged at this callback URL. */
+  proveCallback(accountId: string, callbackUrl: string): void;
+  /** The most deliveries that may be replayed now. */
+  replaysLeft(account: Holder): Promise<number>;
+  /** Counts replayed deliveries. Throws `exhausted` unless all of them may be. */
+  takeReplays(account: Holder, count: number): Promise<void>;
+}
+
+/** How old a figure of an account's use may be, and so for how long it may be passed. */
+const FRESH_MS = 1_000;
+const MAX_ACCOUNTS = 10_000;
+/** Calls may come at once that make up this much time at the rate of the quota. */
+const BURST_SECONDS = 10;
+/** Probes a minute at a host that has proved nothing. */
+const UNPROVEN_PROBES_PER_MINUTE = 60;
+const MAX_PROVEN = 50_000;
+/** Results expire and are deleted by hand: trying again sooner does not help. */
+const STORAGE_RETRY_MS = 60_000;
+const QUEUE_RETRY_MS = 5_000;
+const HOUR_MS = 3_600_000;
+
+const NOTHING: AccountUsage = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0 };
+
+/** What is known of an account's use, and what this process has queued since. */
+interface Known {
+  readonly usage: AccountUsage;
+  readonly limits: AccountLimits;
+  addedBytes: number;
+}
+
+/** Makes the quotas; `defaults` are the limits of accounts that have none of their own. */
+export function createQuotas(deps: {
+  readonly store: Pick<Store, 'accounts' | 'rates'>;
+  readonly clock: Clock;
+  readonly defaults: AccountLimits;
+}): Quotas {
+  const { store, clock, defaults } = deps;
+  const buckets = createTokenBuckets(clock);
+  const proven = new Set<string>();
+  const known = createExpiringCache<Known>({
+    clock,
+    ttlMs: FRESH_MS,
+    maxEntries: MAX_ACCOUNTS,
+  });
+
+  const limits = (account: Holder): AccountLimits => limitsOf(account.limits, defaults);
+
+  async function knownOf(accountId: string): Promise<Known> {
+    const found = await known.get(accountId, async () => {
+      const [account, usage] = await Promise.all([
+        store.accounts.get(accountId),
+        store.accounts.usage(accountId),
+      ]);
+      if (account === undefined || usage === undefined) return undefined;
+      return { usage, limits: limits(account), addedBytes: 0 };
+    });
+    return found ?? { usage: NOTHING, limits: defaults, addedBytes: 0 };
+  }
+
+  const isFull = (limit: number, stored: number): boolean => isOver(limit, stored, 1);
+
+  const replaysOf = (account: Holder, count: number) =>
+    store.rates.takeWhole(
+      `replays:${account.accountId}`,
+      count,
+      { capacity: limits(account).replaysPerHour, refillMs: HOUR_MS },
+      clock.now(),
+    );
+
+  return {
+    limitsOf: limits,
+    forget: known.forget,
+
+    async report(account) {
+      const own = limits(account);
+      const usage = (await store.accounts.usage(account.accountId)) ?? NOTHING;
+      const replays = own.replaysPerHour === 0 ? undefined : await replaysOf(account, 0);
+      const used = {
+        crawlers: usage.crawlers,
+        concurrency: usage.concurrency,
+        storageBytes: usage.storedBytes,
+        queueBytes: usage.queuedBytes,
+        requestsPerSecond: undefined,
+        probesPerMinute: undefined,
+        replaysPerHour: replays === undefined ? undefined : own.replaysPerHour - replays.left,
+      };
+      const names = Object.keys(used) as (keyof AccountLimits)[];
+      return Object.fromEntries(
+        names.map((name) => [name, { limit: own[name], used: used[name] }]),
+      ) as QuotaReport;
+    },
+
+    takeRequest(account) {
+      const perSecond = limits(account).requestsPerSecond;
+      if (perSecond === 0) return;
+      const key = `requests:${account.accountId}`;
+      const retryAfterMs = buckets.take(key, perSecond, perSecond * BURST_SECONDS);
+      if (retryAfterMs === 0) return;
+      throw quotaExceeded('requestsPerSecond', perSecond, perSecond, {
+        kind: 'exhausted',
+        retryAfterMs,
+      });
+    },
+
+    async admit(account, sizes) {
+      const own = limits(account);
+      const now = await knownOf(account.accountId);
+      const { usage } = now;
+      if (isFull(own.storageBytes, usage.storedBytes)) {
+        const refusal = quotaExceeded('storageBytes', own.storageBytes, usage.storedBytes, {
+          kind: 'exhausted',
+          retryAfterMs: STORAGE_RETRY_MS,
+        });
+        return { admitted: 0, refusal };
+      }
+      let admitted = 0;
+      for (const size of sizes) {
+        const used = usage.queuedBytes + now.addedBytes;
+        if (isOver(own.queueBytes, used, size)) {
+          const refusal = quotaExceeded('queueBytes', own.queueBytes, used, {
+            kind: 'exhausted',
+            retryAfterMs: QUEUE_RETRY_MS,
+          });
+          return { admitted, refusal };
+        }
+        now.addedBytes += size;
+        admitted += 1;
+      }
+      return { admitted, refusal: undefined };
+    },
+
+    async assertStorage(account) {
+      const limit = limits(account).storageBytes;
+      const { usage } = await knownOf(account.accountId);
+      if (!isFull(limit, usage.storedBytes)) return;
+      throw quotaExceeded('storageBytes', limit, usage.storedBytes, {
+        kind: 'invalid',
+        field: 'store',
+      });
+    },
+
+    async mayCrawl(accountId) {
+      const { usage, limits: own } = await knownOf(accountId);
+      return !isFull(own.storageBytes, usage.storedBytes);
+    },
+
+    async takeProbe(accountId, callbackUrl) {
+      const perMinute = (await knownOf(accountId)).limits.probesPerMinute;
+      const target = targetOf(accountId, callbackUrl);
+      const take = (key: string, rate: number): boolean =>
+        rate === 0 || buckets.take(`probes:${key}`, rate / 60, rate) === 0;
+      return (
+        (proven.has(target) || take(target, UNPROVEN_PROBES_PER_MINUTE)) &&
+        take(accountId, perMinute)
+      );
+    },
+
+    proveCallback(accountId, callbackUrl) {
+      const target = targetOf(accountId, callbackUrl);
+      if (proven.has(target)) return;
+      proven.add(target);
+      if (proven.size <= MAX_PROVEN) return;
+      const [oldest] = proven;
+      if (oldest !== undefined) proven.delete(oldest);
+    },
+
+    async replaysLeft(account) {
+      if (limits(account).replaysPerHour === 0) return Number.MAX_SAFE_INTEGER - 1;
+      return (await replaysOf(account, 0)).left;
+    },
+
+    async takeReplays(account, count) {
+      const { replaysPerHour } = limits(account);
+      if (replaysPerHour === 0) return;
+      const { granted, left, retryAfterMs } = await replaysOf(account, count);
+      if (granted) return;
+      throw quotaExceeded('replaysPerHour', replaysPerHour, replaysPerHour - left, {
+        kind: 'exhausted',
+        retryAfterMs,
+      });
+    },
+  };
+}
+
+function targetOf(accountId: string, callbackUrl: string): string {
+  return `${accountId}@${URL.parse(callbackUrl)?.host ?? callbackUrl}`;
+}

@@ -1,0 +1,31 @@
+import type { Clock } from '../../domain/clock.ts';
+
+/** Allowances of this process by key, each refilled evenly. */
+export interface TokenBuckets {
+  /** Takes one unit from an allowance of `perSecond` that holds `capacity`; 0, or the milliseconds until one is there. */
+  take(key: string, perSecond: number, capacity: number): number;
+}
+
+const MAX_BUCKETS = 50_000;
+
+/** Makes the allowances. A key that is new, or was forgotten among many others, starts full. */
+export function createTokenBuckets(clock: Clock): TokenBuckets {
+  const buckets = new Map<string, { left: number; at: number }>();
+  return {
+    take(key, perSecond, capacity) {
+      const at = clock.now().getTime();
+      const bucket = buckets.get(key) ?? { left: capacity, at };
+      const refilled = (Math.max(at - bucket.at, 0) * perSecond) / 1_000;
+      const full = Math.min(capacity, bucket.left + refilled);
+      const taken = full >= 1;
+      // Last in the map's order: the first is the one that was not used for longest.
+      buckets.delete(key);
+      buckets.set(key, { left: taken ? full - 1 : full, at: Math.max(at, bucket.at) });
+      if (buckets.size > MAX_BUCKETS) {
+        const oldest = buckets.keys().next();
+        if (oldest.done !== true) buckets.delete(oldest.value);
+      }
+      return taken ? 0 : Math.max(Math.ceil(((1 - full) * 1_000) / perSecond), 1);
+    },
+  };
+}

@@ -1,0 +1,58 @@
+import type { TokenOwner, TokenType } from '../../domain/account.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { Crawler, CrawlerSettings } from '../../domain/crawler.ts';
+import { INTERNAL_PREFIX, isInternal } from '../../domain/crawler-name.ts';
+import { createRid } from '../../domain/rid.ts';
+import type { CrawlerStore } from '../../store/store.ts';
+
+const PREFIX = `${INTERNAL_PREFIX}async-`;
+
+/** Sorts behind every name of the service's own crawlers and before every name a client can give. */
+export const BEFORE_CLIENT_NAMES = '/';
+
+/** Stands for the crawler that carries a token's `async=true` crawls; nothing a client sends can be it. */
+export const ASYNC_CRAWLER = Symbol('the crawler of async crawls');
+
+/** A crawler as a call names it: by a client's name for it, or the one of `async=true` crawls. */
+export type CrawlerReference = string | typeof ASYNC_CRAWLER;
+
+/** The name under which a reference is stored. */
+export function storedNameOf(reference: CrawlerReference, tokenType: TokenType): string {
+  return typeof reference === 'string' ? reference : PREFIX + tokenType;
+}
+
+/** How a crawler is named to its owner. */
+export function labelOf(crawler: Pick<Crawler, 'name'>): string {
+  return isInternal(crawler) ? 'async=true crawls' : `crawler "${crawler.name}"`;
+}
+
+/**
+ * Makes the storage-mode crawler that carries a token's `async=true` crawls, unless it is there, so that they are as durable,
+ * limited and retried as any other.
+ */
+export async function ensureAsyncCrawler(
+  deps: {
+    readonly crawlers: Pick<CrawlerStore, 'insert'>;
+    readonly clock: Clock;
+    readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
+  },
+  owner: TokenOwner,
+): Promise<void> {
+  const now = deps.clock.now();
+  await deps.crawlers.insert({
+    ...deps.defaults,
+    deliveryConcurrency: 0,
+    crawlerId: createRid(now),
+    accountId: owner.account.accountId,
+    name: storedNameOf(ASYNC_CRAWLER, owner.tokenType),
+    tokenType: owner.tokenType,
+    delivery: 'storage',
+    callbackUrl: undefined,
+    politeness: undefined,
+    pausedByUser: false,
+    pausedByMonitor: false,
+    webhookSecrets: [],
+    createdAt: now,
+    updatedAt: now,
+  });
+}

@@ -1,0 +1,231 @@
+import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
+import type { TokenOwner } from '../../domain/account.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { Crawler, CrawlerCounters, CrawlerSettings } from '../../domain/crawler.ts';
+import { parseCrawlerName } from '../../domain/crawler-name.ts';
+import { DomainError, invalidField } from '../../domain/errors.ts';
+import { createRid } from '../../domain/rid.ts';
+import { createWebhookSecret, rotateSecrets } from '../../domain/webhook-signature.ts';
+import type { Scheduler } from '../../scheduler/scheduler.ts';
+import type { Store } from '../../store/store.ts';
+import type { Quotas } from '../accounts/quotas.ts';
+import { BEFORE_CLIENT_NAMES } from './async-crawler.ts';
+import { type CrawlerAccess, crawlerNotFound } from './crawler-access.ts';
+import {
+  assertFixed,
+  assertSame,
+  type CrawlerInput,
+  politenessOrOff,
+  validateCrawlerInput,
+} from './crawler-input.ts';
+
+/** A crawler with its counters. */
+export interface CrawlerDetails {
+  readonly crawler: Crawler;
+  readonly counters: CrawlerCounters;
+}
+
+/** Managing crawlers. Every method throws `not_found` and `forbidden` as {@link CrawlerAccess} does. */
+export interface CrawlerManagement {
+  /** Throws `conflict` when the name stands for a crawler with other values. */
+  create(
+    owner: TokenOwner,
+    name: string,
+    input: CrawlerInput,
+  ): Promise<CrawlerDetails & { readonly created: boolean }>;
+  details(owner: TokenOwner, name: string): Promise<CrawlerDetails>;
+  /** By name, those the token addresses; `after` is the last name of the page before. */
+  list(owner: TokenOwner, limit: number, after: string): Promise<Crawler[]>;
+  /**
+   * Throws `failed_precondition` when the delivery mode or token type would change, `invalid` when there is nothing that can take
+   * effect.
+   */
+  update(owner: TokenOwner, name: string, input: CrawlerInput): Promise<CrawlerDetails>;
+  pause(owner: TokenOwner, name: string): Promise<CrawlerDetails>;
+  unpause(owner: TokenOwner, name: string): Promise<CrawlerDetails>;
+  /** How many URLs were removed. */
+  purge(owner: TokenOwner, name: string): Promise<number>;
+  /** How many queued URLs went with it. */
+  remove(owner: TokenOwner, name: string): Promise<number>;
+  /** The new secret, and until when the one before it signs as well. */
+  rotateSecret(owner: TokenOwner, name: string): Promise<{ secret: string; previousUntil: Date }>;
+}
+
+/** What the crawler management works with. */
+export interface CrawlerManagementDeps {
+  readonly store: Pick<Store, 'crawlers' | 'queue'>;
+  readonly access: CrawlerAccess;
+  readonly dispatcher: Pick<Dispatcher, 'refresh' | 'abortCrawler'>;
+  readonly scheduler: Pick<Scheduler, 'wake'>;
+  readonly clock: Clock;
+  readonly quotas: Pick<Quotas, 'limitsOf'>;
+  readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
+  /** Why a callback URL can never be called; undefined when it may be. */
+  readonly uncallable: (callbackUrl: string) => string | undefined;
+}
+
+/** Makes the crawler management. */
+export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerManagement {
+  const { store, access, clock } = deps;
+
+  function checked(input: CrawlerInput): CrawlerInput {
+    const wanted = validateCrawlerInput(input);
+    const why = wanted.callbackUrl === undefined ? undefined : deps.uncallable(wanted.callbackUrl);
+    if (why === undefined) return wanted;
+    throw invalidField('callback_url', `callback_url ${why}.`);
+  }
+
+  async function withCounters(crawler: Crawler): Promise<CrawlerDetails> {
+    const counters = (await store.crawlers.counters([crawler.crawlerId])).get(crawler.crawlerId);
+    // Removed by another call since it was read.
+    if (counters === undefined) throw crawlerNotFound(crawler.name, 'name');
+    return { crawler, counters };
+  }
+
+  async function changed(
+    name: string,
+    change: Promise<Crawler | undefined>,
+  ): Promise<CrawlerDetails> {
+    const crawler = await change;
+    if (crawler === undefined) throw crawlerNotFound(name, 'name');
+    access.forget(crawler);
+    deps.dispatcher.refresh(crawler.crawlerId);
+    return withCounters(crawler);
+  }
+
+  async function setPaused(
+    owner: TokenOwner,
+    name: string,
+    change: 'user_pause' | 'user_unpause',
+  ): Promise<CrawlerDetails> {
+    const { crawlerId } = await access.find(owner, name);
+    const result = store.crawlers.setPaused(crawlerId, change, clock.now());
+    const details = await changed(
+      name,
+      result.then((found) => found?.crawler),
+    );
+    if (change === 'user_unpause') await deps.scheduler.wake('crawl', crawlerId, clock.now());
+    return details;
+  }
+
+  return {
+    async create(owner, name, input) {
+      const wanted = { ...checked(input), name: parseCrawlerName(name) };
+      if (wanted.tokenType !== undefined && wanted.tokenType !== owner.tokenType) {
+        throw invalidField('token_type', 'token_type must be the type of the token that is used.');
+      }
+      const delivery = wanted.callbackUrl === undefined ? 'storage' : 'webhook';
+      if (wanted.delivery !== undefined && wanted.delivery !== delivery) {
+        throw wanted.delivery === 'webhook'
+          ? invalidField('callback_url', 'Webhook delivery needs a callback_url.')
+          : invalidField('callback_url', 'Storage delivery takes no callback_url.');
+      }
+      const now = clock.now();
+      const { crawler, inserted } = await store.crawlers.insert(
+        {
+          crawlerId: createRid(now),
+          accountId: owner.account.accountId,
+          name: wanted.name,
+          tokenType: owner.tokenType,
+          delivery,
+          callbackUrl: wanted.callbackUrl,
+          concurrency: wanted.concurrency ?? deps.defaults.concurrency,
+          deliveryConcurrency: wanted.deliveryConcurrency ?? 0,
+          maxRetries: wanted.maxRetries ?? deps.defaults.maxRetries,
+          retryWindowHours: wanted.retryWindowHours ?? deps.defaults.retryWindowHours,
+          politeness: politenessOrOff(wanted.politeness),
+          pausedByUser: false,
+          pausedByMonitor: false,
+          webhookSecrets: delivery === 'webhook' ? [{ secret: createWebhookSecret() }] : [],
+          createdAt: now,
+          updatedAt: now,
+        },
+        deps.quotas.limitsOf(owner.account),
+      );
+      if (!inserted) assertSame(crawler, { ...wanted, tokenType: owner.tokenType, delivery });
+      return { ...(await withCounters(crawler)), created: inserted };
+    },
+
+    details: async (owner, name) => withCounters(await access.find(owner, name)),
+
+    async list(owner, limit, after) {
+      // The page begins behind the service's own crawlers, so none of them takes the place of a client's.
+      const paging = { limit, after: after < BEFORE_CLIENT_NAMES ? BEFORE_CLIENT_NAMES : after };
+      return store.crawlers.list(owner.account.accountId, paging, owner.tokenType);
+    },
+
+    async update(owner, name, input) {
+      const wanted = checked(input);
+      const crawler = await access.find(owner, name);
+      assertFixed(crawler, wanted);
+      if (wanted.callbackUrl !== undefined && crawler.delivery === 'storage') {
+        throw new DomainError(
+          'failed_precondition',
+          'delivery_mode_fixed',
+          'A storage-mode crawler takes no callback_url; create a crawler with one instead.',
+          { field: 'callback_url' },
+        );
+      }
+      const { callbackUrl, concurrency, maxRetries, retryWindowHours, politeness } = wanted;
+      const { deliveryConcurrency } = wanted;
+      const patch = {
+        ...(callbackUrl === undefined ? {} : { callbackUrl }),
+        ...(concurrency === undefined ? {} : { concurrency }),
+        ...(deliveryConcurrency === undefined ? {} : { deliveryConcurrency }),
+        ...(maxRetries === undefined ? {} : { maxRetries }),
+        ...(retryWindowHours === undefined ? {} : { retryWindowHours }),
+        ...(politeness === undefined ? {} : { politeness: politenessOrOff(politeness) }),
+      };
+      if (Object.keys(patch).length === 0) {
+        throw new DomainError(
+          'invalid',
+          'nothing_to_change',
+          'The request changes nothing: give callback_url, concurrency, max_retries, retry_window_hours or politeness. The status is changed by pause and unpause; name, delivery and token_type never change.',
+        );
+      }
+      return changed(
+        name,
+        store.crawlers.update(
+          crawler.crawlerId,
+          patch,
+          clock.now(),
+          deps.quotas.limitsOf(owner.account),
+        ),
+      );
+    },
+
+    pause: (owner, name) => setPaused(owner, name, 'user_pause'),
+    unpause: (owner, name) => setPaused(owner, name, 'user_unpause'),
+
+    async purge(owner, name) {
+      const { crawlerId } = await access.find(owner, name);
+      return store.queue.purge(crawlerId, clock.now());
+    },
+
+    async remove(owner, name) {
+      const crawler = await access.find(owner, name);
+      deps.dispatcher.abortCrawler(crawler.crawlerId);
+      const removed = await store.crawlers.remove(crawler.crawlerId);
+      access.forget(crawler);
+      if (removed === undefined) throw crawlerNotFound(name, 'name');
+      return removed.purged;
+    },
+
+    async rotateSecret(owner, name) {
+      const crawler = await access.find(owner, name);
+      if (crawler.delivery === 'storage') {
+        throw new DomainError(
+          'failed_precondition',
+          'no_webhook',
+          'A storage-mode crawler signs nothing.',
+        );
+      }
+      const now = clock.now();
+      const webhookSecrets = rotateSecrets(crawler.webhookSecrets, now);
+      await changed(name, store.crawlers.update(crawler.crawlerId, { webhookSecrets }, now));
+      const [newest, previous] = webhookSecrets;
+      if (newest === undefined) throw new Error('rotation made no secret');
+      return { secret: newest.secret, previousUntil: previous?.expiresAt ?? now };
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import type { Clock } from '../../domain/clock.ts';
+
+/** Remembers what a look-up found, for a short while; misses are not remembered. */
+export interface ExpiringCache<Value> {
+  /** The remembered value, or what `load` finds. Look-ups of the same key under way at once share one `load`. */
+  get(key: string, load: () => Promise<Value | undefined>): Promise<Value | undefined>;
+  forget(key: string): void;
+  clear(): void;
+}
+
+/** Makes a cache whose entries live for `ttlMs`; the oldest go when there are more than `maxEntries`. */
+export function createExpiringCache<Value>(deps: {
+  readonly clock: Clock;
+  readonly ttlMs: number;
+  readonly maxEntries: number;
+}): ExpiringCache<Value> {
+  const entries = new Map<string, { value: Value; until: number }>();
+  const loading = new Map<string, Promise<Value | undefined>>();
+
+  async function load(
+    key: string,
+    from: () => Promise<Value | undefined>,
+  ): Promise<Value | undefined> {
+    const value = await from();
+    // A `forget` during the load means that what was loaded may be old.
+    if (value === undefined || !loading.has(key)) return value;
+    entries.delete(key);
+    entries.set(key, { value, until: deps.clock.now().getTime() + deps.ttlMs });
+    if (entries.size > deps.maxEntries) {
+      const oldest = entries.keys().next();
+      if (oldest.done !== true) entries.delete(oldest.value);
+    }
+    return value;
+  }
+
+  return {
+    async get(key, from) {
+      const entry = entries.get(key);
+      if (entry !== undefined && entry.until > deps.clock.now().getTime()) return entry.value;
+      const under = loading.get(key);
+      if (under !== undefined) return under;
+      const promise = load(key, from).finally(() => {
+        if (loading.get(key) === promise) loading.delete(key);
+      });
+      loading.set(key, promise);
+      return promise;
+    },
+    forget(key) {
+      entries.delete(key);
+      loading.delete(key);
+    },
+    clear() {
+      entries.clear();
+      loading.clear();
+    },
+  };
+}

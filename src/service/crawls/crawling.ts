@@ -1,0 +1,89 @@
+import type { Clock } from '../../domain/clock.ts';
+import { createRid } from '../../domain/rid.ts';
+import type { CrawlEngine, Page } from '../../engine/engine.ts';
+import { failedPage } from '../../engine/failed-page.ts';
+import type { PolitenessGate } from '../../engine/politeness/politeness.ts';
+import type { ScreenshotStore } from '../../store/store.ts';
+import { buildResult } from '../../threads/build-result.ts';
+import type { Crawled, CrawlOrder, CrawlThreads } from '../../threads/crawl-threads.ts';
+
+const SCREENSHOT_MS = 60 * 60 * 1_000;
+
+/** Crawls pages and builds their results, politely and in whatever engine the token asks for. */
+export interface Crawling {
+  /**
+   * The result of a crawl, failures included. Rejects with `ThreadLost` when the thread it ran in ended, and with the signal's reason
+   * when aborted.
+   */
+  crawl(order: CrawlOrder, signal: AbortSignal): Promise<Crawled>;
+  /** The result of a page that was not crawled: a job that waited too long, or cannot be crawled. */
+  result(page: Page, order: CrawlOrder): Promise<Crawled>;
+}
+
+/** What crawling works with. */
+export interface CrawlingDeps {
+  /** Plain HTTP, and every result. */
+  readonly threads: Pick<CrawlThreads, 'crawl' | 'build'>;
+  /** Crawls of the JavaScript token; it keeps politeness itself. */
+  readonly browser: CrawlEngine;
+  readonly entry: PolitenessGate;
+  /** Proxy URLs by name, for robots.txt. */
+  readonly proxies: Readonly<Record<string, string>>;
+  readonly screenshots: Pick<ScreenshotStore, 'put'>;
+  readonly clock: Clock;
+  /** Base of `screenshot_url`, without a slash at its end. */
+  readonly publicUrl: () => string;
+}
+
+/** Makes the use case. */
+export function createCrawling(deps: CrawlingDeps): Crawling {
+  const { threads, browser, entry } = deps;
+
+  async function screenshotUrl(jpeg: Uint8Array): Promise<string> {
+    const now = deps.clock.now();
+    // The picture has no token of its own, so its address has to be one nobody guesses.
+    const id = createRid(now) + crypto.randomUUID().replaceAll('-', '');
+    await deps.screenshots.put(id, 'image/jpeg', jpeg, new Date(now.getTime() + SCREENSHOT_MS));
+    return `${deps.publicUrl()}/screenshots?id=${id}`;
+  }
+
+  async function inBrowser(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
+    const page = await browser.crawl(order.task, signal);
+    const extras: Record<string, string> =
+      page.screenshot === undefined ? {} : { screenshot_url: await screenshotUrl(page.screenshot) };
+    return threads.build(page, order, extras, signal);
+  }
+
+  async function politely(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
+    const { request } = order.task;
+    const url = URL.parse(request.url);
+    // An address that is none is refused by the engine.
+    if (url === null) return threads.crawl(order, signal);
+    const { tor_network: tor, country } = request.parameters;
+    const proxy = deps.proxies[tor === true ? 'tor' : (country ?? '')];
+    const admission = await entry.enter(order.task, url, proxy, signal);
+    if ('refused' in admission) {
+      return result(failedPage(order.task, admission.refused, admission.retryAfterMs), order);
+    }
+    let crawled: Crawled | undefined;
+    try {
+      crawled = await threads.crawl(order, signal);
+      return crawled;
+    } finally {
+      admission.leave(crawled?.result.failure?.retryAfterMs);
+    }
+  }
+
+  async function result(page: Page, { task, spec }: CrawlOrder): Promise<Crawled> {
+    return { result: await buildResult(page, task.request, spec), held: undefined };
+  }
+
+  return {
+    result,
+    crawl(order, signal) {
+      const { task } = order;
+      if (task.tokenType === 'javascript') return inBrowser(order, signal);
+      return task.politeness === undefined ? threads.crawl(order, signal) : politely(order, signal);
+    },
+  };
+}

@@ -1,0 +1,165 @@
+import type { TokenOwner } from '../../domain/account.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { CrawlerSettings } from '../../domain/crawler.ts';
+import { DomainError } from '../../domain/errors.ts';
+import type { CrawlRequest, CrawlStatus } from '../../domain/job.ts';
+import { createRid } from '../../domain/rid.ts';
+import { failedPage } from '../../engine/failed-page.ts';
+import type { Store } from '../../store/store.ts';
+import {
+  BASE_BYTES,
+  type Crawled,
+  type CrawlOrder,
+  ThreadLost,
+} from '../../threads/crawl-threads.ts';
+import type { Quotas } from '../accounts/quotas.ts';
+import { ASYNC_CRAWLER, ensureAsyncCrawler } from '../crawlers/async-crawler.ts';
+import { type CrawlInput, type ProxyNames, parseCrawlRequest } from '../queue/crawl-request.ts';
+import type { Pushing } from '../queue/push.ts';
+import type { Crawling } from './crawling.ts';
+import type { SharedResources } from './shared-resources.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+/** The answer to an inline crawl: the page at once. */
+export interface InlineResult extends CrawlStatus {
+  readonly contentType: string;
+  /** Not compressed. */
+  readonly body: Uint8Array;
+  readonly isText: boolean;
+  /** `failure` when there is one; `screenshot_url` and `original_*`, as asked for. */
+  readonly extras: Readonly<Record<string, string>>;
+  /** Set when a copy was stored. */
+  readonly rid: string | undefined;
+}
+
+/** Crawling without a queue. */
+export interface InlineCrawls {
+  /**
+   * Crawls and answers, keeping a copy in storage when `store` is set. Throws `exhausted` when the token has as many
+   * inline crawls under way as it may, or the account
+   * makes too many calls; `invalid` when there is no room for the copy.
+   */
+  crawl(
+    owner: TokenOwner,
+    input: CrawlInput,
+    store: boolean,
+    signal: AbortSignal,
+  ): Promise<InlineResult>;
+  /** The `rid` under which the result will be stored. */
+  crawlLater(owner: TokenOwner, input: CrawlInput): Promise<string>;
+}
+
+/** What inline crawls work with. */
+export interface InlineCrawlDeps {
+  readonly store: Pick<Store, 'crawlers' | 'results'>;
+  readonly crawling: Crawling;
+  readonly shared: Pick<SharedResources, 'memory' | 'crawlSlots'>;
+  readonly pushing: Pushing;
+  readonly quotas: Pick<Quotas, 'assertStorage' | 'takeRequest'>;
+  readonly clock: Clock;
+  readonly proxyNames: ProxyNames;
+  readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
+  readonly retentionDays: number;
+  /** Most at once, for each token. */
+  readonly concurrency: number;
+}
+
+/** Makes the use cases of inline crawls. */
+export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
+  const running = new Map<string, number>();
+
+  async function withSlot<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
+    const current = running.get(key) ?? 0;
+    if (current >= deps.concurrency) {
+      throw new DomainError('exhausted', 'concurrency_limit_reached', 'Concurrency limit reached', {
+        retryAfterMs: 1_000,
+        metadata: { limit: deps.concurrency },
+      });
+    }
+    running.set(key, current + 1);
+    try {
+      return await work();
+    } finally {
+      const left = (running.get(key) ?? 1) - 1;
+      if (left === 0) running.delete(key);
+      else running.set(key, left);
+    }
+  }
+
+  /** Crawls once more when the thread was lost through no fault of the page's. */
+  async function crawlOrFail(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await deps.crawling.crawl(order, signal);
+      } catch (error) {
+        if (!(error instanceof ThreadLost)) throw error;
+        if (!error.blamed && attempt === 1) continue;
+        return deps.crawling.result(failedPage(order.task, 'crawl_crashed'), order);
+      }
+    }
+  }
+
+  async function crawlNow(
+    owner: TokenOwner,
+    request: CrawlRequest,
+    rid: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Crawled> {
+    const { accountId } = owner.account;
+    const { tokenType } = owner;
+    const claimant = { accountId };
+    const task = { request, tokenType, accountId, crawlerId: undefined, politeness: undefined };
+    const slot = await deps.shared.crawlSlots.acquire(claimant, 1, signal);
+    try {
+      const bytes = BASE_BYTES + (request.body?.byteLength ?? 0);
+      const memory = await deps.shared.memory.acquire(claimant, bytes, signal);
+      try {
+        const order = { task, spec: { kind: 'inline', rid }, isSuspect: false } as const;
+        return await crawlOrFail(order, signal);
+      } finally {
+        memory.release();
+      }
+    } finally {
+      slot.release();
+    }
+  }
+
+  return {
+    async crawl(owner, input, store, signal) {
+      const { accountId } = owner.account;
+      const { tokenType } = owner;
+      deps.quotas.takeRequest(owner.account);
+      const request = parseCrawlRequest(input, tokenType, deps.proxyNames);
+      if (store) await deps.quotas.assertStorage(owner.account);
+      return withSlot(`${accountId}:${tokenType}`, async () => {
+        const now = deps.clock.now();
+        const rid = store ? createRid(now) : undefined;
+        const { result, held } = await crawlNow(owner, request, rid, signal);
+        try {
+          const { packed, packedType, failure: _, ...page } = result;
+          if (rid !== undefined) {
+            const { cbStatus, originalStatus, url, extras } = page;
+            const status = { cbStatus, originalStatus, url, rid, pushedUrl: request.url };
+            await deps.store.results.put(
+              { accountId, tokenType },
+              { ...status, contentType: packedType, body: packed, extras },
+              now,
+              new Date(now.getTime() + deps.retentionDays * DAY_MS),
+            );
+          }
+          return { ...page, rid };
+        } finally {
+          // From here on it is the reply, which reserves its own memory.
+          held?.release();
+        }
+      });
+    },
+
+    async crawlLater(owner, input) {
+      const { crawlers } = deps.store;
+      await ensureAsyncCrawler({ ...deps, crawlers }, owner);
+      return deps.pushing.push(owner, ASYNC_CRAWLER, input);
+    },
+  };
+}

@@ -1,0 +1,28 @@
+import type { SharedByCrawlers } from '../../dispatcher/dispatcher.ts';
+import { createFairPool, type FairPool } from '../../fairness/fair-pool.ts';
+
+/** What all tenants of a process share; each is handed out by account in turn, then by crawler. */
+export type SharedResources = SharedByCrawlers;
+
+// Crawls wait for sites most of their time, and hold 64 KiB of the memory budget each.
+const CRAWLS = 2_000;
+// Each looks for work twice a second.
+const RUNS = 500;
+const WAITING_RUNS = 2_000;
+// More at once do not make a database faster.
+const TURNS = 64;
+
+/** Makes them; `memory` is the process's budget. */
+export function createSharedResources(memory: FairPool): SharedResources {
+  return {
+    memory,
+    crawlSlots: createFairPool({ name: 'crawls', capacity: CRAWLS, reserve: CRAWLS / 5 }),
+    runSlots: createFairPool({
+      name: 'dispatch',
+      capacity: RUNS,
+      reserve: RUNS / 5,
+      maxWaiting: WAITING_RUNS,
+    }),
+    turns: createFairPool({ name: 'database turns', capacity: TURNS, reserve: TURNS / 4 }),
+  };
+}

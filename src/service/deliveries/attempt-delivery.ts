@@ -1,0 +1,46 @@
+import type { Clock } from '../../domain/clock.ts';
+import type { Crawler } from '../../domain/crawler.ts';
+import type { Delivery, EndpointAnswer } from '../../domain/delivery.ts';
+import { nextDelivery } from '../../domain/retry-schedule.ts';
+import type { DeliveryOutcome } from '../../store/store.ts';
+import type { Webhook } from '../../webhook/webhook.ts';
+
+/** How long a delivered page can be replayed. */
+const REPLAY_MS = 24 * 60 * 60 * 1_000;
+
+/** What delivering works with. */
+export interface AttemptDeliveryDeps {
+  readonly webhook: Pick<Webhook, 'deliver'>;
+  readonly clock: Clock;
+  /** Waits between attempts, milliseconds. */
+  readonly schedule: readonly number[];
+  readonly random?: () => number;
+}
+
+/**
+ * Makes the use case: one attempt, and what follows from its end. A `Retry-After` of the endpoint
+ * makes the wait longer.
+ */
+export function createAttemptDelivery(deps: AttemptDeliveryDeps) {
+  const random = deps.random ?? Math.random;
+  return async (
+    crawler: Crawler,
+    delivery: Delivery,
+    signal: AbortSignal,
+  ): Promise<{ outcome: DeliveryOutcome; answer: EndpointAnswer }> => {
+    const { acknowledged, log, answer } = await deps.webhook.deliver(crawler, delivery, signal);
+    const now = deps.clock.now();
+    const { rid, crawlerId, attempt } = delivery;
+    // The crawl was billed with its result; every further attempt is billed like a crawl.
+    const common = { rid, crawlerId, attempt, log, billed: attempt > 1 };
+    if (acknowledged) {
+      const expiresAt = new Date(now.getTime() + REPLAY_MS);
+      return { outcome: { ...common, kind: 'delivered', expiresAt }, answer };
+    }
+    const scheduled = nextDelivery(deps.schedule, attempt, now, random());
+    if (scheduled === undefined) return { outcome: { ...common, kind: 'failed' }, answer };
+    const askedMs = answer.kind === 'overloaded' ? (answer.retryAfterMs ?? 0) : 0;
+    const dueAt = new Date(Math.max(scheduled.getTime(), now.getTime() + askedMs));
+    return { outcome: { ...common, kind: 'retry', dueAt }, answer };
+  };
+}

@@ -1,0 +1,63 @@
+import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
+import type { TokenOwner } from '../../domain/account.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { Crawler } from '../../domain/crawler.ts';
+import { DomainError, invalidField } from '../../domain/errors.ts';
+import type { QueuedJob } from '../../domain/job.ts';
+import { isRid } from '../../domain/rid.ts';
+import type { ListedJob, QueuePlace, Store } from '../../store/store.ts';
+import { ASYNC_CRAWLER, storedNameOf } from '../crawlers/async-crawler.ts';
+
+/** The jobs of a token's `async=true` crawls, which belong to no crawler of the client's. */
+export interface AsyncJobs {
+  /** Those that wait, or wait for a retry, earliest due first; `after` is the place of the last one of the page before. */
+  list(owner: TokenOwner, limit: number, after: QueuePlace | undefined): Promise<ListedJob[]>;
+  /** The job while it is queued or being crawled; undefined otherwise. */
+  find(owner: TokenOwner, rid: string): Promise<QueuedJob | undefined>;
+  /** Throws `not_found` when no such job is queued. */
+  remove(owner: TokenOwner, rid: string): Promise<void>;
+  /** Removes all that wait; how many. */
+  purge(owner: TokenOwner): Promise<number>;
+}
+
+/** Makes the use cases. */
+export function createAsyncJobs(deps: {
+  readonly store: Pick<Store, 'crawlers' | 'queue'>;
+  readonly dispatcher: Pick<Dispatcher, 'abortJob'>;
+  readonly clock: Clock;
+}): AsyncJobs {
+  const { crawlers, queue } = deps.store;
+
+  /** Undefined until the token's first `async=true` crawl. */
+  function crawlerOf({ account, tokenType }: TokenOwner): Promise<Crawler | undefined> {
+    return crawlers.findByName(account.accountId, storedNameOf(ASYNC_CRAWLER, tokenType));
+  }
+
+  return {
+    async list(owner, limit, after) {
+      const crawler = await crawlerOf(owner);
+      return crawler === undefined ? [] : queue.listQueued(crawler.crawlerId, limit, after);
+    },
+
+    async find(owner, rid) {
+      const crawler = await crawlerOf(owner);
+      return crawler === undefined || !isRid(rid) ? undefined : queue.find(crawler.crawlerId, rid);
+    },
+
+    async remove(owner, rid) {
+      if (rid === '') throw invalidField('rid', 'The rid parameter is missing.', 'missing_rid');
+      const crawler = await crawlerOf(owner);
+      const { crawlerId } = crawler ?? { crawlerId: '' };
+      const removed = isRid(rid) && (await queue.deleteJob(crawlerId, rid, deps.clock.now()));
+      if (!removed) {
+        throw new DomainError('not_found', 'rid_not_found', 'RID not found', { field: 'rid' });
+      }
+      deps.dispatcher.abortJob(crawlerId, rid);
+    },
+
+    async purge(owner) {
+      const crawler = await crawlerOf(owner);
+      return crawler === undefined ? 0 : queue.purge(crawler.crawlerId, deps.clock.now());
+    },
+  };
+}

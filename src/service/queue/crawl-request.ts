@@ -1,0 +1,69 @@
+import type { TokenType } from '../../domain/account.ts';
+import { invalidField } from '../../domain/errors.ts';
+import type { CrawlRequest } from '../../domain/job.ts';
+import { parseCrawlParameters } from '../../domain/parameter-table.ts';
+import type { CrawlParameters } from '../../domain/parameters.ts';
+import { parseTargetUrl } from '../../domain/target-url.ts';
+
+/** A crawl as the client asked for it. */
+export interface CrawlInput {
+  readonly url: string;
+  /** GET when absent. */
+  readonly method?: string;
+  readonly body?: Uint8Array;
+  readonly postContentType?: string;
+  /** By wire name. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
+const DEFAULT_CONTENT_TYPE = 'application/x-www-form-urlencoded';
+const MAX_POST_BYTES = 1024 * 1024;
+
+/** Names of the operator's proxies: ISO countries, `*` for every other one, and `tor`. */
+export type ProxyNames = ReadonlySet<string>;
+
+/** The crawl, checked. Throws `invalid` naming the parameter. */
+export function parseCrawlRequest(
+  input: CrawlInput,
+  tokenType: TokenType,
+  proxyNames: ProxyNames,
+): CrawlRequest {
+  const url = parseTargetUrl(input.url);
+  const parameters = parseCrawlParameters(input.parameters, tokenType);
+  assertProxyConfigured(parameters, proxyNames);
+  const method = (input.method ?? 'GET').toUpperCase();
+  if (method === 'GET') {
+    return { url, method, body: undefined, contentType: undefined, parameters };
+  }
+  if (method !== 'POST' && method !== 'PUT') {
+    throw invalidField('method', 'method must be GET, POST or PUT.');
+  }
+  if (tokenType === 'javascript') {
+    throw invalidField('method', 'POST and PUT need the Normal token; a browser only loads pages.');
+  }
+  const body = input.body ?? new Uint8Array(0);
+  if (body.byteLength > MAX_POST_BYTES) {
+    throw invalidField('body', `The body is longer than ${MAX_POST_BYTES} bytes.`);
+  }
+  const given = input.postContentType ?? DEFAULT_CONTENT_TYPE;
+  // The word that the READMEs of several SDKs tell their users to send.
+  const contentType = /^json$/i.test(given.trim()) ? 'application/json' : given;
+  if (!/^[\w.+-]+\/[\w.+-]+(\s*;[ -~]*)?$/.test(contentType)) {
+    throw invalidField('post_content_type', 'post_content_type must be a media type.');
+  }
+  return { url, method, body, contentType, parameters };
+}
+
+function assertProxyConfigured(
+  { country, tor_network: tor }: CrawlParameters,
+  proxyNames: ProxyNames,
+): void {
+  if (tor === true && !proxyNames.has('tor')) {
+    throw invalidField('tor_network', 'tor_network: this service has no proxy to the Tor network.');
+  }
+  if (country === undefined || tor === true || proxyNames.has(country) || proxyNames.has('*'))
+    return;
+  const countries = [...proxyNames].filter((exit) => exit !== 'tor').toSorted();
+  const offer = countries.length === 0 ? '' : `; it has for ${countries.join(', ')}`;
+  throw invalidField('country', `country: this service has no proxy for ${country}${offer}.`);
+}

@@ -1,0 +1,49 @@
+import type { Clock } from '../../domain/clock.ts';
+import type { Crawler } from '../../domain/crawler.ts';
+import type { Scheduler } from '../../scheduler/scheduler.ts';
+import type { Store } from '../../store/store.ts';
+import type { CrawlJobs } from '../crawls/crawl-job.ts';
+
+const BATCH = 200;
+
+/**
+ * Makes the `timeout` task: ends every job that has waited longer than its `queue_timeout` with a 504/699 result, in batches, until
+ * there is none. Returns how many it ended.
+ */
+export function createTimeouts(deps: {
+  readonly store: Pick<Store, 'queue' | 'crawlers'>;
+  readonly crawlJobs: Pick<CrawlJobs, 'expire'>;
+  readonly scheduler: Pick<Scheduler, 'wake'>;
+  readonly clock: Clock;
+}): (signal: AbortSignal) => Promise<number> {
+  const { store, clock } = deps;
+
+  return async (signal) => {
+    let ended = 0;
+    while (!signal.aborted) {
+      const jobs = await store.queue.overdue(clock.now(), BATCH);
+      if (jobs.length === 0) return ended;
+      const ids = [...new Set(jobs.map((job) => job.crawlerId))];
+      const found = await Promise.all(ids.map((id) => store.crawlers.get(id)));
+      const crawlers = new Map<string, Crawler>();
+      for (const crawler of found) {
+        if (crawler !== undefined) crawlers.set(crawler.crawlerId, crawler);
+      }
+      const outcomes = await Promise.all(
+        jobs.flatMap((job) => {
+          const crawler = crawlers.get(job.crawlerId);
+          return crawler === undefined ? [] : [deps.crawlJobs.expire(job, crawler)];
+        }),
+      );
+      const verdicts = await store.queue.finish(outcomes, clock.now());
+      const won = verdicts.filter((verdict) => verdict === 'won').length;
+      ended += won;
+      for (const { crawlerId, delivery } of crawlers.values()) {
+        if (delivery === 'webhook') await deps.scheduler.wake('crawl', crawlerId, clock.now());
+      }
+      // Whatever was lost was claimed or deleted meanwhile; the next run sees what is left.
+      if (won === 0 || jobs.length < BATCH) return ended;
+    }
+    return ended;
+  };
+}

@@ -1,0 +1,88 @@
+import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
+import type { TokenOwner } from '../../domain/account.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { DeliverySummary } from '../../domain/delivery.ts';
+import { DomainError, invalidField } from '../../domain/errors.ts';
+import type { QueuedJob } from '../../domain/job.ts';
+import { isRid } from '../../domain/rid.ts';
+import type { Scheduler } from '../../scheduler/scheduler.ts';
+import type { Store } from '../../store/store.ts';
+import type { Quotas } from '../accounts/quotas.ts';
+import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
+
+/** Which deliveries a replay is about. */
+export type ReplaySelector =
+  | { readonly rid: string }
+  | { readonly from: Date; readonly to: Date | undefined };
+
+/** Single jobs and deliveries of a crawler. Every method throws as {@link CrawlerAccess} does. */
+export interface JobManagement {
+  /** The job while it is queued or being crawled; undefined otherwise. */
+  find(owner: TokenOwner, crawlerName: string, rid: string): Promise<QueuedJob | undefined>;
+  /** Throws `not_found` when no such job is queued. */
+  remove(owner: TokenOwner, crawlerName: string, rid: string): Promise<void>;
+  /** Throws `not_found` when there is none. */
+  delivery(owner: TokenOwner, crawlerName: string, rid: string): Promise<DeliverySummary>;
+  /**
+   * How many deliveries were made due. Throws `not_found` for a single one that cannot be replayed, and `exhausted` when they
+   * are more than the account's quota has left: then none of them is.
+   */
+  replay(owner: TokenOwner, crawlerName: string, wish: ReplaySelector): Promise<number>;
+}
+
+/** What the job management works with. */
+export interface JobManagementDeps {
+  readonly store: Pick<Store, 'queue' | 'deliveries'>;
+  readonly access: CrawlerAccess;
+  readonly dispatcher: Pick<Dispatcher, 'abortJob' | 'notify'>;
+  readonly scheduler: Pick<Scheduler, 'wake'>;
+  readonly quotas: Pick<Quotas, 'replaysLeft' | 'takeReplays'>;
+  readonly clock: Clock;
+}
+
+/** Makes the job management. */
+export function createJobManagement(deps: JobManagementDeps): JobManagement {
+  const { store, access, quotas, clock } = deps;
+  const ridNotFound = (): DomainError =>
+    new DomainError('not_found', 'rid_not_found', 'RID not found', { field: 'rid' });
+
+  return {
+    async find(owner, crawlerName, rid) {
+      const { crawlerId } = await access.find(owner, crawlerName);
+      return isRid(rid) ? store.queue.find(crawlerId, rid) : undefined;
+    },
+
+    async remove(owner, crawlerName, rid) {
+      const { crawlerId } = await access.find(owner, crawlerName);
+      if (rid === '') throw invalidField('rid', 'The rid parameter is missing.', 'missing_rid');
+      const removed = isRid(rid) && (await store.queue.deleteJob(crawlerId, rid, clock.now()));
+      if (!removed) throw ridNotFound();
+      deps.dispatcher.abortJob(crawlerId, rid);
+    },
+
+    async delivery(owner, crawlerName, rid) {
+      const { crawlerId } = await access.find(owner, crawlerName);
+      const summary = isRid(rid) ? await store.deliveries.get(crawlerId, rid) : undefined;
+      if (summary === undefined) throw ridNotFound();
+      return summary;
+    },
+
+    async replay(owner, crawlerName, wish) {
+      const { crawlerId } = await access.find(owner, crawlerName);
+      const now = clock.now();
+      const which = 'rid' in wish ? wish : { from: wish.from, to: wish.to ?? now };
+      const { account } = owner;
+      const left = await quotas.replaysLeft(account);
+      // One more than is left is as good as all.
+      const count = await store.deliveries.countReplayable(crawlerId, which, left + 1);
+      if (count > 0) await quotas.takeReplays(account, count);
+      const replayed = await store.deliveries.replay(crawlerId, which, now);
+      if ('rid' in wish && replayed === 0) throw ridNotFound();
+      if (replayed > 0) {
+        deps.dispatcher.notify(crawlerId);
+        await deps.scheduler.wake('crawl', crawlerId, now);
+      }
+      return replayed;
+    },
+  };
+}

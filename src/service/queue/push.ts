@@ -1,0 +1,200 @@
+import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
+import type { TokenOwner } from '../../domain/account.ts';
+import { parseCallbackHeaders } from '../../domain/callback-headers.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { Crawler } from '../../domain/crawler.ts';
+import { DomainError, invalidField } from '../../domain/errors.ts';
+import type { Job } from '../../domain/job.ts';
+import { integerInRange, MAX_BATCH_ITEMS, MAX_QUEUE_TIMEOUT_MINUTES } from '../../domain/limits.ts';
+import { jobBytesOf } from '../../domain/quotas.ts';
+import { createRid } from '../../domain/rid.ts';
+import type { Scheduler } from '../../scheduler/scheduler.ts';
+import type { PushLimits, PushOutcome, Store } from '../../store/store.ts';
+import type { Quotas } from '../accounts/quotas.ts';
+import { type CrawlerReference, labelOf } from '../crawlers/async-crawler.ts';
+import { type CrawlerAccess, crawlerNotFound } from '../crawlers/crawler-access.ts';
+import { type CrawlInput, type ProxyNames, parseCrawlRequest } from './crawl-request.ts';
+
+/** One URL to queue, as the client gave it. */
+export interface PushInput extends CrawlInput {
+  readonly callbackHeaders?: string;
+  /** Minutes. */
+  readonly queueTimeout?: number;
+}
+
+/** What became of one item. */
+export type PushedItem = { readonly rid: string } | { readonly error: DomainError };
+
+/** Putting URLs into queues. */
+export interface Pushing {
+  /** The `rid`, once it is durable. Throws what a refused item would carry. */
+  push(owner: TokenOwner, crawler: CrawlerReference, input: PushInput): Promise<string>;
+  /**
+   * One result for each of 1 to 1,000 items; throws only for what concerns the call as a whole. With a `requestId`, a
+   * repeated call answers as the first did and queues nothing.
+   */
+  pushBatch(
+    owner: TokenOwner,
+    crawler: CrawlerReference,
+    items: readonly PushInput[],
+    requestId: string,
+  ): Promise<PushedItem[]>;
+}
+
+/** What pushing works with. */
+export interface PushingDeps {
+  readonly store: Pick<Store, 'queue' | 'rates'>;
+  readonly access: CrawlerAccess;
+  readonly scheduler: Pick<Scheduler, 'wake'>;
+  readonly dispatcher: Pick<Dispatcher, 'notify'>;
+  readonly clock: Clock;
+  readonly limits: PushLimits;
+  readonly quotas: Pick<Quotas, 'admit'>;
+  readonly proxyNames: ProxyNames;
+  /** URLs per second and token; 0 for no limit. */
+  readonly ratePerSecond: number;
+  /** Told of each call, for metrics. */
+  readonly onPushed: (accepted: number, refused: number) => void;
+  /** Called once when the account's queue goes over its limit. */
+  readonly onAccountLimitReached: (owner: TokenOwner) => void;
+}
+
+/** Makes the pushing use cases. */
+export function createPushing(deps: PushingDeps): Pushing {
+  const { store, access, clock, limits } = deps;
+
+  async function takeRate(owner: TokenOwner, count: number) {
+    if (deps.ratePerSecond === 0) return { granted: count, retryAfterMs: 0 };
+    const key = `${owner.account.accountId}:${owner.tokenType}`;
+    return store.rates.take(key, count, deps.ratePerSecond, clock.now());
+  }
+
+  async function queue(
+    crawler: Crawler,
+    jobs: readonly Job[],
+    owner: TokenOwner,
+    requestId: string,
+  ): Promise<readonly PushOutcome[]> {
+    const { crawlerId, accountId } = crawler;
+    const request = { crawlerId, accountId, jobs, ...(requestId === '' ? {} : { requestId }) };
+    const [receipt] = await store.queue.push([request], limits, clock.now());
+    if (receipt === undefined) throw new Error('the store answered no receipt');
+    if (receipt.crossedAccountLimit) deps.onAccountLimitReached(owner);
+    deps.dispatcher.notify(crawlerId);
+    if (!receipt.leased) await deps.scheduler.wake('crawl', crawlerId, clock.now());
+    return receipt.outcomes;
+  }
+
+  function refusal(outcome: Extract<PushOutcome, { refused: string }>, crawler: Crawler) {
+    switch (outcome.refused) {
+      case 'crawler_queue_full':
+        return new DomainError(
+          'exhausted',
+          'crawler_queue_full',
+          `The queue of ${labelOf(crawler)} is full: it holds ${limits.crawlerQueue} URLs.`,
+          { retryAfterMs: 1_000, metadata: { limit: limits.crawlerQueue } },
+        );
+      case 'account_queue_full':
+        return new DomainError(
+          'exhausted',
+          'account_queue_full',
+          `The account's queues are full: they hold more than ${limits.accountQueue} URLs together. Pushes are paused until they are drained or purged.`,
+          { retryAfterMs: 1_000, metadata: { limit: limits.accountQueue } },
+        );
+      case 'crawler_not_found':
+        return crawlerNotFound(crawler.name, 'crawler');
+    }
+  }
+
+  function overRate(retryAfterMs: number): DomainError {
+    return new DomainError(
+      'exhausted',
+      'rate_limited',
+      `The push rate is ${deps.ratePerSecond} URLs per second per token.`,
+      { retryAfterMs: Math.max(retryAfterMs, 1), metadata: { limit: deps.ratePerSecond } },
+    );
+  }
+
+  async function pushBatch(
+    owner: TokenOwner,
+    reference: CrawlerReference,
+    items: readonly PushInput[],
+    requestId: string,
+  ): Promise<PushedItem[]> {
+    if (items.length < 1 || items.length > MAX_BATCH_ITEMS) {
+      throw invalidField('items', `items must hold 1 to ${MAX_BATCH_ITEMS} URLs.`);
+    }
+    if (requestId.length > 64) {
+      throw invalidField('request_id', 'request_id must be at most 64 characters.');
+    }
+    let crawler = await access.findRecent(owner, reference);
+    const now = clock.now();
+    const parse = (to: Crawler) =>
+      items.map((item) => attempt(() => toJob(item, to, now, deps.proxyNames)));
+    let parsed = parse(crawler);
+    const jobs = parsed.filter(isJob);
+    const room = await deps.quotas.admit(owner.account, jobs.map(jobBytesOf));
+    const { granted, retryAfterMs } = await takeRate(owner, room.admitted);
+    const late = () =>
+      (granted === room.admitted ? room.refusal : undefined) ?? overRate(retryAfterMs);
+    const admitted = jobs.slice(0, granted);
+    const untold = admitted.length === 0 && requestId === '';
+    let outcomes = untold ? [] : await queue(crawler, admitted, owner, requestId);
+    if (outcomes.some((each) => 'refused' in each && each.refused === 'crawler_not_found')) {
+      // Removed since it was looked up; another process may have made one of the same name.
+      access.forget(crawler);
+      crawler = await access.findRecent(owner, reference);
+      parsed = parse(crawler);
+      outcomes = await queue(crawler, parsed.filter(isJob).slice(0, granted), owner, requestId);
+    }
+    const target = crawler;
+    const results = outcomes.values();
+    const pushed = parsed.map((each): PushedItem => {
+      if (each instanceof DomainError) return { error: each };
+      const next = results.next();
+      if (next.done === true) return { error: late() };
+      return 'rid' in next.value ? next.value : { error: refusal(next.value, target) };
+    });
+    const accepted = pushed.filter((item) => 'rid' in item).length;
+    deps.onPushed(accepted, pushed.length - accepted);
+    return pushed;
+  }
+
+  return {
+    pushBatch,
+    async push(owner, reference, input) {
+      const [item] = await pushBatch(owner, reference, [input], '');
+      if (item === undefined) throw new Error('a push of one item had no result');
+      if ('error' in item) throw item.error;
+      return item.rid;
+    },
+  };
+}
+
+function isJob(each: Job | DomainError): each is Job {
+  return !(each instanceof DomainError);
+}
+
+function attempt<Value>(make: () => Value): Value | DomainError {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof DomainError) return error;
+    throw error;
+  }
+}
+
+function toJob(input: PushInput, crawler: Crawler, now: Date, proxyNames: ProxyNames): Job {
+  const minutes = input.queueTimeout ?? 0;
+  if (minutes !== 0) integerInRange('queue_timeout', minutes, 1, MAX_QUEUE_TIMEOUT_MINUTES);
+  const headers = crawler.delivery === 'webhook' ? (input.callbackHeaders ?? '') : '';
+  return {
+    ...parseCrawlRequest(input, crawler.tokenType, proxyNames),
+    rid: createRid(now),
+    crawlerId: crawler.crawlerId,
+    accountId: crawler.accountId,
+    callbackHeaders: headers === '' ? [] : parseCallbackHeaders(headers),
+    queueDeadline: minutes === 0 ? undefined : new Date(now.getTime() + minutes * 60_000),
+    createdAt: now,
+  };
+}

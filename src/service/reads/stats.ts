@@ -1,0 +1,128 @@
+import type { TokenOwner } from '../../domain/account.ts';
+import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
+import { isInternal } from '../../domain/crawler-name.ts';
+import { invalidField } from '../../domain/errors.ts';
+import { parseDay } from '../../domain/limits.ts';
+import type { HistoryDay } from '../../domain/stats.ts';
+import type { Store } from '../../store/store.ts';
+
+/** A crawler's counters and its days. */
+export interface CrawlerStatistics {
+  readonly crawler: Crawler;
+  readonly counters: CrawlerCounters;
+  /** Oldest first. */
+  readonly history: readonly HistoryDay[];
+}
+
+/** Statistics of all crawlers of an account, and of its `async=true` crawls. */
+export interface AccountStatistics {
+  /** By name. */
+  readonly crawlers: readonly CrawlerStatistics[];
+  /** The crawlers that carry `async=true` crawls, by token type. */
+  readonly asyncCrawls: readonly CrawlerStatistics[];
+  /** Summed over both, oldest first. */
+  readonly history: readonly HistoryDay[];
+  /** All time, or the sum of the days when a range was asked for. */
+  readonly completed: number;
+  readonly failed: number;
+}
+
+/** Reading statistics. */
+export interface Statistics {
+  /** Days are `YYYY-MM-DD`, both inclusive, empty for no bound. Throws `invalid` naming the bound that is no date. */
+  read(owner: TokenOwner, from: string, to: string): Promise<AccountStatistics>;
+}
+
+const PAGE = 1_000;
+
+/** Makes the statistics use case. Its cost grows with the number of crawlers and days, not with jobs or results. */
+export function createStatistics(deps: {
+  readonly store: Pick<Store, 'crawlers' | 'stats'>;
+}): Statistics {
+  const { crawlers, stats } = deps.store;
+
+  async function allCrawlers(accountId: string): Promise<Crawler[]> {
+    const all: Crawler[] = [];
+    for (;;) {
+      const after = all.at(-1)?.name;
+      const page = await crawlers.list(
+        accountId,
+        after === undefined ? { limit: PAGE } : { limit: PAGE, after },
+      );
+      all.push(...page);
+      if (page.length < PAGE) return all;
+    }
+  }
+
+  return {
+    async read(owner, fromText, toText) {
+      const from = parseDay('history_from', fromText);
+      const to = parseDay('history_to', toText);
+      if (from !== undefined && to !== undefined && from > to) {
+        throw invalidField('history_from', 'history_from must not be after history_to.');
+      }
+      const all = await allCrawlers(owner.account.accountId);
+      const ids = all.map((crawler) => crawler.crawlerId);
+      const range = {
+        ...(from === undefined ? {} : { from }),
+        ...(to === undefined ? {} : { to }),
+      };
+      const [counters, days] = await Promise.all([
+        crawlers.counters(ids),
+        stats.history(ids, range),
+      ]);
+      const rows = all.flatMap((crawler) => {
+        const its = counters.get(crawler.crawlerId);
+        // Removed since it was listed.
+        if (its === undefined) return [];
+        return [{ crawler, counters: its, history: days.get(crawler.crawlerId) ?? [] }];
+      });
+      const history = sumByDay(rows.flatMap((row) => row.history));
+      const bounded = from !== undefined || to !== undefined;
+      return {
+        crawlers: rows.filter((row) => !isInternal(row.crawler)),
+        asyncCrawls: rows.filter((row) => isInternal(row.crawler)),
+        history,
+        completed: bounded
+          ? sum(history, (day) => day.success)
+          : sum(rows, (row) => row.counters.completed),
+        failed: bounded
+          ? sum(history, (day) => day.failed)
+          : sum(rows, (row) => row.counters.failed),
+      };
+    },
+  };
+}
+
+/** The sum of a number over rows. */
+export function sum<Row>(rows: readonly Row[], of: (row: Row) => number): number {
+  return rows.reduce((total, row) => total + of(row), 0);
+}
+
+function sumByDay(days: readonly HistoryDay[]): HistoryDay[] {
+  const byDate = Map.groupBy(days, (day) => day.date);
+  return [...byDate.keys()].sort().map((date) => addUp(date, byDate.get(date) ?? []));
+}
+
+function addUp(date: string, days: readonly HistoryDay[]): HistoryDay {
+  const byCbStatus: Record<number, number> = {};
+  for (const day of days) {
+    for (const [status, count] of Object.entries(day.byCbStatus)) {
+      byCbStatus[Number(status)] = (byCbStatus[Number(status)] ?? 0) + count;
+    }
+  }
+  return {
+    date,
+    byCbStatus,
+    pushed: sum(days, (day) => day.pushed),
+    success: sum(days, (day) => day.success),
+    failed: sum(days, (day) => day.failed),
+    deliveries: sum(days, (day) => day.deliveries),
+    deliveryFailures: sum(days, (day) => day.deliveryFailures),
+    billed: sum(days, (day) => day.billed),
+    retries: sum(days, (day) => day.retries),
+    timeouts: sum(days, (day) => day.timeouts),
+    deleted: sum(days, (day) => day.deleted),
+    purged: sum(days, (day) => day.purged),
+  };
+}

@@ -1,0 +1,82 @@
+import { Binary, type Document } from 'mongodb';
+import type { HeaderPair, Job, QueuedJob } from '../../domain/job.ts';
+import type { CrawlParameters } from '../../domain/parameters.ts';
+import { jobBytesOf } from '../../domain/quotas.ts';
+import type { JobDocument } from './collections.ts';
+
+/** A job of its document, which must not have ended. */
+export function toJob(document: JobDocument): QueuedJob {
+  return {
+    rid: document._id,
+    crawlerId: document.crawlerId,
+    accountId: document.accountId,
+    url: document.url,
+    method: document.method,
+    body: document.body?.value(),
+    contentType: document.contentType,
+    parameters: JSON.parse(document.parameters) as CrawlParameters,
+    callbackHeaders: JSON.parse(document.callbackHeaders) as HeaderPair[],
+    queueDeadline: document.queueDeadline,
+    createdAt: document.createdAt,
+    state: document.state as QueuedJob['state'],
+    retry: document.retry,
+    attempt: document.attempt,
+    crashes: document.crashes ?? 0,
+    firstTriedAt: document.firstTriedAt,
+  };
+}
+
+/** The document of a new job. */
+export function documentOf(job: Job, push: string, gen = 0): JobDocument {
+  const { rid, body, contentType, queueDeadline, parameters, callbackHeaders, ...rest } = job;
+  return {
+    _id: rid,
+    crawlerId: rest.crawlerId,
+    accountId: rest.accountId,
+    url: rest.url,
+    method: rest.method,
+    ...(body === undefined ? {} : { body: new Binary(body) }),
+    ...(contentType === undefined ? {} : { contentType }),
+    parameters: JSON.stringify(parameters),
+    callbackHeaders: JSON.stringify(callbackHeaders),
+    ...(queueDeadline === undefined ? {} : { queueDeadline, expires: true }),
+    createdAt: rest.createdAt,
+    size: jobBytesOf(job),
+    state: 'waiting',
+    due: rest.createdAt,
+    queued: true,
+    retry: 0,
+    attempt: 0,
+    gen,
+    push,
+  };
+}
+
+/** What a job's document keeps of it once it has ended: nothing that is large. */
+export const FIELDS_DROPPED_AT_END = {
+  url: 1,
+  body: 1,
+  parameters: 1,
+  callbackHeaders: 1,
+  queued: 1,
+  expires: 1,
+} as const;
+
+/** Gives a running job back untried: what was never tried is as it was, so its queue deadline applies again. */
+export function untriedUpdate(mark: string, due?: Date): Document[] {
+  const untried = { $eq: ['$retry', 0] };
+  const deadline = { $and: [untried, { $eq: [{ $type: '$queueDeadline' }, 'date'] }] };
+  return [
+    {
+      $set: {
+        state: { $cond: [untried, 'waiting', 'retrying'] },
+        queued: true,
+        ...(due === undefined ? {} : { due }),
+        mark,
+        firstTriedAt: { $cond: [untried, '$$REMOVE', '$firstTriedAt'] },
+        expires: { $cond: [deadline, true, '$$REMOVE'] },
+      },
+    },
+    { $unset: 'epoch' },
+  ];
+}

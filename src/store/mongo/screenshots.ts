@@ -1,0 +1,17 @@
+import { Binary } from 'mongodb';
+import type { ScreenshotStore } from '../store.ts';
+import type { Collections } from './collections.ts';
+
+/** Pictures that live for an hour. */
+export function createScreenshots(c: Collections): ScreenshotStore {
+  return {
+    async put(id, contentType, bytes, expiresAt) {
+      await c.screenshots.insertOne({ _id: id, contentType, bytes: new Binary(bytes), expiresAt });
+    },
+    async get(id, now) {
+      const document = await c.screenshots.findOne({ _id: id, expiresAt: { $gt: now } });
+      if (document === null) return undefined;
+      return { contentType: document.contentType, bytes: document.bytes.value() };
+    },
+  };
+}

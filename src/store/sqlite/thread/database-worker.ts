@@ -1,0 +1,127 @@
+import { DatabaseSync } from 'node:sqlite';
+import {
+  type MessagePort,
+  parentPort,
+  receiveMessageOnPort,
+  workerData,
+} from 'node:worker_threads';
+import { DomainError } from '../../../domain/errors.ts';
+import { voidLeases } from '../lease.ts';
+import { migrate } from '../migrations.ts';
+import { createSql, type Sql } from '../sql.ts';
+import { type Answer, type BatchMessage, type CallMessage, errorMessageOf } from './messages.ts';
+import { operations } from './operations.ts';
+
+// The database lives in this thread, so that neither a sync to disk nor a large purge stalls the service. Calls that have arrived by
+// the time the last batch was committed share the next transaction: one sync to disk for all of them.
+
+const MAX_BATCH = 1_000;
+
+// FAST overwrites what is deleted where that costs no writes of its own: secrets and headers, which are small. Overwriting freed pages too
+// makes deletions of stored bodies four times as slow.
+function open(path: string): DatabaseSync {
+  const database = new DatabaseSync(path, { timeout: 1_000 });
+  try {
+    database.exec(`
+      PRAGMA locking_mode = EXCLUSIVE;
+      PRAGMA journal_mode = WAL;
+      PRAGMA synchronous = FULL;
+      PRAGMA temp_store = MEMORY;
+      PRAGMA cache_size = -16000;
+      PRAGMA journal_size_limit = 67108864;
+      PRAGMA wal_autocheckpoint = 2000;
+      PRAGMA secure_delete = FAST;
+      BEGIN IMMEDIATE; COMMIT;
+    `);
+  } catch (error) {
+    database.close();
+    if (error instanceof Error && /locked|busy/i.test(error.message)) {
+      throw new DomainError(
+        'failed_precondition',
+        'data_dir_in_use',
+        'Another process uses this DATA_DIR. Stop it, choose another DATA_DIR, or set MONGODB_URI to share the work.',
+      );
+    }
+    throw error;
+  }
+  migrate(database);
+  return database;
+}
+
+function perform(sql: Sql, { id, operation, args }: CallMessage): Answer {
+  const run = operations.get(operation);
+  if (run === undefined) throw new Error(`there is no operation ${operation}`);
+  sql.exec('SAVEPOINT call');
+  try {
+    const value = run(sql, ...(args as never[]));
+    sql.exec('RELEASE call');
+    return { id, value };
+  } catch (error) {
+    sql.exec('ROLLBACK TO call');
+    sql.exec('RELEASE call');
+    return { id, error: errorMessageOf(error) };
+  }
+}
+
+function performBatch(sql: Sql, calls: readonly CallMessage[]): BatchMessage {
+  let begun = false;
+  try {
+    const before = changesOf(sql);
+    sql.exec('BEGIN');
+    begun = true;
+    const answers = calls.map((call) => perform(sql, call));
+    sql.exec('COMMIT');
+    return { answers, committed: changesOf(sql) !== before };
+  } catch (error) {
+    // Nothing of the batch is durable, so nothing of it has happened.
+    const failure = errorMessageOf(error);
+    if (begun) tryRollback(sql);
+    return { answers: calls.map(({ id }) => ({ id, error: failure })), committed: false };
+  }
+}
+
+function changesOf(sql: Sql): number {
+  return Number(sql.get('SELECT total_changes() AS n')?.n);
+}
+
+function tryRollback(sql: Sql): void {
+  try {
+    sql.exec('ROLLBACK');
+  } catch {
+    // A failed COMMIT may have rolled back by itself.
+  }
+}
+
+function serve(port: MessagePort, database: DatabaseSync): void {
+  const sql = createSql(database);
+  sql.exec('BEGIN');
+  voidLeases(sql, new Date());
+  sql.exec('COMMIT');
+  port.on('message', (first: CallMessage | 'close') => {
+    const calls: CallMessage[] = [];
+    let closes = false;
+    let message: CallMessage | 'close' | undefined = first;
+    while (message !== undefined) {
+      if (message === 'close') closes = true;
+      else calls.push(message);
+      if (calls.length >= MAX_BATCH) break;
+      message = receiveMessageOnPort(port)?.message as CallMessage | 'close' | undefined;
+    }
+    if (calls.length > 0) port.postMessage(performBatch(sql, calls));
+    if (closes) {
+      database.close();
+      port.close();
+    }
+  });
+  port.postMessage('open');
+}
+
+const port = parentPort;
+if (port === null) throw new Error('this file is a worker');
+const { path } = workerData as { path: string };
+try {
+  serve(port, open(path));
+} catch (error) {
+  port.postMessage({ refused: errorMessageOf(error) });
+  port.close();
+}

@@ -1,0 +1,102 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { DomainError } from '../../../domain/errors.ts';
+import type { SqlRow } from '../sql.ts';
+import { type BatchMessage, type CallMessage, type ErrorMessage, toError } from './messages.ts';
+
+/** The embedded database, in a thread of its own. */
+export interface SqliteDatabase {
+  /** Performs an operation of `operations.ts`; durable when it resolves. */
+  call(operation: string, args: readonly unknown[]): Promise<unknown>;
+  /** Runs one statement; durable when it resolves. */
+  query(sql: string, values: readonly unknown[]): Promise<SqlRow[]>;
+  /** Batches that wrote so far: each cost one sync to disk. */
+  readonly commits: number;
+  /** Ends after what was called before. */
+  close(): Promise<void>;
+}
+
+interface Pending {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/**
+ * Opens the file, making or migrating it. Throws `failed_precondition` when another process has it open or a newer program has
+ * written it. `onFatal` is told when the thread ends by itself; every call then rejects with `unavailable`.
+ */
+export async function openSqliteDatabase(
+  path: string,
+  onFatal: (error: Error) => void,
+): Promise<SqliteDatabase> {
+  const worker = new Worker(new URL('./database-worker.ts', import.meta.url), {
+    workerData: { path },
+    // What the thread makes lives for one batch; without a bound the heap grows with the machine's memory instead.
+    resourceLimits: { maxYoungGenerationSizeMb: 8 },
+  });
+  const exited = once(worker, 'exit');
+  const opened = await new Promise<'open' | { refused: ErrorMessage }>((resolve, reject) => {
+    worker.once('message', resolve);
+    worker.once('error', reject);
+  });
+  if (opened !== 'open') {
+    await exited;
+    const { cause } = opened.refused;
+    throw cause instanceof Error ? cause : toError(opened.refused);
+  }
+
+  const pending = new Map<number, Pending>();
+  let nextId = 0;
+  let commits = 0;
+  let closing = false;
+  let ended = false;
+
+  worker.on('message', ({ answers, committed }: BatchMessage) => {
+    if (committed) commits += 1;
+    for (const answer of answers) {
+      const call = pending.get(answer.id);
+      pending.delete(answer.id);
+      if ('error' in answer) call?.reject(toError(answer.error));
+      else call?.resolve(answer.value);
+    }
+  });
+  const end = (error: Error): void => {
+    ended = true;
+    for (const call of pending.values()) call.reject(gone(error));
+    pending.clear();
+    if (!closing) onFatal(error);
+  };
+  worker.once('error', end);
+  worker.once('exit', () => {
+    if (!ended) end(new Error('the thread of the database has ended'));
+  });
+
+  function call(operation: string, args: readonly unknown[]): Promise<unknown> {
+    if (ended || closing) return Promise.reject(gone());
+    return new Promise((resolve, reject) => {
+      const id = nextId++;
+      pending.set(id, { resolve, reject });
+      const message: CallMessage = { id, operation, args };
+      worker.postMessage(message);
+    });
+  }
+
+  return {
+    call,
+    query: (sql, values) => call('query', [sql, values]) as Promise<SqlRow[]>,
+    get commits() {
+      return commits;
+    },
+    async close() {
+      if (closing) return void (await exited);
+      closing = true;
+      if (!ended) worker.postMessage('close');
+      await exited;
+    },
+  };
+}
+
+function gone(cause?: Error): DomainError {
+  const because = cause === undefined ? {} : { cause };
+  return new DomainError('unavailable', 'database_unavailable', 'The database is closed.', because);
+}

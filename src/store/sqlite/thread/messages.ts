@@ -1,0 +1,58 @@
+import { DomainError, type ErrorKind } from '../../../domain/errors.ts';
+
+/** A call on its way to the worker. */
+export interface CallMessage {
+  readonly id: number;
+  readonly operation: string;
+  readonly args: readonly unknown[];
+}
+
+/** An error on its way back. */
+export interface ErrorMessage {
+  readonly kind: ErrorKind;
+  readonly reason: string;
+  readonly message: string;
+  readonly field?: string;
+  readonly retryAfterMs?: number;
+  readonly metadata?: Readonly<Record<string, string | number>>;
+  readonly cause?: unknown;
+}
+
+/** The answer to one call. */
+export type Answer =
+  | { readonly id: number; readonly value: unknown }
+  | { readonly id: number; readonly error: ErrorMessage };
+
+/** All answers of a batch, after its commit. */
+export interface BatchMessage {
+  readonly answers: readonly Answer[];
+  /** Whether the batch wrote. */
+  readonly committed: boolean;
+}
+
+/** How the error of an operation crosses the threads; what is no `DomainError` is a database that failed. */
+export function errorMessageOf(error: unknown): ErrorMessage {
+  if (error instanceof DomainError) {
+    const { kind, reason, message, field, retryAfterMs, metadata } = error;
+    return {
+      kind,
+      reason,
+      message,
+      ...(field === undefined ? {} : { field }),
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+      ...(metadata === undefined ? {} : { metadata }),
+    };
+  }
+  return {
+    kind: 'unavailable',
+    reason: 'database_unavailable',
+    message: 'The database cannot take this now.',
+    cause: error,
+  };
+}
+
+/** The error that was sent. */
+export function toError(message: ErrorMessage): DomainError {
+  const { kind, reason, message: text, ...options } = message;
+  return new DomainError(kind, reason, text, options);
+}

@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import type { TokenOwner } from '../../../src/domain/account.ts';
+import { createAuthenticator } from '../../../src/service/accounts/authenticate.ts';
+import { createFailedTokens, prefixOf } from '../../../src/service/accounts/failed-tokens.ts';
+import { tokenHash } from '../../../src/service/accounts/tokens.ts';
+import { createRecordingLogger } from '../../support/wire.ts';
+
+const GOOD = 'a-token-that-is-known';
+const NEW = 'a-token-not-used-before';
+const ADMIN = 'the-token-of-the-operator';
+
+function createSubject() {
+  let ms = 0;
+  const clock = {
+    now: () => new Date(ms),
+    advance: (by: number) => {
+      ms += by;
+    },
+  };
+  const logger = createRecordingLogger();
+  const owners = new Map(
+    [GOOD, NEW].map((token) => {
+      const hash = tokenHash(token);
+      const account = { accountId: 'a', tokenHashes: { normal: hash, javascript: '' } };
+      return [hash, { account, tokenType: 'normal' } as unknown as TokenOwner];
+    }),
+  );
+  let lookups = 0;
+  const authenticator = createAuthenticator({
+    accounts: {
+      async findByTokenHash(hash) {
+        lookups += 1;
+        return owners.get(hash);
+      },
+    },
+    adminToken: ADMIN,
+    sharesDatabase: false,
+    clock,
+    failedTokens: createFailedTokens({ clock, logger }),
+  });
+  return { clock, logger, authenticator, lookups: () => lookups };
+}
+
+const wrong = { kind: 'unauthenticated', reason: 'invalid_token' };
+const slowed = { kind: 'exhausted', reason: 'too_many_wrong_tokens' };
+
+test('an address that sends wrong tokens is slowed to one a second, and its known tokens go on working', async () => {
+  const { authenticator, clock, lookups } = createSubject();
+  const from = '203.0.113.5';
+  await authenticator.authenticate(GOOD, from);
+  for (let n = 0; n < 100; n += 1) {
+    await expect(authenticator.authenticate(`guess-${n}`, from)).rejects.toMatchObject(wrong);
+  }
+  const asked = lookups();
+  await expect(authenticator.authenticate('guess', from)).rejects.toMatchObject(slowed);
+  // A right guess is not told from a wrong one.
+  await expect(authenticator.authenticate(NEW, from)).rejects.toMatchObject(slowed);
+  expect(() => authenticator.authenticateAdmin(ADMIN, from)).toThrow(
+    expect.objectContaining(slowed),
+  );
+  expect(lookups()).toBe(asked);
+  expect(await authenticator.authenticate(GOOD, from)).toMatchObject({ tokenType: 'normal' });
+  expect(await authenticator.authenticate(NEW, '203.0.113.6')).toMatchObject({});
+  clock.advance(1_000);
+  await expect(authenticator.authenticate('guess', from)).rejects.toMatchObject(wrong);
+  await expect(authenticator.authenticate('guess', from)).rejects.toMatchObject(slowed);
+});
+
+test('the log says so once a minute, without the token', async () => {
+  const { authenticator, logger, clock } = createSubject();
+  for (let n = 0; n < 20; n += 1) {
+    await authenticator.authenticate(`secret-guess-${n}`, '::1').catch(() => undefined);
+  }
+  expect(logger.lines).toMatchObject([{ level: 'warn', fields: { remote: '::1', failures: 1 } }]);
+  clock.advance(60_000);
+  await authenticator.authenticate('secret-guess', '::1').catch(() => undefined);
+  expect(logger.lines[1]).toMatchObject({ fields: { failures: 20 } });
+  expect(JSON.stringify(logger.lines)).not.toContain('secret');
+});
+
+test.each([
+  ['203.0.113.5', '203.0.113.5'],
+  ['::ffff:203.0.113.5', '203.0.113.5'],
+  ['2001:db8:0:1:2:3:4:5', '2001:db8:0:1::/64'],
+  ['2001:DB8:0:1::9', '2001:db8:0:1::/64'],
+  ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+  ['::1', '0:0:0:0::/64'],
+])('%s counts as %s', (remote, prefix) => {
+  expect(prefixOf(remote)).toBe(prefix);
+});

@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
+import { startHttpEngine, type TestEngine, textOf } from '../../support/http-engine.ts';
+import { type Site, startSite } from '../../support/site.ts';
+
+const TIMEOUT_MS = 1_000;
+const MEBIBYTE = 1024 * 1024;
+
+let site: Site;
+let engine: TestEngine;
+
+beforeAll(async () => {
+  site = await startSite();
+  engine = startHttpEngine({
+    allow: site.host,
+    limits: { timeoutMs: TIMEOUT_MS, maxBodyBytes: MEBIBYTE },
+  });
+});
+
+afterAll(async () => {
+  expect(engine.errors).toEqual([]);
+  await engine[Symbol.asyncDispose]();
+  await site[Symbol.asyncDispose]();
+});
+
+describe('hostile pages end in the right status, in time, and hold nothing', () => {
+  test.each([
+    // What the site says in its head is kept, whatever becomes of its body.
+    ['slow-body', 200, 522, 'timeout'],
+    ['slow-headers', 0, 522, 'timeout'],
+    ['endless-100', 0, 522, 'timeout'],
+    ['endless-body', 200, 523, 'body_too_large'],
+    ['bomb?encoding=gzip', 200, 523, 'body_too_large'],
+    ['bomb?encoding=deflate', 200, 523, 'body_too_large'],
+    ['bomb?encoding=deflate-raw', 200, 523, 'body_too_large'],
+    ['bomb?encoding=br', 200, 523, 'body_too_large'],
+    ['bomb?encoding=zstd', 200, 523, 'body_too_large'],
+    ['nested-gzip', 200, 523, 'body_too_large'],
+    ['many-encodings', 200, 523, 'too_many_encodings'],
+    ['not-gzip', 200, 599, 'decoding_failed'],
+    ['cut-gzip', 200, 599, 'decoding_failed'],
+    ['header-flood', 0, 599, 'protocol_error'],
+    ['two-lengths', 0, 599, 'protocol_error'],
+    ['bad-chunks', 200, 599, 'protocol_error'],
+    ['garbage', 0, 599, 'protocol_error'],
+    ['length-too-long', 200, 521, 'connection_failed'],
+    ['no-answer', 0, 521, 'connection_failed'],
+    ['reset', 0, 521, 'connection_failed'],
+    ['reset-mid-body', 200, 521, 'connection_failed'],
+    ['private-redirect', 0, 523, 'address_not_allowed'],
+  ])('%s', async (name, originalStatus, cbStatus, reason) => {
+    const before = process.memoryUsage();
+    const startedAt = performance.now();
+    const page = await engine.crawl(`${site.url}/hostile/${name}`);
+    expect([page.cbStatus, page.failure?.reason]).toEqual([cbStatus, reason]);
+    expect(page.originalStatus).toBe(originalStatus);
+    expect(performance.now() - startedAt).toBeLessThan(TIMEOUT_MS + 500);
+    // The site's compressors and buffers are in this process too.
+    const after = process.memoryUsage();
+    expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(64 * MEBIBYTE);
+    await eventually(() => expect(site.concurrent).toBe(0));
+  });
+
+  test('a bomb in a bomb', async () => {
+    const page = await engine.crawl(`${site.url}/hostile/double-bomb`);
+    // Either bound may be met first; what counts is that one is.
+    expect(['body_too_large', 'timeout']).toContain(page.failure?.reason);
+    await eventually(() => expect(site.concurrent).toBe(0));
+  });
+
+  test('a body beyond its announced length is cut there', async () => {
+    const page = await engine.crawl(`${site.url}/hostile/length-too-short`);
+    expect([page.cbStatus, textOf(page)]).toEqual([200, 'five!']);
+    // What followed must not be taken for the next answer.
+    expect(textOf(await engine.crawl(`${site.url}/page/1`))).toContain('Page 1');
+  });
+
+  test('a large and a deep page are pages', async () => {
+    const deep = await engine.crawl(`${site.url}/hostile/deep-html?depth=100000`);
+    expect([deep.cbStatus, deep.body.length]).toEqual([200, 500_000]);
+    const large = await engine.crawl(`${site.url}/page/1?size=1000000`);
+    expect([large.cbStatus, large.body.length > 1_000_000]).toEqual([200, true]);
+  });
+
+  test('many of them at once do not keep a good page waiting', async () => {
+    const names = ['slow-body', 'endless-body', 'bomb', 'slow-headers', 'reset-mid-body'];
+    const crawls = names.flatMap((name) =>
+      Array.from({ length: 8 }, () => engine.crawl(`${site.url}/hostile/${name}`)),
+    );
+    const page = await engine.crawl(`${site.url}/page/1`);
+    expect(page.cbStatus).toBe(200);
+    const pages = await Promise.all(crawls);
+    expect(pages.every(({ cbStatus }) => cbStatus !== 200)).toBe(true);
+    await eventually(() => expect(site.concurrent).toBe(0));
+  });
+});

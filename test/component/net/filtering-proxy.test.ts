@@ -1,0 +1,129 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { expect, test } from 'vitest';
+import { createAddressGuard } from '../../../src/net/address-guard.ts';
+import type { RefusedConnection } from '../../../src/net/create-http-client.ts';
+import { LookupError } from '../../../src/net/dns-query.ts';
+import { type FilteringProxyDeps, startFilteringProxy } from '../../../src/net/filtering-proxy.ts';
+import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
+import { createResolver } from '../../../src/net/resolver.ts';
+import { startProxy } from '../../support/proxy.ts';
+import { startSite } from '../../support/site.ts';
+
+function proxyTo(host: string, limits: Partial<FilteringProxyDeps> = {}) {
+  return startFilteringProxy({
+    guard: createAddressGuard(parseNetworkAllow(host)),
+    lookup: createResolver(),
+    maxBytes: 1_000_000,
+    maxSentBytes: 1_000_000,
+    maxAnswerBytes: 1_000_000,
+    ...limits,
+  });
+}
+
+/** Sends those bytes and reads to the end. */
+async function exchange(
+  proxy: { readonly url: string },
+  request: string | Buffer,
+): Promise<string> {
+  const { hostname, port } = new URL(proxy.url);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => undefined);
+  socket.write(request);
+  return text(socket).catch(() => '');
+}
+
+const basic = (username: string, password: string): string =>
+  `proxy-authorization: Basic ${Buffer.from(`${username}:${password}`).toString('base64')}\r\n`;
+
+test('answers only whoever knows its password, which is another for each', async () => {
+  await using site = await startSite();
+  await using proxy = await proxyTo(site.host);
+  await using other = await proxyTo(site.host);
+  const get = `GET ${site.url}/page/1 HTTP/1.1\r\nhost: ${site.host}\r\nconnection: close\r\n`;
+  const tunnel = `CONNECT ${site.host} HTTP/1.1\r\nhost: ${site.host}\r\n`;
+  const { username, password } = proxy.credentials;
+  const wrong = [
+    '',
+    basic(username, other.credentials.password),
+    basic('', ''),
+    'proxy-authorization: x\r\n',
+  ];
+  for (const header of wrong) {
+    expect(await exchange(proxy, `${get}${header}\r\n`)).toMatch(/^HTTP\/1\.1 407 /);
+    expect(await exchange(proxy, `${tunnel}${header}\r\n`)).toMatch(/^HTTP\/1\.1 407 /);
+  }
+  expect(site.connections).toBe(0);
+  const answer = await exchange(proxy, `${get}${basic(username, password)}\r\n`);
+  expect(answer).toMatch(/^HTTP\/1\.1 200 [^]*Page 1/);
+  // The password is for the proxy alone.
+  expect(site.seen[0]?.headers['proxy-authorization']).toBeUndefined();
+});
+
+test('ends everything when more is sent than may be', async () => {
+  await using site = await startSite();
+  let cuts = 0;
+  await using proxy = await proxyTo(site.host, {
+    maxSentBytes: 1_000,
+    onCut: () => {
+      cuts += 1;
+    },
+  });
+  const { username, password } = proxy.credentials;
+  const post = (length: number): string =>
+    `POST ${site.url}/echo HTTP/1.1\r\nhost: ${site.host}\r\nconnection: close\r\n${basic(username, password)}content-length: ${length}\r\n\r\n${'x'.repeat(length)}`;
+  expect(await exchange(proxy, post(800))).toMatch(/^HTTP\/1\.1 200 /);
+  expect(proxy.exhausted).toBe(false);
+  expect(await exchange(proxy, post(800))).not.toMatch(/ 200 /);
+  expect(proxy.exhausted).toBe(true);
+  expect(cuts).toBe(1);
+});
+
+test('refuses what may not be reached, and tells whose page wanted it', async () => {
+  await using site = await startSite();
+  const refused: RefusedConnection[] = [];
+  const claimant = { accountId: 'a', crawlerId: 'c' };
+  await using proxy = await proxyTo(site.host, {
+    lookup: async () => [{ address: '10.0.0.1', family: 4 }],
+    claimant,
+    onRefused: (each) => refused.push(each),
+  });
+  const { username, password } = proxy.credentials;
+  const tunnel = (to: string): Promise<string> =>
+    exchange(proxy, `CONNECT ${to} HTTP/1.1\r\nhost: ${to}\r\n${basic(username, password)}\r\n`);
+  const targets = ['10.0.0.1:443', 'inner.test:443', '8.8.8.8:25', '[::1]:443'];
+  for (const to of targets) expect(await tunnel(to), to).toMatch(/^HTTP\/1\.1 502 /);
+  expect(proxy.failureOf('8.8.8.8:25')).toBe('port_not_allowed');
+  expect(refused).toEqual([
+    { hostname: '10.0.0.1', port: 443, refusal: 'address_not_allowed', claimant },
+    { hostname: 'inner.test', port: 443, refusal: 'address_not_allowed', claimant },
+    { hostname: '8.8.8.8', port: 25, refusal: 'port_not_allowed', claimant },
+    { hostname: '::1', port: 443, refusal: 'address_not_allowed', claimant },
+  ]);
+});
+
+test("gives the operator's proxy the address that was judged, and names to that of Tor alone", async () => {
+  await using site = await startSite();
+  await using upstream = await startProxy({ target: site.host });
+  const lookup: FilteringProxyDeps['lookup'] = async (name, claimant) => {
+    expect(claimant).toEqual({ accountId: 'a' });
+    if (name.endsWith('.onion')) throw new LookupError('ENOTFOUND');
+    return [
+      { address: '10.0.0.1', family: 4 },
+      { address: '93.184.215.14', family: 4 },
+    ];
+  };
+  const common = { lookup, upstream: upstream.url, claimant: { accountId: 'a' } };
+  await using plain = await proxyTo('', common);
+  await using tor = await proxyTo('', { ...common, torProxy: upstream.url });
+  const get = (proxy: typeof plain, host: string): Promise<string> => {
+    const { username, password } = proxy.credentials;
+    const head = `GET http://${host}/page/1 HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n`;
+    return exchange(proxy, `${head}${basic(username, password)}\r\n`);
+  };
+  expect(await get(plain, 'shop.test')).toMatch(/^HTTP\/1\.1 200 [^]*Page 1/);
+  expect(site.seen[0]?.headers.host).toBe('shop.test');
+  expect(await get(plain, 'hidden.onion')).not.toMatch(/ 200 /);
+  expect(await get(tor, 'hidden.onion')).toMatch(/^HTTP\/1\.1 200 /);
+  expect(upstream.asked).toEqual(['93.184.215.14:80', 'hidden.onion:80']);
+});

@@ -1,0 +1,77 @@
+import { expect, it } from 'vitest';
+import { createAgendaScheduler } from '../../../src/scheduler/agenda/agenda-scheduler.ts';
+import { createSqliteBackend } from '../../../src/scheduler/sqlite/backend.ts';
+import { openSqlQuery } from '../../contract/scheduler/sqlite-harness.ts';
+import { eventually } from '../../support/eventually.ts';
+
+const logger = { debug() {}, info() {}, warn() {}, error() {} };
+
+it('runs at once after a restart what a killed process was running, however long its lock', async () => {
+  const { query, close } = openSqlQuery();
+  const before = createSqliteBackend({ query });
+  await before.agenda.connect();
+  await before.tasks.wake('crawl', 'a', new Date());
+  await before.tasks.repeat('probe', 3_600_000, new Date());
+  for (const name of ['crawl', 'probe'] as const) {
+    const job = await before.tasks.claimDue(name, 'killed', new Date());
+    const later = name === 'probe' ? new Date(Date.now() + 3_600_000) : null;
+    await before.tasks.begin({ id: String(job?._id), token: 'killed' }, later, new Date());
+  }
+  const scheduler = createAgendaScheduler({
+    backend: createSqliteBackend({ query }),
+    processName: 'restarted',
+    processEveryMs: 50,
+    logger,
+  });
+  const ran: string[] = [];
+  for (const name of ['crawl', 'probe'] as const) {
+    scheduler.define(name, { lockMs: 3_600_000, concurrency: 1 }, async ({ key }) => {
+      ran.push(`${name}/${key}`);
+    });
+  }
+  await scheduler.start();
+  await eventually(() => expect(ran.toSorted()).toEqual(['crawl/a', 'probe/']));
+  await scheduler.close(1_000);
+  close();
+});
+
+it('polls by index: neither later nor finished nor other tasks are read', async () => {
+  const { query, close } = openSqlQuery();
+  const plans: string[] = [];
+  const { agenda, tasks } = createSqliteBackend({
+    exclusive: false,
+    async query(sql, params) {
+      if (sql.startsWith('UPDATE')) {
+        const steps = await query(`EXPLAIN QUERY PLAN ${sql}`, params);
+        plans.push(...steps.map(({ detail }) => String(detail)));
+      }
+      return query(sql, params);
+    },
+  });
+  await agenda.connect();
+  await tasks.claimDue('crawl', 't', new Date());
+  await tasks.claimLapsed('crawl', 't', new Date(), new Date());
+  await agenda.repository.getNextJobToRun('crawl', new Date(), new Date(), undefined, undefined);
+  const reads = plans.filter((plan) => /SEARCH|SCAN|SORT|TEMP/.test(plan));
+  expect(reads.slice(0, 4)).toEqual([
+    'SEARCH agenda_jobs USING PRIMARY KEY (id=?)',
+    'SEARCH agenda_jobs USING INDEX agenda_jobs_due (name=? AND next_run_at<?)',
+    'SEARCH agenda_jobs USING PRIMARY KEY (id=?)',
+    'SEARCH agenda_jobs USING INDEX agenda_jobs_locked (name=? AND locked_at<?)',
+  ]);
+  expect(reads.filter((plan) => /SCAN agenda_jobs/.test(plan))).toEqual([]);
+  close();
+});
+
+it('refuses a unique() key that only a MongoDB query could mean', async () => {
+  const { query, close } = openSqlQuery();
+  const { agenda } = createSqliteBackend({ query });
+  await agenda.connect();
+  for (const unique of [{ 'data.n': { $gt: 1 } }, { 'no.such': 1 }, { nosuch: 1 }]) {
+    const job = { name: 'job', type: 'normal' as const, priority: 0, nextRunAt: null, data: {} };
+    await expect(agenda.repository.saveJob({ ...job, unique }, undefined)).rejects.toThrow(
+      /unique\(\) constraint/,
+    );
+  }
+  close();
+});

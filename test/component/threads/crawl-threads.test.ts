@@ -1,0 +1,263 @@
+import { gunzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { CrawlParameters } from '../../../src/domain/parameters.ts';
+import type { CrawlTask } from '../../../src/engine/engine.ts';
+import { createFairPool, type FairPool } from '../../../src/fairness/fair-pool.ts';
+import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
+import type { ResultSpec } from '../../../src/threads/build-result.ts';
+import {
+  BASE_BYTES,
+  type CrawlThreads,
+  createCrawlThreads,
+  ThreadLost,
+} from '../../../src/threads/crawl-threads.ts';
+import { createDocumentThreads } from '../../../src/threads/document-threads.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type Site, startSite } from '../../support/site.ts';
+
+const MIB = 1024 * 1024;
+const never = new AbortController().signal;
+const INLINE: ResultSpec = { kind: 'inline', rid: undefined };
+
+let stack: AsyncDisposableStack;
+let site: Site;
+let memory: FairPool;
+let log: string[];
+
+beforeEach(async () => {
+  stack = new AsyncDisposableStack();
+  log = [];
+  site = stack.use(
+    await startSite({
+      routes: {
+        '/endless': (_request, response) => {
+          response.writeHead(200, { 'content-type': 'text/html; charset=euc-kr' }).end('<p>page');
+        },
+        '/slow-text': (_request, response) => {
+          response.writeHead(200, { 'content-type': 'text/plain; charset=iso-2022-jp' });
+          response.end(Buffer.alloc(MIB, 'some text '));
+        },
+        '/greedy': (_request, response) => {
+          response
+            .writeHead(200, { 'content-type': 'text/html; charset=shift_jis' })
+            .end('<p>page');
+        },
+      },
+    }),
+  );
+});
+
+afterEach(() => stack.disposeAsync());
+
+function start(
+  options: { threads?: number; budget?: number; hangMs?: number; maxHeapMb?: number } = {},
+): CrawlThreads {
+  const { threads: count = 1, budget = 64 * MIB, hangMs = 8_000 } = options;
+  const note = (_fields: object, message: string): void => void log.push(message);
+  const logger = { debug: note, info: note, warn: note, error: note };
+  memory = createFairPool({ name: 'memory', capacity: budget });
+  const documents = createDocumentThreads({ threads: 1, timeoutMs: 5_000, logger });
+  const threads = createCrawlThreads({
+    threads: count,
+    settings: {
+      network: { allow: parseNetworkAllow('127.0.0.1') },
+      limits: { timeoutMs: 20_000, maxBodyBytes: 2 * MIB },
+      proxies: {},
+    },
+    memory,
+    documents,
+    hangMs,
+    logger,
+    program: new URL('../../support/hostile-crawl-thread.ts', import.meta.url),
+    ...(options.maxHeapMb === undefined ? {} : { maxHeapMb: options.maxHeapMb }),
+  });
+  stack.defer(() => threads.close());
+  stack.defer(() => documents.close());
+  return threads;
+}
+
+function taskOf(path: string, parameters: CrawlParameters = {}, accountId = 'account'): CrawlTask {
+  return {
+    request: {
+      url: site.url + path,
+      method: 'GET',
+      body: undefined,
+      contentType: undefined,
+      parameters,
+    },
+    tokenType: 'normal',
+    accountId,
+    crawlerId: 'crawler',
+    politeness: undefined,
+  };
+}
+
+const order = (
+  path: string,
+  parameters: CrawlParameters = {},
+  spec: ResultSpec = INLINE,
+  isSuspect = false,
+) => ({
+  task: taskOf(path, parameters),
+  spec,
+  isSuspect,
+});
+
+describe('a crawl', () => {
+  test('brings an inline page as it is, a record packed, and both for a page that is kept', async () => {
+    const threads = start();
+    const inline = await threads.crawl(order('/page/1'), never);
+    expect(inline.result).toMatchObject({ cbStatus: 200, originalStatus: 200, isText: true });
+    expect(Buffer.from(inline.result.body).toString()).toContain('Page 1');
+    expect(inline.result.packed).toHaveLength(0);
+
+    const rid = '0123456789abcdef01234567';
+    const stored = await threads.crawl(
+      order('/page/2', {}, { kind: 'record', rid, delivery: 'storage' }),
+      never,
+    );
+    expect(stored.result.body).toHaveLength(0);
+    expect(gunzipSync(stored.result.packed).toString()).toContain('Page 2');
+
+    const posted = await threads.crawl(
+      order('/page/3', { format: 'json' }, { kind: 'record', rid, delivery: 'webhook' }),
+      never,
+    );
+    expect(posted.result.packedType).toBe('gzip/json');
+    expect(JSON.parse(gunzipSync(posted.result.packed).toString())).toMatchObject({ rid });
+
+    const kept = await threads.crawl(order('/page/4', {}, { kind: 'inline', rid }), never);
+    expect(gunzipSync(kept.result.packed)).toEqual(Buffer.from(kept.result.body));
+  });
+
+  test('has its document read when Markdown is asked for', async () => {
+    const { result } = await start().crawl(order('/page/1', { format: 'md' }), never);
+    expect(result.contentType).toBe('text/markdown; charset=utf-8');
+    expect(Buffer.from(result.body).toString()).not.toContain('<');
+  });
+
+  test('that is aborted ends at once, and its request with it', async () => {
+    const threads = start();
+    const controller = new AbortController();
+    const crawl = threads.crawl(order('/hang'), controller.signal);
+    await eventually(() => expect(site.concurrent).toBe(1));
+    controller.abort(new Error('enough'));
+    await expect(crawl).rejects.toThrow('enough');
+    await eventually(() => expect(site.concurrent).toBe(0));
+    expect(threads.activity().running).toBe(0);
+  });
+
+  test('stays in one thread for one host, and other hosts use the other threads', async () => {
+    await using other = await startSite();
+    const threads = start({ threads: 2 });
+    await threads.crawl(order('/page/1'), never);
+    await threads.crawl(order('/page/2'), never);
+    expect([site.connections, threads.activity().threads]).toEqual([1, 1]);
+    const hanging = threads.crawl(order('/hang'), never).catch(() => undefined);
+    const task = {
+      ...taskOf('/'),
+      request: { ...taskOf('/').request, url: `${other.url}/page/1` },
+    };
+    await threads.crawl({ task, spec: INLINE, isSuspect: false }, never);
+    expect(threads.activity().threads).toBe(2);
+    await threads.close();
+    await hanging;
+  });
+});
+
+test('large pages of one account are worked on in turn with those of others, and small ones in between', async () => {
+  const threads = start({ budget: 64 * MIB });
+  const order: string[] = [];
+  const crawl = (name: string, path: string, accountId: string): Promise<void> =>
+    threads
+      .crawl({ task: taskOf(path, {}, accountId), spec: INLINE, isSuspect: false }, never)
+      .then(() => void order.push(name));
+  // All have arrived before the thread is done with the first of them.
+  const flood = Array.from({ length: 30 }, (_, n) => crawl(`flood ${n}`, '/slow-text', 'flooder'));
+  await eventually(() => expect(site.hits('/slow-text')).toBe(30));
+  await Promise.all([
+    ...flood,
+    crawl('small', '/page/1', 'victim'),
+    crawl('large', '/slow-text', 'victim'),
+  ]);
+  expect(order.indexOf('small')).toBeLessThan(15);
+  expect(order.indexOf('large')).toBeLessThan(15);
+});
+
+describe('memory', () => {
+  test('is waited for before a large body is read on, and given back but for the page', async () => {
+    // Room for two of the largest bodies at once.
+    const threads = start({ budget: 5 * MIB });
+    let most = 0;
+    const held = await Promise.all(
+      Array.from({ length: 8 }, async (_, n) => {
+        const crawled = await threads.crawl(order(`/page/${n}?size=${MIB}`), never);
+        most = Math.max(most, memory.used);
+        expect(crawled.result.body.byteLength).toBeGreaterThanOrEqual(MIB);
+        expect(crawled.held?.amount).toBe(crawled.result.body.byteLength - BASE_BYTES);
+        crawled.held?.release();
+        return crawled.held;
+      }),
+    );
+    expect(held).toHaveLength(8);
+    expect(most).toBeLessThanOrEqual(5 * MIB);
+    expect([memory.used, memory.waiting]).toEqual([0, 0]);
+  });
+
+  test('that is not to be had leaves small pages alone', async () => {
+    const threads = start({ budget: 3 * MIB });
+    const all = await memory.acquire({ accountId: 'other' }, 3 * MIB);
+    const large = threads.crawl(order(`/page/1?size=${MIB}`), never);
+    await eventually(() => expect(memory.waiting).toBe(1));
+    const { result } = await threads.crawl(order('/page/2?size=1000'), never);
+    expect(result.cbStatus).toBe(200);
+    all.release();
+    expect((await large).result.body.byteLength).toBeGreaterThanOrEqual(MIB);
+  });
+});
+
+describe('a thread', () => {
+  const lost = (crawl: Promise<unknown>): Promise<ThreadLost> =>
+    crawl.then(
+      () => Promise.reject(new Error('the thread should have been lost')),
+      (error: unknown) => (error instanceof ThreadLost ? error : Promise.reject(error as Error)),
+    );
+
+  test('that does not answer is replaced, and only the crawl it was at is to blame', async () => {
+    const threads = start({ hangMs: 1_000 });
+    const bystander = lost(threads.crawl(order('/hang'), never));
+    await eventually(() => expect(site.concurrent).toBe(1));
+    const culprit = lost(threads.crawl(order('/endless'), never));
+    expect([(await bystander).blamed, (await culprit).blamed]).toEqual([false, true]);
+    expect(threads.activity().replaced).toBe(1);
+    expect(log).toContain('a crawl thread has ended; another takes over');
+
+    // Its host is crawled apart now: the next time nobody else is disturbed.
+    const other = await startSite();
+    stack.use(other);
+    const task = {
+      ...taskOf('/'),
+      request: { ...taskOf('/').request, url: `${other.url}/delay/1500` },
+    };
+    const undisturbed = threads.crawl({ task, spec: INLINE, isSuspect: false }, never);
+    expect((await lost(threads.crawl(order('/endless'), never))).blamed).toBe(true);
+    expect((await undisturbed).result.cbStatus).toBe(200);
+    expect((await threads.crawl(order('/page/1'), never)).result.cbStatus).toBe(200);
+  });
+
+  test('that outgrows its memory is replaced', async () => {
+    const threads = start({ maxHeapMb: 24 });
+    expect((await lost(threads.crawl(order('/greedy'), never))).blamed).toBe(true);
+    expect((await threads.crawl(order('/page/1'), never)).result.cbStatus).toBe(200);
+  });
+
+  test('leaves nothing of the budget in use when it is lost', async () => {
+    const threads = start({ hangMs: 1_000, budget: 8 * MIB });
+    const large = lost(threads.crawl(order(`/page/1?size=${MIB}&delay=0`), never)).catch(
+      () => undefined,
+    );
+    await lost(threads.crawl(order('/endless'), never));
+    await large;
+    expect(memory.waiting).toBe(0);
+  });
+});

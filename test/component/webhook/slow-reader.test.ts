@@ -1,0 +1,81 @@
+import { randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { createHttpClient } from '../../../src/net/create-http-client.ts';
+import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
+import { createWebhook } from '../../../src/webhook/create-webhook.ts';
+import { deliveryOf, silentLogger, webhookCrawler } from '../../support/webhook-fixtures.ts';
+
+const MIB = 1024 * 1024;
+const isLinux = process.platform === 'linux';
+
+/** Posts a body that does not compress to a server that handles it so. */
+async function deliver(
+  bytes: number,
+  handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
+) {
+  const server = createServer({ highWaterMark: 65_536 }, (request, response) => {
+    handle(request, response).catch(() => undefined);
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const { port } = server.address() as AddressInfo;
+  const client = createHttpClient({ allow: parseNetworkAllow('127.0.0.1') });
+  try {
+    const webhook = createWebhook({
+      client,
+      clock: { now: () => new Date() },
+      ackTimeoutMs: 200,
+      uncompressedHosts: [],
+      logger: silentLogger,
+    });
+    const crawler = webhookCrawler({ callbackUrl: `http://127.0.0.1:${port}/` });
+    const delivery = deliveryOf('', { body: randomBytes(bytes) });
+    return await webhook.deliver(crawler, delivery, new AbortController().signal);
+  } finally {
+    await client.close();
+    server.closeAllConnections();
+    await new Promise((done) => server.close(done));
+  }
+}
+
+/** Reads `rate` bytes a second from the connection itself, then answers. */
+async function readSlowly(request: IncomingMessage, response: ServerResponse, rate: number) {
+  for await (const chunk of request) await sleep(((chunk as Buffer).length / rate) * 1_000);
+  response.writeHead(204).end();
+}
+
+test.skipIf(!isLinux)(
+  'a receiver that reads 2 MB at 2 MB/s is acknowledged at the first attempt',
+  async () => {
+    const { acknowledged, log } = await deliver(2 * MIB, (request, response) =>
+      readSlowly(request, response, 2 * MIB),
+    );
+    expect(log).toMatchObject({ status: 204, error: '' });
+    expect(acknowledged).toBe(true);
+  },
+);
+
+test('a receiver that reads a long body at once and never answers has failed after the time to acknowledge', async () => {
+  const { acknowledged, log } = await deliver(2 * MIB, async (request) => {
+    for await (const chunk of request) void chunk;
+  });
+  expect(acknowledged).toBe(false);
+  expect(log.error).toMatch(/^timeout: no answer within 200 ms/);
+  // Far from the time of a receiver that reads no more, and of the whole attempt.
+  expect(log.durationMs).toBeLessThan(4_000);
+});
+
+test.skipIf(!isLinux)(
+  'a receiver that stops reading in the middle of a long body is given up',
+  async () => {
+    const { acknowledged, log } = await deliver(2 * MIB, async (request) => {
+      request.pause();
+      await sleep(30_000, undefined, { ref: false });
+    });
+    expect(acknowledged).toBe(false);
+    expect(log.durationMs).toBeLessThan(30_000);
+  },
+  40_000,
+);

@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto';
+import { type Document, MongoClient } from 'mongodb';
+import { describe, expect, it } from 'vitest';
+import { agendaCollection, createMongoBackend } from '../../../src/scheduler/mongo/backend.ts';
+import { mongodbUri as uri } from '../../support/mongodb.ts';
+import { backendContract } from './backend-contract.ts';
+import { schedulerContract } from './scheduler-contract.ts';
+import type { SchedulerDatabase } from './scheduler-harness.ts';
+import { tasksContract } from './tasks-contract.ts';
+
+async function open(): Promise<SchedulerDatabase> {
+  const client = await MongoClient.connect(uri);
+  const db = client.db(`scheduler-${randomUUID()}`);
+  return {
+    backend: () => createMongoBackend(db),
+    async close() {
+      await db.dropDatabase();
+      await client.close();
+    },
+  };
+}
+
+describe.skipIf(uri === '')('with a MongoDB server', () => {
+  for (const contract of [schedulerContract, tasksContract, backendContract]) {
+    contract('MongoDB', open);
+  }
+
+  it('polls and wakes by index, whatever waits for later', async () => {
+    const client = await MongoClient.connect(uri, { monitorCommands: true });
+    const db = client.db(`scheduler-${randomUUID()}`);
+    const { agenda, tasks } = createMongoBackend(db);
+    await agenda.connect();
+    const nextRunAt = new Date(Date.now() + 3_600_000);
+    await db.collection(agendaCollection).insertMany(
+      Array.from({ length: 2_000 }, (_, i) => ({
+        task: `retry/${i}`,
+        name: 'retry',
+        type: 'normal',
+        data: { key: `${i}` },
+        nextRunAt,
+      })),
+    );
+    const sent: Document[] = [];
+    client.on('commandStarted', ({ command }) => sent.push(command));
+    const now = new Date();
+    await tasks.claimDue('retry', 't', now);
+    await tasks.claimLapsed('retry', 't', now, now);
+    await tasks.wake('retry', '17', nextRunAt);
+    const queries = sent.map(({ query, sort, updates }) => ({
+      filter: (query ?? (updates as Document[] | undefined)?.[0]?.['q']) as Document,
+      sort: (sort ?? {}) as Record<string, 1 | -1>,
+    }));
+    const used = await Promise.all(
+      queries.map(async ({ filter, sort }) => {
+        const cursor = db.collection(agendaCollection).find(filter).sort(sort).limit(1);
+        return /"indexName":"(\w+)"/.exec(JSON.stringify(await cursor.explain()))?.[1];
+      }),
+    );
+    expect(used).toEqual(['due', 'locked', 'task']);
+    await db.dropDatabase();
+    await client.close();
+  });
+});

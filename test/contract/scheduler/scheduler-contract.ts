@@ -1,0 +1,373 @@
+import { describe, expect, it } from 'vitest';
+import type { Task } from '../../../src/scheduler/scheduler.ts';
+import { eventually } from '../../support/eventually.ts';
+import { openHarness, type SchedulerDatabase } from './scheduler-harness.ts';
+
+const options = { lockMs: 5_000, concurrency: 10 };
+const now = () => new Date();
+const inMs = (ms: number) => new Date(Date.now() + ms);
+const aborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve());
+  });
+
+/** A handler that notes each run and holds it until the test lets it go. */
+function heldHandler() {
+  const runs: (Task & { release(): void })[] = [];
+  const handler = async (task: Task): Promise<void> => {
+    const gate = Promise.withResolvers<void>();
+    runs.push({ ...task, release: gate.resolve });
+    await Promise.race([gate.promise, aborted(task.signal)]);
+  };
+  return { runs, handler };
+}
+
+/** What every clock must do, whichever database Agenda runs on. */
+export function schedulerContract(name: string, open: () => Promise<SchedulerDatabase>): void {
+  describe(`scheduler on ${name}`, () => {
+    it('starts a due task at once, without waiting for a poll', async () => {
+      await using harness = await openHarness(open);
+      const { scheduler } = harness.process();
+      const started = Promise.withResolvers<number>();
+      scheduler.define('crawl', options, async () => started.resolve(performance.now()));
+      await scheduler.start();
+      const wokenAt = performance.now();
+      await scheduler.wake('crawl', 'a', now());
+      expect((await started.promise) - wokenAt).toBeLessThan(1_000);
+    });
+
+    it('runs what was woken before it was started', async () => {
+      await using harness = await openHarness(open);
+      const waker = harness.process().scheduler;
+      await waker.wake('crawl', 'early', now());
+      const { runs, handler } = heldHandler();
+      const { scheduler } = harness.process();
+      scheduler.define('crawl', options, handler);
+      await scheduler.start();
+      await eventually(() => expect(runs.map(({ key }) => key)).toEqual(['early']));
+    });
+
+    it('lets another process run what a process without tasks woke, within a second', async () => {
+      await using harness = await openHarness(open);
+      const [waker, worker] = [harness.process().scheduler, harness.process().scheduler];
+      const { runs, handler } = heldHandler();
+      worker.define('crawl', options, handler);
+      await Promise.all([waker.start(), worker.start()]);
+      await waker.wake('crawl', 'a', now());
+      await eventually(() => expect(runs).toHaveLength(1), { timeoutMs: 1_000 });
+    });
+
+    it('waits for the time of a later wake, and takes the earlier of two', async () => {
+      await using harness = await openHarness(open);
+      const { scheduler } = harness.process();
+      const started = Promise.withResolvers<number>();
+      scheduler.define('retry', options, async () => started.resolve(Date.now()));
+      await scheduler.start();
+      const at = inMs(300);
+      await scheduler.wake('retry', 'a', inMs(60_000));
+      await scheduler.wake('retry', 'a', at);
+      await scheduler.wake('retry', 'a', inMs(60_000));
+      const startedAt = await started.promise;
+      expect(startedAt).toBeGreaterThanOrEqual(at.getTime());
+      expect(startedAt).toBeLessThan(at.getTime() + 1_000);
+    });
+
+    it('runs a task again that was woken while it ran, and never twice at once', async () => {
+      await using harness = await openHarness(open);
+      const { runs, handler } = heldHandler();
+      const processes = [harness.process().scheduler, harness.process().scheduler];
+      for (const scheduler of processes) {
+        scheduler.define('crawl', options, handler);
+        await scheduler.start();
+      }
+      const [scheduler] = processes as [(typeof processes)[0]];
+      await scheduler.wake('crawl', 'a', now());
+      await eventually(() => expect(runs).toHaveLength(1));
+      await Promise.all([1, 2, 3].map(() => scheduler.wake('crawl', 'a', now())));
+      await scheduler.wake('crawl', 'b', now());
+      // b was woken last and has begun: what else is due has been looked at.
+      await eventually(() => expect(runs.map(({ key }) => key)).toEqual(['a', 'b']));
+      runs[0]?.release();
+      await eventually(() => expect(runs.map(({ key }) => key)).toEqual(['a', 'b', 'a']));
+      runs[2]?.release();
+      await scheduler.wake('crawl', 'c', now());
+      await eventually(() => expect(runs.map(({ key }) => key)).toEqual(['a', 'b', 'a', 'c']));
+    });
+
+    it('joins wakes of a task that has not begun', async () => {
+      await using harness = await openHarness(open);
+      const { scheduler } = harness.process();
+      const keys: string[] = [];
+      scheduler.define('crawl', { ...options, concurrency: 1 }, async ({ key }) => {
+        keys.push(key);
+      });
+      await Promise.all(Array.from({ length: 100 }, () => scheduler.wake('crawl', 'a', now())));
+      await scheduler.wake('crawl', 'end', inMs(10));
+      await scheduler.start();
+      await eventually(() => expect(keys).toEqual(['a', 'end']));
+    });
+
+    it('runs at most as many at once as the task allows, and all in the end', async () => {
+      await using harness = await openHarness(open);
+      const { scheduler } = harness.process();
+      let [running, most, done] = [0, 0, 0];
+      const gate = Promise.withResolvers<void>();
+      scheduler.define('crawl', { ...options, concurrency: 3 }, async () => {
+        running += 1;
+        most = Math.max(most, running);
+        await gate.promise;
+        await new Promise(setImmediate);
+        running -= 1;
+        done += 1;
+      });
+      await scheduler.start();
+      await Promise.all(
+        Array.from({ length: 40 }, (_, i) => scheduler.wake('crawl', `${i}`, now())),
+      );
+      await eventually(() => expect(running).toBe(3));
+      gate.resolve();
+      await eventually(() => expect(done).toBe(40));
+      expect(most).toBe(3);
+    });
+
+    it('shares 500 due tasks between two processes, each run once', async () => {
+      await using harness = await openHarness(open);
+      const keys: string[] = [];
+      const counts = [0, 0];
+      const processes = counts.map((_, index) => {
+        const { scheduler } = harness.process();
+        scheduler.define('crawl', options, async ({ key }) => {
+          keys.push(key);
+          counts[index] = (counts[index] ?? 0) + 1;
+          await new Promise((resolve) => setTimeout(resolve, 1));
+        });
+        return scheduler;
+      });
+      const [first] = processes as [(typeof processes)[0]];
+      await Promise.all(Array.from({ length: 500 }, (_, i) => first.wake('crawl', `${i}`, now())));
+      await Promise.all(processes.map((scheduler) => scheduler.start()));
+      await eventually(() => expect(keys.length).toBeGreaterThanOrEqual(500), {
+        timeoutMs: 20_000,
+      });
+      expect(new Set(keys).size).toBe(500);
+      expect(keys).toHaveLength(500);
+      expect(Math.min(...counts)).toBeGreaterThan(0);
+    }, 30_000);
+
+    it('takes over the task of a process that crashed, once its lock lapses', async () => {
+      await using harness = await openHarness(open);
+      const [crashed, other] = [harness.process(), harness.process()];
+      const [before, after] = [heldHandler(), heldHandler()];
+      const brief = { lockMs: 400, concurrency: 1 };
+      crashed.scheduler.define('crawl', brief, before.handler);
+      other.scheduler.define('crawl', brief, after.handler);
+      await crashed.scheduler.start();
+      await crashed.scheduler.wake('crawl', 'a', now());
+      const [run] = await eventually(() => {
+        expect(before.runs).toHaveLength(1);
+        return before.runs;
+      });
+      crashed.cutOff = true;
+      await other.scheduler.start();
+      await eventually(() => expect(after.runs.map(({ key }) => key)).toEqual(['a']));
+      expect(run?.signal.aborted).toBe(true);
+      // The first one's end must not touch what is the second one's now.
+      crashed.cutOff = false;
+      run?.release();
+      await after.runs[0]?.touch();
+      expect(after.runs[0]?.signal.aborted).toBe(false);
+      after.runs[0]?.release();
+    });
+
+    it('keeps a lock that is touched, and aborts a run that is not', async () => {
+      await using harness = await openHarness(open);
+      const { scheduler } = harness.process();
+      const { runs, handler } = heldHandler();
+      scheduler.define('crawl', { lockMs: 300, concurrency: 1 }, handler);
+      await scheduler.start();
+      await scheduler.wake('crawl', 'a', now());
+      const run = await eventually(() => {
+        expect(runs).toHaveLength(1);
+        return runs[0] as (typeof runs)[0];
+      });
+      const start = performance.now();
+      while (performance.now() - start < 700) {
+        await run.touch();
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      expect(run.signal.aborted).toBe(false);
+      await aborted(run.signal);
+      // It did not finish its work, so the work is not forgotten.
+      await eventually(() => expect(runs).toHaveLength(2));
+    });
+
+    it('runs a task again that failed, about a second later, and logs it once', async () => {
+      await using harness = await openHarness(open);
+      const { scheduler, log } = harness.process();
+      const times: number[] = [];
+      scheduler.define('crawl', options, async () => {
+        times.push(performance.now());
+        if (times.length === 1) throw new Error('once');
+      });
+      await scheduler.start();
+      await scheduler.wake('crawl', 'a', now());
+      await eventually(() => expect(times).toHaveLength(2));
+      expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(900);
+      expect(log).toEqual(['error: A task failed']);
+    });
+
+    it('repeats a task in one process at a time, though it fails and though its interval is set twice', async () => {
+      await using harness = await openHarness(open);
+      let [running, most, count] = [0, 0, 0];
+      const processes = [harness.process(), harness.process()];
+      for (const { scheduler } of processes) {
+        scheduler.define('probe', options, async () => {
+          running += 1;
+          count += 1;
+          most = Math.max(most, running);
+          await new Promise((resolve) => setTimeout(resolve, 30));
+          running -= 1;
+          throw new Error('every time');
+        });
+        await scheduler.start();
+        await scheduler.every('probe', 100);
+      }
+      const start = performance.now();
+      await eventually(() => expect(count).toBeGreaterThanOrEqual(5));
+      expect(performance.now() - start).toBeGreaterThan(300);
+      expect(most).toBe(1);
+    });
+
+    it('replaces the interval of a repeating task, and survives a restart without catching up', async () => {
+      await using harness = await openHarness(open);
+      const first = harness.process().scheduler;
+      let count = 0;
+      const handler = async () => {
+        count += 1;
+      };
+      first.define('probe', options, handler);
+      await first.start();
+      await first.every('probe', 3_600_000);
+      await eventually(() => expect(count).toBe(1));
+      await first.every('probe', 100);
+      await eventually(() => expect(count).toBeGreaterThanOrEqual(3));
+      await first.close(1_000);
+      await first.every('probe', 3_600_000);
+      const atClose = count;
+      const second = harness.process().scheduler;
+      const marker = Promise.withResolvers<void>();
+      second.define('probe', options, handler);
+      second.define('crawl', options, async () => marker.resolve());
+      await second.start();
+      // Overdue by many of its intervals, it runs once and then keeps to the new one.
+      await eventually(() => expect(count).toBe(atClose + 1));
+      await second.wake('crawl', 'marker', inMs(250));
+      await marker.promise;
+      expect(count).toBe(atClose + 1);
+    });
+
+    it('forgets a cancelled task, also one whose next run waits behind a running one', async () => {
+      await using harness = await openHarness(open);
+      const { scheduler } = harness.process();
+      const { runs, handler } = heldHandler();
+      scheduler.define('crawl', options, handler);
+      await scheduler.start();
+      await scheduler.wake('crawl', 'later', inMs(200));
+      await scheduler.cancel('crawl', 'later');
+      await scheduler.wake('crawl', 'a', now());
+      await eventually(() => expect(runs).toHaveLength(1));
+      await scheduler.wake('crawl', 'a', now());
+      await scheduler.cancel('crawl', 'a');
+      expect(runs[0]?.signal.aborted).toBe(false);
+      runs[0]?.release();
+      await scheduler.wake('crawl', 'end', inMs(400));
+      await eventually(() => expect(runs.at(-1)?.key).toBe('end'));
+      expect(runs.map(({ key }) => key)).toEqual(['a', 'end']);
+    });
+
+    it('closes: aborts what runs, waits for it, starts nothing, and leaves the work to others', async () => {
+      await using harness = await openHarness(open);
+      const [closing, other] = [harness.process().scheduler, harness.process().scheduler];
+      const steps: string[] = [];
+      closing.define('crawl', { ...options, concurrency: 1 }, async ({ key, signal }) => {
+        steps.push(`${key} began`);
+        await aborted(signal);
+        await closing.wake('retry', 'from the drain', now());
+        steps.push(`${key} stopped`);
+      });
+      await closing.start();
+      await closing.wake('crawl', 'a', now());
+      await eventually(() => expect(steps).toEqual(['a began']));
+      await closing.wake('crawl', 'b', now());
+      await closing.close(5_000);
+      expect(steps).toEqual(['a began', 'a stopped']);
+      const { runs, handler } = heldHandler();
+      other.define('crawl', options, handler);
+      other.define('retry', options, handler);
+      await other.start();
+      await eventually(() => {
+        const keys = runs.map(({ key }) => key).toSorted();
+        expect(keys).toEqual(['a', 'b', 'from the drain']);
+      });
+    });
+
+    it('closes within its limit though a task does not stop, and leaves no timer', async () => {
+      const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout');
+      await using harness = await openHarness(open);
+      const before = timers().length;
+      const { scheduler, log } = harness.process();
+      const never = Promise.withResolvers<void>();
+      let began = 0;
+      scheduler.define('crawl', options, async () => {
+        began += 1;
+        await never.promise;
+      });
+      await scheduler.start();
+      await scheduler.wake('crawl', 'a', now());
+      await eventually(() => expect(began).toBe(1));
+      const start = performance.now();
+      await scheduler.close(100);
+      expect(performance.now() - start).toBeLessThan(1_000);
+      expect(log).toEqual(['warn: A task did not stop in time; its lock is left to lapse']);
+      // The runner has timers of its own that come and go.
+      await eventually(() => expect(timers().length).toBeLessThanOrEqual(before), {
+        timeoutMs: 200,
+      });
+      never.resolve();
+    });
+
+    it('outlives a database that is away: wakes are refused, logged once, and all goes on when it is back', async () => {
+      await using harness = await openHarness(open);
+      const made = harness.process();
+      const { scheduler, log } = made;
+      const keys: string[] = [];
+      const gate = Promise.withResolvers<void>();
+      scheduler.define('crawl', options, async (task) => {
+        keys.push(task.key);
+        if (task.key === 'through') await gate.promise;
+        await task.touch();
+      });
+      await scheduler.start();
+      await scheduler.wake('crawl', 'through', now());
+      await eventually(() => expect(keys).toEqual(['through']));
+      made.cutOff = true;
+      await expect(scheduler.wake('crawl', 'refused', now())).rejects.toMatchObject({
+        kind: 'unavailable',
+      });
+      gate.resolve();
+      await eventually(() =>
+        expect(log).toEqual([
+          'error: The scheduler cannot reach its database; tasks wait until it answers',
+        ]),
+      );
+      made.cutOff = false;
+      await eventually(() =>
+        expect(log.at(-1)).toBe('info: The scheduler reaches its database again'),
+      );
+      await scheduler.wake('crawl', 'after', now());
+      await eventually(() => expect(keys).toEqual(['through', 'after']));
+      expect(log.slice(2)).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,79 @@
+import type { Logger } from '../../../src/domain/logger.ts';
+import { createAgendaScheduler } from '../../../src/scheduler/agenda/agenda-scheduler.ts';
+import type {
+  SchedulerBackend,
+  TaskDocuments,
+} from '../../../src/scheduler/agenda/task-documents.ts';
+import type { Scheduler } from '../../../src/scheduler/scheduler.ts';
+
+/** A fresh database that schedulers can share. */
+export interface SchedulerDatabase {
+  /** Another process's way to it. */
+  backend(): SchedulerBackend;
+  close(): Promise<void>;
+}
+
+/** One scheduler as a process of its own would have it. */
+export interface TestProcess {
+  readonly scheduler: Scheduler;
+  /** What was logged, as `level: message`. */
+  readonly log: string[];
+  /** While true its database does not answer, as after a crash of either. */
+  cutOff: boolean;
+}
+
+/** Schedulers on one fresh database; disposing closes them and it. */
+export interface SchedulerHarness extends AsyncDisposable {
+  /** A scheduler that is not started; polls every 50 ms. */
+  process(): TestProcess;
+}
+
+/** Opens a harness on a fresh database. */
+export async function openHarness(
+  open: () => Promise<SchedulerDatabase>,
+): Promise<SchedulerHarness> {
+  const database = await open();
+  const processes: TestProcess[] = [];
+  return {
+    process() {
+      const log: string[] = [];
+      const backend = database.backend();
+      const scheduler = createAgendaScheduler({
+        backend: { ...backend, tasks: breakable(backend.tasks, () => made.cutOff) },
+        processName: `test-${processes.length}`,
+        processEveryMs: 50,
+        logger: memoryLogger(log),
+      });
+      const made: TestProcess = { scheduler, log, cutOff: false };
+      processes.push(made);
+      return made;
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(processes.map(({ scheduler }) => scheduler.close(0)));
+      await database.close();
+    },
+  };
+}
+
+function memoryLogger(log: string[]): Logger {
+  const write = (level: string) => (_fields: object, message: string) => {
+    log.push(`${level}: ${message}`);
+  };
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+  };
+}
+
+function breakable(tasks: TaskDocuments, broken: () => boolean): TaskDocuments {
+  return new Proxy(tasks, {
+    get(target, method: keyof TaskDocuments) {
+      if (!broken()) return target[method];
+      return async () => {
+        throw new Error('The test cut the database off');
+      };
+    },
+  });
+}

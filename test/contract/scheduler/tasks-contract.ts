@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import type { TaskDocuments } from '../../../src/scheduler/agenda/task-documents.ts';
+import type { SchedulerDatabase } from './scheduler-harness.ts';
+
+const epoch = new Date('2030-01-01T00:00:00Z');
+const at = (ms: number) => new Date(epoch.getTime() + ms);
+
+/** What the clock's fenced writes must do on either database. */
+export function tasksContract(name: string, open: () => Promise<SchedulerDatabase>): void {
+  async function withTasks(use: (tasks: TaskDocuments) => Promise<void>): Promise<void> {
+    const database = await open();
+    try {
+      const { agenda, tasks } = database.backend();
+      await agenda.connect();
+      await use(tasks);
+    } finally {
+      await database.close();
+    }
+  }
+  const claimed = async (tasks: TaskDocuments, token: string, ms: number) => {
+    const job = await tasks.claimDue('crawl', token, at(ms));
+    return { job, lock: { id: String(job?._id), token } };
+  };
+
+  describe(`task documents on ${name}`, () => {
+    it('hold one document a task, due at the earliest wake', () =>
+      withTasks(async (tasks) => {
+        await Promise.all([30, 10, 20].map((ms) => tasks.wake('crawl', 'a', at(ms))));
+        expect(await tasks.claimDue('crawl', 't', at(9))).toBeUndefined();
+        const { job } = await claimed(tasks, 't1', 10);
+        expect(job).toMatchObject({ name: 'crawl', data: { key: 'a' }, lockedAt: at(10) });
+        expect(await tasks.claimDue('crawl', 't2', at(99))).toBeUndefined();
+      }));
+
+    it('refuse every write of a lock that lapsed and was taken over', () =>
+      withTasks(async (tasks) => {
+        await tasks.wake('crawl', 'a', at(0));
+        const { lock } = await claimed(tasks, 'old', 0);
+        expect(await tasks.begin(lock, null, at(0))).toBe(true);
+        expect(await tasks.claimLapsed('crawl', 'new', at(-1), at(5))).toBeUndefined();
+        const taken = await tasks.claimLapsed('crawl', 'new', at(0), at(5));
+        expect(String(taken?._id)).toBe(lock.id);
+        expect(await tasks.extend(lock, at(6))).toBe(false);
+        expect(await tasks.begin(lock, null, at(6))).toBe(false);
+        await tasks.finish(lock);
+        await tasks.finish(lock, at(6));
+        const held = { ...lock, token: 'new' };
+        expect(await tasks.begin(held, null, at(7))).toBe(true);
+        expect(await tasks.extend(held, at(8))).toBe(true);
+        await tasks.finish(held);
+        expect(await tasks.extend(held, at(9))).toBe(false);
+      }));
+
+    it('keep a wake that came while the task ran', () =>
+      withTasks(async (tasks) => {
+        await tasks.wake('crawl', 'a', at(0));
+        const { lock } = await claimed(tasks, 't', 0);
+        await tasks.begin(lock, null, at(0));
+        await tasks.wake('crawl', 'a', at(5));
+        expect(await tasks.claimDue('crawl', 'other', at(50))).toBeUndefined();
+        await tasks.finish(lock, at(30));
+        expect((await claimed(tasks, 't', 5)).job?.nextRunAt).toEqual(at(5));
+      }));
+
+    it('do not begin what was cancelled after its claim, nor keep it', () =>
+      withTasks(async (tasks) => {
+        await tasks.wake('crawl', 'a', at(0));
+        const { lock } = await claimed(tasks, 't', 0);
+        await tasks.cancel('crawl', 'a');
+        expect(await tasks.begin(lock, null, at(0))).toBe(false);
+        await tasks.finish(lock);
+        expect(await tasks.claimLapsed('crawl', 't', at(99), at(99))).toBeUndefined();
+        await tasks.wake('crawl', 'a', at(0));
+        expect((await claimed(tasks, 't', 0)).job).toBeDefined();
+      }));
+
+    it('repeat a task: at once when new, within a new interval, and later only from its next run', () =>
+      withTasks(async (tasks) => {
+        await Promise.all([1, 2].map(() => tasks.repeat('crawl', 1_000, at(0))));
+        const { job, lock } = await claimed(tasks, 't', 0);
+        expect(job).toMatchObject({ type: 'single', repeatInterval: 1_000 });
+        await tasks.begin(lock, at(1_000), at(0));
+        await tasks.repeat('crawl', 100, at(50));
+        await tasks.finish(lock);
+        expect((await claimed(tasks, 't', 149)).job).toBeUndefined();
+        const next = await claimed(tasks, 't', 150);
+        expect(next.job).toMatchObject({ repeatInterval: 100, nextRunAt: at(150) });
+      }));
+  });
+}

@@ -1,0 +1,180 @@
+import { describe, expect, test } from 'vitest';
+import { type Command, commandOn } from '../../../support/mongo-gate.ts';
+import { mongodbUri } from '../../../support/mongodb.ts';
+import { deliveryOf, retryOf, storedOf } from '../outcomes.ts';
+import { at, jobsOf, LIMITS, only, TTL_MS } from '../store-harness.ts';
+import { withProcesses } from './gated.ts';
+
+const MINUTE = 60_000;
+
+/** The write of counters that were counted anew. */
+const isRecount = (command: Command): boolean =>
+  (command.update === 'crawlers' || command.findAndModify === 'crawlers') &&
+  JSON.stringify(command).includes('"$set":{"running"');
+
+describe.skipIf(mongodbUri === '')('counting anew', () => {
+  test(
+    'beside the removal of a job leaves no ghost of it',
+    withProcesses(async ({ bench, stopped, pusher, gate, c }) => {
+      const crawler = await bench.crawler();
+      const { crawlerId } = crawler;
+      await bench.push(jobsOf(crawler, 1));
+      const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
+      if (lease === undefined) throw new Error('no lease');
+      const job = await c.jobs.findOne({ crawlerId });
+      // The job is gone from the queue, its end is not counted yet: letting go of the crawler counts what is there.
+      const settle = gate.hold(commandOn('findAndModify', 'crawlers', '"deleted"'));
+      const removal = pusher.queue.deleteJob(crawlerId, job?._id ?? '', at(1));
+      await settle.reached;
+      const write = gate.hold(isRecount);
+      const released = stopped.queue.release(lease, at(2));
+      await write.reached;
+      settle.release();
+      expect(await removal).toBe(true);
+      write.release();
+      await released;
+      expect(await bench.counters(crawler)).toMatchObject({ waiting: 0, pushed: 1, deleted: 1 });
+    }),
+  );
+
+  test(
+    'beside a push does not let the crawler take more than its limit',
+    withProcesses(async ({ bench, stopped, gate, c }) => {
+      const crawler = await bench.crawler();
+      const { crawlerId } = crawler;
+      const limits = { ...LIMITS, crawlerQueue: 10 };
+      const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
+      if (lease === undefined) throw new Error('no lease');
+      // A crash left one that is not there, so letting go counts what is.
+      await c.crawlers.updateOne({ _id: crawlerId }, { $inc: { live: 1 } });
+      const write = gate.hold(isRecount);
+      const released = stopped.queue.release(lease, at(1));
+      await write.reached;
+      expect((await bench.push(jobsOf(crawler, 9), at(1), limits)).outcomes).toHaveLength(9);
+      write.release();
+      await released;
+      expect(await bench.counters(crawler)).toMatchObject({ waiting: 9, pushed: 9 });
+      const { outcomes } = await bench.push(jobsOf(crawler, 5), at(1), limits);
+      expect(outcomes.filter((each) => 'rid' in each)).toHaveLength(1);
+    }),
+  );
+
+  test(
+    'while a batch of ends is on its way counts each of them once, the late ones too',
+    withProcesses(async ({ bench, c }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler({ delivery: 'webhook' });
+      const { jobs } = await bench.running(crawler, 3);
+      const tombstone = { from: 'running', end: 'completed', billed: true, cbStatus: 200 } as const;
+      const endOne = (n: number) =>
+        c.jobs.updateOne(
+          { _id: jobs[n]?.rid ?? '' },
+          { $set: { ...tombstone, state: 'ended', endedAt: at(0), by: 'slow', seq: 7 } },
+        );
+      await endOne(0);
+      await store.maintain(at(2 * MINUTE));
+      expect(await bench.counters(crawler)).toMatchObject({ completed: 1, running: 2 });
+      await endOne(1);
+      await endOne(2);
+      await store.maintain(at(4 * MINUTE));
+      expect(await bench.counters(crawler)).toMatchObject({ completed: 3, running: 0, pushed: 3 });
+      await store.maintain(at(6 * MINUTE));
+      expect(await bench.counters(crawler)).toMatchObject({ completed: 3, running: 0, pushed: 3 });
+      expect(await c.jobs.countDocuments()).toBe(0);
+    }),
+  );
+
+  test(
+    'by others while a batch is written leaves nothing for its own process to count twice',
+    withProcesses(async ({ bench, stopped, gate }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler();
+      await bench.push(jobsOf(crawler, 3));
+      const lease = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
+      if (lease === undefined) throw new Error('no lease');
+      const { jobs } = await stopped.queue.claim(lease, 3, at(0));
+      const [a, b, d] = jobs;
+      if (a === undefined || b === undefined || d === undefined) throw new Error('no jobs');
+      const settle = gate.hold(commandOn('findAndModify', 'crawlers', '"completed"'));
+      const outcomes = [storedOf(a), storedOf(b), retryOf(d, at(1))];
+      const finished = stopped.queue.finish(outcomes, at(0), lease);
+      await settle.reached;
+      await store.maintain(at(2 * MINUTE));
+      const next = await bench.lease(crawler, at(2 * MINUTE), 'next');
+      settle.release();
+      expect(await finished).toEqual(['won', 'won', 'won']);
+      const counted = { completed: 2, running: 0, retrying: 1, pushed: 3 };
+      expect(await bench.counters(crawler)).toMatchObject(counted);
+      expect(await store.accounts.queued(crawler.accountId)).toBe(1);
+      expect((await store.queue.claim(next, 9, at(2 * MINUTE))).jobs).toHaveLength(1);
+    }),
+  );
+
+  test(
+    'a clean-up that fails fails nobody, and is done in the next turn',
+    withProcesses(async ({ bench, stopped, gate, c }) => {
+      const crawler = await bench.crawler({ delivery: 'webhook' });
+      await bench.push(jobsOf(crawler, 2));
+      const lease = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
+      if (lease === undefined) throw new Error('no lease');
+      const { jobs } = await stopped.queue.claim(lease, 2, at(0));
+      const away = [
+        gate.refuse(commandOn('delete', 'jobs')),
+        gate.refuse(commandOn('update', 'deliveries', '"staged"')),
+        gate.refuse(commandOn('update', 'accounts')),
+      ];
+      const ends = jobs.map((job) => deliveryOf(job));
+      expect(await stopped.queue.finish(ends, at(0), lease)).toEqual(['won', 'won']);
+      for (const back of away) back();
+      expect(await stopped.deliveries.claim(lease, 9, 1e9, at(0))).toHaveLength(2);
+      expect(await c.jobs.countDocuments()).toBe(0);
+      expect(await bench.counters(crawler)).toMatchObject({ completed: 2, deliveriesPending: 2 });
+    }),
+  );
+
+  test(
+    'a claim whose answer was lost is given back in the next turn',
+    withProcesses(async ({ bench, stopped, gate }) => {
+      const crawler = await bench.crawler();
+      await bench.push(jobsOf(crawler, 2));
+      const lease = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
+      if (lease === undefined) throw new Error('no lease');
+      gate.loseAnswer(commandOn('update', 'jobs', '"running"'));
+      await expect(stopped.queue.claim(lease, 2, at(0))).rejects.toMatchObject({
+        kind: 'unavailable',
+      });
+      expect((await stopped.queue.claim(lease, 1, at(0))).jobs).toHaveLength(1);
+      expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 1 });
+      const { jobs } = await stopped.queue.claim(lease, 9, at(0));
+      expect(await stopped.queue.finish([storedOf(only(jobs))], at(0), lease)).toEqual(['won']);
+      expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0);
+    }),
+  );
+
+  test(
+    'of a crawler that never stands still is left to who dispatches it',
+    withProcesses(async ({ bench, stopped, gate, c }) => {
+      const crawler = await bench.crawler();
+      const { crawlerId } = crawler;
+      await bench.push(jobsOf(crawler, 2));
+      const lease = await bench.lease(crawler);
+      // Its counters move whenever the other process is about to write what it has counted.
+      const back = gate.refuse(commandOn('findAndModify', 'jobs'));
+      await expect(stopped.queue.deleteJob(crawlerId, 'none', at(0))).rejects.toThrow();
+      back();
+      await c.crawlers.updateOne({ _id: crawlerId }, { $inc: { running: 7 } });
+      const moves = async (): Promise<void> => {
+        const held = gate.hold(isRecount);
+        await held.reached;
+        await c.crawlers.updateOne({ _id: crawlerId }, { $inc: { moves: 1 } });
+        held.release();
+      };
+      const removal = stopped.queue.deleteJob(crawlerId, 'none', at(0));
+      for (let n = 0; n < 5; n++) await moves();
+      expect(await removal).toBe(false);
+      expect(await bench.counters(crawler)).toMatchObject({ running: 7 });
+      expect((await bench.store.queue.claim(lease, 1, at(0))).jobs).toHaveLength(1);
+      expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 1, pushed: 2 });
+    }),
+  );
+});

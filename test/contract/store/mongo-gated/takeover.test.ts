@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest';
+import { eventually } from '../../../support/eventually.ts';
+import { commandOn } from '../../../support/mongo-gate.ts';
+import { mongodbUri } from '../../../support/mongodb.ts';
+import { deliveryOf, settlementOf, storedOf } from '../outcomes.ts';
+import { at, jobsOf, only, TTL_MS } from '../store-harness.ts';
+import { withProcesses } from './gated.ts';
+
+const LATER = at(TTL_MS + 1);
+
+describe.skipIf(mongodbUri === '')('a process that is stopped while it has a crawler', () => {
+  for (const mode of ['storage', 'webhook'] as const) {
+    test(
+      `while it gives its jobs back, leaves its successor's records alone: ${mode}`,
+      withProcesses(async ({ bench, stopped, gate, c }) => {
+        const { store, counters } = bench;
+        const crawler = await bench.crawler({ delivery: mode });
+        const { crawlerId } = crawler;
+        await bench.push(jobsOf(crawler, 1));
+        const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
+        if (lease === undefined) throw new Error('no lease');
+        await stopped.queue.claim(lease, 1, at(0));
+        const held = gate.hold(commandOn('delete', mode === 'storage' ? 'results' : 'deliveries'));
+        const released = stopped.queue.release(lease, at(1));
+        await held.reached;
+        const next = await bench.lease(crawler, LATER, 'next');
+        const job = only((await store.queue.claim(next, 1, LATER)).jobs);
+        const end = mode === 'storage' ? storedOf(job) : deliveryOf(job);
+        expect(await store.queue.finish([end], LATER, next)).toEqual(['won']);
+        held.release();
+        await released;
+        const records = mode === 'storage' ? c.results : c.deliveries;
+        expect(await records.countDocuments({ _id: job.rid })).toBe(1);
+        expect(await counters(crawler)).toMatchObject({
+          running: 0,
+          waiting: 0,
+          completed: 1,
+          deliveriesPending: mode === 'storage' ? 0 : 1,
+        });
+        expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0);
+      }),
+    );
+  }
+
+  test(
+    'before it counts what it gave back, does not count what its successor has counted',
+    withProcesses(async ({ bench, stopped, gate }) => {
+      const crawler = await bench.crawler();
+      await bench.push(jobsOf(crawler, 3));
+      const lease = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
+      if (lease === undefined) throw new Error('no lease');
+      await stopped.queue.claim(lease, 3, at(0));
+      const held = gate.hold(commandOn('find', 'jobs', '"mark"'));
+      const released = stopped.queue.release(lease, at(1));
+      await held.reached;
+      const next = await bench.lease(crawler, LATER, 'next');
+      const { jobs } = await bench.store.queue.claim(next, 2, LATER);
+      expect(jobs).toHaveLength(2);
+      held.release();
+      await released;
+      expect(await bench.counters(crawler)).toMatchObject({ running: 2, waiting: 1 });
+    }),
+  );
+
+  test(
+    'while it claims deliveries, leaves none in sending: its successor takes them back',
+    withProcesses(async ({ bench, stopped, gate }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler({ delivery: 'webhook' });
+      const { lease, jobs } = await bench.running(crawler, 1);
+      await store.queue.finish([deliveryOf(only(jobs))], at(0), lease);
+      await store.queue.release(lease, at(0));
+      const first = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
+      if (first === undefined) throw new Error('no lease');
+      const held = gate.hold(commandOn('update', 'deliveries', '"sending"'));
+      const claimed = stopped.deliveries.claim(first, 9, 1e9, at(1));
+      await held.reached;
+      const next = await bench.lease(crawler, LATER, 'next');
+      held.release();
+      await claimed;
+      expect(await store.deliveries.claim(next, 9, 1e9, LATER)).toEqual([]);
+      expect(await store.queue.renew(next, TTL_MS, LATER)).toBe(true);
+      expect(await store.deliveries.claim(next, 9, 1e9, LATER)).toHaveLength(1);
+      expect(await bench.counters(crawler)).toMatchObject({ deliveriesPending: 1 });
+    }),
+  );
+
+  test(
+    'after it has settled deliveries, does not count what its successor has counted',
+    withProcesses(async ({ bench, stopped, gate }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler({ delivery: 'webhook' });
+      const { lease, jobs } = await bench.running(crawler, 3);
+      await store.queue.finish(
+        jobs.map((job) => deliveryOf(job)),
+        at(0),
+        lease,
+      );
+      await store.queue.release(lease, at(0));
+      const first = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
+      if (first === undefined) throw new Error('no lease');
+      const claimed = await stopped.deliveries.claim(first, 2, 1e9, at(1));
+      const held = gate.hold(commandOn('update', 'crawlers', 'deliveriesPending'));
+      const outcomes = claimed.map((each) => settlementOf(each, 'delivered'));
+      const settled = stopped.deliveries.settle(outcomes, at(1));
+      await held.reached;
+      await bench.lease(crawler, LATER, 'next');
+      expect(await bench.counters(crawler)).toMatchObject({ deliveriesPending: 1 });
+      held.release();
+      expect(await settled).toEqual(['won', 'won']);
+      expect(await bench.counters(crawler)).toMatchObject({ deliveriesPending: 1 });
+    }),
+  );
+
+  test(
+    'while it claims, and dies before it gives that back, has taken nothing from the counters',
+    withProcesses(async ({ bench, stopped, gate }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler();
+      await bench.push(jobsOf(crawler, 2));
+      const first = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
+      if (first === undefined) throw new Error('no lease');
+      const held = gate.hold(commandOn('update', 'jobs', '"running"'));
+      const claimed = stopped.queue.claim(first, 2, at(1)).catch(() => undefined);
+      await held.reached;
+      const next = await bench.lease(crawler, LATER, 'next');
+      // It dies as soon as its claim is written: nothing that it sends after that arrives.
+      gate.refuse((command) => command.update === 'crawlers' || command.update === 'jobs');
+      held.release();
+      await claimed;
+      expect((await store.queue.claim(next, 9, LATER)).jobs).toEqual([]);
+      await store.queue.renew(next, TTL_MS, LATER);
+      expect(await bench.counters(crawler)).toMatchObject({ running: 0, waiting: 2 });
+      expect(await store.accounts.queued(crawler.accountId)).toBe(2);
+      expect((await store.queue.claim(next, 9, LATER)).jobs).toHaveLength(2);
+      expect(await bench.counters(crawler)).toMatchObject({ running: 2, waiting: 0 });
+    }),
+  );
+
+  test(
+    'keeps its lease while the counts it takes over are slow, and its user is told until when',
+    withProcesses(async ({ bench, stopped, gate, c }) => {
+      const crawler = await bench.crawler({ delivery: 'webhook' });
+      const { crawlerId } = crawler;
+      await bench.running(crawler, 1);
+      const slow = gate.hold(commandOn('aggregate', 'deliveries'));
+      const ttl = 300;
+      const acquired = stopped.queue.acquire(crawlerId, 'slow', ttl, LATER);
+      await slow.reached;
+      const bound = new Date(LATER.getTime() + ttl);
+      await eventually(async () => {
+        const found = await c.crawlers.findOne({ _id: crawlerId });
+        expect(found?.leaseUntil.getTime()).toBeGreaterThan(bound.getTime());
+      });
+      slow.release();
+      const lease = await acquired;
+      expect(lease?.until?.getTime()).toBeGreaterThan(bound.getTime());
+    }),
+  );
+});

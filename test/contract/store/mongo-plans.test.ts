@@ -1,0 +1,152 @@
+import type { Document } from 'mongodb';
+import { describe, expect, test } from 'vitest';
+import { openMongoStore } from '../../../src/store/mongo/mongo-store.ts';
+import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
+import { silentLogger } from '../../support/webhook-fixtures.ts';
+import { deliveryOf, EXPIRES, recordOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
+import { at, benchOf, jobsOf, LIMITS } from './store-harness.ts';
+
+const BACKLOG = 100_000;
+
+interface Query {
+  readonly collection: string;
+  readonly filter: Document;
+  readonly sort: Document;
+  readonly limit: number;
+}
+
+/** What a command reads by; undefined for one that reads nothing. */
+function queriesOf(command: Document): Query[] {
+  const [name, collection] = Object.entries(command)[0] as [string, string];
+  const one = (filter: Document, sort: Document = {}, limit = 0) => ({
+    collection,
+    filter,
+    sort,
+    limit,
+  });
+  switch (name) {
+    case 'find':
+      return [
+        one(command.filter as Document, command.sort as Document, Number(command.limit ?? 0)),
+      ];
+    case 'findAndModify':
+      return [one(command.query as Document, command.sort as Document, 1)];
+    case 'update':
+      return (command.updates as Document[]).slice(0, 1).map((each) => one(each.q as Document));
+    case 'delete':
+      return (command.deletes as Document[]).slice(0, 1).map((each) => one(each.q as Document));
+    case 'aggregate':
+      return [one((command.pipeline as Document[])[0]?.$match as Document)];
+    default:
+      return [];
+  }
+}
+
+describe.skipIf(mongodbUri === '')('on MongoDB', () => {
+  test('with 100,000 jobs in a queue, every hot query reads by an index and little more than it returns', async () => {
+    await using database = testDatabase();
+    const uri = `${database.uri}?monitorCommands=true`;
+    const { store, db } = await openMongoStore({ uri, logger: silentLogger });
+    await using _closing = { [Symbol.asyncDispose]: () => store.close() };
+    const bench = benchOf({ store });
+    const { accountId } = await bench.account();
+    const [made, hook] = [
+      await bench.crawler({ accountId }),
+      await bench.crawler({ accountId, delivery: 'webhook' }),
+    ];
+    for (let n = 0; n < BACKLOG; n += 1_000) {
+      const jobs = jobsOf(made, 1_000, { createdAt: at(n / 1_000), queueDeadline: at(90_000_000) });
+      await store.queue.push(
+        [{ crawlerId: made.crawlerId, accountId, jobs }],
+        { ...LIMITS, crawlerQueue: 2 * BACKLOG },
+        at(0),
+      );
+    }
+    await bench.push(jobsOf(hook, 3));
+
+    const seen = new Map<string, Query>();
+    db.client.on('commandStarted', ({ command }) => {
+      for (const query of queriesOf(command)) {
+        seen.set(`${query.collection} ${JSON.stringify(shapeOf(query.filter))}`, query);
+      }
+    });
+    const now = at(200);
+    await bench.push(jobsOf(made, 1), now, { ...LIMITS, crawlerQueue: 2 * BACKLOG });
+    const lease = await bench.lease(made, now);
+    await store.queue.renew(lease, 15_000, now);
+    const { jobs } = await store.queue.claim(lease, 5, now);
+    const [a, b, c] = jobs;
+    if (a === undefined || b === undefined || c === undefined) throw new Error('nothing claimed');
+    await store.queue.finish([storedOf(a), retryOf(b, at(300))], now, lease);
+    await store.queue.deleteJob(made.crawlerId, c.rid, now);
+    await store.queue.find(made.crawlerId, b.rid);
+    await store.queue.overdue(now, 100);
+    await store.queue.crawlersWithWorkDue(now, 100);
+    await store.queue.nextWorkAt(made.crawlerId);
+    await store.queue.release(lease, now);
+    const hookLease = await bench.lease(hook, now);
+    const posted = await store.queue.claim(hookLease, 2, now);
+    await store.queue.finish(
+      posted.jobs.map((job) => deliveryOf(job)),
+      now,
+      hookLease,
+    );
+    const deliveries = await store.deliveries.claim(hookLease, 2, 1e6, now);
+    await store.deliveries.settle(
+      deliveries.map((each) => settlementOf(each, 'delivered')),
+      now,
+    );
+    await store.crawlers.counters([made.crawlerId]);
+    await store.crawlers.findByName(accountId, made.name);
+    await store.crawlers.claimProbes(now, 60_000, 10);
+    const scope = { accountId, tokenType: 'normal' } as const;
+    await store.results.put(scope, recordOf(a), now, EXPIRES);
+    await store.results.get(scope, a.rid);
+    await store.results.newestByUrl(scope, a.url);
+    await store.results.rids(scope, { limit: 10, order: 'desc' });
+    await store.stats.history([made.crawlerId], {});
+    await store.maintain(now);
+
+    expect(seen.size).toBeGreaterThan(30);
+    const wanting: string[] = [];
+    for (const [shape, query] of seen) {
+      // The handful of documents about the whole service.
+      if (
+        ['removals', 'removed_accounts', 'accounts'].includes(query.collection) &&
+        isEmpty(query.filter)
+      )
+        continue;
+      if (query.collection === 'crawlers' && isEmpty(query.filter)) continue;
+      const cursor = db.collection(query.collection).find(query.filter).sort(query.sort);
+      const plan = await cursor.limit(query.limit).explain('executionStats');
+      const fault = faultOf(plan, query.filter);
+      if (fault !== undefined) wanting.push(`${shape}: ${fault}`);
+    }
+    expect(wanting).toEqual([]);
+    // The check itself finds what is read without an index.
+    const unindexed = await db.collection('jobs').find({ url: 'x' }).explain('executionStats');
+    expect(faultOf(unindexed, { url: 'x' })).toBeDefined();
+  }, 180_000);
+});
+
+/** What is wrong with a plan. A server that does not tell what it examined leaves that to its index alone. */
+function faultOf(plan: Document, filter: Document): string | undefined {
+  const text = JSON.stringify(plan);
+  const names = [...text.matchAll(/"(?:indexName|Index Name)":"(\w+)"/g)].map((each) => each[1]);
+  const byId = '_id' in filter && (names.includes('_id_') || /IDHACK|EXPRESS/.test(text));
+  const byIndex = byId || names.some((name) => name !== '_id_');
+  const { totalDocsExamined = 0, nReturned = 0 } = (plan.executionStats ?? {}) as Document;
+  const tooMany = Number(totalDocsExamined) > 10 + 3 * Number(nReturned);
+  const fine = byIndex && !/COLLSCAN|"Seq Scan"/.test(text) && !tooMany;
+  return fine ? undefined : `${totalDocsExamined} examined: ${text.slice(0, 400)}`;
+}
+
+function isEmpty(filter: Document | undefined): boolean {
+  return Object.keys(filter ?? {}).length === 0;
+}
+
+function shapeOf(filter: unknown): unknown {
+  if (Array.isArray(filter)) return filter.map(shapeOf);
+  if (typeof filter !== 'object' || filter === null || filter instanceof Date) return 0;
+  return Object.fromEntries(Object.entries(filter).map(([key, value]) => [key, shapeOf(value)]));
+}

@@ -1,0 +1,67 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, test } from 'vitest';
+import { jobBytesOf, storedBytesOf } from '../../../src/domain/quotas.ts';
+import { migrations } from '../../../src/store/sqlite/migrations.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { silentLogger } from '../../support/webhook-fixtures.ts';
+import { at, crawlerOf, jobOf } from './store-harness.ts';
+
+/** The database as it was before accounts had quotas. */
+const BEFORE_QUOTAS = 2;
+
+const LATER = at(1_000_000).getTime();
+
+test('a database of before quotas counts what its accounts use', async () => {
+  await using folder = await temporaryFolder();
+  const database = new DatabaseSync(join(folder.path, 'queued-crawler.db'));
+  for (const step of migrations.slice(0, BEFORE_QUOTAS)) database.exec(step);
+  database.exec(`PRAGMA user_version = ${BEFORE_QUOTAS}`);
+  database.exec(`
+    INSERT INTO accounts VALUES ('a', 'shop', '', 'n', 'j', 0, 1, 0), ('b', 'empty', '', 'n2', 'j2', 0, 0, 0);
+    INSERT INTO pages VALUES (1, zeroblob(100)), (2, zeroblob(20));
+    INSERT INTO results VALUES ('r', 'a', 'normal', 1, 0, ${LATER}, 'u', 'u', 200, 200, '', '{}');
+    INSERT INTO deliveries VALUES
+      ('d', 'c', 2, 'delivered', 0, 1, NULL, 0, ${LATER}, 'u', 'u', 200, 200, '', '{}', '[]', 20, '[]');
+  `);
+  for (const [id, name] of [
+    ['c', 'own'],
+    ['x', '.async-normal'],
+  ]) {
+    database.exec(`
+      INSERT INTO crawlers VALUES
+        ('${id}', 'a', '${name}', 'normal', 'storage', NULL, 30, 1, 1, NULL, 0, 0, '[]', 0, 0, NULL);
+      INSERT INTO dispatch (crawler_id, waiting, pushed) VALUES ('${id}', 1, 1);
+    `);
+  }
+  const job = jobOf(crawlerOf('a'), {
+    url: 'https://example.com/ü',
+    method: 'POST',
+    body: new Uint8Array(50),
+  });
+  database
+    .prepare(
+      `INSERT INTO jobs (rid, crawler_id, account_id, url, method, body, parameters, callback_headers, created_at, state, due_at)
+        VALUES (?, 'c', 'a', ?, 'POST', ?, '{}', '[]', 0, 'waiting', 0)`,
+    )
+    .run(job.rid, job.url, job.body ?? null);
+  database.close();
+
+  const { store } = await openSqliteStore({ dataDir: folder.path, logger: silentLogger });
+  await using _closing = { [Symbol.asyncDispose]: () => store.close() };
+  const none = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0 };
+  expect(await store.accounts.usage('b')).toEqual(none);
+  expect(await store.accounts.usage('a')).toEqual({
+    crawlers: 1,
+    concurrency: 30,
+    storedBytes: storedBytesOf(100) + storedBytesOf(20),
+    queuedBytes: jobBytesOf(job),
+  });
+  expect((await store.accounts.get('a'))?.limits).toEqual({});
+  // What is counted goes when it goes.
+  await store.queue.deleteJob('c', job.rid, at(0));
+  await store.results.remove({ accountId: 'a', tokenType: 'normal' }, ['r']);
+  await store.crawlers.remove('c');
+  expect(await store.accounts.usage('a')).toEqual(none);
+});

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { type Implementation, methodsOf } from '../../../src/api/method.ts';
+
+const implementation: Implementation<typeof PushService> = {
+  push: async (request) => ({ rid: request.url }),
+  pushBatch: async () => ({ results: [] }),
+  pushStream: async function* (requests) {
+    for await (const request of requests) yield { sequence: request.sequence };
+  },
+  crawl: () => ({ cbStatus: 200 }),
+};
+
+test('a row for each method, in the order of the service', () => {
+  const methods = methodsOf(PushService, implementation);
+  expect(methods.map((method) => [method.desc.name, method.kind])).toEqual([
+    ['Push', 'unary'],
+    ['PushBatch', 'unary'],
+    ['PushStream', 'bidi'],
+    ['Crawl', 'unary'],
+  ]);
+});
+
+test('handlers are checked against the generated types', () => {
+  const wrong: Implementation<typeof PushService> = {
+    ...implementation,
+    // @ts-expect-error rid is a string
+    push: async () => ({ rid: 1 }),
+  };
+  expect(methodsOf(PushService, wrong)).toHaveLength(4);
+});
+
+test('a missing handler stops the start', () => {
+  const { push: _push, ...rest } = implementation;
+  expect(() => methodsOf(PushService, rest as Implementation<typeof PushService>)).toThrow(
+    'queuedcrawler.v1.PushService/Push has no handler',
+  );
+});

@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { CrawlParametersSchema } from '../../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
+import { parametersDocument } from '../../../scripts/parameters-document.ts';
+import { withSettings } from '../../../scripts/settings-table.ts';
+import { parameterTable } from '../../../src/domain/parameter-table.ts';
+
+const names = parameterTable.map((parameter) => parameter.name);
+
+test('the proto has a field for every parameter of the table, and no other', () => {
+  const fields = CrawlParametersSchema.fields.map((field) => field.name);
+  expect(new Set(fields.filter((name) => name !== 'cookies'))).toEqual(new Set(names));
+});
+
+test('the document says what the table says', () => {
+  const document = readFileSync(new URL('../../../docs/parameters.md', import.meta.url), 'utf8');
+  expect(document).toBe(parametersDocument(parameterTable));
+});
+
+test('the README has the table of settings that the service reads', () => {
+  const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+  expect(withSettings(readme)).toBe(readme);
+});

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+import { digestOf } from '../../../src/mail/digest.ts';
+
+const noticeOf = (n: number) => ({
+  subject: `Crawler c${n} is paused: its callback URL does not answer`,
+  text: `The crawler c${n} was paused.\n`,
+});
+
+test('a single notice stays as it is', () => {
+  expect(digestOf('shop', [noticeOf(1)])).toEqual(noticeOf(1));
+});
+
+test('several are listed in one mail, the first of them in full', () => {
+  const { subject, text } = digestOf(
+    'shop',
+    Array.from({ length: 8 }, (_, n) => noticeOf(n)),
+  );
+  expect(subject).toBe('8 notices about the crawlers of account shop');
+  for (let n = 0; n < 8; n += 1) expect(text).toContain(`- ${noticeOf(n).subject}\n`);
+  expect(text.match(/was paused\./g)).toHaveLength(5);
+});
+
+test('however many there are, the mail stays short', () => {
+  const { subject, text } = digestOf(
+    'shop',
+    Array.from({ length: 10_000 }, (_, n) => noticeOf(n)),
+  );
+  expect(subject).toContain('10000');
+  expect(text).toContain('- and 9000 more');
+  expect(text.length).toBeLessThan(100_000);
+});

@@ -1,0 +1,52 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, expect, test } from 'vitest';
+import { type DescribedApi, readApi } from '../../../scripts/openapi/descriptors.ts';
+import { openApiDocument } from '../../../scripts/openapi/document.ts';
+import { httpRulesOf } from '../../../src/rest/http-rule.ts';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+
+type Json = { readonly [name: string]: Json };
+
+let api: DescribedApi;
+let text: string;
+let made: Json;
+beforeAll(() => {
+  const { version } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'));
+  api = readApi(root);
+  text = `${JSON.stringify(openApiDocument(api, version), undefined, 2)}\n`;
+  made = JSON.parse(text);
+});
+
+test('docs/openapi.json is what the protos say; "npm run docs" writes it', () => {
+  expect(readFileSync(`${root}docs/openapi.json`, 'utf8')).toBe(text);
+});
+
+test('every rule has an operation, every reference a target', () => {
+  for (const method of api.services.flatMap((service) => service.methods)) {
+    for (const { verb, template } of httpRulesOf(method)) {
+      expect(made['paths']?.[template.source], template.source).toHaveProperty(verb.toLowerCase());
+    }
+  }
+  const references = [...text.matchAll(/"\$ref": "#\/([^"]+)"/g)].map(([, path = '']) => path);
+  expect(references.length).toBeGreaterThan(100);
+  for (const path of new Set(references)) expect(made).toHaveProperty(path.split('/'));
+});
+
+test('comments, words and presence come through', () => {
+  expect(made['paths']?.['/crawler/{token}']?.['post']?.['description']).toMatch(
+    /^Creates a crawler\. /,
+  );
+  const crawler = made['components']?.['schemas']?.['Crawler'];
+  expect(crawler?.['properties']?.['status']).toEqual({
+    type: 'string',
+    enum: ['', 'running', 'paused'],
+    description: 'Whether it takes work.',
+  });
+  expect(crawler?.['required']).toContain('concurrency');
+  expect(crawler?.['required']).not.toContain('callback_url');
+  expect(made['components']?.['schemas']?.['CountResultsResponse']?.['properties']).toHaveProperty(
+    'totalCount',
+  );
+});

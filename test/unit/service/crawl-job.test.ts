@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import type { QueuedJob } from '../../../src/domain/job.ts';
+import { createCrawlJobs } from '../../../src/service/crawls/crawl-job.ts';
+import type { Crawling } from '../../../src/service/crawls/crawling.ts';
+import { buildResult } from '../../../src/threads/build-result.ts';
+import { ThreadLost } from '../../../src/threads/crawl-threads.ts';
+import { crawlerOf, jobOf } from '../../contract/store/store-harness.ts';
+import { createTestClock } from '../../support/test-clock.ts';
+
+const clock = createTestClock();
+const crawler = crawlerOf('account');
+const never = new AbortController().signal;
+
+function claimed(crashes: number): QueuedJob {
+  const job = jobOf(crawler, { createdAt: clock.now() });
+  return {
+    ...job,
+    state: 'running',
+    retry: crashes,
+    attempt: 1,
+    crashes,
+    firstTriedAt: clock.now(),
+  };
+}
+
+/** Jobs whose every crawl loses its thread; how often it was tried. */
+function losing(blamed: boolean) {
+  let crawls = 0;
+  const crawling: Crawling = {
+    crawl: () => {
+      crawls += 1;
+      return Promise.reject(new ThreadLost(blamed, 'it did not answer'));
+    },
+    async result(page, { task, spec }) {
+      return { result: await buildResult(page, task.request, spec), held: undefined };
+    },
+  };
+  return { jobs: createCrawlJobs({ crawling, clock, retentionDays: 14 }), crawls: () => crawls };
+}
+
+test('a crawl that ends its thread is a try that crashed, and the third ends the job', async () => {
+  const { jobs } = losing(true);
+  for (const crashes of [0, 1]) {
+    const { outcome } = await jobs.crawl(claimed(crashes), crawler, never);
+    expect(outcome).toMatchObject({ kind: 'retry', crashed: true });
+  }
+  const { outcome } = await jobs.crawl(claimed(2), crawler, never);
+  expect(outcome).toMatchObject({
+    kind: 'stored',
+    billed: false,
+    record: { cbStatus: 599, originalStatus: 0, extras: { failure: 'crawl_crashed' } },
+  });
+});
+
+test('a crawl whose thread was ended by another is given back untried, soon', async () => {
+  const { jobs } = losing(false);
+  const { outcome } = await jobs.crawl(claimed(2), crawler, never);
+  expect(outcome).toMatchObject({ kind: 'release' });
+  const dueAt = 'dueAt' in outcome ? outcome.dueAt?.getTime() : undefined;
+  expect((dueAt ?? Number.NaN) - clock.now().getTime()).toBeLessThanOrEqual(1_000);
+});
+
+test('a job whose claims never ended, ten times, is not crawled again', async () => {
+  const { jobs, crawls } = losing(true);
+  const { outcome } = await jobs.crawl(claimed(10), crawler, never);
+  expect(crawls()).toBe(0);
+  expect(outcome).toMatchObject({
+    kind: 'stored',
+    record: { extras: { failure: 'crawl_crashed' } },
+  });
+});

@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import type { QueuedJob } from '../../../src/domain/job.ts';
+import { FAILURES, type FailureReason } from '../../../src/domain/status.ts';
+import { createCrawlJobs } from '../../../src/service/crawls/crawl-job.ts';
+import { webhookCrawler } from '../../support/webhook-fixtures.ts';
+
+const job = (retry: number): QueuedJob =>
+  ({
+    rid: '69f0c0de0123456789abcdef',
+    crawlerId: '0123456789abcdef01234567',
+    url: 'https://example.com/',
+    method: 'GET',
+    parameters: {},
+    callbackHeaders: [],
+    attempt: 1,
+    retry,
+    crashes: 0,
+    firstTriedAt: new Date(),
+  }) as unknown as QueuedJob;
+
+/** What becomes of a job whose crawl fails for that reason after so many retries. */
+async function outcomeOf(reason: FailureReason, retry: number): Promise<string> {
+  const result = {
+    failure: { reason, transient: FAILURES[reason].transient },
+    cbStatus: FAILURES[reason].cbStatus,
+    originalStatus: 0,
+    url: '',
+    packedType: '',
+    packed: new Uint8Array(0),
+    extras: {},
+  };
+  const jobs = createCrawlJobs({
+    crawling: {
+      crawl: async () => ({ result, held: undefined }) as never,
+      result: async () => ({ result, held: undefined }) as never,
+    },
+    clock: { now: () => new Date() },
+    retentionDays: 1,
+  });
+  const { outcome } = await jobs.crawl(job(retry), webhookCrawler(), new AbortController().signal);
+  return outcome.kind;
+}
+
+test.each(['host_busy', 'memory_busy', 'browser_busy', 'browser_unavailable'] as const)(
+  'a job for which this service had no room (%s) is given back, however often',
+  async (reason) => {
+    expect(await outcomeOf(reason, 0)).toBe('release');
+    expect(await outcomeOf(reason, 109)).toBe('release');
+  },
+);
+
+test.each([
+  ['connection_failed', 100, 'retry'],
+  // The page itself may be why: a few more tries, not a hundred.
+  ['page_crashed', 4, 'retry'],
+  ['page_crashed', 5, 'delivery'],
+  ['engine_failed', 4, 'retry'],
+  ['engine_failed', 5, 'delivery'],
+  ['page_too_heavy', 0, 'delivery'],
+] as const)('a crawl that ended with %s after %i retries: %s', async (reason, retry, kind) => {
+  expect(await outcomeOf(reason, retry)).toBe(kind);
+});

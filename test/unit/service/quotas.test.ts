@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest';
+import type { Account } from '../../../src/domain/account.ts';
+import type { AccountLimits, AccountUsage } from '../../../src/domain/quotas.ts';
+import { createQuotas } from '../../../src/service/accounts/quotas.ts';
+
+const NONE: AccountLimits = {
+  crawlers: 0,
+  concurrency: 0,
+  storageBytes: 0,
+  queueBytes: 0,
+  requestsPerSecond: 0,
+  probesPerMinute: 0,
+  replaysPerHour: 0,
+};
+
+function setUp(defaults: Partial<AccountLimits>, limits: Partial<AccountLimits> = {}) {
+  let ms = 1_000_000;
+  let reads = 0;
+  let usage: AccountUsage = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0 };
+  const account: Account = {
+    accountId: 'account',
+    name: 'shop',
+    email: '',
+    tokenHashes: { normal: '', javascript: '' },
+    limits,
+    createdAt: new Date(0),
+  };
+  const accounts = {
+    get: async () => account,
+    async usage() {
+      reads += 1;
+      return usage;
+    },
+  };
+  const quotas = createQuotas({
+    store: { accounts, rates: {} } as unknown as Parameters<typeof createQuotas>[0]['store'],
+    clock: { now: () => new Date(ms) },
+    defaults: { ...NONE, ...defaults },
+  });
+  return {
+    quotas,
+    account,
+    pass: (by: number) => void (ms += by),
+    use: (more: Partial<AccountUsage>) => void (usage = { ...usage, ...more }),
+    reads: () => reads,
+  };
+}
+
+test('pushes cost one look at the account’s use a second, and count what was queued since', async () => {
+  const { quotas, account, pass, use, reads } = setUp({ queueBytes: 1_000 });
+  for (let n = 0; n < 10; n += 1) {
+    expect((await quotas.admit(account, [100])).admitted).toBe(1);
+  }
+  const { admitted, refusal } = await quotas.admit(account, [1]);
+  expect([admitted, refusal?.reason]).toEqual([0, 'queue_bytes_quota_exceeded']);
+  expect(refusal?.message).toContain('1000');
+  expect(reads()).toBe(1);
+  pass(1_001);
+  use({ queuedBytes: 500 });
+  expect(await quotas.admit(account, [300, 300, 100])).toMatchObject({ admitted: 1 });
+});
+
+test('an account’s own limit counts before the service’s, and 0 is no limit', async () => {
+  const own = setUp({ storageBytes: 10 }, { storageBytes: 0 });
+  own.use({ storedBytes: 1_000_000 });
+  expect(await own.quotas.mayCrawl('account')).toBe(true);
+  expect(await own.quotas.admit(own.account, [1])).toMatchObject({ refusal: undefined });
+  const other = setUp({ storageBytes: 10 });
+  other.use({ storedBytes: 10 });
+  expect(await other.quotas.mayCrawl('account')).toBe(false);
+  await expect(other.quotas.assertStorage(other.account)).rejects.toMatchObject({
+    kind: 'invalid',
+    reason: 'storage_bytes_quota_exceeded',
+    metadata: { limit: 10, used: 10 },
+  });
+});
+
+test('probes are bounded for the account, and more closely at a host that has proved nothing', async () => {
+  const { quotas, pass } = setUp({ probesPerMinute: 100 });
+  const probe = async (url: string, times: number): Promise<number> => {
+    let made = 0;
+    for (let n = 0; n < times; n += 1) if (await quotas.takeProbe('account', url)) made += 1;
+    return made;
+  };
+  // However many paths a host is named with.
+  let made = 0;
+  for (let n = 0; n < 500; n += 1) made += await probe(`https://victim.example/${n}`, 1);
+  expect(made).toBe(60);
+  pass(60_000);
+  quotas.proveCallback('account', 'https://own.example/hook');
+  expect(await probe('https://own.example/other', 500)).toBe(100);
+  pass(60_000);
+  // What another account has proved says nothing about this one's right to probe.
+  quotas.proveCallback('other', 'https://victim.example/hook');
+  expect(await probe('https://victim.example/', 500)).toBe(60);
+});
