@@ -1,5 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
+import { defined } from '../domain/defined.ts';
 import { invalidField } from '../domain/errors.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { AccountDetails, AccountManagement } from '../service/accounts/accounts.ts';
@@ -35,7 +36,7 @@ export function accountHandlers(deps: {
     pushesPaused: queued > deps.accountQueueLimit,
     createdAt: timestampFromDate(account.createdAt),
     limits: limitsMessage(account.limits),
-    ...(quotas === undefined ? {} : { quotas: quotasMessage(quotas) }),
+    ...defined({ quotas: quotas === undefined ? undefined : quotasMessage(quotas) }),
   });
 
   return methodsOf(AccountService, {
@@ -69,8 +70,7 @@ export function accountHandlers(deps: {
     updateAccount: (request, call) => {
       const { name, email, limits } = request;
       const patch = {
-        ...(email === undefined ? {} : { email }),
-        ...(limits === undefined ? {} : { limits: toLimits(limits) }),
+        ...defined({ email, limits: limits === undefined ? undefined : toLimits(limits) }),
       };
       const about = { method: 'UpdateAccount', account: name, fields: Object.keys(patch) };
       return asAdmin(call, about, async () => ({

@@ -1,3 +1,4 @@
+import { defined } from '../domain/defined.ts';
 import { DomainError } from '../domain/errors.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { Admission } from './admission.ts';
@@ -63,7 +64,7 @@ function whoCalled(by: 'admin' | 'unauthenticated', call: Call) {
     by,
     remote: call.remote,
     protocol: call.protocol,
-    ...(call.requestId === undefined ? {} : { requestId: call.requestId }),
+    ...defined({ requestId: call.requestId }),
   };
 }
 

@@ -21,6 +21,7 @@ import {
   type Politeness as DomainPoliteness,
   isPaused,
 } from '../domain/crawler.ts';
+import { defined } from '../domain/defined.ts';
 import type { DeliverySummary } from '../domain/delivery.ts';
 import type { QueuedJob } from '../domain/job.ts';
 import type { CrawlerInput } from '../service/crawlers/crawler-input.ts';
@@ -34,20 +35,22 @@ export function crawlerMessage(
   return {
     name: crawler.name,
     delivery: crawler.delivery === 'webhook' ? DeliveryMode.WEBHOOK : DeliveryMode.STORAGE,
-    ...(crawler.callbackUrl === undefined ? {} : { callbackUrl: crawler.callbackUrl }),
+    ...defined({ callbackUrl: crawler.callbackUrl }),
     tokenType: tokenTypeValue(crawler.tokenType),
     concurrency: crawler.concurrency,
     ...(crawler.delivery === 'webhook' ? { deliveryConcurrency: crawler.deliveryConcurrency } : {}),
     status: statusOf(crawler),
-    ...(pausedBy === undefined ? {} : { pausedBy }),
-    ...(crawler.pausedAt === undefined ? {} : { pausedAt: timestampFromDate(crawler.pausedAt) }),
-    ...(crawler.pauseReason === undefined ? {} : { pauseReason: crawler.pauseReason }),
+    ...defined({
+      pausedBy,
+      pausedAt: optionalTimestamp(crawler.pausedAt),
+      pauseReason: crawler.pauseReason,
+    }),
     maxRetries: crawler.maxRetries,
     retryWindowHours: crawler.retryWindowHours,
-    ...(crawler.politeness === undefined ? {} : { politeness: crawler.politeness }),
+    ...defined({ politeness: crawler.politeness }),
     createdAt: timestampFromDate(crawler.createdAt),
     updatedAt: timestampFromDate(crawler.updatedAt),
-    ...(counters === undefined ? {} : { activity: activityMessage(counters) }),
+    ...defined({ activity: counters === undefined ? undefined : activityMessage(counters) }),
   };
 }
 
@@ -66,10 +69,12 @@ export function activityMessage(
     deleted: BigInt(counters.deleted),
     purged: BigInt(counters.purged),
     deliveriesPending: BigInt(counters.deliveriesPending),
-    ...(last.push === undefined ? {} : { lastPushAt: timestampFromDate(last.push) }),
-    ...(last.crawl === undefined ? {} : { lastCrawlAt: timestampFromDate(last.crawl) }),
-    ...(last.delivery === undefined ? {} : { lastDeliveryAt: timestampFromDate(last.delivery) }),
-    ...(last.probe === undefined ? {} : { lastProbeAt: timestampFromDate(last.probe) }),
+    ...defined({
+      lastPushAt: optionalTimestamp(last.push),
+      lastCrawlAt: optionalTimestamp(last.crawl),
+      lastDeliveryAt: optionalTimestamp(last.delivery),
+      lastProbeAt: optionalTimestamp(last.probe),
+    }),
   };
 }
 
@@ -104,14 +109,16 @@ export function toCrawlerInput(request: {
   const delivery = toDelivery(request.delivery);
   const tokenType = toTokenType(request.tokenType);
   return {
-    ...(callbackUrl === undefined ? {} : { callbackUrl }),
-    ...(concurrency === undefined ? {} : { concurrency }),
-    ...(deliveryConcurrency === undefined ? {} : { deliveryConcurrency }),
-    ...(maxRetries === undefined ? {} : { maxRetries }),
-    ...(retryWindowHours === undefined ? {} : { retryWindowHours }),
-    ...(request.politeness === undefined ? {} : { politeness: toPoliteness(request.politeness) }),
-    ...(delivery === undefined ? {} : { delivery }),
-    ...(tokenType === undefined ? {} : { tokenType }),
+    ...defined({
+      callbackUrl,
+      concurrency,
+      deliveryConcurrency,
+      maxRetries,
+      retryWindowHours,
+      politeness: request.politeness === undefined ? undefined : toPoliteness(request.politeness),
+      delivery,
+      tokenType,
+    }),
   };
 }
 
@@ -145,12 +152,16 @@ export function deliveryMessage(summary: DeliverySummary): MessageInitShape<type
     originalStatus,
     state: states[summary.state],
     createdAt: timestampFromDate(summary.createdAt),
-    ...(nextAttemptAt === undefined ? {} : { nextAttemptAt: timestampFromDate(nextAttemptAt) }),
+    ...defined({ nextAttemptAt: optionalTimestamp(nextAttemptAt) }),
     attempts: summary.attempts.map(({ startedAt, ...attempt }) => ({
       ...attempt,
       startedAt: timestampFromDate(startedAt),
     })),
   };
+}
+
+function optionalTimestamp(moment: Date | undefined) {
+  return moment === undefined ? undefined : timestampFromDate(moment);
 }
 
 function pausedByOf(crawler: Crawler): PausedBy | undefined {

@@ -1,5 +1,6 @@
 import type { Call } from '../api/method.ts';
 import { createTransfer } from '../api/transfer.ts';
+import { defined } from '../domain/defined.ts';
 import { type AnyRequest, type AnyResponse, isGone } from '../http/node-http.ts';
 import { hasBody } from '../http/receive-body.ts';
 import type { RoomPools } from '../http/room.ts';
@@ -67,7 +68,7 @@ export function createExchange(
     get sent() {
       return transfer.sent;
     },
-    ...(requestId === undefined ? {} : { requestId }),
+    ...defined({ requestId }),
   };
 
   return {

@@ -20,6 +20,7 @@ import { type Call, type Method, methodName } from '../api/method.ts';
 import { type MethodPolicy, policyOf } from '../api/policy.ts';
 import { createTransfer, type Transfer } from '../api/transfer.ts';
 import { orAborted, untilAborted } from '../api/until-aborted.ts';
+import { defined } from '../domain/defined.ts';
 import type { Logger } from '../domain/logger.ts';
 import { type AnyRequest, type AnyResponse, breakOff } from '../http/node-http.ts';
 import { paced } from '../http/paced.ts';
@@ -229,7 +230,7 @@ function newCall(context: HandlerContext, transfer: Transfer): Call {
       return transfer.sent;
     },
     ...(requestId === null ? {} : { requestId }),
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...defined({ timeoutMs }),
   };
 }
 

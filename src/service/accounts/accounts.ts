@@ -4,6 +4,7 @@ import { parseAccountName } from '../../domain/account-name.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
+import { defined } from '../../domain/defined.ts';
 import { DomainError, invalidField } from '../../domain/errors.ts';
 import type { AccountLimits } from '../../domain/quotas.ts';
 import { createRid } from '../../domain/rid.ts';
@@ -131,8 +132,10 @@ export function createAccountManagement(deps: {
     async update(name, { email, limits }) {
       const { accountId } = await byName(name);
       const account = await accounts.update(accountId, {
-        ...(email === undefined ? {} : { email: checkedEmail(email) }),
-        ...(limits === undefined ? {} : { limits: checkedLimits(limits) }),
+        ...defined({
+          email: email === undefined ? undefined : checkedEmail(email),
+          limits: limits === undefined ? undefined : checkedLimits(limits),
+        }),
       });
       if (account === undefined) throw notFound(name);
       // Limits travel with the owner of a token.

@@ -1,0 +1,21 @@
+/** The fields of `Fields` that may be undefined become optional; the others stay as they are. */
+type Defined<Fields> = {
+  [Name in keyof Fields as undefined extends Fields[Name] ? never : Name]: Fields[Name];
+} & {
+  [Name in keyof Fields as undefined extends Fields[Name] ? Name : never]?: Exclude<
+    Fields[Name],
+    undefined
+  >;
+};
+
+/**
+ * A copy of `fields` without those that are undefined, for types whose optional fields must be
+ * absent rather than undefined.
+ */
+export function defined<Fields extends object>(fields: Fields): Defined<Fields> {
+  const kept: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== undefined) kept[name] = value;
+  }
+  return kept as Defined<Fields>;
+}
