@@ -14,7 +14,7 @@ async function crawlLater(app: TestApp, url: string): Promise<string> {
     'GET',
     `/?token=${NORMAL}&async=true&url=${encodeURIComponent(url)}`,
   );
-  expect([reply.status, reply.text]).toEqual([200, reply.text]);
+  expect(reply.status, reply.text).toBe(200);
   return reply.json.rid as string;
 }
 

@@ -26,7 +26,7 @@ export async function createCrawler(
   settings: object = {},
 ): Promise<CrawlerClient> {
   const made = await app.rest('POST', `/crawler/${NORMAL}`, { name, ...settings });
-  expect([made.status, made.text]).toEqual([200, made.text]);
+  expect(made.status, made.text).toBe(200);
   const path = `/crawler/${NORMAL}/${name}`;
   const tryPush = (url: string, more = ''): Promise<RestReply> =>
     app.rest(
@@ -38,7 +38,7 @@ export async function createCrawler(
     tryPush,
     async push(url, more) {
       const reply = await tryPush(url, more);
-      expect([reply.status, reply.text]).toEqual([200, reply.text]);
+      expect(reply.status, reply.text).toBe(200);
       return reply.json.rid as string;
     },
     post: (operation, body) => app.rest('POST', `${path}/${operation}`, body),

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { createAgendaScheduler } from '../../../src/scheduler/agenda/agenda-scheduler.ts';
 import { createSqliteBackend } from '../../../src/scheduler/sqlite/backend.ts';
 import { openSqlQuery } from '../../contract/scheduler/sqlite-harness.ts';
@@ -6,7 +6,7 @@ import { eventually } from '../../support/eventually.ts';
 
 const logger = { debug() {}, info() {}, warn() {}, error() {} };
 
-it('runs at once after a restart what a killed process was running, however long its lock', async () => {
+test('runs at once after a restart what a killed process was running, however long its lock', async () => {
   const { query, close } = openSqlQuery();
   const before = createSqliteBackend({ query });
   await before.agenda.connect();
@@ -35,7 +35,7 @@ it('runs at once after a restart what a killed process was running, however long
   close();
 });
 
-it('polls by index: neither later nor finished nor other tasks are read', async () => {
+test('polls by index: neither later nor finished nor other tasks are read', async () => {
   const { query, close } = openSqlQuery();
   const plans: string[] = [];
   const { agenda, tasks } = createSqliteBackend({
@@ -63,7 +63,7 @@ it('polls by index: neither later nor finished nor other tasks are read', async 
   close();
 });
 
-it('refuses a unique() key that only a MongoDB query could mean', async () => {
+test('refuses a unique() key that only a MongoDB query could mean', async () => {
   const { query, close } = openSqlQuery();
   const { agenda } = createSqliteBackend({ query });
   await agenda.connect();

@@ -1,5 +1,5 @@
 import type { JobParameters, JobRepository } from 'agenda';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { SchedulerDatabase } from './scheduler-harness.ts';
 
 const epoch = new Date('2030-01-01T00:00:00Z');
@@ -26,7 +26,7 @@ export function backendContract(name: string, open: () => Promise<SchedulerDatab
     jobs.saveJob(job(fields), { lastModifiedBy: 'test' });
 
   describe(`Agenda's repository on ${name}`, () => {
-    it('keeps every field, and connects twice without harm', () =>
+    test('keeps every field, and connects twice without harm', () =>
       withRepository(async (jobs) => {
         const full: Partial<JobParameters> = {
           priority: -10,
@@ -48,7 +48,7 @@ export function backendContract(name: string, open: () => Promise<SchedulerDatab
         expect(await jobs.getJobById('0123456789abcdef01234567')).toBeNull();
       }));
 
-    it('saves by id, emptying what is left out, and does not bring a removed job back', () =>
+    test('saves by id, emptying what is left out, and does not bring a removed job back', () =>
       withRepository(async (jobs) => {
         const saved = await save(jobs, { repeatInterval: 1_000, data: { v: 1 } });
         await jobs.saveJob({ ...job({ data: { v: 2 } }), _id: saved._id as never }, undefined);
@@ -62,7 +62,7 @@ export function backendContract(name: string, open: () => Promise<SchedulerDatab
         expect(await jobs.getJobById(idOf(saved))).toBeNull();
       }));
 
-    it('keeps one job of type single a name, and its due time when the new one is past', () =>
+    test('keeps one job of type single a name, and its due time when the new one is past', () =>
       withRepository(async (jobs) => {
         const first = await save(jobs, { type: 'single', nextRunAt: at(5_000) });
         const past = new Date(Date.now() - 1_000);
@@ -75,7 +75,7 @@ export function backendContract(name: string, open: () => Promise<SchedulerDatab
         expect((await jobs.queryJobs({ name: 'other' })).jobs[0]?.nextRunAt).toEqual(past);
       }));
 
-    it('keeps one job a unique key; insertOnly leaves it as it is', () =>
+    test('keeps one job a unique key; insertOnly leaves it as it is', () =>
       withRepository(async (jobs) => {
         const unique = { 'data.user.id': 7 };
         const first = await save(jobs, { unique, data: { user: { id: 7 }, v: 1 } });
@@ -96,7 +96,7 @@ export function backendContract(name: string, open: () => Promise<SchedulerDatab
         await expect(save(jobs, { unique: { $where: 'true' } })).rejects.toThrow(/unique/);
       }));
 
-    it('debounces: trailing moves the time on until maxWait, leading keeps the first', () =>
+    test('debounces: trailing moves the time on until maxWait, leading keeps the first', () =>
       withRepository(async (jobs) => {
         const saveDebounced = (key: string, strategy: 'leading' | 'trailing', maxWait?: number) =>
           save(jobs, {
@@ -122,7 +122,7 @@ export function backendContract(name: string, open: () => Promise<SchedulerDatab
         expect((await saveDebounced('l', 'leading')).nextRunAt).toEqual(new Date(0));
       }));
 
-    it('gives out due jobs by time, then priority; not disabled, later or locked ones', () =>
+    test('gives out due jobs by time, then priority; not disabled, later or locked ones', () =>
       withRepository(async (jobs) => {
         await save(jobs, { data: 'second', nextRunAt: at(10) });
         await save(jobs, { data: 'third', nextRunAt: at(20), priority: 1 });
@@ -141,7 +141,7 @@ export function backendContract(name: string, open: () => Promise<SchedulerDatab
         expect(lapsed).toMatchObject({ data: 'first', lockedAt: at(200), lastModifiedBy: 'me' });
       }));
 
-    it('gives each due job to one of many callers', () =>
+    test('gives each due job to one of many callers', () =>
       withRepository(async (jobs) => {
         await Promise.all(Array.from({ length: 20 }, (_, i) => save(jobs, { data: { i } })));
         const given = await Promise.all(
@@ -154,7 +154,7 @@ export function backendContract(name: string, open: () => Promise<SchedulerDatab
         expect(ids.length).toBe(20);
       }));
 
-    it('locks a job as it was read, and unlocks', () =>
+    test('locks a job as it was read, and unlocks', () =>
       withRepository(async (jobs) => {
         const saved = await save(jobs, {});
         expect(await jobs.lockJob({ ...saved, nextRunAt: at(1) }, undefined)).toBeUndefined();
@@ -177,7 +177,7 @@ export function backendContract(name: string, open: () => Promise<SchedulerDatab
         expect((await jobs.getJobById(idOf(saved)))?.lockedAt).toBeUndefined();
       }));
 
-    it.each<[string, Parameters<JobRepository['removeJobs']>[0], string[]]>([
+    test.each<[string, Parameters<JobRepository['removeJobs']>[0], string[]]>([
       ['a name', { name: 'a' }, ['b1', 'c1']],
       ['names', { names: ['a', 'b'] }, ['c1']],
       ['all other names', { notNames: ['a'] }, ['a1', 'a2']],
@@ -203,7 +203,7 @@ export function backendContract(name: string, open: () => Promise<SchedulerDatab
       }),
     );
 
-    it('removes by ids, ignores ids of another kind, and purges all', () =>
+    test('removes by ids, ignores ids of another kind, and purges all', () =>
       withRepository(async (jobs) => {
         const ids: string[] = [];
         for (let i = 0; i < 4; i += 1) ids.push(idOf(await save(jobs, {})));
@@ -212,7 +212,7 @@ export function backendContract(name: string, open: () => Promise<SchedulerDatab
         expect(await jobs.purgeAllJobs()).toBe(2);
       }));
 
-    it('lists, counts and sums up jobs by state', () =>
+    test('lists, counts and sums up jobs by state', () =>
       withRepository(async (jobs) => {
         const past = new Date(Date.now() - 60_000);
         await save(jobs, { name: 'Alpha', data: 1, nextRunAt: at(1) });

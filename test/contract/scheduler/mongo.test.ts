@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Document, MongoClient } from 'mongodb';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { agendaCollection, createMongoBackend } from '../../../src/scheduler/mongo/backend.ts';
 import { mongodbUri as uri } from '../../support/mongodb.ts';
 import { backendContract } from './backend-contract.ts';
@@ -25,7 +25,7 @@ describe.skipIf(uri === '')('with a MongoDB server', () => {
     contract('MongoDB', open);
   }
 
-  it('polls and wakes by index, whatever waits for later', async () => {
+  test('polls and wakes by index, whatever waits for later', async () => {
     const client = await MongoClient.connect(uri, { monitorCommands: true });
     const db = client.db(`scheduler-${randomUUID()}`);
     const { agenda, tasks } = createMongoBackend(db);

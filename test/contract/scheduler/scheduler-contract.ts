@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Task } from '../../../src/scheduler/scheduler.ts';
 import { eventually } from '../../support/eventually.ts';
 import { openHarness, type SchedulerDatabase } from './scheduler-harness.ts';
@@ -26,7 +26,7 @@ function heldHandler() {
 /** What every clock must do, whichever database Agenda runs on. */
 export function schedulerContract(name: string, open: () => Promise<SchedulerDatabase>): void {
   describe(`scheduler on ${name}`, () => {
-    it('starts a due task at once, without waiting for a poll', async () => {
+    test('starts a due task at once, without waiting for a poll', async () => {
       await using harness = await openHarness(open);
       const { scheduler } = harness.process();
       const started = Promise.withResolvers<number>();
@@ -37,7 +37,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       expect((await started.promise) - wokenAt).toBeLessThan(1_000);
     });
 
-    it('runs what was woken before it was started', async () => {
+    test('runs what was woken before it was started', async () => {
       await using harness = await openHarness(open);
       const waker = harness.process().scheduler;
       await waker.wake('crawl', 'early', now());
@@ -48,7 +48,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       await eventually(() => expect(runs.map(({ key }) => key)).toEqual(['early']));
     });
 
-    it('lets another process run what a process without tasks woke, within a second', async () => {
+    test('lets another process run what a process without tasks woke, within a second', async () => {
       await using harness = await openHarness(open);
       const [waker, worker] = [harness.process().scheduler, harness.process().scheduler];
       const { runs, handler } = heldHandler();
@@ -58,7 +58,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       await eventually(() => expect(runs).toHaveLength(1), { timeoutMs: 1_000 });
     });
 
-    it('waits for the time of a later wake, and takes the earlier of two', async () => {
+    test('waits for the time of a later wake, and takes the earlier of two', async () => {
       await using harness = await openHarness(open);
       const { scheduler } = harness.process();
       const started = Promise.withResolvers<number>();
@@ -73,7 +73,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       expect(startedAt).toBeLessThan(at.getTime() + 1_000);
     });
 
-    it('runs a task again that was woken while it ran, and never twice at once', async () => {
+    test('runs a task again that was woken while it ran, and never twice at once', async () => {
       await using harness = await openHarness(open);
       const { runs, handler } = heldHandler();
       const processes = [harness.process().scheduler, harness.process().scheduler];
@@ -95,7 +95,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       await eventually(() => expect(runs.map(({ key }) => key)).toEqual(['a', 'b', 'a', 'c']));
     });
 
-    it('joins wakes of a task that has not begun', async () => {
+    test('joins wakes of a task that has not begun', async () => {
       await using harness = await openHarness(open);
       const { scheduler } = harness.process();
       const keys: string[] = [];
@@ -108,7 +108,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       await eventually(() => expect(keys).toEqual(['a', 'end']));
     });
 
-    it('runs at most as many at once as the task allows, and all in the end', async () => {
+    test('runs at most as many at once as the task allows, and all in the end', async () => {
       await using harness = await openHarness(open);
       const { scheduler } = harness.process();
       let [running, most, done] = [0, 0, 0];
@@ -131,7 +131,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       expect(most).toBe(3);
     });
 
-    it('shares 500 due tasks between two processes, each run once', async () => {
+    test('shares 500 due tasks between two processes, each run once', async () => {
       await using harness = await openHarness(open);
       const keys: string[] = [];
       const counts = [0, 0];
@@ -155,7 +155,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       expect(Math.min(...counts)).toBeGreaterThan(0);
     }, 30_000);
 
-    it('takes over the task of a process that crashed, once its lock lapses', async () => {
+    test('takes over the task of a process that crashed, once its lock lapses', async () => {
       await using harness = await openHarness(open);
       const [crashed, other] = [harness.process(), harness.process()];
       const [before, after] = [heldHandler(), heldHandler()];
@@ -180,7 +180,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       after.runs[0]?.release();
     });
 
-    it('keeps a lock that is touched, and aborts a run that is not', async () => {
+    test('keeps a lock that is touched, and aborts a run that is not', async () => {
       await using harness = await openHarness(open);
       const { scheduler } = harness.process();
       const { runs, handler } = heldHandler();
@@ -202,7 +202,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       await eventually(() => expect(runs).toHaveLength(2));
     });
 
-    it('runs a task again that failed, about a second later, and logs it once', async () => {
+    test('runs a task again that failed, about a second later, and logs it once', async () => {
       await using harness = await openHarness(open);
       const { scheduler, log } = harness.process();
       const times: number[] = [];
@@ -217,7 +217,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       expect(log).toEqual(['error: A task failed']);
     });
 
-    it('repeats a task in one process at a time, though it fails and though its interval is set twice', async () => {
+    test('repeats a task in one process at a time, though it fails and though its interval is set twice', async () => {
       await using harness = await openHarness(open);
       let [running, most, count] = [0, 0, 0];
       const processes = [harness.process(), harness.process()];
@@ -239,7 +239,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       expect(most).toBe(1);
     });
 
-    it('replaces the interval of a repeating task, and survives a restart without catching up', async () => {
+    test('replaces the interval of a repeating task, and survives a restart without catching up', async () => {
       await using harness = await openHarness(open);
       const first = harness.process().scheduler;
       let count = 0;
@@ -267,7 +267,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       expect(count).toBe(atClose + 1);
     });
 
-    it('forgets a cancelled task, also one whose next run waits behind a running one', async () => {
+    test('forgets a cancelled task, also one whose next run waits behind a running one', async () => {
       await using harness = await openHarness(open);
       const { scheduler } = harness.process();
       const { runs, handler } = heldHandler();
@@ -286,7 +286,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       expect(runs.map(({ key }) => key)).toEqual(['a', 'end']);
     });
 
-    it('closes: aborts what runs, waits for it, starts nothing, and leaves the work to others', async () => {
+    test('closes: aborts what runs, waits for it, starts nothing, and leaves the work to others', async () => {
       await using harness = await openHarness(open);
       const [closing, other] = [harness.process().scheduler, harness.process().scheduler];
       const steps: string[] = [];
@@ -312,7 +312,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       });
     });
 
-    it('closes within its limit though a task does not stop, and leaves no timer', async () => {
+    test('closes within its limit though a task does not stop, and leaves no timer', async () => {
       const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout');
       await using harness = await openHarness(open);
       const before = timers().length;
@@ -337,7 +337,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       never.resolve();
     });
 
-    it('outlives a database that is away: wakes are refused, logged once, and all goes on when it is back', async () => {
+    test('outlives a database that is away: wakes are refused, logged once, and all goes on when it is back', async () => {
       await using harness = await openHarness(open);
       const made = harness.process();
       const { scheduler, log } = made;

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { TaskDocuments } from '../../../src/scheduler/agenda/task-documents.ts';
 import type { SchedulerDatabase } from './scheduler-harness.ts';
 
@@ -23,7 +23,7 @@ export function tasksContract(name: string, open: () => Promise<SchedulerDatabas
   };
 
   describe(`task documents on ${name}`, () => {
-    it('hold one document a task, due at the earliest wake', () =>
+    test('hold one document a task, due at the earliest wake', () =>
       withTasks(async (tasks) => {
         await Promise.all([30, 10, 20].map((ms) => tasks.wake('crawl', 'a', at(ms))));
         expect(await tasks.claimDue('crawl', 't', at(9))).toBeUndefined();
@@ -32,7 +32,7 @@ export function tasksContract(name: string, open: () => Promise<SchedulerDatabas
         expect(await tasks.claimDue('crawl', 't2', at(99))).toBeUndefined();
       }));
 
-    it('refuse every write of a lock that lapsed and was taken over', () =>
+    test('refuse every write of a lock that lapsed and was taken over', () =>
       withTasks(async (tasks) => {
         await tasks.wake('crawl', 'a', at(0));
         const { lock } = await claimed(tasks, 'old', 0);
@@ -51,7 +51,7 @@ export function tasksContract(name: string, open: () => Promise<SchedulerDatabas
         expect(await tasks.extend(held, at(9))).toBe(false);
       }));
 
-    it('keep a wake that came while the task ran', () =>
+    test('keep a wake that came while the task ran', () =>
       withTasks(async (tasks) => {
         await tasks.wake('crawl', 'a', at(0));
         const { lock } = await claimed(tasks, 't', 0);
@@ -62,7 +62,7 @@ export function tasksContract(name: string, open: () => Promise<SchedulerDatabas
         expect((await claimed(tasks, 't', 5)).job?.nextRunAt).toEqual(at(5));
       }));
 
-    it('do not begin what was cancelled after its claim, nor keep it', () =>
+    test('do not begin what was cancelled after its claim, nor keep it', () =>
       withTasks(async (tasks) => {
         await tasks.wake('crawl', 'a', at(0));
         const { lock } = await claimed(tasks, 't', 0);
@@ -74,7 +74,7 @@ export function tasksContract(name: string, open: () => Promise<SchedulerDatabas
         expect((await claimed(tasks, 't', 0)).job).toBeDefined();
       }));
 
-    it('repeat a task: at once when new, within a new interval, and later only from its next run', () =>
+    test('repeat a task: at once when new, within a new interval, and later only from its next run', () =>
       withTasks(async (tasks) => {
         await Promise.all([1, 2].map(() => tasks.repeat('crawl', 1_000, at(0))));
         const { job, lock } = await claimed(tasks, 't', 0);

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { retryOf } from './outcomes.ts';
 import {
   accountOf,
@@ -13,7 +13,7 @@ import {
 /** Accounts and their tokens. */
 export function accountsContract(open: OpenStore): void {
   describe('accounts', () => {
-    it(
+    test(
       'are found by identifier, name and either token',
       withStore(open, async ({ store }) => {
         const account = accountOf();
@@ -30,7 +30,7 @@ export function accountsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'refuse a name or token that is taken, and keep nothing of the refused',
       withStore(open, async ({ store }) => {
         const first = accountOf();
@@ -50,7 +50,7 @@ export function accountsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'give a contested name to one of eight',
       withStore(open, async ({ store }) => {
         const contenders = Array.from({ length: 8 }, () => accountOf({ name: 'contested' }));
@@ -62,7 +62,7 @@ export function accountsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are listed by name, page by page',
       withStore(open, async ({ store }) => {
         for (const name of ['b', 'd', 'a', 'c', 'B']) {
@@ -78,7 +78,7 @@ export function accountsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'change their e-mail address and one token at a time',
       withStore(open, async ({ store }) => {
         const account = accountOf();
@@ -97,7 +97,7 @@ export function accountsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'refuse another account’s token as the new one',
       withStore(open, async ({ store }) => {
         const [first, second] = [accountOf(), accountOf()];
@@ -110,7 +110,7 @@ export function accountsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are removed once their crawlers are, and free their name',
       withStore(open, async ({ store }) => {
         const account = accountOf();
@@ -126,7 +126,7 @@ export function accountsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'know how many of their URLs wait, whatever is being crawled aside',
       withStore(open, async ({ store, account, crawler, push, lease }) => {
         const { accountId } = await account();

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Crawler } from '../../../src/domain/crawler.ts';
 import type { QueuedJob } from '../../../src/domain/job.ts';
 import type { JobOutcome, Lease } from '../../../src/store/store.ts';
@@ -146,7 +146,7 @@ export function balanceContract(open: OpenStore): void {
 
   describe('pushed = waiting + running + retrying + completed + failed + deleted + purged', () => {
     for (const atOnce of [1, 4]) {
-      it(
+      test(
         `after any sequence, ${atOnce} at once`,
         withStore(open, async (bench) => {
           const steps = fc.array(step, { minLength: 10, maxLength: 50 });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { JobOutcome } from '../../../src/store/store.ts';
 import { releaseOf, retryOf } from './outcomes.ts';
 import { at, jobOf, jobsOf, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
@@ -6,7 +6,7 @@ import { at, jobOf, jobsOf, type OpenStore, only, TTL_MS, withStore } from './st
 /** Which jobs a claim takes. */
 export function claimsContract(open: OpenStore): void {
   describe('a claim', () => {
-    it(
+    test(
       'takes the oldest due jobs, as many as asked for',
       withStore(open, async ({ store, crawler, push, lease, counters }) => {
         const made = await crawler();
@@ -32,7 +32,7 @@ export function claimsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'takes no more bytes of bodies than asked for, but at least one job',
       withStore(open, async ({ store, crawler, push, lease, counters }) => {
         const made = await crawler();
@@ -49,7 +49,7 @@ export function claimsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'gives each job once to eight at the same time',
       withStore(open, async ({ store, crawler, push, lease, counters }) => {
         const made = await crawler();
@@ -67,7 +67,7 @@ export function claimsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'leaves other crawlers’ jobs alone',
       withStore(open, async ({ store, account, crawler, push, lease }) => {
         const { accountId } = await account();
@@ -77,7 +77,7 @@ export function claimsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'takes nothing while either has paused the crawler, without losing the lease',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler({ delivery: 'webhook' });
@@ -99,7 +99,7 @@ export function claimsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'waits for a retry’s moment and counts the retry',
       withStore(open, async ({ store, crawler, running, counters }) => {
         const made = await crawler();
@@ -116,7 +116,7 @@ export function claimsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'counts the crawls that ended with their thread',
       withStore(open, async ({ store, crawler, running }) => {
         const made = await crawler();
@@ -131,7 +131,7 @@ export function claimsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'of a job given back untried is as the first one: no retry, no first try',
       withStore(open, async ({ store, crawler, running, counters }) => {
         const made = await crawler();
@@ -151,7 +151,7 @@ export function claimsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'of a retry given back untried still remembers when it was first tried',
       withStore(open, async ({ store, crawler, running, counters }) => {
         const made = await crawler();
@@ -165,7 +165,7 @@ export function claimsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'can be foreseen: what waits is listed in the order it is due, page by page',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler();

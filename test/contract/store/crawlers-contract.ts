@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Crawler } from '../../../src/domain/crawler.ts';
 import { deliveryOf, recordOf, releaseOf, retryOf, settlementOf } from './outcomes.ts';
 import { at, crawlerOf, jobsOf, newId, type OpenStore, withStore } from './store-harness.ts';
@@ -6,7 +6,7 @@ import { at, crawlerOf, jobsOf, newId, type OpenStore, withStore } from './store
 /** Crawlers, their settings and their two pauses. */
 export function crawlersContract(open: OpenStore): void {
   describe('crawlers', () => {
-    it(
+    test(
       'come back as they were inserted, and only once under a name',
       withStore(open, async ({ store, account }) => {
         const { accountId } = await account();
@@ -28,7 +28,7 @@ export function crawlersContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'give a contested name to one of eight, and all learn whose it is',
       withStore(open, async ({ store, account }) => {
         const { accountId } = await account();
@@ -39,7 +39,7 @@ export function crawlersContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are listed by name, of one token type or both',
       withStore(open, async ({ store, account, crawler }) => {
         const { accountId } = await account();
@@ -55,7 +55,7 @@ export function crawlersContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'change what the patch names and keep the rest',
       withStore(open, async ({ store, crawler }) => {
         const made = await crawler({ delivery: 'webhook' });
@@ -82,7 +82,7 @@ export function crawlersContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'keep the two pauses apart; only the user’s unpause lifts both',
       withStore(open, async ({ store, crawler }) => {
         const { crawlerId } = await crawler({ delivery: 'webhook' });
@@ -108,7 +108,7 @@ export function crawlersContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'tell since when the pause that is shown holds, and why the monitor paused',
       withStore(open, async ({ store, crawler }) => {
         const { crawlerId } = await crawler({ delivery: 'webhook' });
@@ -140,7 +140,7 @@ export function crawlersContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'tell when URLs were last accepted, a crawl ended, a delivery was acknowledged and a probe made',
       withStore(open, async ({ store, crawler, push, lease, counters }) => {
         const made = await crawler({ delivery: 'webhook' });
@@ -166,7 +166,7 @@ export function crawlersContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'let one of eight be the one that paused',
       withStore(open, async ({ store, crawler }) => {
         const { crawlerId } = await crawler({ delivery: 'webhook' });
@@ -179,7 +179,7 @@ export function crawlersContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'go with their jobs, deliveries and statistics; stored results stay',
       withStore(open, async ({ store, account, crawler, push, running, counters }) => {
         const { accountId } = await account();

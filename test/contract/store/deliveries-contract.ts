@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Crawler } from '../../../src/domain/crawler.ts';
 import type { Delivery } from '../../../src/domain/delivery.ts';
 import type { Lease } from '../../../src/store/store.ts';
@@ -33,7 +33,7 @@ const ridsOf = (deliveries: readonly Delivery[]): string[] => deliveries.map(({ 
 /** Results on their way to callback URLs. */
 export function deliveriesContract(open: OpenStore): void {
   describe('a claim of deliveries', () => {
-    it(
+    test(
       'takes the oldest due, within its limits of number and size but at least one',
       withStore(open, async (bench) => {
         const { lease, rids } = await due(bench, 6, 1_000);
@@ -52,7 +52,7 @@ export function deliveriesContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'gives each delivery once to eight at the same time',
       withStore(open, async (bench) => {
         const { lease, rids } = await due(bench, 20);
@@ -66,7 +66,7 @@ export function deliveriesContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'needs the current lease; the monitor’s pause stops it, the user’s does not',
       withStore(open, async (bench) => {
         const { store } = bench;
@@ -84,7 +84,7 @@ export function deliveriesContract(open: OpenStore): void {
   });
 
   describe('a settled delivery', () => {
-    it(
+    test(
       'goes from pending over retries to delivered, with a log of its attempts',
       withStore(open, async (bench) => {
         const { store, counters } = bench;
@@ -117,7 +117,7 @@ export function deliveriesContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'is given up or given back; what never started does not count',
       withStore(open, async (bench) => {
         const { store, counters } = bench;
@@ -137,7 +137,7 @@ export function deliveriesContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'is won once, and only by the attempt under way',
       withStore(open, async (bench) => {
         const { store, lease: acquire } = bench;
@@ -158,7 +158,7 @@ export function deliveriesContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'keeps the last hundred attempts',
       withStore(open, async (bench) => {
         const { store } = bench;
@@ -176,7 +176,7 @@ export function deliveriesContract(open: OpenStore): void {
   });
 
   describe('a replay', () => {
-    it(
+    test(
       'of one makes it due at once, whatever became of it, and counts on',
       withStore(open, async (bench) => {
         const { store, counters } = bench;
@@ -206,7 +206,7 @@ export function deliveriesContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'of a range takes those created in it, its end excluded',
       withStore(open, async (bench) => {
         const { store, counters } = bench;

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { QueuedJob } from '../../../src/domain/job.ts';
 import { deliveryOf, EXPIRES, recordOf, releaseOf, retryOf, storedOf } from './outcomes.ts';
 import { at, jobsOf, newId, type OpenStore, only, withStore } from './store-harness.ts';
@@ -6,7 +6,7 @@ import { at, jobsOf, newId, type OpenStore, only, withStore } from './store-harn
 /** How jobs end. */
 export function endsContract(open: OpenStore): void {
   describe('a finished job', () => {
-    it(
+    test(
       'is gone from the queue, its page in storage, its end counted',
       withStore(open, async ({ store, crawler, running, counters }) => {
         const made = await crawler();
@@ -33,7 +33,7 @@ export function endsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'is on its way to the callback URL, due for anybody or held by who crawled it',
       withStore(open, async ({ store, crawler, running, counters }) => {
         const made = await crawler({ delivery: 'webhook' });
@@ -57,7 +57,7 @@ export function endsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'is won once, and only with the claim that is current',
       withStore(open, async ({ store, crawler, running, counters }) => {
         const made = await crawler();
@@ -88,7 +88,7 @@ export function endsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'that was deleted meanwhile leaves nothing behind',
       withStore(open, async ({ store, account, crawler, running }) => {
         const { accountId } = await account();
@@ -112,7 +112,7 @@ export function endsContract(open: OpenStore): void {
     const expired = (job: QueuedJob) =>
       storedOf(job, { cbStatus: 699, originalStatus: 504 }, { billed: false, timedOut: true });
 
-    it(
+    test(
       'is no longer claimed, but found overdue, oldest deadline first',
       withStore(open, async ({ store, account, crawler, push, lease }) => {
         const { accountId } = await account();
@@ -136,7 +136,7 @@ export function endsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'ends as failed and timed out, unless somebody was faster',
       withStore(open, async ({ store, crawler, push, lease, counters }) => {
         const made = await crawler();
@@ -163,7 +163,7 @@ export function endsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'is delivered like any end of a webhook crawler’s job',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler({ delivery: 'webhook' });
@@ -179,7 +179,7 @@ export function endsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'stays claimable once it was tried',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler();

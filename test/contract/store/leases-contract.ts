@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { deliveryOf, releaseOf, retryOf, storedOf } from './outcomes.ts';
 import { at, jobsOf, newId, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
 
@@ -7,7 +7,7 @@ const LAPSED = TTL_MS + 1;
 /** Who may dispatch a crawler. */
 export function leasesContract(open: OpenStore): void {
   describe('a lease', () => {
-    it(
+    test(
       'is one owner’s until it lapses, and fences what older holders do',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler();
@@ -29,7 +29,7 @@ export function leasesContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'that an older holder lets go stays its new holder’s, crash included',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler();
@@ -43,7 +43,7 @@ export function leasesContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'goes to one of eight',
       withStore(open, async ({ store, crawler }) => {
         const { crawlerId } = await crawler();
@@ -57,7 +57,7 @@ export function leasesContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'that lapsed leaves its jobs and deliveries due at once, their counts untouched',
       withStore(open, async ({ store, crawler, push, lease, counters }) => {
         const made = await crawler({ delivery: 'webhook' });
@@ -86,7 +86,7 @@ export function leasesContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'that is let go leaves what was running due, and names the next work',
       withStore(open, async ({ store, crawler, running, lease, counters }) => {
         const made = await crawler();
@@ -110,7 +110,7 @@ export function leasesContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'is never let go between a push and its dispatch',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler();

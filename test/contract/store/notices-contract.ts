@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { QueuedNotice } from '../../../src/domain/notice.ts';
 import { at, newId, type OpenStore, withStore } from './store-harness.ts';
 
@@ -20,7 +20,7 @@ function noticeOf(overrides: Partial<QueuedNotice> = {}): QueuedNotice {
 /** The outbox. */
 export function noticesContract(open: OpenStore): void {
   describe('notices', () => {
-    it(
+    test(
       'are given to one caller each when they are due, earliest first, and come back as they were',
       withStore(open, async ({ store }) => {
         const notices = [30, 10, 20].map((ms) => noticeOf({ dueAt: at(ms) }));
@@ -38,7 +38,7 @@ export function noticesContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are added once, due again when their claim lapses or is postponed, and gone when removed',
       withStore(open, async (bench) => {
         const notice = noticeOf();

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Store } from '../../../src/store/store.ts';
 import { at, type OpenStore, withStore } from './store-harness.ts';
 
@@ -12,7 +12,7 @@ export function probesContract(open: OpenStore): void {
   };
 
   describe('probes', () => {
-    it(
+    test(
       'come due once an interval for each webhook crawler, spread over it from the first one on',
       withStore(open, async ({ store, account, crawler }) => {
         const { accountId } = await account();
@@ -33,7 +33,7 @@ export function probesContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are given to one of eight callers each, never more than asked for',
       withStore(open, async ({ store, account, crawler }) => {
         const { accountId } = await account();
@@ -51,7 +51,7 @@ export function probesContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'of one callback URL are due for all of its crawlers at once',
       withStore(open, async ({ store, account, crawler }) => {
         const shared = { delivery: 'webhook', callbackUrl: 'https://example.com/shared' } as const;

@@ -1,11 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { releaseOf, retryOf, storedOf } from './outcomes.ts';
 import { at, jobsOf, type OpenStore, TTL_MS, withStore } from './store-harness.ts';
 
 /** What a purge takes out of the queue. */
 export function purgeContract(open: OpenStore): void {
   describe('a purge', () => {
-    it(
+    test(
       'takes what is being crawled out of the queue, too: it ends as it ends, or as purged',
       withStore(open, async ({ store, crawler, running, push, counters, lease: take }) => {
         const made = await crawler();
@@ -37,7 +37,7 @@ export function purgeContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'of 20,000 URLs counts them all at once, and frees room for as many',
       withStore(open, async ({ store, crawler, push, counters, lease: take }) => {
         const made = await crawler();

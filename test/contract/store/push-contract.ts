@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { PushReceipt } from '../../../src/store/store.ts';
 import {
   at,
@@ -25,7 +25,7 @@ function refusals(receipt: PushReceipt): string[] {
 /** What a push admits, and how often. */
 export function pushContract(open: OpenStore): void {
   describe('a push', () => {
-    it(
+    test(
       'keeps every field of a job',
       withStore(open, async ({ store, crawler, push, counters }) => {
         const made = await crawler({ delivery: 'webhook' });
@@ -63,7 +63,7 @@ export function pushContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'is refused from the crawler’s limit on, in the middle of a batch too',
       withStore(open, async ({ store, crawler, push, lease, counters }) => {
         const made = await crawler();
@@ -81,7 +81,7 @@ export function pushContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'meets the limit exactly when ten come at once',
       withStore(open, async ({ crawler, push, counters }) => {
         const made = await crawler();
@@ -94,7 +94,7 @@ export function pushContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'carries requests for several crawlers, each with a receipt of its own',
       withStore(open, async ({ store, account, crawler, counters }) => {
         const { accountId } = await account();
@@ -117,7 +117,7 @@ export function pushContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'says whether a live lease dispatches the crawler',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler();
@@ -133,7 +133,7 @@ export function pushContract(open: OpenStore): void {
   });
 
   describe('an account over its limit', () => {
-    it(
+    test(
       'takes pushes until it holds more than its limit, and again from the limit down',
       withStore(open, async ({ store, account, crawler, push, lease }) => {
         const { accountId } = await account();
@@ -154,7 +154,7 @@ export function pushContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'is told of once until it was down to 90 %',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler();
@@ -174,7 +174,7 @@ export function pushContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'is told to one of eight pushes at once',
       withStore(open, async ({ store, crawler, push }) => {
         const made = await crawler();
@@ -190,7 +190,7 @@ export function pushContract(open: OpenStore): void {
   });
 
   describe('a push with a request_id', () => {
-    it(
+    test(
       'is answered as the first time for a day, and queues nothing again',
       withStore(open, async ({ store, account, crawler, counters }) => {
         const { accountId } = await account();
@@ -218,7 +218,7 @@ export function pushContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'is not answered for good by a call whose rate left nothing to queue',
       withStore(open, async ({ store, crawler, counters }) => {
         const made = await crawler();
@@ -235,7 +235,7 @@ export function pushContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'queues once when eight of them come at once',
       withStore(open, async ({ store, crawler, counters }) => {
         const made = await crawler();

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Job } from '../../../src/domain/job.ts';
 import { jobBytesOf, storedBytesOf } from '../../../src/domain/quotas.ts';
 import { deliveryOf, EXPIRES, recordOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
@@ -14,7 +14,7 @@ const sizeOf = (jobs: readonly Job[]): number =>
 /** What accounts use of their quotas, and what is refused. */
 export function quotasContract(open: OpenStore): void {
   describe('quotas', () => {
-    it(
+    test(
       'of an account are its own where it has them, and can be replaced',
       withStore(open, async ({ store, account }) => {
         const { accountId, name } = await account({ limits: { crawlers: 3 } });
@@ -26,7 +26,7 @@ export function quotasContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'count crawlers and their concurrency as they come, change and go; the service’s own are exempt',
       withStore(open, async ({ store, account }) => {
         const { accountId } = await account();
@@ -65,7 +65,7 @@ export function quotasContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are not passed by eight at the same time',
       withStore(open, async ({ store, account }) => {
         const { accountId } = await account();
@@ -79,7 +79,7 @@ export function quotasContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'refuse a crawler to an account that is gone',
       withStore(open, async ({ store }) => {
         const orphan = store.crawlers.insert(crawlerOf('0'.repeat(24)));
@@ -87,7 +87,7 @@ export function quotasContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'count queued bytes until the job has ended, whatever its end',
       withStore(open, async ({ store, account, crawler, push, lease }) => {
         const { accountId } = await account();
@@ -117,7 +117,7 @@ export function quotasContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'count only the bytes of what was admitted',
       withStore(open, async ({ store, account, crawler, push }) => {
         const { accountId } = await account();
@@ -129,7 +129,7 @@ export function quotasContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'count stored results until they are removed or expire',
       withStore(open, async ({ store, account, crawler, running }) => {
         const { accountId } = await account();
@@ -158,7 +158,7 @@ export function quotasContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'count the pages of deliveries as long as they are kept',
       withStore(open, async ({ store, account, crawler, running }) => {
         const { accountId } = await account();
@@ -180,7 +180,7 @@ export function quotasContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'take whole what an allowance holds, or nothing of it',
       withStore(open, async ({ store, account }) => {
         const key = (await account()).accountId;
@@ -201,7 +201,7 @@ export function quotasContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'know how many deliveries a replay would make due',
       withStore(open, async ({ store, crawler, running }) => {
         const made = await crawler({ delivery: 'webhook' });
@@ -225,7 +225,7 @@ export function quotasContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'of an account that was removed leave no result behind',
       withStore(open, async ({ store, account }) => {
         const { accountId } = await account();

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ResultScope, Store } from '../../../src/store/store.ts';
 import { EXPIRES, recordOf } from './outcomes.ts';
 import { at, newId, type OpenStore, withStore } from './store-harness.ts';
@@ -16,7 +16,7 @@ export function resultsContract(open: OpenStore): void {
   const newScope = (): ResultScope => ({ accountId: newId(), tokenType: 'normal' });
 
   describe('stored results', () => {
-    it(
+    test(
       'come back whole, for their own account and token type only',
       withStore(open, async ({ store }) => {
         const scope = newScope();
@@ -42,7 +42,7 @@ export function resultsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are found by the URL that was pushed, the newest first',
       withStore(open, async ({ store }) => {
         const scope = newScope();
@@ -57,7 +57,7 @@ export function resultsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are fetched in the order asked for, stay, and say how long they are',
       withStore(open, async ({ store }) => {
         const scope = newScope();
@@ -79,7 +79,7 @@ export function resultsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are removed by one of eight who do so at once',
       withStore(open, async ({ store }) => {
         const scope = newScope();
@@ -92,7 +92,7 @@ export function resultsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are removed once each, and it is told which',
       withStore(open, async ({ store }) => {
         const scope = newScope();
@@ -102,7 +102,7 @@ export function resultsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are listed page by page in either order, each once though more are stored meanwhile',
       withStore(open, async ({ store }) => {
         const scope = newScope();
@@ -127,7 +127,7 @@ export function resultsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are listed from an empty storage as none',
       withStore(open, async ({ store }) => {
         const page = await store.results.rids(newScope(), { limit: 2, order: 'desc' });

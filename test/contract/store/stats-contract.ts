@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { HistoryDay } from '../../../src/domain/stats.ts';
 import { deliveryOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
 import { at, jobsOf, newId, type OpenStore, only, withStore } from './store-harness.ts';
@@ -22,7 +22,7 @@ const NOTHING: Omit<HistoryDay, 'date'> = {
 /** History by day, push rates and pictures. */
 export function statsContract(open: OpenStore): void {
   describe('history', () => {
-    it(
+    test(
       'counts everything on the UTC day it happened',
       withStore(open, async ({ store, crawler, push, running }) => {
         const made = await crawler({ delivery: 'webhook' });
@@ -60,7 +60,7 @@ export function statsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'gives the days of each crawler between two days inclusive',
       withStore(open, async ({ store, account, crawler, push }) => {
         const { accountId } = await account();
@@ -80,7 +80,7 @@ export function statsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'loses no count when many happen at once',
       withStore(open, async ({ store, crawler, push, running }) => {
         const made = await crawler();
@@ -108,7 +108,7 @@ export function statsContract(open: OpenStore): void {
   });
 
   describe('push rates', () => {
-    it(
+    test(
       'hold a second’s worth and fill up again',
       withStore(open, async ({ store }) => {
         const key = newId();
@@ -125,7 +125,7 @@ export function statsContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are not exceeded by eight at once',
       withStore(open, async ({ store }) => {
         const key = newId();
@@ -138,7 +138,7 @@ export function statsContract(open: OpenStore): void {
   });
 
   describe('pictures', () => {
-    it(
+    test(
       'live until they expire',
       withStore(open, async ({ store }) => {
         const bytes = new Uint8Array(70_000).map((_, n) => n);

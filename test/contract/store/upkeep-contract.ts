@@ -1,11 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { deliveryOf, recordOf, settlementOf, storedOf } from './outcomes.ts';
 import { at, jobsOf, newId, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
 
 /** Retention, and what a crash leaves. */
 export function upkeepContract(open: OpenStore): void {
   describe('maintenance', () => {
-    it(
+    test(
       'removes what is past its retention, and only that',
       withStore(open, async ({ store, crawler, running, counters }) => {
         const made = await crawler({ delivery: 'webhook' });
@@ -48,7 +48,7 @@ export function upkeepContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'goes on while there is more to remove, and stops when it is told to',
       withStore(open, async ({ store, account }) => {
         const { accountId } = await account();
@@ -69,7 +69,7 @@ export function upkeepContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'answers pings before and after',
       withStore(open, async ({ store }) => {
         await store.ping();
@@ -80,7 +80,7 @@ export function upkeepContract(open: OpenStore): void {
   });
 
   describe('after a crash', () => {
-    it(
+    test(
       'everything acknowledged is there, and what was under way is due when its lease is gone',
       withStore(open, async (bench) => {
         const { crawler, push, running, counters } = bench;

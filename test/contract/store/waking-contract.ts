@@ -1,11 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { deliveryOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
 import { at, jobsOf, newId, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
 
 /** Removal of jobs, and when a crawler has something to do. */
 export function wakingContract(open: OpenStore): void {
   describe('removal', () => {
-    it(
+    test(
       'of one job works in every state, once, and for its own crawler only',
       withStore(open, async ({ store, crawler, push, running, counters }) => {
         const made = await crawler();
@@ -28,7 +28,7 @@ export function wakingContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'of all that waits spares what is being crawled and other crawlers',
       withStore(open, async ({ store, account, crawler, push, running, counters }) => {
         const { accountId } = await account();
@@ -52,7 +52,7 @@ export function wakingContract(open: OpenStore): void {
   });
 
   describe('the next wake', () => {
-    it(
+    test(
       'is the earliest job or delivery, less what is paused',
       withStore(open, async ({ store, crawler, running }) => {
         const made = await crawler({ delivery: 'webhook' });
@@ -83,7 +83,7 @@ export function wakingContract(open: OpenStore): void {
   });
 
   describe('crawlersWithWorkDue', () => {
-    it(
+    test(
       'are crawlers with due work that nobody dispatches',
       withStore(open, async ({ store, account, crawler, push, lease }) => {
         const { accountId } = await account();
@@ -109,7 +109,7 @@ export function wakingContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are not those whose work is paused or purged',
       withStore(open, async ({ store, crawler, push }) => {
         const made = await crawler({ delivery: 'webhook' });
@@ -129,7 +129,7 @@ export function wakingContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are those whose user paused them while deliveries go on',
       withStore(open, async ({ store, crawler, running }) => {
         const made = await crawler({ delivery: 'webhook' });
@@ -146,7 +146,7 @@ export function wakingContract(open: OpenStore): void {
       }),
     );
 
-    it(
+    test(
       'are given up to a limit',
       withStore(open, async ({ store, account, crawler, push }) => {
         const { accountId } = await account();

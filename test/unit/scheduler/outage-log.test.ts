@@ -1,11 +1,11 @@
-import { expect, it, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createOutageLog } from '../../../src/scheduler/agenda/outage-log.ts';
 
 const fail = async () => {
   throw new Error('away');
 };
 
-it('logs an outage once a minute and its end once, and lets every failure through', async () => {
+test('logs an outage once a minute and its end once, and lets every failure through', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const log: string[] = [];
   const write = (_fields: object, message: string) => void log.push(message);
@@ -21,7 +21,7 @@ it('logs an outage once a minute and its end once, and lets every failure throug
   vi.useRealTimers();
 });
 
-it('does not take the late answer to an earlier question for the end', async () => {
+test('does not take the late answer to an earlier question for the end', async () => {
   const log: string[] = [];
   const write = (_fields: object, message: string) => void log.push(message);
   const outage = createOutageLog({ debug: write, info: write, warn: write, error: write });

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { createWakeWriter } from '../../../src/scheduler/agenda/wake-writer.ts';
 
 function recordedWrites() {
@@ -11,7 +11,7 @@ function recordedWrites() {
   return { writes, wake };
 }
 
-it('shares one write among the wakes that come while another is on its way, at the earliest time', async () => {
+test('shares one write among the wakes that come while another is on its way, at the earliest time', async () => {
   const { writes, wake } = recordedWrites();
   const first = wake('crawl', 'a', new Date(50));
   const waiting = [30, 10, 20].map((ms) => wake('crawl', 'a', new Date(ms)));
@@ -31,7 +31,7 @@ it('shares one write among the wakes that come while another is on its way, at t
   expect(writes).toHaveLength(4);
 });
 
-it('tells each waker of its own write: one that fails does not fail the next', async () => {
+test('tells each waker of its own write: one that fails does not fail the next', async () => {
   const { writes, wake } = recordedWrites();
   const failing = wake('crawl', 'a', new Date(0));
   const next = wake('crawl', 'a', new Date(0));

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { DomainError } from '../../../src/domain/errors.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { type StoreCall, withMetrics } from '../../../src/store/with-metrics.ts';
@@ -39,7 +39,7 @@ function countingStore() {
   return { store, done };
 }
 
-it('tells of every call by name, with its time and how it ended, and changes none', async () => {
+test('tells of every call by name, with its time and how it ended, and changes none', async () => {
   const calls: StoreCall[] = [];
   const store = withMetrics(countingStore().store, (call) => calls.push(call));
   expect(await store.accounts.queued('a')).toBe(7);
@@ -55,7 +55,7 @@ it('tells of every call by name, with its time and how it ended, and changes non
   expect(calls.every(({ seconds }) => seconds >= 0 && seconds < 1)).toBe(true);
 });
 
-it('fails as planned: before it is done, after it, once it is let go, or while the database is away', async () => {
+test('fails as planned: before it is done, after it, once it is let go, or while the database is away', async () => {
   const { store: inner, done } = countingStore();
   const { store, faults } = createFaultyStore(inner);
   faults.refuse('accounts.queued');
