@@ -3,8 +3,8 @@ import {
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '../../gen/health/v1/health_pb.ts';
 import { DomainError } from '../domain/errors.ts';
+import { raceAbort } from '../domain/race-abort.ts';
 import { type Method, methodsOf } from './method.ts';
-import { orAborted } from './until-aborted.ts';
 
 /** What health works with. */
 export interface HealthDeps {
@@ -86,7 +86,7 @@ function createWatch({ watchIntervalMs = 1_000, maxWatchers = 500 }: HealthDeps)
     },
     /** Resolves at the next look. Rejects with the signal's reason. */
     async nextLook(signal: AbortSignal): Promise<void> {
-      await orAborted(look.promise, signal);
+      await raceAbort(look.promise, signal);
     },
   };
 }

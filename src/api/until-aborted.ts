@@ -26,13 +26,3 @@ export async function* untilAborted<Value>(
     iterator.return?.().catch(() => undefined);
   }
 }
-
-/** What `work` resolves to, or a rejection with the signal's reason as soon as it is aborted. */
-export function orAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason as Error);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
-}

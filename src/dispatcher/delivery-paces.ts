@@ -1,5 +1,6 @@
 import type { Clock } from '../domain/clock.ts';
 import type { EndpointAnswer } from '../domain/delivery.ts';
+import { createLruMap } from '../domain/lru-map.ts';
 import { type Claimant, createFairPool, type Grant } from '../fairness/fair-pool.ts';
 import { createEndpointPace, type EndpointPace } from './endpoint-pace.ts';
 
@@ -57,7 +58,10 @@ const POSTS_IN_FLIGHT = 512;
  */
 export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
   const { clock, capacity = POSTS_IN_FLIGHT } = deps;
-  const endpoints = new Map<string, Endpoint>();
+  const endpoints = createLruMap<string, Endpoint>({
+    maxEntries: MAX_ENDPOINTS,
+    isPinned: ({ pace, line }) => pace.inFlight > 0 || line.size > 0,
+  });
   const pool = createFairPool({ name: 'deliveries', capacity, reserve: Math.ceil(capacity / 8) });
   const nowMs = (): number => clock.now().getTime();
 
@@ -68,18 +72,8 @@ export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
       line: new Map(),
       timer: undefined,
     };
-    endpoints.delete(key);
     endpoints.set(key, endpoint);
-    if (endpoints.size > MAX_ENDPOINTS) forgetOne();
     return endpoint;
-  }
-
-  function forgetOne(): void {
-    for (const [key, { pace, line }] of endpoints) {
-      if (pace.inFlight > 0 || line.size > 0) continue;
-      endpoints.delete(key);
-      return;
-    }
   }
 
   /** Tells the first in line that there is room, or waits for when there may be. */

@@ -1,5 +1,5 @@
 import { type DomainError, invalidField } from './errors.ts';
-import { CONNECTION_HEADERS } from './header-names.ts';
+import { CONNECTION_HEADERS, HEADER_NAME } from './header-rules.ts';
 import type { HeaderPair } from './job.ts';
 
 /** Most headers of one push. */
@@ -10,9 +10,7 @@ const MAX_HEADERS = 32;
  */
 const MAX_CHARACTERS = 4_096;
 
-const NAME = /^[!#$%&'*+.^_`~0-9A-Za-z-]+$/;
-const NAME_COLON = /^[!#$%&'*+.^_`~0-9A-Za-z-]+[ \t]*:/;
-/** A field value of RFC 9110 without control characters: tab, visible ASCII, space, and the printable upper half of latin-1. */
+/** Stricter than HTTP: the control characters in the upper half of Latin-1 are refused, too. */
 const VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
 
 /** Set by every delivery itself. */
@@ -68,11 +66,8 @@ export function parseCallbackHeaders(text: string): HeaderPair[] {
 function pairsOf(text: string): HeaderPair[] {
   const parts = text.split('|').map(trimOptionalSpace);
   const withoutLast = parts.at(-1) === '' ? parts.slice(0, -1) : parts;
-  if (withoutLast.every((part) => NAME_COLON.test(part))) {
-    return withoutLast.map((part) => {
-      const colon = part.indexOf(':');
-      return [trimOptionalSpace(part.slice(0, colon)), trimOptionalSpace(part.slice(colon + 1))];
-    });
+  if (withoutLast.every((part) => HEADER_NAME.test(splitAtColon(part)[0]))) {
+    return withoutLast.map(splitAtColon);
   }
   const alternating = parts.length % 2 === 0 ? parts : withoutLast;
   if (alternating.length % 2 !== 0) {
@@ -83,6 +78,15 @@ function pairsOf(text: string): HeaderPair[] {
     pairs.push([alternating[at] ?? '', alternating[at + 1] ?? '']);
   }
   return pairs;
+}
+
+/** The name and value in `name:value`; an empty name where there is no colon. */
+function splitAtColon(part: string): HeaderPair {
+  const colon = part.indexOf(':');
+  return [
+    trimOptionalSpace(part.slice(0, Math.max(colon, 0))),
+    trimOptionalSpace(part.slice(colon + 1)),
+  ];
 }
 
 // Not String.trim, which also drops line breaks that are to be refused; not a regular expression, which is quadratic in a long
@@ -100,7 +104,7 @@ function isOptionalSpace(character: string | undefined): boolean {
 }
 
 function assertHeader(name: string, value: string): void {
-  if (!NAME.test(name)) throw refuse(`${shown(name)} is not a header name`);
+  if (!HEADER_NAME.test(name)) throw refuse(`${shown(name)} is not a header name`);
   if (!VALUE.test(value)) {
     throw refuse(`the value of ${shown(name)} holds characters that a header cannot carry`);
   }

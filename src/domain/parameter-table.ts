@@ -1,7 +1,7 @@
 import type { TokenType } from './account.ts';
 import { parseClickSelectors } from './click-selectors.ts';
 import { invalidField } from './errors.ts';
-import { CONNECTION_HEADERS, HEADER_NAME } from './header-names.ts';
+import { CONNECTION_HEADERS, HEADER_NAME, HEADER_VALUE } from './header-rules.ts';
 import type { CrawlParameters } from './parameters.ts';
 import { MAX_PICTURE_PIXELS, pixelsOf, screenOf } from './screens.ts';
 
@@ -51,7 +51,7 @@ function headers(text: string): string {
 }
 
 function printable(text: string): string {
-  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(text)) {
+  if (!HEADER_VALUE.test(text)) {
     throw new Error('must be printable characters of Latin-1');
   }
   return text;

@@ -1,13 +1,10 @@
-const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from './durations.ts';
 
 /** First wait of a crawl's retries. */
-const FIRST_WAIT_MS = 5 * SECOND;
+const FIRST_WAIT_MS = 5 * SECOND_MS;
 /** Each quick retry waits this much longer than the one before. */
 const GROWTH = 1.5;
-const LEAST_WAIT_MS = SECOND;
+const LEAST_WAIT_MS = SECOND_MS;
 
 /** What decides when a crawl that failed for a transient reason is tried again. */
 export interface CrawlRetryInput {
@@ -38,7 +35,7 @@ export interface CrawlRetryInput {
 export function nextCrawlRetry(input: CrawlRetryInput): { readonly dueAt: Date } | undefined {
   const { retry, maxRetries, retryAfterMs = 0, random } = input;
   const now = input.now.getTime();
-  const windowEnd = input.firstTriedAt.getTime() + input.windowHours * HOUR;
+  const windowEnd = input.firstTriedAt.getTime() + input.windowHours * HOUR_MS;
   const leftMs = windowEnd - now;
   const retriesLeft = maxRetries - retry;
   if (retriesLeft <= 0 || leftMs < LEAST_WAIT_MS) return undefined;
@@ -51,9 +48,9 @@ export function nextCrawlRetry(input: CrawlRetryInput): { readonly dueAt: Date }
   return { dueAt: new Date(now + Math.round(waitMs)) };
 }
 
-const UNITS = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY } as const;
+const UNITS = { ms: 1, s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS } as const;
 const MAX_WAITS = 100;
-const MAX_WAIT_MS = 30 * DAY;
+const MAX_WAIT_MS = 30 * DAY_MS;
 
 /**
  * Reads the waits between the attempts of one delivery, separated by commas: `5s,1m,2h`, with the units ms, s, m, h and d; in

@@ -1,10 +1,11 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { WebhookSecret } from './crawler.ts';
+import { DAY_MS } from './durations.ts';
 import type { HeaderPair } from './job.ts';
 
 const PREFIX = 'whsec_';
 /** How long a replaced secret keeps signing. */
-const OVERLAP_MS = 24 * 60 * 60 * 1_000;
+const OVERLAP_MS = DAY_MS;
 /** Keeps the signature header short however often secrets are rotated. */
 const MAX_SECRETS = 5;
 

@@ -1,5 +1,6 @@
 import { Cookie, CookieJar, MemoryCookieStore } from 'tough-cookie';
 import type { Clock } from '../domain/clock.ts';
+import { createLruMap } from '../domain/lru-map.ts';
 
 /** The cookies of one crawl, or of the crawls of one session. */
 export interface Cookies {
@@ -95,7 +96,9 @@ const MAX_SESSIONS = 5_000;
 
 /** Makes an empty collection, in this process's memory. Of more than 5,000 sessions the least recently used are dropped. */
 export function createCookieSessions(deps: { readonly clock: Clock }): CookieSessions {
-  const sessions = new Map<string, { readonly cookies: Cookies; readonly usedAt: number }>();
+  const sessions = createLruMap<string, { readonly cookies: Cookies; readonly usedAt: number }>({
+    maxEntries: MAX_SESSIONS,
+  });
   return {
     open(accountId, session) {
       const now = deps.clock.now().getTime();
@@ -103,11 +106,10 @@ export function createCookieSessions(deps: { readonly clock: Clock }): CookieSes
       const known = sessions.get(key);
       const cookies =
         known !== undefined && known.usedAt + SESSION_MS > now ? known.cookies : createCookies();
-      sessions.delete(key);
       sessions.set(key, { cookies, usedAt: now });
-      // The map is in the order of last use, so what is to go is at its start.
-      for (const [oldest, { usedAt }] of sessions) {
-        if (sessions.size <= MAX_SESSIONS && usedAt + SESSION_MS > now) break;
+      // The entries are in the order of their last use, so the expired ones come first.
+      for (const [oldest, { usedAt }] of sessions.entries()) {
+        if (usedAt + SESSION_MS > now) break;
         sessions.delete(oldest);
       }
       return cookies;

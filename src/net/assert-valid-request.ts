@@ -1,8 +1,6 @@
-import { CONNECTION_HEADERS, HEADER_NAME } from '../domain/header-names.ts';
+import { CONNECTION_HEADERS, HEADER_NAME, HEADER_VALUE } from '../domain/header-rules.ts';
 import type { HttpRequest } from './http-client.ts';
 import { httpError } from './http-failures.ts';
-
-const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
  * Throws `protocol_error` for a method or headers that no request can have. undici would refuse them too, but only after it has set up a
@@ -15,7 +13,9 @@ export function assertValidRequest(request: Pick<HttpRequest, 'method' | 'header
     method !== 'CONNECT' &&
     headers.every(
       ([name, value]) =>
-        HEADER_NAME.test(name) && VALUE.test(value) && !CONNECTION_HEADERS.has(name.toLowerCase()),
+        HEADER_NAME.test(name) &&
+        HEADER_VALUE.test(value) &&
+        !CONNECTION_HEADERS.has(name.toLowerCase()),
     );
   if (!sendable) throw httpError('protocol_error');
 }

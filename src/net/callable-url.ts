@@ -1,7 +1,6 @@
 import type { AddressGuard } from './address-guard.ts';
 import { parseAddress } from './ip-address.ts';
-
-const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
+import { bareHostname, effectivePort } from './url-parts.ts';
 
 /**
  * Why an http or https URL can never be called, whatever DNS says: its host is an address the guard refuses, `localhost` included, or
@@ -10,11 +9,10 @@ const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:':
 export function uncallableReason(text: string, guard: AddressGuard): string | undefined {
   const url = URL.parse(text);
   if (url === null) return 'is not a URL';
-  const fallback = DEFAULT_PORTS[url.protocol];
-  if (fallback === undefined) return 'must be an http or https URL';
-  const port = url.port === '' ? fallback : Number(url.port);
+  if (!/^https?:$/.test(url.protocol)) return 'must be an http or https URL';
+  const port = effectivePort(url);
   if (port === 0) return 'names port 0, which nothing listens on';
-  const hostname = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+  const hostname = bareHostname(url).replace(/\.$/, '');
   // RFC 6761, 6.3: these names stand for the loopback addresses.
   const isLocalhost = hostname === 'localhost' || hostname.endsWith('.localhost');
   const addresses = isLocalhost ? ['127.0.0.1', '::1'] : [hostname];

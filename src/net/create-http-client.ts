@@ -8,9 +8,10 @@ import type { HttpClient, HttpError, HttpRequest, HttpResponse } from './http-cl
 import { httpError, toHttpError } from './http-failures.ts';
 import { dispatchingFor, type Lookup } from './lookup.ts';
 import type { NetworkSettings } from './network-settings.ts';
-import { createOriginPools, portOf } from './origin-pools.ts';
+import { createOriginPools } from './origin-pools.ts';
 import { createResolver } from './resolver.ts';
 import { ExchangeError, runExchange } from './run-request.ts';
+import { basicAuthorization, effectivePort } from './url-parts.ts';
 
 /** A connection that was refused, for who keeps watch over attempts. */
 export interface RefusedConnection {
@@ -60,7 +61,12 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
     const { code } = failure;
     if (code === 'address_not_allowed' || code === 'port_not_allowed') {
       const { hostname } = url;
-      deps.onRefused?.({ hostname, port: portOf(url), refusal: code, claimant: request.claimant });
+      deps.onRefused?.({
+        hostname,
+        port: effectivePort(url),
+        refusal: code,
+        claimant: request.claimant,
+      });
     }
     return failure;
   }
@@ -134,8 +140,9 @@ function dispatchOptions(url: URL, request: HttpRequest): Dispatcher.DispatchOpt
   if (request.decode !== false && !names.has('accept-encoding')) {
     headers.push('accept-encoding', ACCEPT_ENCODING);
   }
-  if (url.username !== '' && !names.has('authorization')) {
-    headers.push('authorization', `Basic ${credentialsOf(url)}`);
+  const authorization = basicAuthorization(url);
+  if (authorization !== undefined && !names.has('authorization')) {
+    headers.push('authorization', authorization);
   }
   const { body } = request;
   const inPieces = body !== undefined && body.length > WHOLE_BODY_BYTES;
@@ -155,16 +162,4 @@ function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < body.length; at += WHOLE_BODY_BYTES) {
     yield body.subarray(at, at + WHOLE_BODY_BYTES);
   }
-}
-
-function credentialsOf(url: URL): string {
-  const [name, password] = [url.username, url.password].map((part) => {
-    try {
-      return decodeURIComponent(part);
-    } catch {
-      // A stray percent sign is meant literally.
-      return part;
-    }
-  });
-  return Buffer.from(`${name}:${password}`).toString('base64');
 }

@@ -16,6 +16,7 @@ import { httpError, toHttpError } from './http-failures.ts';
 import type { Lookup } from './lookup.ts';
 import { connected } from './proxy-tunnel.ts';
 import { connectThroughProxy } from './tunnel-connector.ts';
+import { bareHostname, effectivePort } from './url-parts.ts';
 
 /** What a proxy judges and reaches targets with. */
 export interface FilteringProxyDeps {
@@ -225,8 +226,7 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
 function targetOf(text: string): Target | undefined {
   const url = URL.parse(text);
   if (url === null || url.hostname === '') return undefined;
-  const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
-  return { hostname, port: url.port === '' ? 80 : Number(url.port) };
+  return { hostname: bareHostname(url), port: effectivePort(url) };
 }
 
 const HOP_BY_HOP = /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i;

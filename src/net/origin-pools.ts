@@ -1,9 +1,11 @@
 import type { Socket } from 'node:net';
 import { type Dispatcher, Pool } from 'undici';
+import { createLruMap } from '../domain/lru-map.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { createGuardedConnector } from './guarded-connector.ts';
 import type { Lookup } from './lookup.ts';
 import { createTunnelConnector } from './tunnel-connector.ts';
+import { bareHostname, effectivePort } from './url-parts.ts';
 
 /** What the pools make their connections with. */
 export interface OriginPoolsDeps {
@@ -18,7 +20,7 @@ export interface OriginPoolsDeps {
   readonly proxyTarget?: 'address' | 'name' | undefined;
 }
 
-/** A pool inUse for one request. */
+/** A pool that one request uses. */
 export interface AcquiredPool {
   readonly dispatcher: Dispatcher;
   /** Connections made so far: unchanged while a request waited for one means that it got a used one. */
@@ -48,14 +50,18 @@ interface Entry {
 
 /** Makes an empty set; connections are made on demand and end after four idle seconds, or as the server's `Keep-Alive` asks. */
 export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
-  const entries = new Map<string, Entry>();
+  const entries = createLruMap<string, Entry>({
+    maxEntries: deps.maxOrigins,
+    isPinned: ({ inUse }) => inUse > 0,
+    onEvict: ({ pool }) => void pool.destroy(),
+  });
   const connecting = new Set<Socket>();
 
   function open(url: URL, proxyUrl: string | undefined): Entry {
     const common = {
       ...deps,
-      hostname: url.hostname.replace(/^\[(.*)\]$/, '$1'),
-      port: portOf(url),
+      hostname: bareHostname(url),
+      port: effectivePort(url),
       timeoutMs: ABANDONED_CONNECT_MS,
       onSocket(socket: Socket) {
         connecting.add(socket);
@@ -82,23 +88,12 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
     return entry;
   }
 
-  function evict(): void {
-    for (const [origin, entry] of entries) {
-      if (entries.size <= deps.maxOrigins) return;
-      if (entry.inUse > 0) continue;
-      entries.delete(origin);
-      void entry.pool.destroy();
-    }
-  }
-
   return {
     acquire(url, proxyUrl) {
       const key = proxyUrl === undefined ? url.origin : `${url.origin} ${proxyUrl}`;
       const entry = entries.get(key) ?? open(url, proxyUrl);
-      entries.delete(key);
-      entries.set(key, entry);
       entry.inUse += 1;
-      evict();
+      entries.set(key, entry);
       let released = false;
       return {
         dispatcher: entry.pool,
@@ -114,16 +109,10 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       };
     },
     async destroy() {
-      const pools = [...entries.values()].map(({ pool }) => pool.destroy());
+      const pools = Array.from(entries.entries(), ([, { pool }]) => pool.destroy());
       entries.clear();
       for (const socket of connecting) socket.destroy();
       await Promise.all(pools);
     },
   };
-}
-
-/** The port a URL leads to. */
-export function portOf(url: URL): number {
-  if (url.port !== '') return Number(url.port);
-  return url.protocol === 'https:' ? 443 : 80;
 }

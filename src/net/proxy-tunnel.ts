@@ -2,6 +2,7 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { HttpError } from './http-client.ts';
 import { httpError } from './http-failures.ts';
+import { bareHostname, basicAuthorization, effectivePort } from './url-parts.ts';
 
 /** A way through a proxy of the operator. */
 export interface TunnelRequest {
@@ -29,9 +30,10 @@ export async function openTunnel(request: TunnelRequest): Promise<Socket> {
   const socket = await connectToProxy(proxy, request);
   const { host, port } = request;
   const authority = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-  socket.write(
-    `CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n${authorizationOf(proxy)}\r\n`,
-  );
+  const authorization = basicAuthorization(proxy);
+  const credentials =
+    authorization === undefined ? '' : `proxy-authorization: ${authorization}\r\n`;
+  socket.write(`CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n${credentials}\r\n`);
   const { head, rest } = await replyOf(socket);
   if (!/^HTTP\/1\.[01] 2\d\d/.test(head)) {
     socket.destroy();
@@ -46,10 +48,7 @@ async function connectToProxy(
   { ca, onSocket }: Pick<TunnelRequest, 'ca' | 'onSocket'>,
 ): Promise<Socket> {
   const isTls = proxy.protocol === 'https:';
-  const place = {
-    host: proxy.hostname.replace(/^\[(.*)\]$/, '$1'),
-    port: Number(proxy.port) || (isTls ? 443 : 80),
-  };
+  const place = { host: bareHostname(proxy), port: effectivePort(proxy) };
   const socket = isTls
     ? connectTls({ ...place, servername: place.host, ...(ca === undefined ? {} : { ca }) })
     : connectTcp(place);
@@ -59,20 +58,6 @@ async function connectToProxy(
   } catch (error) {
     throw httpError('proxy_failed', error);
   }
-}
-
-function authorizationOf(proxy: URL): string {
-  if (proxy.username === '') return '';
-  const [user, password] = [proxy.username, proxy.password].map((part) => {
-    try {
-      return decodeURIComponent(part);
-    } catch {
-      // A stray percent sign is meant literally.
-      return part;
-    }
-  });
-  const credentials = Buffer.from(`${user}:${password}`).toString('base64');
-  return `proxy-authorization: Basic ${credentials}\r\n`;
 }
 
 /** The socket once it stands; rejects, and destroys it, when that takes longer than 20 s. */

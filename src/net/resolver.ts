@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { createLruMap } from '../domain/lru-map.ts';
 import { type Claimant, createFairPool, type Grant } from '../fairness/fair-pool.ts';
 import { createDnsQuery, type DnsAnswer, LookupError } from './dns-query.ts';
 import { parseHosts, parseSearchDomains, watchFile } from './hosts-file.ts';
@@ -59,16 +60,11 @@ export function createResolver(deps: ResolverDeps = {}): Lookup {
     reserve: Math.ceil(capacity / 4),
     maxWaiting: MAX_WAITING,
   });
-  const known = new Map<string, Known>();
+  const known = createLruMap<string, Known>({ maxEntries: MAX_NAMES });
   const running = new Map<string, Promise<readonly LookupAnswer[]>>();
 
   function remember(name: string, answers: Known['answers'], keptMs: number): void {
-    known.delete(name);
     known.set(name, { until: performance.now() + keptMs, answers });
-    for (const oldest of known.keys()) {
-      if (known.size <= MAX_NAMES) return;
-      known.delete(oldest);
-    }
   }
 
   /** What is known or on its way already. */

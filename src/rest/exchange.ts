@@ -1,6 +1,7 @@
 import type { Call } from '../api/method.ts';
 import { createTransfer } from '../api/transfer.ts';
 import { defined } from '../domain/defined.ts';
+import { parseBearer } from '../domain/header-rules.ts';
 import { type AnyRequest, type AnyResponse, isGone } from '../http/node-http.ts';
 import { hasBody } from '../http/receive-body.ts';
 import type { RoomPools } from '../http/room.ts';
@@ -54,7 +55,7 @@ export function createExchange(
   // Made when first asked for: most calls need neither, and each costs about a microsecond.
   const call: Call = {
     protocol: 'rest',
-    bearer: bearerFrom(header('authorization')),
+    bearer: parseBearer(header('authorization')),
     get signal() {
       return (signal ??= disconnectSignal(response));
     },
@@ -95,10 +96,6 @@ export function createExchange(
     body: () => (bytes ??= readRequestBody(request, maxBytes, transfer.room)),
     handlerHeaders: () => responseHeaders && Object.fromEntries(responseHeaders),
   };
-}
-
-function bearerFrom(authorization: string | undefined): string | undefined {
-  return authorization === undefined ? undefined : /^bearer +(\S+) *$/i.exec(authorization)?.[1];
 }
 
 function disconnectSignal(response: AnyResponse): AbortSignal {

@@ -110,15 +110,3 @@ function titled(headers: Readonly<Record<string, string | number>>) {
   for (const [name, value] of Object.entries(headers)) spelled[titles.get(name) ?? name] = value;
   return spelled;
 }
-
-const unsafeInHeader = /[^\x20-\x7e]+/g;
-
-/** `text` with everything but printable ASCII percent-encoded as UTF-8, so that it can stand in a header. */
-export function headerSafe(text: string): string {
-  if (!/[^\x20-\x7e]/.test(text)) return text;
-  return text.replace(unsafeInHeader, (part) =>
-    [...Buffer.from(part)]
-      .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`)
-      .join(''),
-  );
-}

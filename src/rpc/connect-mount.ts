@@ -19,9 +19,11 @@ import { toConnectError } from '../api/errors.ts';
 import { type Call, type Method, methodName } from '../api/method.ts';
 import { type MethodPolicy, policyOf } from '../api/policy.ts';
 import { createTransfer, type Transfer } from '../api/transfer.ts';
-import { orAborted, untilAborted } from '../api/until-aborted.ts';
+import { untilAborted } from '../api/until-aborted.ts';
 import { defined } from '../domain/defined.ts';
+import { parseBearer } from '../domain/header-rules.ts';
 import type { Logger } from '../domain/logger.ts';
+import { raceAbort } from '../domain/race-abort.ts';
 import { type AnyRequest, type AnyResponse, breakOff } from '../http/node-http.ts';
 import { paced } from '../http/paced.ts';
 import { createBoundlessPools, type RoomPools } from '../http/room.ts';
@@ -187,7 +189,7 @@ function implementationOf(method: Method, draining: AbortSignal) {
   if (method.kind === 'unary') {
     return (request: Message, context: HandlerContext) => {
       const work = method.handle(request, toCall(context));
-      return context.timeoutMs() === undefined ? work : orAborted(work, context.signal);
+      return context.timeoutMs() === undefined ? work : raceAbort(work, context.signal);
     };
   }
   if (method.kind === 'server') {
@@ -214,11 +216,11 @@ function toCall(context: HandlerContext): Call {
 }
 
 function newCall(context: HandlerContext, transfer: Transfer): Call {
-  const authorization = context.requestHeader.get('authorization') ?? '';
+  const authorization = context.requestHeader.get('authorization') ?? undefined;
   const requestId = context.requestHeader.get('x-request-id');
   const timeoutMs = context.timeoutMs();
   return {
-    bearer: /^bearer +(\S+) *$/i.exec(authorization)?.[1],
+    bearer: parseBearer(authorization),
     signal: context.signal,
     responseHeaders: context.responseHeader,
     protocol: protocols[context.protocolName as keyof typeof protocols],

@@ -1,3 +1,4 @@
+import { createLruMap } from '../domain/lru-map.ts';
 import type { CrawlTask } from '../engine/engine.ts';
 
 /** Decides which thread a crawl runs in. */
@@ -23,9 +24,8 @@ export function createThreadRouting(deps: {
   readonly threads: number;
   readonly loadOf: (thread: number) => number;
 }): ThreadRouting {
-  /** By last use, oldest first. */
-  const places = new Map<string, number>();
-  const suspects = new Map<string, number>();
+  const places = createLruMap<string, number>({ maxEntries: MAX_KEYS });
+  const suspects = createLruMap<string, number>({ maxEntries: MAX_SUSPECTS });
 
   function leastLoaded(): number {
     let least = 0;
@@ -43,14 +43,11 @@ export function createThreadRouting(deps: {
       const key =
         session === undefined || session === '' ? hostOf(task) : `${task.accountId} ${session}`;
       const place = places.get(key) ?? leastLoaded();
-      places.delete(key);
       places.set(key, place);
-      forgetOldest(places, MAX_KEYS);
       return place;
     },
     suspect(task) {
       suspects.set(hostOf(task), performance.now() + SUSPECT_MS);
-      forgetOldest(suspects, MAX_SUSPECTS);
     },
     isSuspect: (task) => suspects.size > 0 && (suspects.get(hostOf(task)) ?? 0) > performance.now(),
   };
@@ -58,11 +55,4 @@ export function createThreadRouting(deps: {
 
 function hostOf(task: CrawlTask): string {
   return URL.parse(task.request.url)?.host ?? '';
-}
-
-function forgetOldest(map: Map<string, unknown>, most: number): void {
-  for (const oldest of map.keys()) {
-    if (map.size <= most) return;
-    map.delete(oldest);
-  }
 }

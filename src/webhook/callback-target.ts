@@ -1,4 +1,5 @@
 import type { HeaderPair } from '../domain/job.ts';
+import { basicAuthorization } from '../net/url-parts.ts';
 
 /** Where a POST goes. */
 export interface CallbackTarget {
@@ -13,7 +14,7 @@ export interface CallbackTarget {
 export function callbackTarget(callbackUrl: string | undefined): CallbackTarget | undefined {
   const url = URL.parse(callbackUrl ?? '');
   if (url === null) return undefined;
-  const { username, password } = url;
+  const authorization = basicAuthorization(url);
   url.username = '';
   url.password = '';
   return {
@@ -21,21 +22,8 @@ export function callbackTarget(callbackUrl: string | undefined): CallbackTarget 
     hostname: url.hostname,
     withCredentials(headers) {
       const isGiven = headers.some(([name]) => name.toLowerCase() === 'authorization');
-      if ((username === '' && password === '') || isGiven) return headers;
-      const credentials = `${decoded(username)}:${decoded(password)}`;
-      return [
-        ...headers,
-        ['Authorization', `Basic ${Buffer.from(credentials).toString('base64')}`],
-      ];
+      if (authorization === undefined || isGiven) return headers;
+      return [...headers, ['Authorization', authorization]];
     },
   };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    // A percent sign that begins no escape stands for itself.
-    return text;
-  }
 }

@@ -1,5 +1,6 @@
 import type { Protocol } from 'devtools-protocol';
 import type { Clock } from '../../domain/clock.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
 
 const KEPT_MS = 300_000;
 const MAX_SESSIONS = 1_000;
@@ -21,7 +22,9 @@ export interface BrowserSessions {
 
 /** Makes an empty set, in memory. */
 export function createBrowserSessions(deps: { readonly clock: Clock }): BrowserSessions {
-  const sessions = new Map<string, { cookies: readonly BrowserCookie[]; until: number }>();
+  const sessions = createLruMap<string, { cookies: readonly BrowserCookie[]; until: number }>({
+    maxEntries: MAX_SESSIONS,
+  });
   const now = (): number => deps.clock.now().getTime();
 
   function cookiesOf(key: string): readonly BrowserCookie[] {
@@ -40,10 +43,7 @@ export function createBrowserSessions(deps: { readonly clock: Clock }): BrowserS
       for (const cookie of after) {
         if (values.get(keyOf(cookie)) !== cookie.value) kept.set(keyOf(cookie), cookie);
       }
-      sessions.delete(key);
       sessions.set(key, { cookies: [...kept.values()], until: now() + KEPT_MS });
-      const oldest = sessions.keys().next();
-      if (sessions.size > MAX_SESSIONS && oldest.done !== true) sessions.delete(oldest.value);
     },
   };
 }

@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress } from 'node:zlib';
+import { DAY_MS } from '../../domain/durations.ts';
 
 const INSTALLED = [
   '/usr/bin/chromium',
@@ -27,8 +28,6 @@ const INSTALLED = [
   '/Applications/Chromium.app/Contents/MacOS/Chromium',
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ];
-
-const UNUSED_MS = 24 * 60 * 60_000;
 
 /**
  * The Chromium to run: `CHROMIUM_PATH`, else the one inside the npm package, unpacked once for each user and version, else one
@@ -99,7 +98,7 @@ async function removeUnused(folder: string, name: string): Promise<void> {
     if (!each.startsWith('chromium-') || each === name) continue;
     const path = join(folder, each);
     const { mtimeMs = Date.now() } = (await stat(path).catch(() => undefined)) ?? {};
-    if (Date.now() - mtimeMs > UNUSED_MS) await rm(path, { force: true });
+    if (Date.now() - mtimeMs > DAY_MS) await rm(path, { force: true });
   }
 }
 

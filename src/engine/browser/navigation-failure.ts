@@ -1,5 +1,6 @@
 import { FAILURES, type FailureReason } from '../../domain/status.ts';
 import type { FilteringProxy } from '../../net/filtering-proxy.ts';
+import { bareHostname, effectivePort } from '../../net/url-parts.ts';
 
 /** Chromium's names of what went wrong, in the order they are looked for. */
 const BY_NAME: readonly (readonly [pattern: RegExp, reason: FailureReason])[] = [
@@ -33,7 +34,5 @@ export function navigationFailure(
 }
 
 function failureAt(url: URL, proxy: Pick<FilteringProxy, 'failureOf'>): string | undefined {
-  const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
-  const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
-  return proxy.failureOf(`${hostname}:${port}`);
+  return proxy.failureOf(`${bareHostname(url)}:${effectivePort(url)}`);
 }

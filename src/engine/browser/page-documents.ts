@@ -1,6 +1,8 @@
 import type { Protocol } from 'devtools-protocol';
 import type { HeaderPair } from '../../domain/job.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
 import type { FailureReason } from '../../domain/status.ts';
+import { REDIRECT_STATUSES } from '../http/redirect.ts';
 import { pageBody } from '../text/page-body.ts';
 import type { CdpEvent, CdpHandlers } from './cdp-connection.ts';
 import { QUIET_NETWORK } from './network-quiet.ts';
@@ -64,7 +66,6 @@ const PIECE_BYTES = 256 * 1024;
 /** A site may take its time; the crawl's own limit ends the page. */
 const LONGEST_MS = 600_000;
 const MAX_ANSWERS = 200;
-const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 const HTML = /^\s*(text\/html|application\/xhtml\+xml)\s*(;|$)/i;
 /** What a browser shows as it is. */
 const SHOWN = /^\s*(text\/|image\/|application\/(json|xml|[\w.-]+\+(json|xml))\s*(;|$))/i;
@@ -82,7 +83,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
   let failedAt = '';
   let leadsTo: string | undefined;
   /** `Set-Cookie` of the last answer to each request, the newest last. */
-  const cookies = new Map<string, string>();
+  const cookies = createLruMap<string, string>({ maxEntries: MAX_ANSWERS });
 
   async function onPaused(event: Paused): Promise<void> {
     const isMain = event.resourceType === 'Document' && event.frameId === page.frameId;
@@ -103,7 +104,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
     const { status } = answer;
     const type = valueOf(answer, 'content-type');
     const location = valueOf(answer, 'location');
-    if (REDIRECTS.has(status) && location !== undefined) {
+    if (REDIRECT_STATUSES.has(status) && location !== undefined) {
       const to = URL.parse(location, answer.url);
       if (to === null || !/^https?:$/.test(to.protocol)) {
         if (shown === undefined) finish({ kind: 'failed', reason: 'invalid_redirect', answer });
@@ -205,10 +206,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
         if (!deps.readsCookies) return;
         const [, value = ''] =
           Object.entries(all).find(([name]) => name.toLowerCase() === 'set-cookie') ?? [];
-        cookies.delete(requestId);
         cookies.set(requestId, value);
-        const oldest = cookies.keys().next();
-        if (cookies.size > MAX_ANSWERS && oldest.done !== true) cookies.delete(oldest.value);
       },
       'Fetch.requestPaused'(event) {
         onPaused(event).catch(() => {

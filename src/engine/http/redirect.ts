@@ -10,7 +10,8 @@ export interface Hop {
 
 /** Of a redirect's target; servers refuse longer request lines, most from 8 KiB on. */
 const MAX_LOCATION = 16_384;
-const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+/** Statuses that send a client to the address in `Location`. */
+export const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
  * Where an answer sends its reader on, by the rules of the Fetch Standard: after 303, and after a POST with 301 or 302, the next
@@ -22,7 +23,7 @@ export function nextHop(
   status: number,
   location: string | undefined,
 ): Hop | 'invalid_redirect' | undefined {
-  if (!REDIRECTS.has(status) || location === undefined) return undefined;
+  if (!REDIRECT_STATUSES.has(status) || location === undefined) return undefined;
   if (location.length > MAX_LOCATION) return 'invalid_redirect';
   const url = URL.parse(utf8FromLatin1(location), hop.url.href);
   if (url === null || !/^https?:$/.test(url.protocol)) return 'invalid_redirect';

@@ -1,4 +1,4 @@
-import { CONNECTION_HEADERS } from '../../domain/header-names.ts';
+import { CONNECTION_HEADERS, HEADER_NAME, HEADER_VALUE } from '../../domain/header-rules.ts';
 import type { CrawlRequest, HeaderPair } from '../../domain/job.ts';
 import type { Hop } from './redirect.ts';
 import { USER_AGENTS } from './user-agents.ts';
@@ -16,8 +16,7 @@ export function parseRequestHeaders(text: string | undefined): HeaderPair[] {
     const colon = part.indexOf(':');
     const name = part.slice(0, Math.max(colon, 0)).trim();
     const value = part.slice(colon + 1).trim();
-    const isHeader =
-      /^[!#$%&'*+.^_`~0-9A-Za-z-]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
+    const isHeader = HEADER_NAME.test(name) && HEADER_VALUE.test(value);
     if (isHeader && !CONNECTION_HEADERS.has(name.toLowerCase()))
       pairs.push([name.toLowerCase(), value]);
   }
@@ -46,10 +45,6 @@ export function requestHeaders(request: CrawlRequest, hop: Hop, cookies: string)
   const given = headers.get('cookie');
   const all = [given, cookies].filter((each) => each !== undefined && each !== '').join('; ');
   if (all !== '') headers.set('cookie', all);
-  return [...headers].filter(([, value]) => isSendable(value));
-}
-
-// `user_agent` may hold anything; a header cannot.
-function isSendable(value: string): boolean {
-  return /^[\t\x20-\x7e\x80-\xff]*$/.test(value);
+  // Jobs that were queued by an earlier version may hold a `user_agent` that no header can carry.
+  return [...headers].filter(([, value]) => HEADER_VALUE.test(value));
 }

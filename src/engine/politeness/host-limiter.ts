@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Politeness } from '../../domain/crawler.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
 
 /**
  * The reason of a page that was not crawled because its host's turn had not come. The job is to be given back for `retryAfterMs`; it
@@ -56,8 +57,11 @@ interface Host {
 
 /** Makes a gate without any hosts. */
 export function createHostLimiter(deps: { readonly clock: Clock }): HostLimiter {
-  const hosts = new Map<string, Host>();
   const now = (): number => deps.clock.now().getTime();
+  const hosts = createLruMap<string, Host>({
+    maxEntries: MAX_HOSTS,
+    isPinned: (host) => host.running > 0 || host.waiting.length > 0 || host.notBefore > now(),
+  });
 
   function hostOf(key: HostKey): Host {
     const name = `${key.crawlerId ?? key.accountId} ${key.host}`;
@@ -68,19 +72,8 @@ export function createHostLimiter(deps: { readonly clock: Clock }): HostLimiter 
       requestMs: 500,
       waiting: [],
     };
-    hosts.delete(name);
     hosts.set(name, host);
-    if (hosts.size > MAX_HOSTS) forgetIdle();
     return host;
-  }
-
-  function forgetIdle(): void {
-    const moment = now();
-    for (const [name, host] of hosts) {
-      if (hosts.size <= MAX_HOSTS * 0.9) return;
-      const idle = host.running === 0 && host.waiting.length === 0;
-      if (idle && host.notBefore <= moment) hosts.delete(name);
-    }
   }
 
   // A turn later than all promised before: those sent away come back spread out, not all at once.

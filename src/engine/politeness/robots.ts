@@ -1,4 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
+import { raceAbort } from '../../domain/race-abort.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import type { Claimant } from '../../fairness/fair-pool.ts';
 import type { HttpResponse } from '../../net/http-client.ts';
@@ -55,7 +57,9 @@ type Rules = (url: URL) => RobotsVerdict;
  * for `QueuedCrawler`, else for everybody.
  */
 export function createRobots(deps: RobotsDeps): Robots {
-  const sites = new Map<string, { readonly rules: Promise<Rules>; until: number }>();
+  const sites = createLruMap<string, { readonly rules: Promise<Rules>; until: number }>({
+    maxEntries: MAX_SITES,
+  });
 
   async function load(
     origin: string,
@@ -89,7 +93,6 @@ export function createRobots(deps: RobotsDeps): Robots {
       rules: loading.then(({ rules }) => rules),
       until: now + KEEP_UNKNOWN_MS,
     };
-    sites.delete(key);
     sites.set(key, site);
     loading.then(
       ({ keepMs }) => {
@@ -97,16 +100,13 @@ export function createRobots(deps: RobotsDeps): Robots {
       },
       () => sites.delete(key),
     );
-    for (const oldest of sites.keys()) {
-      if (sites.size <= MAX_SITES) break;
-      sites.delete(oldest);
-    }
     return site.rules;
   }
 
   return {
     async ask(url, proxy, signal, claimant) {
-      const rules = await abortable(rulesFor(url.origin, proxy, claimant), signal);
+      // The load is shared by everyone who asks, so an abort ends only this wait.
+      const rules = await raceAbort(rulesFor(url.origin, proxy, claimant), signal);
       return rules(url);
     },
   };
@@ -116,14 +116,4 @@ function rulesOf(text: string): Rules {
   const { allows, crawlDelay } = parseRobots(text, CRAWLER_NAME);
   const delayMs = Math.min(crawlDelay * 1_000, MAX_DELAY_MS);
   return (asked) => ({ allowed: allows(asked), delayMs, unknown: false });
-}
-
-// The file is fetched for all who ask; one who gives up does not end it for the others.
-function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const settled = Promise.withResolvers<T>();
-  const onAbort = (): void => settled.reject(signal.reason as Error);
-  if (signal.aborted) onAbort();
-  signal.addEventListener('abort', onAbort, { once: true });
-  work.then(settled.resolve, settled.reject);
-  return settled.promise.finally(() => signal.removeEventListener('abort', onAbort));
 }

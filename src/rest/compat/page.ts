@@ -1,5 +1,5 @@
+import { toHeaderText } from '../../domain/header-rules.ts';
 import { jsonBody, structuredBody } from '../../domain/json-body.ts';
-import { headerSafe } from '../reply.ts';
 
 /** Clients of the reference read how many requests their plan leaves; here none is counted, so there are always plenty. */
 export const REMAINING_REQUESTS = 1_000_000;
@@ -52,7 +52,7 @@ const MAX_CHARACTERS = 13_000;
 export function headersFromFields(facts: ResultFields): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(facts)) {
-    if (value !== undefined) headers[name] = headerSafe(String(value));
+    if (value !== undefined) headers[name] = toHeaderText(String(value));
   }
   const characters = Object.values(headers).reduce((sum, value) => sum + value.length, 0);
   if (characters > MAX_CHARACTERS) delete headers['pushed_url'];

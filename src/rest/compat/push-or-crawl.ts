@@ -6,9 +6,10 @@ import {
   PushService,
 } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { policyOf } from '../../api/policy.ts';
+import { toHeaderText } from '../../domain/header-rules.ts';
 import type { AdapterFactory } from '../adapter.ts';
 import type { Exchange } from '../exchange.ts';
-import { headerSafe, jsonReply, type Reply } from '../reply.ts';
+import { jsonReply, type Reply } from '../reply.ts';
 import { aboutReply } from './about.ts';
 import { headersFromFields, resultFieldsOf, toDataEnvelope, toEnvelope } from './page.ts';
 
@@ -102,7 +103,7 @@ function pageReply(request: CrawlRequest, response: CrawlResponse): Reply {
     status: 200,
     headers: {
       ...headers,
-      'content-type': headerSafe(pageType(response)),
+      'content-type': toHeaderText(pageType(response)),
       // The page comes from anywhere and must not run as this origin, where the console lives.
       'content-security-policy': 'sandbox',
       'x-content-type-options': 'nosniff',

@@ -2,6 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import type { TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/errors.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
 import type { AccountStore } from '../../store/store.ts';
 import { createExpiringCache } from '../crawlers/expiring-cache.ts';
 import { createSharedLookup } from '../shared-lookup.ts';
@@ -51,15 +52,7 @@ export function createAuthenticator(deps: {
   const readTogether = createSharedLookup(read);
   const ownerOf = (hash: string) =>
     deps.sharesDatabase ? readTogether(hash) : owners.get(hash, () => read(hash));
-  const proven = new Set<string>();
-
-  function remember(hash: string): void {
-    if (proven.has(hash)) return;
-    proven.add(hash);
-    if (proven.size <= MAX_PROVEN) return;
-    const oldest = proven.values().next();
-    if (oldest.done !== true) proven.delete(oldest.value);
-  }
+  const proven = createLruMap<string, true>({ maxEntries: MAX_PROVEN });
 
   /** Before an unknown token is compared: the answer would tell a guesser what he wants to know. */
   function assertMayTry(remote: string): void {
@@ -99,7 +92,7 @@ export function createAuthenticator(deps: {
           },
         );
       }
-      remember(hash);
+      proven.set(hash, true);
       return owner;
     },
     authenticateAdmin(token, remote = '') {
@@ -114,7 +107,7 @@ export function createAuthenticator(deps: {
         const hash = tokenHash(token);
         if (!proven.has(hash)) assertMayTry(remote);
         if (isSameToken(token, deps.adminToken)) {
-          remember(hash);
+          proven.set(hash, true);
           return;
         }
         failedTokens.note(remote);

@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
 
 /** Counts the wrong tokens of each address, so that guessing is slow. */
 export interface FailedTokens {
@@ -24,7 +25,9 @@ export function createFailedTokens(deps: {
   readonly onFailure?: () => void;
 }): FailedTokens {
   /** Failures not forgiven yet, by prefix. */
-  const failures = new Map<string, { count: number; at: number }>();
+  const failures = createLruMap<string, { count: number; at: number }>({
+    maxEntries: MAX_ADDRESSES,
+  });
   let sinceLine = 0;
   let lineAt = Number.NEGATIVE_INFINITY;
 
@@ -52,11 +55,7 @@ export function createFailedTokens(deps: {
       if (remote === '') return;
       const prefix = prefixOf(remote);
       const count = countOf(prefix, now) + 1;
-      failures.delete(prefix);
       failures.set(prefix, { count, at: now });
-      if (failures.size <= MAX_ADDRESSES) return;
-      const oldest = failures.keys().next();
-      if (oldest.done !== true) failures.delete(oldest.value);
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { Account } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { DomainError } from '../../domain/errors.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
 import {
   type AccountLimits,
   type AccountUsage,
@@ -82,7 +83,7 @@ export function createQuotas(deps: {
 }): Quotas {
   const { store, clock, defaults } = deps;
   const buckets = createTokenBuckets(clock);
-  const proven = new Set<string>();
+  const proven = createLruMap<string, true>({ maxEntries: MAX_PROVEN });
   const known = createExpiringCache<Known>({
     clock,
     ttlMs: FRESH_MS,
@@ -203,11 +204,7 @@ export function createQuotas(deps: {
 
     proveCallback(accountId, callbackUrl) {
       const target = targetOf(accountId, callbackUrl);
-      if (proven.has(target)) return;
-      proven.add(target);
-      if (proven.size <= MAX_PROVEN) return;
-      const [oldest] = proven;
-      if (oldest !== undefined) proven.delete(oldest);
+      proven.set(target, true);
     },
 
     async replaysLeft(account) {

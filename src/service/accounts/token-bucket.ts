@@ -1,4 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
 
 /** Allowances of this process by key, each refilled evenly. */
 export interface TokenBuckets {
@@ -10,7 +11,7 @@ const MAX_BUCKETS = 50_000;
 
 /** Makes the allowances. A key that is new, or was forgotten among many others, starts full. */
 export function createTokenBuckets(clock: Clock): TokenBuckets {
-  const buckets = new Map<string, { left: number; at: number }>();
+  const buckets = createLruMap<string, { left: number; at: number }>({ maxEntries: MAX_BUCKETS });
   return {
     take(key, perSecond, capacity) {
       const at = clock.now().getTime();
@@ -18,13 +19,7 @@ export function createTokenBuckets(clock: Clock): TokenBuckets {
       const refilled = (Math.max(at - bucket.at, 0) * perSecond) / 1_000;
       const full = Math.min(capacity, bucket.left + refilled);
       const taken = full >= 1;
-      // Last in the map's order: the first is the one that was not used for longest.
-      buckets.delete(key);
       buckets.set(key, { left: taken ? full - 1 : full, at: Math.max(at, bucket.at) });
-      if (buckets.size > MAX_BUCKETS) {
-        const oldest = buckets.keys().next();
-        if (oldest.done !== true) buckets.delete(oldest.value);
-      }
       return taken ? 0 : Math.max(Math.ceil(((1 - full) * 1_000) / perSecond), 1);
     },
   };

@@ -1,4 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
 
 /** Remembers what a look-up found, for a short while; misses are not remembered. */
 export interface ExpiringCache<Value> {
@@ -14,7 +15,9 @@ export function createExpiringCache<Value>(deps: {
   readonly ttlMs: number;
   readonly maxEntries: number;
 }): ExpiringCache<Value> {
-  const entries = new Map<string, { value: Value; until: number }>();
+  const entries = createLruMap<string, { value: Value; until: number }>({
+    maxEntries: deps.maxEntries,
+  });
   const loading = new Map<string, Promise<Value | undefined>>();
 
   async function load(
@@ -24,12 +27,7 @@ export function createExpiringCache<Value>(deps: {
     const value = await from();
     // A `forget` during the load means that what was loaded may be old.
     if (value === undefined || !loading.has(key)) return value;
-    entries.delete(key);
     entries.set(key, { value, until: deps.clock.now().getTime() + deps.ttlMs });
-    if (entries.size > deps.maxEntries) {
-      const oldest = entries.keys().next();
-      if (oldest.done !== true) entries.delete(oldest.value);
-    }
     return value;
   }
 

@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
+import { DAY_MS } from '../../domain/durations.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import { nextCrawlRetry } from '../../domain/retry-schedule.ts';
 import { type FailureReason, isBilled, MOST_RETRIES, UNTRIED } from '../../domain/status.ts';
@@ -11,7 +12,6 @@ import type { CrawlResult } from '../../threads/build-result.ts';
 import { type Crawled, type CrawlOrder, ThreadLost } from '../../threads/crawl-threads.ts';
 import type { Crawling } from './crawling.ts';
 
-const DAY_MS = 24 * 60 * 60 * 1_000;
 const BUSY_MS = 5_000;
 /** For a crawl whose thread ended through no fault of its own. */
 const LOST_MS = 1_000;

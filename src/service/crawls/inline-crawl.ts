@@ -1,6 +1,7 @@
 import type { TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { CrawlerSettings } from '../../domain/crawler.ts';
+import { DAY_MS } from '../../domain/durations.ts';
 import { DomainError } from '../../domain/errors.ts';
 import type { CrawlRequest, CrawlStatus } from '../../domain/job.ts';
 import { createRid } from '../../domain/rid.ts';
@@ -18,8 +19,6 @@ import { type CrawlInput, type ProxyNames, parseCrawlRequest } from '../queue/cr
 import type { Pushing } from '../queue/push.ts';
 import type { Crawling } from './crawling.ts';
 import type { SharedResources } from './shared-resources.ts';
-
-const DAY_MS = 24 * 60 * 60 * 1_000;
 
 /** The answer to an inline crawl: the page at once. */
 export interface InlineResult extends CrawlStatus {

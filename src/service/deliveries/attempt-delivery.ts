@@ -1,12 +1,13 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import type { Delivery, EndpointAnswer } from '../../domain/delivery.ts';
+import { DAY_MS } from '../../domain/durations.ts';
 import { nextDelivery } from '../../domain/retry-schedule.ts';
 import type { DeliveryOutcome } from '../../store/store.ts';
 import type { Webhook } from '../../webhook/webhook.ts';
 
 /** How long a delivered page can be replayed. */
-const REPLAY_MS = 24 * 60 * 60 * 1_000;
+const REPLAY_MS = DAY_MS;
 
 /** What delivering works with. */
 export interface AttemptDeliveryDeps {

@@ -1,6 +1,7 @@
 import type { Account } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
+import { DAY_MS } from '../../domain/durations.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { QueuedNotice } from '../../domain/notice.ts';
 import { digestOf } from '../../mail/digest.ts';
@@ -16,7 +17,7 @@ const LEASE_MS = 120_000;
 const FIRST_RETRY_MS = 30_000;
 const LONGEST_RETRY_MS = 60 * 60 * 1_000;
 /** A notice that could not be sent for so long tells nothing new. */
-const KEPT_MS = 7 * 24 * 60 * 60 * 1_000;
+const KEPT_MS = 7 * DAY_MS;
 /** Notices taken at once, and so the most in one mail. */
 const BATCH = 1_000;
 /** An account gets one mail in this time; what happens meanwhile is told in the next one. */

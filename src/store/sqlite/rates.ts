@@ -1,4 +1,5 @@
 import { type Allowance, refillWaitMs } from '../../domain/allowance.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
 import type { Sql } from './sql.ts';
 
 interface Bucket {
@@ -7,9 +8,9 @@ interface Bucket {
 }
 
 // In memory: there is one process, and a restart forgives one bucket's worth at most.
-const buckets = new Map<string, Bucket>();
-const whole = new Map<string, Bucket>();
 const MAX_BUCKETS = 10_000;
+const buckets = createLruMap<string, Bucket>({ maxEntries: MAX_BUCKETS });
+const whole = createLruMap<string, Bucket>({ maxEntries: MAX_BUCKETS });
 
 function take(
   _sql: Sql,
@@ -25,7 +26,7 @@ function take(
   bucket.at = at;
   const granted = Math.min(count, Math.floor(bucket.left));
   bucket.left -= granted;
-  remember(buckets, key, bucket);
+  buckets.set(key, bucket);
   const missing = 1 - bucket.left;
   return {
     granted,
@@ -47,20 +48,12 @@ function takeWhole(
   const left = Math.min(capacity, bucket.left + (passed * capacity) / refillMs);
   const granted = count <= left;
   const after = granted ? left - count : left;
-  remember(whole, key, { left: after, at });
+  whole.set(key, { left: after, at });
   return {
     granted,
     left: Math.floor(after),
     retryAfterMs: refillWaitMs(allowance, after, count),
   };
-}
-
-function remember(all: Map<string, Bucket>, key: string, bucket: Bucket): void {
-  all.delete(key);
-  all.set(key, bucket);
-  if (all.size <= MAX_BUCKETS) return;
-  const oldest = all.keys().next();
-  if (oldest.done !== true) all.delete(oldest.value);
 }
 
 /** The push rate of each token, and the allowances that are taken from whole. */

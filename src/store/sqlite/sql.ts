@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { createLruMap } from '../../domain/lru-map.ts';
 
 /** What a statement takes and gives. */
 export type SqlValue = string | number | bigint | null | Uint8Array;
@@ -17,20 +18,16 @@ export interface Sql {
   exec(sql: string): void;
 }
 
-// Statements with lists of values have as many texts as lengths; the oldest go.
+// A statement with a list of values has a text of its own for each length of the list.
 const MAX_STATEMENTS = 500;
 
 /** Makes the statement cache of a connection. */
 export function createSql(database: DatabaseSync): Sql {
-  const statements = new Map<string, StatementSync>();
+  const statements = createLruMap<string, StatementSync>({ maxEntries: MAX_STATEMENTS });
   function prepared(sql: string): StatementSync {
     let statement = statements.get(sql);
     if (statement === undefined) {
       statement = database.prepare(sql);
-      if (statements.size >= MAX_STATEMENTS) {
-        const oldest = statements.keys().next();
-        if (oldest.done !== true) statements.delete(oldest.value);
-      }
       statements.set(sql, statement);
     }
     return statement;
