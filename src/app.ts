@@ -89,7 +89,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const backend = await openBackend(config, logger, deps.onFatal ?? (() => undefined));
   stack.defer(() => backend.close());
   const agenda = createAgendaScheduler({
-    backend: backend.clock,
+    backend: backend.scheduler,
     processName: hostname(),
     logger,
   });

@@ -17,12 +17,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   scheduler: [],
   'scheduler/agenda': ['domain', 'scheduler', 'npm:agenda'],
   'scheduler/sqlite': ['scheduler/agenda', 'npm:agenda'],
-  'scheduler/mongo': [
-    'scheduler/agenda',
-    'npm:agenda',
-    'npm:@agendajs/mongo-backend',
-    'npm:mongodb',
-  ],
+  'scheduler/mongo': ['scheduler/agenda', 'npm:agenda', 'npm:mongodb'],
   net: ['domain', 'fairness', 'npm:undici', 'npm:ipaddr.js'],
   engine: [
     'domain',

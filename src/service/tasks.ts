@@ -11,7 +11,7 @@ export interface TaskTiming {
   readonly lockMs: number;
 }
 
-/** What the tasks do. */
+/** What the tasks call. */
 export interface TaskDeps {
   readonly scheduler: Scheduler;
   readonly store: Pick<Store, 'queue' | 'maintain'>;
@@ -23,17 +23,19 @@ export interface TaskDeps {
   readonly timing: TaskTiming;
 }
 
-// The dispatcher takes them in turn by account; this only bounds what waits.
+// The dispatcher serves crawlers by account in turn; this only bounds how many wait for that.
 const CRAWLERS_PER_PROCESS = 20_000;
 const WAKES_PER_RUN = 1_000;
 
-/** Defines every task on the clock; `start` it afterwards. */
+/** Defines every task; the scheduler is started afterwards. */
 export function defineTasks(deps: TaskDeps): void {
   const { scheduler, store, clock } = deps;
   const { lockMs } = deps.timing;
   const alone = { lockMs, concurrency: 1 };
   const crawl = { lockMs, concurrency: CRAWLERS_PER_PROCESS, sharesWithPeers: true };
   scheduler.define('crawl', crawl, deps.dispatcher.run);
+  // The wakes of crawls and deliveries that are due later. A wake of `crawl` at that time would do
+  // the same; a name of its own shows in Agenda's documents which crawlers only wait for a retry.
   scheduler.define('retry', { lockMs, concurrency: 100 }, (task) =>
     scheduler.wake('crawl', task.key, clock.now()),
   );
@@ -44,13 +46,13 @@ export function defineTasks(deps: TaskDeps): void {
     const now = clock.now();
     await whileTouching(task, lockMs, () => store.maintain(now, task.signal));
     if (task.signal.aborted) return;
-    // Work whose wake was lost with the process that should have made it.
+    // Crawlers whose wake was lost when the process that should have sent it ended.
     const crawlerIds = await store.queue.crawlersWithWorkDue(now, WAKES_PER_RUN);
     await Promise.all(crawlerIds.map((id) => scheduler.wake('crawl', id, now)));
   });
 }
 
-/** Keeps the lock of a task while it does what may take longer. */
+/** Runs `work`, which may take longer than the task's lock, and renews the lock meanwhile. */
 async function whileTouching<Value>(
   task: Task,
   lockMs: number,
@@ -64,7 +66,7 @@ async function whileTouching<Value>(
   }
 }
 
-/** Lets the repeating tasks run, in whichever process is free; monitoring only when it has an interval. */
+/** Starts the repeating tasks, in whichever process is free; `probe` only if it has an interval. */
 export async function repeatTasks(scheduler: Scheduler, timing: TaskTiming): Promise<void> {
   await scheduler.every('timeout', timing.timeoutMs);
   await scheduler.every('reconcile', timing.reconcileMs);

@@ -4,7 +4,7 @@ import { Agenda, InMemoryNotificationChannel, type Job, toJobId } from 'agenda';
 import { DomainError } from '../../domain/errors.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { Scheduler, Task, TaskName, TaskOptions } from '../scheduler.ts';
-import { createTaskRepository, notBegun } from './fenced-repository.ts';
+import { createFencedRepository, notBegun } from './fenced-repository.ts';
 import { createOutageLog } from './outage-log.ts';
 import type { SchedulerBackend } from './task-documents.ts';
 import { createTaskRun, type TaskRun } from './task-run.ts';
@@ -12,18 +12,22 @@ import { createWakeWriter } from './wake-writer.ts';
 
 /** What the scheduler is made of. */
 export interface AgendaSchedulerDeps {
-  /** Its connections stay the caller's to close. */
+  /** The caller closes its connections. */
   readonly backend: SchedulerBackend;
-  /** Names this process in Agenda's documents; made unique by a suffix. */
+  /** Names this process among those that run tasks; a suffix makes it unique. */
   readonly processName: string;
-  /** How often to look for tasks that other processes woke, and for those that became due. Default 500. */
+  /**
+   * How often to poll for tasks that other processes woke, and for those that became due. Default:
+   * 500.
+   */
   readonly processEveryMs?: number;
   readonly logger: Logger;
 }
 
-const BEAT_MS = 2_000;
-const GRACE_STEP_MS = 10;
-const MAX_GRACE_MS = 400;
+const HEARTBEAT_MS = 2_000;
+/** How much longer a process leaves new tasks to its peers for each one that it runs. */
+const YIELD_STEP_MS = 10;
+const MAX_YIELD_MS = 400;
 
 interface Definition {
   readonly options: TaskOptions;
@@ -31,9 +35,10 @@ interface Definition {
 }
 
 /**
- * The clock on Agenda. Nothing is read or written before the first `start`, `wake`, `every` or `cancel`. A process that
- * defines no tasks only wakes them, for others to run. Those four reject with `unavailable` while the database is away;
- * running tasks and polling go on by themselves when it is back.
+ * Makes the scheduler on Agenda. Nothing is read or written before the first `start`, `wake` or
+ * `every`; these three reject with `unavailable` while the database is away. Running tasks and
+ * polling continue by themselves when it is back. A process that defines no tasks only wakes them,
+ * and others run them.
  */
 export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   const { backend, logger, processEveryMs = 500 } = deps;
@@ -47,7 +52,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   let agenda: Agenda | undefined;
   const processName = `${deps.processName}#${randomUUID()}`;
   let peers = 0;
-  let beating: NodeJS.Timeout | undefined;
+  let heartbeatTimer: NodeJS.Timeout | undefined;
 
   function pollNow(name: string): void {
     if (closing.signal.aborted || !definitions.has(name) || channel.state !== 'connected') return;
@@ -56,31 +61,30 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     void channel.publish({ jobId, jobName: name, nextRunAt: null, priority: 0, timestamp: now });
   }
 
-  const claims = createTaskRepository({
-    inner: backend.agenda.repository,
+  const fencedRepository = createFencedRepository({
     tasks,
     outage,
     closing: closing.signal,
-    lockMsOf: (name) => definitions.get(name)?.options.lockMs ?? 0,
-    graceMsOf: (name) =>
+    lockMs: (name) => definitions.get(name)?.options.lockMs ?? 0,
+    yieldMs: (name) =>
       definitions.get(name)?.options.sharesWithPeers === true ? yieldMs(name) : 0,
     onChange: pollNow,
   });
 
-  /** The more this process runs, the longer it leaves new ones to its peers, who look twice a second. */
+  /** The more this process runs, the longer it leaves new tasks to its peers, which poll meanwhile. */
   function yieldMs(name: string): number {
     if (peers === 0) return 0;
-    const own = [...claims.running].filter((held) => held.name === name).length;
-    return Math.min(own * GRACE_STEP_MS, MAX_GRACE_MS);
+    const own = [...fencedRepository.running].filter((task) => task.name === name).length;
+    return Math.min(own * YIELD_STEP_MS, MAX_YIELD_MS);
   }
 
-  async function beat(): Promise<void> {
-    peers = (await backend.presence?.beat(processName, new Date()).catch(() => peers)) ?? 0;
+  async function heartbeat(): Promise<void> {
+    peers = (await backend.presence?.heartbeat(processName, new Date()).catch(() => peers)) ?? 0;
   }
 
   async function onDatabase<T>(use: () => Promise<T>): Promise<T> {
     try {
-      connected ??= backend.agenda.connect();
+      connected ??= backend.connect();
       connected.catch(() => {
         connected = undefined;
       });
@@ -97,10 +101,10 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   );
 
   async function runJob(job: Job, { options, handler }: Definition): Promise<void> {
-    const held = claims.heldTask(job.attrs);
+    const claimed = fencedRepository.claimedTask(job.attrs);
     const { key = '' } = (job.attrs.data ?? {}) as { readonly key?: string };
     const repeats = job.attrs.type === 'single';
-    const run = createTaskRun({ key, repeats, held, options, handler, tasks, outage, logger });
+    const run = createTaskRun({ key, repeats, claimed, options, handler, tasks, outage, logger });
     runs.add(run);
     if (closing.signal.aborted) run.abort(stopping());
     await run.run();
@@ -111,10 +115,10 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     const made = new Agenda({
       name: processName,
       backend: {
-        name: backend.agenda.name,
-        repository: claims.repository,
+        name: backend.name,
+        repository: fencedRepository.repository,
         ownsConnection: false,
-        // Connected before: Agenda's own call would leave a failure unhandled.
+        // `onDatabase` has connected: a failure within Agenda would be an unhandled rejection.
         async connect() {},
         async disconnect() {},
       },
@@ -124,15 +128,15 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
       removeOnComplete: false,
     });
     made.on('error', (error: Error) => {
-      if (error !== notBegun) logger.error({ err: error }, 'Agenda reports an error');
+      if (error !== notBegun) logger.error({ err: error }, 'an error within Agenda');
     });
-    // Typed by hand: Agenda's first overload takes any function for one with a callback.
+    // Typed by hand: Agenda's first overload accepts every function as one with a callback.
     const define: (name: string, processor: (job: Job) => Promise<void>, options: object) => void =
       made.define.bind(made);
     for (const [name, definition] of definitions) {
       const { concurrency } = definition.options;
-      // Locks are watched by the run itself. Agenda's timer lasts half of `lockLifetime` or of the polling interval,
-      // whichever is longer, and outlives the run.
+      // A run watches its lock itself. Agenda's own timer lasts half of `lockLifetime` or of the
+      // polling interval, whichever is longer, and outlives the run.
       const limits = { concurrency, lockLimit: concurrency, lockLifetime: 1 };
       define(name, (job) => runJob(job, definition), limits);
     }
@@ -141,15 +145,16 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
 
   return {
     define(name: TaskName, options, handler) {
-      if (agenda) throw new Error(`Task ${name} is defined after the scheduler was started`);
+      if (agenda !== undefined)
+        throw new Error(`Task ${name} is defined after the scheduler was started`);
       definitions.set(name, { options, handler });
     },
     async start() {
       await onDatabase(async () => {
         agenda ??= createAgenda();
         await agenda.start();
-        await beat();
-        beating ??= setInterval(() => void beat(), BEAT_MS).unref();
+        await heartbeat();
+        heartbeatTimer ??= setInterval(() => void heartbeat(), HEARTBEAT_MS).unref();
       });
     },
     async wake(name, key, at) {
@@ -158,16 +163,16 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     },
     every: (name, intervalMs) =>
       onDatabase(() => tasks.repeat(name, intervalMs, new Date())).then(() => pollNow(name)),
-    cancel: (name, key) => onDatabase(() => tasks.cancel(name, key)),
     async close(drainMs) {
       closing.abort();
-      clearInterval(beating);
-      if (beating !== undefined) await backend.presence?.leave(processName).catch(() => undefined);
+      clearInterval(heartbeatTimer);
+      if (heartbeatTimer !== undefined)
+        await backend.presence?.leave(processName).catch(() => undefined);
       for (const run of runs) run.abort(stopping());
       const deadline = new AbortController();
       const drained = (async () => {
-        await claims.claimsSettled();
-        await Promise.all([...claims.running].map(({ ended }) => ended.promise));
+        await fencedRepository.claimsSettled();
+        await Promise.all([...fencedRepository.running].map(({ ended }) => ended.promise));
       })();
       await Promise.race([
         drained,
@@ -175,12 +180,12 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
       ]);
       deadline.abort();
       for (const run of runs) {
-        logger.warn({}, 'A task did not stop in time; its lock is left to lapse');
+        logger.warn({}, 'a task did not stop in time; its lock is left to lapse');
         run.abandon();
       }
       await agenda?.stop(false);
-      // A process that is done must not be held open by Agenda's check on a run, the last of which fires by then.
-      const checkedAt = claims.activeAt() + processEveryMs / 2 + 5;
+      // Agenda's timers on runs keep the process alive; this waits for the last one to fire.
+      const checkedAt = fencedRepository.activeAt() + processEveryMs / 2 + 5;
       await wait(Math.max(0, checkedAt - performance.now()));
     },
   };

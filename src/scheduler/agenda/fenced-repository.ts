@@ -4,25 +4,24 @@ import type { OutageLog } from './outage-log.ts';
 import type { TaskDocuments, TaskLock } from './task-documents.ts';
 
 /** A claim while this process holds it. */
-export interface HeldTask extends TaskLock {
+export interface ClaimedTask extends TaskLock {
   readonly name: string;
   /** When the lock was last renewed, as the database has it. */
   lockedAt: Date;
-  /** When to run again after this run; absent when it did its work. */
+  /** When to run again after this run; absent when the run did its work. */
   again?: Date;
-  /** Set when the run is left to its lock: another process takes it over when that lapses. */
+  /** Set when the run is given up: another process takes the task over when its lock lapses. */
   abandoned: boolean;
-  /** Resolved when the end of the run is in the database, or given up. */
+  /** Resolved when the end of the run is written, or when writing it was given up. */
   readonly ended: PromiseWithResolvers<void>;
 }
 
-/** What {@link createTaskRepository} works with. */
-export interface TaskRepositoryDeps {
-  readonly inner: JobRepository;
+/** What {@link createFencedRepository} works with. */
+export interface FencedRepositoryDeps {
   readonly tasks: TaskDocuments;
-  readonly lockMsOf: (name: string) => number;
-  /** How long a due task is left to other processes before this one takes it. */
-  readonly graceMsOf: (name: string) => number;
+  readonly lockMs: (name: string) => number;
+  /** How long a due task is left to other processes before this one claims it. */
+  readonly yieldMs: (name: string) => number;
   readonly outage: OutageLog;
   /** Aborted when nothing may start any more. */
   readonly closing: AbortSignal;
@@ -30,48 +29,54 @@ export interface TaskRepositoryDeps {
   readonly onChange: (name: string) => void;
 }
 
-/** The repository Agenda is given, and what the scheduler needs to know of it. */
-export interface TaskRepository {
+/** The repository that Agenda works on, and what the scheduler needs to know of it. */
+export interface FencedRepository {
   readonly repository: JobRepository;
   /** The runs that have begun and not ended. */
-  readonly running: ReadonlySet<HeldTask>;
-  /** The claim behind Agenda's attributes of a run that has begun. */
-  heldTask(attrs: JobParameters): HeldTask;
+  readonly running: ReadonlySet<ClaimedTask>;
+  /** The claim behind the attributes that Agenda has of a run that has begun. */
+  claimedTask(attrs: JobParameters): ClaimedTask;
   /** When a run last began or ended, by `performance.now()`. */
   activeAt(): number;
-  /** Resolves when no claim is on its way from the database. */
+  /** Resolves when no answer to a claim is outstanding. */
   claimsSettled(): Promise<void>;
 }
 
-/** Rejects a run whose task was cancelled or taken over between claim and start; Agenda then drops it. */
-export const notBegun = new Error('The task was cancelled or taken over before it began');
+/** Rejects a run whose lock was lost between claim and start; Agenda then drops it. */
+export const notBegun = new Error('The task was taken over before it began');
 
-/** Keeps Agenda from looking at locks by itself: its check neither aborts a run nor tells a lost lock from a slow one. */
-const neverLapses = new Date(8.64e15);
-const lapsedEveryMs = 1_000;
-const retryMs = 250;
+/**
+ * Stops Agenda from checking locks itself: its check does not abort a run, and cannot tell a lost
+ * lock from a slow run.
+ */
+const NEVER_LAPSES = new Date(8.64e15);
+const LAPSED_CHECK_MS = 1_000;
+const RETRY_MS = 250;
 
-/** Agenda's repository with its claims and state changes replaced by fenced ones. Its other calls go to `inner`. */
-export function createTaskRepository(deps: TaskRepositoryDeps): TaskRepository {
-  const { inner, tasks, outage, closing } = deps;
-  const claimed = new Map<string, HeldTask>();
-  const begun = new WeakMap<JobParameters, HeldTask>();
-  const running = new Set<HeldTask>();
+/**
+ * Makes Agenda's repository out of the fenced writes. It has the four calls that Agenda's processor
+ * makes; the others throw.
+ */
+export function createFencedRepository(deps: FencedRepositoryDeps): FencedRepository {
+  const { tasks, outage, closing } = deps;
+  const claimed = new Map<string, ClaimedTask>();
+  const begun = new WeakMap<JobParameters, ClaimedTask>();
+  const running = new Set<ClaimedTask>();
   const claiming = new Map<string, { again: boolean; done: Promise<unknown> }>();
   let activeAt = Number.NEGATIVE_INFINITY;
   const lapsedCheckAt = new Map<string, number>();
-  const waiting = new Set<string>();
+  const yielding = new Set<string>();
 
   /** Repeats a write through an outage for as long as the lock can be ours. */
-  async function persist<T>(held: HeldTask, write: () => Promise<T>): Promise<T | undefined> {
+  async function persist<T>(task: ClaimedTask, write: () => Promise<T>): Promise<T | undefined> {
     for (;;) {
       try {
         return await outage.watch(write);
       } catch {
-        // The outage log has it.
-        const lapsesAt = held.lockedAt.getTime() + deps.lockMsOf(held.name);
-        if (held.abandoned || closing.aborted || Date.now() >= lapsesAt) return undefined;
-        await new Promise((resolve) => setTimeout(resolve, retryMs));
+        // The outage log has reported it.
+        const lapsesAt = task.lockedAt.getTime() + deps.lockMs(task.name);
+        if (task.abandoned || closing.aborted || Date.now() >= lapsesAt) return undefined;
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
     }
   }
@@ -79,43 +84,44 @@ export function createTaskRepository(deps: TaskRepositoryDeps): TaskRepository {
   async function claim(name: string): Promise<JobParameters | undefined> {
     const token = randomUUID();
     const now = new Date();
-    const yieldMs = deps.graceMsOf(name);
+    const yieldMs = deps.yieldMs(name);
     let job = await tasks.claimDue(name, token, now, new Date(now.getTime() - yieldMs));
-    if (!job && yieldMs > 0) lookAfter(name, yieldMs);
-    if (!job && (lapsedCheckAt.get(name) ?? 0) <= now.getTime()) {
-      const lockedBefore = new Date(now.getTime() - deps.lockMsOf(name));
+    if (job === undefined && yieldMs > 0) claimAfterYield(name, yieldMs);
+    if (job === undefined && (lapsedCheckAt.get(name) ?? 0) <= now.getTime()) {
+      const lockedBefore = new Date(now.getTime() - deps.lockMs(name));
       job = await tasks.claimLapsed(name, token, lockedBefore, now);
-      if (!job) lapsedCheckAt.set(name, now.getTime() + lapsedEveryMs);
+      if (job === undefined) lapsedCheckAt.set(name, now.getTime() + LAPSED_CHECK_MS);
     }
-    if (!job) return undefined;
+    if (job === undefined) return undefined;
     const id = String(job._id);
     const ended = Promise.withResolvers<void>();
-    const held: HeldTask = { id, token, name, lockedAt: now, abandoned: false, ended };
+    const task: ClaimedTask = { id, token, name, lockedAt: now, abandoned: false, ended };
     if (closing.aborted) {
-      await persist(held, () => tasks.finish(held));
+      await persist(task, () => tasks.finish(task));
       return undefined;
     }
-    claimed.set(id, held);
-    // A claim in a long row of claims starts now, not after the last of them.
+    claimed.set(id, task);
+    // In a long series of claims, each task starts now and not after the last claim.
     setImmediate(() => deps.onChange(name));
-    return { ...job, lockedAt: neverLapses };
+    return { ...job, lockedAt: NEVER_LAPSES };
   }
 
-  /** Looks again when what is due now is no longer left to others. */
-  function lookAfter(name: string, yieldMs: number): void {
-    if (waiting.has(name)) return;
-    waiting.add(name);
+  /** Claims again when the tasks that are due now are no longer left to others. */
+  function claimAfterYield(name: string, yieldMs: number): void {
+    if (yielding.has(name)) return;
+    yielding.add(name);
     setTimeout(() => {
-      waiting.delete(name);
+      yielding.delete(name);
       deps.onChange(name);
     }, yieldMs).unref();
   }
 
-  async function next(name: string): Promise<JobParameters | undefined> {
+  async function claimNext(name: string): Promise<JobParameters | undefined> {
     const inFlight = claiming.get(name);
-    if (inFlight || closing.aborted) {
-      // One query a name at a time keeps Agenda within its lock limit. What became due meanwhile is looked for after it.
-      if (inFlight) inFlight.again = true;
+    if (inFlight !== undefined || closing.aborted) {
+      // One query per name at a time keeps Agenda within its lock limit. The query in flight is
+      // repeated for what became due meanwhile.
+      if (inFlight !== undefined) inFlight.again = true;
       return undefined;
     }
     const done = Promise.withResolvers<void>();
@@ -123,13 +129,13 @@ export function createTaskRepository(deps: TaskRepositoryDeps): TaskRepository {
     claiming.set(name, current);
     try {
       let job: JobParameters | undefined;
-      while (!job && current.again && !closing.aborted) {
+      while (job === undefined && current.again && !closing.aborted) {
         current.again = false;
         job = await outage.watch(() => claim(name));
       }
       return job;
     } catch {
-      // The outage log has it; the next poll tries again.
+      // The outage log has reported it; the next poll tries again.
       return undefined;
     } finally {
       claiming.delete(name);
@@ -138,68 +144,61 @@ export function createTaskRepository(deps: TaskRepositoryDeps): TaskRepository {
   }
 
   async function begin(attrs: JobParameters): Promise<void> {
-    const held = claimed.get(String(attrs._id));
-    if (!held) throw notBegun;
-    claimed.delete(held.id);
-    const ok = closing.aborted ? false : await tryBegin(held, attrs.nextRunAt);
+    const task = claimed.get(String(attrs._id));
+    if (task === undefined) throw notBegun;
+    claimed.delete(task.id);
+    const ok = closing.aborted ? false : await tryBegin(task, attrs.nextRunAt);
     if (ok !== true || closing.aborted) {
-      // A refused one is gone or another's. One that may have begun has used its due time up, and must get another.
-      await persist(held, () => tasks.finish(held, ok === false ? undefined : held.lockedAt));
-      setImmediate(() => deps.onChange(held.name));
+      // `false`: closing or taken over, so it is only unlocked. `undefined`: the write may have
+      // happened and cleared the due time, so the task gets another.
+      await persist(task, () => tasks.finish(task, ok === false ? undefined : task.lockedAt));
+      setImmediate(() => deps.onChange(task.name));
       throw notBegun;
     }
-    begun.set(attrs, held);
-    running.add(held);
+    begun.set(attrs, task);
+    running.add(task);
   }
 
-  /** Undefined when the database did not say: not repeated, because a begun task looks like a cancelled one. */
-  async function tryBegin(held: HeldTask, nextRunAt: Date | null): Promise<boolean | undefined> {
+  /**
+   * Returns undefined when the call failed. It is not repeated: a task that was begun by the first
+   * call cannot be told from one that was taken over.
+   */
+  async function tryBegin(task: ClaimedTask, nextRunAt: Date | null): Promise<boolean | undefined> {
     try {
-      return await outage.watch(() => tasks.begin(held, nextRunAt, new Date()));
+      return await outage.watch(() => tasks.begin(task, nextRunAt, new Date()));
     } catch {
-      // The outage log has it.
+      // The outage log has reported it.
       return undefined;
     }
   }
 
-  async function end(held: HeldTask): Promise<void> {
-    if (!held.abandoned) await persist(held, () => tasks.finish(held, held.again));
-    running.delete(held);
+  async function end(task: ClaimedTask): Promise<void> {
+    if (!task.abandoned) await persist(task, () => tasks.finish(task, task.again));
+    running.delete(task);
     activeAt = performance.now();
-    held.ended.resolve();
-    setImmediate(() => deps.onChange(held.name));
+    task.ended.resolve();
+    setImmediate(() => deps.onChange(task.name));
   }
 
   async function release(ids: readonly string[]): Promise<void> {
     for (const id of ids) {
-      const held = claimed.get(id);
-      if (!held) continue;
+      const task = claimed.get(id);
+      if (task === undefined) continue;
       claimed.delete(id);
-      await persist(held, () => tasks.finish(held));
+      await persist(task, () => tasks.finish(task));
     }
   }
 
   const repository: JobRepository = {
-    connect: () => inner.connect(),
-    queryJobs: (options) => inner.queryJobs(options),
-    getJobsOverview: () => inner.getJobsOverview(),
-    getDistinctJobNames: () => inner.getDistinctJobNames(),
-    getJobById: (id) => inner.getJobById(id),
-    getQueueSize: () => inner.getQueueSize(),
-    removeJobs: (options) => inner.removeJobs(options),
-    saveJob: (job, options) => inner.saveJob(job, options),
-    lockJob: (job, options) => inner.lockJob(job, options),
-    disableJobs: (options) => inner.disableJobs(options),
-    enableJobs: (options) => inner.enableJobs(options),
-    purgeAllJobs: () => inner.purgeAllJobs(),
-    getNextJobToRun: (name) => next(name),
+    ...unusedCalls,
+    getNextJobToRun: (name) => claimNext(name),
     saveJobState(attrs) {
       activeAt = performance.now();
-      const held = begun.get(attrs);
-      if (!held) return begin(attrs);
-      // Agenda has just cleared this, and gives up on a run without it, however long its end takes to write.
-      attrs.lockedAt = neverLapses;
-      return end(held);
+      const task = begun.get(attrs);
+      if (task === undefined) return begin(attrs);
+      // Agenda has just cleared this, and drops a run without it while its end is being written.
+      attrs.lockedAt = NEVER_LAPSES;
+      return end(task);
     },
     unlockJob: (attrs) => release([String(attrs._id)]),
     unlockJobs: (ids) => release(ids.map(String)),
@@ -207,14 +206,39 @@ export function createTaskRepository(deps: TaskRepositoryDeps): TaskRepository {
   return {
     repository,
     running,
-    heldTask(attrs) {
-      const held = begun.get(attrs);
-      if (!held) throw notBegun;
-      return held;
+    claimedTask(attrs) {
+      const task = begun.get(attrs);
+      if (task === undefined) throw notBegun;
+      return task;
     },
     activeAt: () => activeAt,
     async claimsSettled() {
       await Promise.all([...claiming.values()].map(({ done }) => done));
     },
   };
+}
+
+type UsedCall = 'getNextJobToRun' | 'saveJobState' | 'unlockJob' | 'unlockJobs';
+
+/**
+ * The calls of Agenda's clients, dashboards and `every`, none of which the scheduler uses: it writes
+ * the documents itself. They throw, so that a version of Agenda that makes one is noticed.
+ */
+const unusedCalls: Omit<JobRepository, UsedCall> = {
+  connect: unused('connect'),
+  queryJobs: unused('queryJobs'),
+  getJobsOverview: unused('getJobsOverview'),
+  getDistinctJobNames: unused('getDistinctJobNames'),
+  getJobById: unused('getJobById'),
+  getQueueSize: unused('getQueueSize'),
+  removeJobs: unused('removeJobs'),
+  saveJob: unused('saveJob'),
+  lockJob: unused('lockJob'),
+  disableJobs: unused('disableJobs'),
+  enableJobs: unused('enableJobs'),
+  purgeAllJobs: unused('purgeAllJobs'),
+};
+
+function unused(call: keyof JobRepository): () => Promise<never> {
+  return () => Promise.reject(new Error(`Agenda called ${call}, which the scheduler does not use`));
 }

@@ -1,14 +1,14 @@
 import type { Logger } from '../../domain/logger.ts';
 
-/** Logs a database's absence once when it starts and once a minute while it lasts, and its end. */
+/** Logs an outage of the database when it starts, once a minute while it lasts, and when it ends. */
 export interface OutageLog {
-  /** Does what `use` does, and takes its failure for an absence and its success for the end of one. */
+  /** Runs `use`. A rejection starts or continues an outage, a success ends it. */
   watch<T>(use: () => Promise<T>): Promise<T>;
 }
 
-const repeatMs = 60_000;
+const REPEAT_MS = 60_000;
 
-/** Keeps quiet about an outage that is known: polling fails several times a second while it lasts. */
+/** Makes a log that is quiet during a known outage: polls fail several times a second then. */
 export function createOutageLog(logger: Logger): OutageLog {
   let since: number | undefined;
   let failedAt = Number.NEGATIVE_INFINITY;
@@ -16,19 +16,19 @@ export function createOutageLog(logger: Logger): OutageLog {
 
   function failed(error: unknown): void {
     failedAt = performance.now();
-    if (since !== undefined && failedAt - loggedAt < repeatMs) return;
+    if (since !== undefined && failedAt - loggedAt < REPEAT_MS) return;
     since ??= failedAt;
     loggedAt = failedAt;
     logger.error(
       { err: error, sinceMs: Math.round(failedAt - since) },
-      'The scheduler cannot reach its database; tasks wait until it answers',
+      'the scheduler cannot reach its database; tasks wait until it answers',
     );
   }
 
   function succeeded(): void {
     if (since === undefined) return;
     const afterMs = Math.round(performance.now() - since);
-    logger.info({ afterMs }, 'The scheduler reaches its database again');
+    logger.info({ afterMs }, 'the scheduler reaches its database again');
     since = undefined;
   }
 
@@ -37,7 +37,7 @@ export function createOutageLog(logger: Logger): OutageLog {
       const startedAt = performance.now();
       try {
         const value = await use();
-        // What was asked before the last failure says nothing about now.
+        // The answer to a call from before the last failure does not end the outage.
         if (startedAt > failedAt) succeeded();
         return value;
       } catch (error) {

@@ -1,15 +1,15 @@
 import type { Logger } from '../../domain/logger.ts';
 import type { Task, TaskOptions } from '../scheduler.ts';
-import type { HeldTask } from './fenced-repository.ts';
+import type { ClaimedTask } from './fenced-repository.ts';
 import type { OutageLog } from './outage-log.ts';
 import type { TaskDocuments } from './task-documents.ts';
 
 /** What {@link createTaskRun} works with. */
 export interface TaskRunDeps {
   readonly key: string;
-  /** Whether the task comes back by its interval; then a failure waits for that. */
+  /** Whether the task repeats by its interval; then a failed run waits for the next interval. */
   readonly repeats: boolean;
-  readonly held: HeldTask;
+  readonly claimed: ClaimedTask;
   readonly options: TaskOptions;
   readonly handler: (task: Task) => Promise<void>;
   readonly tasks: TaskDocuments;
@@ -19,36 +19,39 @@ export interface TaskRunDeps {
 
 /** One run of a task's handler. */
 export interface TaskRun {
-  /** Runs the handler and leaves on the claim when to run again. Never rejects. */
+  /** Runs the handler and notes on the claim when to run again. Never rejects. */
   run(): Promise<void>;
-  /** Asks the handler to stop, and has the task run again. */
+  /** Asks the handler to stop; the task runs again. */
   abort(reason: Error): void;
-  /** Stops waiting for a handler that did not stop; its lock is left to lapse. */
+  /** Stops waiting for a handler that did not stop; its lock lapses. */
   abandon(): void;
 }
 
-const failedAgainMs = 1_000;
+const RETRY_AFTER_FAILURE_MS = 1_000;
 
-/** Makes one run. Its signal is aborted when the lock was lost: to another process, or by this process's own clock. */
+/**
+ * Makes one run. Its signal is aborted when the lock is lost: when another process took the task
+ * over, or when the lock is older than `lockMs` by this process's own time.
+ */
 export function createTaskRun(deps: TaskRunDeps): TaskRun {
-  const { held, options, key, logger } = deps;
-  const fields = { task: held.name, key };
+  const { claimed, options, key, logger } = deps;
+  const fields = { task: claimed.name, key };
   const controller = new AbortController();
   const abandoned = Promise.withResolvers<void>();
   let timer: NodeJS.Timeout | undefined;
   let over = false;
   let touching: Promise<void> | undefined;
 
-  const msLeft = () => held.lockedAt.getTime() + options.lockMs - Date.now();
+  const msLeft = () => claimed.lockedAt.getTime() + options.lockMs - Date.now();
 
   function lose(): void {
     if (over) return;
     over = true;
-    logger.warn(fields, 'A task lost its lock and is stopped; it runs again here or elsewhere');
+    logger.warn(fields, 'a task lost its lock and is stopped; it runs again here or elsewhere');
     controller.abort(new Error('The lock of the task was lost'));
     clearTimeout(timer);
     timer = setTimeout(() => {
-      logger.error(fields, 'A task that lost its lock did not stop; it is left behind');
+      logger.error(fields, 'a task that lost its lock did not stop; it is left behind');
       abandon();
     }, options.lockMs);
   }
@@ -64,11 +67,11 @@ export function createTaskRun(deps: TaskRunDeps): TaskRun {
     if (msLeft() <= 0) return lose();
     const now = new Date();
     try {
-      const kept = await deps.outage.watch(() => deps.tasks.extend(held, now));
+      const kept = await deps.outage.watch(() => deps.tasks.extend(claimed, now));
       if (!kept) return lose();
-      held.lockedAt = now;
+      claimed.lockedAt = now;
     } catch {
-      // The outage log has it. The lock still is as old as it was.
+      // The outage log has reported it. The lock is as old as before.
     }
     watch();
   }
@@ -82,7 +85,7 @@ export function createTaskRun(deps: TaskRunDeps): TaskRun {
   }
 
   function abandon(): void {
-    held.abandoned = true;
+    claimed.abandoned = true;
     abandoned.resolve();
   }
 
@@ -91,13 +94,13 @@ export function createTaskRun(deps: TaskRunDeps): TaskRun {
       await deps.handler({ key, signal: controller.signal, touch });
       if (controller.signal.aborted) runAgain(0);
     } catch (error) {
-      if (!controller.signal.aborted) logger.error({ ...fields, err: error }, 'A task failed');
-      runAgain(controller.signal.aborted ? 0 : failedAgainMs);
+      if (!controller.signal.aborted) logger.error({ ...fields, err: error }, 'a task failed');
+      runAgain(controller.signal.aborted ? 0 : RETRY_AFTER_FAILURE_MS);
     }
   }
 
   function runAgain(inMs: number): void {
-    if (!deps.repeats) held.again = new Date(Date.now() + inMs);
+    if (!deps.repeats) claimed.again = new Date(Date.now() + inMs);
   }
 
   return {
@@ -105,7 +108,7 @@ export function createTaskRun(deps: TaskRunDeps): TaskRun {
       watch();
       await Promise.race([handle(), abandoned.promise]);
       clearTimeout(timer);
-      // A renewal still on its way must not come after the end of the run, nor start the watch again.
+      // A renewal in flight must not end after the run, nor start the watch again.
       over = true;
       await touching;
       clearTimeout(timer);

@@ -1,4 +1,4 @@
-/** Writes one wake; resolves when it is durable. */
+/** Writes one wake; it is durable when the promise resolves. */
 export type WriteWake = (name: string, key: string, at: Date) => Promise<void>;
 
 interface Waiting {
@@ -7,8 +7,9 @@ interface Waiting {
 }
 
 /**
- * Lets wakes of one task share writes: while one is being written, all that come wait for a single second one, due at the
- * earliest of them. A write that was sent before a wake cannot serve for it, because the task may have begun already.
+ * Lets wakes of one task share writes: while one write is in flight, all wakes that arrive wait for
+ * one second write, due at the earliest of them. They cannot share the write in flight, because the
+ * task may have begun already.
  */
 export function createWakeWriter(write: WriteWake): WriteWake {
   const inFlight = new Map<string, Waiting | undefined>();
@@ -20,7 +21,8 @@ export function createWakeWriter(write: WriteWake): WriteWake {
     } finally {
       const waiting = inFlight.get(id);
       inFlight.delete(id);
-      if (waiting) send(id, name, key, waiting.at).then(waiting.done.resolve, waiting.done.reject);
+      if (waiting !== undefined)
+        send(id, name, key, waiting.at).then(waiting.done.resolve, waiting.done.reject);
     }
   }
 

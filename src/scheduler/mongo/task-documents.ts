@@ -8,7 +8,10 @@ import {
 } from 'mongodb';
 import { type TaskDocuments, type TaskLock, taskIdentity } from '../agenda/task-documents.ts';
 
-/** One of Agenda's documents; `nextRunAt` is absent while nothing waits, because `$min` takes null for the earliest. */
+/**
+ * One of Agenda's documents. `nextRunAt` is absent while no run waits, because `$min` orders null
+ * before every date.
+ */
 export interface TaskDocument {
   readonly _id: ObjectId;
   readonly task?: string;
@@ -22,19 +25,18 @@ export interface TaskDocument {
   readonly repeatInterval?: number;
   readonly lastRunAt?: Date;
   readonly lastFinishedAt?: Date;
-  readonly disabled?: boolean;
 }
 
-const duplicateKey = 11_000;
+const DUPLICATE_KEY = 11_000;
 
-/** The clock's fenced writes on Agenda's collection. Each is one atomic change of one document. */
+/** The scheduler's fenced writes on Agenda's collection. Each changes one document atomically. */
 export function createMongoTaskDocuments(documents: Collection<TaskDocument>): TaskDocuments {
   async function upsert(task: string, update: UpdateFilter<TaskDocument>): Promise<void> {
     try {
       await documents.updateOne({ task }, update, { upsert: true });
     } catch (error) {
-      // Of two upserts that found nothing one inserted; the other finds that now.
-      if (!(error instanceof MongoServerError) || error.code !== duplicateKey) throw error;
+      // Two upserts found no document and one inserted it; this one finds it when repeated.
+      if (!(error instanceof MongoServerError) || error.code !== DUPLICATE_KEY) throw error;
       await documents.updateOne({ task }, update, { upsert: true });
     }
   }
@@ -44,12 +46,11 @@ export function createMongoTaskDocuments(documents: Collection<TaskDocument>): T
     update: UpdateFilter<TaskDocument>,
     sort: Record<string, 1 | -1>,
   ): Promise<JobParameters | undefined> {
-    const document = await documents.findOneAndUpdate(
-      { ...filter, disabled: { $ne: true } },
-      update,
-      { sort, returnDocument: 'after' },
-    );
-    return document ? jobFromDocument(document) : undefined;
+    const document = await documents.findOneAndUpdate(filter, update, {
+      sort,
+      returnDocument: 'after',
+    });
+    return document === null ? undefined : toJobParameters(document);
   }
 
   return {
@@ -68,11 +69,6 @@ export function createMongoTaskDocuments(documents: Collection<TaskDocument>): T
       const nextRunAt = new Date(now.getTime() + intervalMs);
       await documents.updateOne({ task }, { $min: { nextRunAt } });
     },
-    async cancel(name, key) {
-      const task = taskIdentity(name, key);
-      await documents.updateOne({ task }, { $unset: { nextRunAt: true } });
-      await documents.deleteOne({ task, lockedAt: null, nextRunAt: { $exists: false } });
-    },
     claimDue: (name, token, now, dueBy = now) =>
       lock(
         { name, lockedAt: null, nextRunAt: { $lte: dueBy } },
@@ -88,7 +84,7 @@ export function createMongoTaskDocuments(documents: Collection<TaskDocument>): T
     async begin(lock, nextRunAt, now) {
       const { matchedCount } = await documents.updateOne(
         { ...held(lock), nextRunAt: { $exists: true } },
-        nextRunAt
+        nextRunAt !== null
           ? { $set: { lastRunAt: now, nextRunAt } }
           : { $set: { lastRunAt: now }, $unset: { nextRunAt: true } },
       );
@@ -99,7 +95,7 @@ export function createMongoTaskDocuments(documents: Collection<TaskDocument>): T
       return matchedCount === 1;
     },
     async finish(lock, again) {
-      if (!again) {
+      if (again === undefined) {
         const idle = { ...held(lock), nextRunAt: { $exists: false } };
         const { deletedCount } = await documents.deleteOne(idle);
         if (deletedCount === 1) return;
@@ -107,7 +103,7 @@ export function createMongoTaskDocuments(documents: Collection<TaskDocument>): T
       await documents.updateOne(held(lock), {
         $set: { lastFinishedAt: new Date() },
         $unset: { lockedAt: true },
-        ...(again ? { $min: { nextRunAt: again } } : {}),
+        ...(again === undefined ? {} : { $min: { nextRunAt: again } }),
       });
     },
   };
@@ -117,7 +113,7 @@ function held(lock: TaskLock): Filter<TaskDocument> {
   return { _id: new ObjectId(lock.id), lastModifiedBy: lock.token, lockedAt: { $ne: null } };
 }
 
-function jobFromDocument({ _id, task: _task, ...document }: TaskDocument): JobParameters {
+function toJobParameters({ _id, task: _task, ...document }: TaskDocument): JobParameters {
   const known = Object.entries(document).filter(([, value]) => value !== null);
   const job = { nextRunAt: null, ...Object.fromEntries(known), _id: toJobId(_id.toHexString()) };
   return job as unknown as JobParameters;

@@ -1,16 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { type TaskDocuments, type TaskLock, taskIdentity } from '../agenda/task-documents.ts';
-import { jobFromRow, type SqlQuery } from './job-row.ts';
+import { type SqlQuery, toJobParameters } from './task-table.ts';
 
-const held = 'id = ? AND last_modified_by = ? AND locked_at IS NOT NULL';
+/** The rows that a lock still holds; its parameters come from `holder`. */
+const HELD = 'id = ? AND last_modified_by = ? AND locked_at IS NOT NULL';
 
-/** The clock's fenced writes on the SQLite table `agenda_jobs`. */
+/** The scheduler's fenced writes on the SQLite table `agenda_jobs`. */
 export function createSqliteTaskDocuments(query: SqlQuery): TaskDocuments {
   const any = async (sql: string, params: readonly unknown[]) =>
     (await query(sql, params)).length > 0;
   const claim = async (sql: string, params: readonly unknown[]) => {
     const [row] = await query(sql, params);
-    return row ? jobFromRow(row) : undefined;
+    return row ? toJobParameters(row) : undefined;
   };
   const holder = (lock: TaskLock) => [lock.id, lock.token];
   return {
@@ -40,19 +41,11 @@ export function createSqliteTaskDocuments(query: SqlQuery): TaskDocuments {
         ],
       );
     },
-    async cancel(name, key) {
-      const task = taskIdentity(name, key);
-      await query('UPDATE agenda_jobs SET next_run_at = NULL WHERE task = ?', [task]);
-      await query(
-        'DELETE FROM agenda_jobs WHERE task = ? AND locked_at IS NULL AND next_run_at IS NULL',
-        [task],
-      );
-    },
     claimDue: (name, token, now, dueBy = now) =>
       claim(
         `UPDATE agenda_jobs SET locked_at = ?, last_modified_by = ? WHERE id = (
            SELECT id FROM agenda_jobs
-           WHERE name = ? AND locked_at IS NULL AND next_run_at <= ? AND disabled IS NOT 1
+           WHERE name = ? AND locked_at IS NULL AND next_run_at <= ?
            ORDER BY next_run_at, priority DESC LIMIT 1) RETURNING *`,
         [now.getTime(), token, name, dueBy.getTime()],
       ),
@@ -61,24 +54,24 @@ export function createSqliteTaskDocuments(query: SqlQuery): TaskDocuments {
         `UPDATE agenda_jobs SET locked_at = ?, last_modified_by = ?,
            next_run_at = min(coalesce(next_run_at, ?), ?)
          WHERE id = (SELECT id FROM agenda_jobs
-           WHERE name = ? AND locked_at <= ? AND disabled IS NOT 1 ORDER BY locked_at LIMIT 1) RETURNING *`,
+           WHERE name = ? AND locked_at <= ? ORDER BY locked_at LIMIT 1) RETURNING *`,
         [now.getTime(), token, now.getTime(), now.getTime(), name, lockedBefore.getTime()],
       ),
     begin: (lock, nextRunAt, now) =>
       any(
         `UPDATE agenda_jobs SET next_run_at = ?, last_run_at = ?
-         WHERE ${held} AND next_run_at IS NOT NULL RETURNING id`,
+         WHERE ${HELD} AND next_run_at IS NOT NULL RETURNING id`,
         [nextRunAt?.getTime() ?? null, now.getTime(), ...holder(lock)],
       ),
     extend: (lock, now) =>
-      any(`UPDATE agenda_jobs SET locked_at = ? WHERE ${held} RETURNING id`, [
+      any(`UPDATE agenda_jobs SET locked_at = ? WHERE ${HELD} RETURNING id`, [
         now.getTime(),
         ...holder(lock),
       ]),
     async finish(lock, again) {
-      if (!again) {
+      if (again === undefined) {
         const removed = await any(
-          `DELETE FROM agenda_jobs WHERE ${held} AND next_run_at IS NULL RETURNING id`,
+          `DELETE FROM agenda_jobs WHERE ${HELD} AND next_run_at IS NULL RETURNING id`,
           holder(lock),
         );
         if (removed) return;
@@ -86,14 +79,17 @@ export function createSqliteTaskDocuments(query: SqlQuery): TaskDocuments {
       const at = again?.getTime() ?? null;
       await query(
         `UPDATE agenda_jobs SET locked_at = NULL, last_finished_at = ?,
-           next_run_at = coalesce(min(next_run_at, ?), next_run_at, ?) WHERE ${held}`,
+           next_run_at = coalesce(min(next_run_at, ?), next_run_at, ?) WHERE ${HELD}`,
         [Date.now(), at, at, ...holder(lock)],
       );
     },
   };
 }
 
-/** Frees every task that a process now gone was running, and makes it due. Only for a database that one process has to itself. */
+/**
+ * Unlocks every task that was running when the last process ended, and makes it due. Only for a
+ * database that one process has to itself.
+ */
 export async function freeSqliteTasks(query: SqlQuery, now: Date): Promise<void> {
   await query(
     `UPDATE agenda_jobs SET locked_at = NULL, next_run_at = min(coalesce(next_run_at, ?), ?)

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type Document, MongoClient } from 'mongodb';
 import { describe, expect, test } from 'vitest';
-import { agendaCollection, createMongoBackend } from '../../../src/scheduler/mongo/backend.ts';
+import { createMongoBackend, TASK_COLLECTION } from '../../../src/scheduler/mongo/backend.ts';
 import { mongodbUri as uri } from '../../support/mongodb.ts';
-import { backendContract } from './backend-contract.ts';
 import { schedulerContract } from './scheduler-contract.ts';
 import type { SchedulerDatabase } from './scheduler-harness.ts';
 import { tasksContract } from './tasks-contract.ts';
@@ -21,17 +20,17 @@ async function open(): Promise<SchedulerDatabase> {
 }
 
 describe.skipIf(uri === '')('with a MongoDB server', () => {
-  for (const contract of [schedulerContract, tasksContract, backendContract]) {
+  for (const contract of [schedulerContract, tasksContract]) {
     contract('MongoDB', open);
   }
 
   test('polls and wakes by index, whatever waits for later', async () => {
     const client = await MongoClient.connect(uri, { monitorCommands: true });
     const db = client.db(`scheduler-${randomUUID()}`);
-    const { agenda, tasks } = createMongoBackend(db);
-    await agenda.connect();
+    const { connect, tasks } = createMongoBackend(db);
+    await connect();
     const nextRunAt = new Date(Date.now() + 3_600_000);
-    await db.collection(agendaCollection).insertMany(
+    await db.collection(TASK_COLLECTION).insertMany(
       Array.from({ length: 2_000 }, (_, i) => ({
         task: `retry/${i}`,
         name: 'retry',
@@ -52,7 +51,7 @@ describe.skipIf(uri === '')('with a MongoDB server', () => {
     }));
     const used = await Promise.all(
       queries.map(async ({ filter, sort }) => {
-        const cursor = db.collection(agendaCollection).find(filter).sort(sort).limit(1);
+        const cursor = db.collection(TASK_COLLECTION).find(filter).sort(sort).limit(1);
         return /"indexName":"(\w+)"/.exec(JSON.stringify(await cursor.explain()))?.[1];
       }),
     );

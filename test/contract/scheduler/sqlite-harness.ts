@@ -1,5 +1,5 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
-import type { SqlQuery } from '../../../src/scheduler/sqlite/job-row.ts';
+import type { SqlQuery } from '../../../src/scheduler/sqlite/task-table.ts';
 
 /** A fresh SQLite database in memory behind the function the embedded backend is given. */
 export function openSqlQuery(): {

@@ -1,5 +1,4 @@
 import { createSqliteBackend } from '../../../src/scheduler/sqlite/backend.ts';
-import { backendContract } from './backend-contract.ts';
 import { schedulerContract } from './scheduler-contract.ts';
 import type { SchedulerDatabase } from './scheduler-harness.ts';
 import { openSqlQuery } from './sqlite-harness.ts';
@@ -13,5 +12,4 @@ async function open(): Promise<SchedulerDatabase> {
   };
 }
 
-for (const contract of [schedulerContract, tasksContract, backendContract])
-  contract('SQLite', open);
+for (const contract of [schedulerContract, tasksContract]) contract('SQLite', open);

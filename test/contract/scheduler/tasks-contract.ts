@@ -5,14 +5,14 @@ import type { SchedulerDatabase } from './scheduler-harness.ts';
 const epoch = new Date('2030-01-01T00:00:00Z');
 const at = (ms: number) => new Date(epoch.getTime() + ms);
 
-/** What the clock's fenced writes must do on either database. */
+/** What the scheduler's fenced writes do on either database. */
 export function tasksContract(name: string, open: () => Promise<SchedulerDatabase>): void {
   async function withTasks(use: (tasks: TaskDocuments) => Promise<void>): Promise<void> {
     const database = await open();
     try {
-      const { agenda, tasks } = database.backend();
-      await agenda.connect();
-      await use(tasks);
+      const backend = database.backend();
+      await backend.connect();
+      await use(backend.tasks);
     } finally {
       await database.close();
     }
@@ -60,18 +60,6 @@ export function tasksContract(name: string, open: () => Promise<SchedulerDatabas
         expect(await tasks.claimDue('crawl', 'other', at(50))).toBeUndefined();
         await tasks.finish(lock, at(30));
         expect((await claimed(tasks, 't', 5)).job?.nextRunAt).toEqual(at(5));
-      }));
-
-    test('do not begin what was cancelled after its claim, nor keep it', () =>
-      withTasks(async (tasks) => {
-        await tasks.wake('crawl', 'a', at(0));
-        const { lock } = await claimed(tasks, 't', 0);
-        await tasks.cancel('crawl', 'a');
-        expect(await tasks.begin(lock, null, at(0))).toBe(false);
-        await tasks.finish(lock);
-        expect(await tasks.claimLapsed('crawl', 't', at(99), at(99))).toBeUndefined();
-        await tasks.wake('crawl', 'a', at(0));
-        expect((await claimed(tasks, 't', 0)).job).toBeDefined();
       }));
 
     test('repeat a task: at once when new, within a new interval, and later only from its next run', () =>

@@ -14,10 +14,10 @@ test('logs an outage once a minute and its end once, and lets every failure thro
     await expect(outage.watch(fail)).rejects.toThrow('away');
     vi.advanceTimersByTime(1_000);
   }
-  const away = 'The scheduler cannot reach its database; tasks wait until it answers';
+  const away = 'the scheduler cannot reach its database; tasks wait until it answers';
   expect(log).toEqual([away, away]);
   for (let i = 0; i < 3; i += 1) expect(await outage.watch(async () => i)).toBe(i);
-  expect(log).toEqual([away, away, 'The scheduler reaches its database again']);
+  expect(log).toEqual([away, away, 'the scheduler reaches its database again']);
   vi.useRealTimers();
 });
 
