@@ -30,8 +30,8 @@ export interface Reservation {
 /** Ends that a turn writes. */
 export interface EndedBatch {
   readonly outcomes: readonly JobOutcome[];
-  /** Hands over the memory of one outcome's page, by its place: `release` leaves it alone then. */
-  keep(index: number): readonly Grant[];
+  /** Hands over the memory that one outcome's page holds: `release` leaves it alone then. */
+  keep(rid: string): readonly Grant[];
   /** Gives back the memory of their pages, when they have been written. */
   release(): void;
 }
@@ -133,16 +133,16 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
         count += 1;
       }
       const taken = ended.splice(0, count);
-      const held = taken.map((each) => each.held);
+      const held = new Map(taken.map((each) => [each.outcome.rid, each.held]));
       return {
         outcomes: taken.map(({ outcome }) => outcome),
-        keep(index) {
-          const grants = held[index] ?? [];
-          held[index] = [];
+        keep(rid) {
+          const grants = held.get(rid) ?? [];
+          held.delete(rid);
           return grants;
         },
         release() {
-          for (const grant of held.flat()) grant.release();
+          for (const grant of [...held.values()].flat()) grant.release();
         },
       };
     },

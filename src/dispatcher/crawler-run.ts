@@ -63,15 +63,15 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     const { outcomes, settlements, claimLimit, claimBytes } = posts;
     const room = mayCrawl ? crawls.reserve(by) : undefined;
     try {
-      const [verdicts, , jobs, claimed] = await Promise.all([
-        outcomes.length > 0 ? store.queue.finish(outcomes, now, held) : [],
+      const [finished, , jobs, claimed] = await Promise.all([
+        outcomes.length > 0 ? store.queue.finish(outcomes, now, held) : undefined,
         settlements.length > 0 ? store.deliveries.settle(settlements, now) : [],
         room !== undefined && room.limit > 0
           ? store.queue.claim(held, room.limit, now, room.maxBytes)
           : undefined,
         claimLimit > 0 ? store.deliveries.claim(held, claimLimit, claimBytes, now) : [],
       ]);
-      lane.start(posts, { verdicts, claimed, keep: ended.keep }, by, now);
+      lane.start(posts, { held: finished?.deliveries ?? [], claimed, keep: ended.keep }, by);
       room?.start(jobs?.jobs ?? []);
       if (jobs?.leaseLost === true) leaseUntil = 0;
     } finally {

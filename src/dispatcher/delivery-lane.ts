@@ -60,17 +60,17 @@ export interface DeliveryLane {
    * that was begun ends with `giveUp`.
    */
   begin(ended: readonly JobOutcome[], crawler: Crawler, claims: boolean): DeliveryTurn;
-  /** Posts the held results that were won, and what was claimed. */
+  /** Posts the held results that were won, and the deliveries that were claimed. */
   start(
     turn: DeliveryTurn,
     written: {
-      readonly verdicts: readonly ('won' | 'lost')[];
+      /** The turn's held results that were won. */
+      readonly held: readonly Delivery[];
       readonly claimed: readonly Delivery[];
-      /** Hands over the memory that the page of an outcome holds, by its place in the turn. */
-      readonly keep: (index: number) => readonly Grant[];
+      /** Hands over the memory that the page of a held result holds. */
+      readonly keep: (rid: string) => readonly Grant[];
     },
     crawler: Crawler,
-    now: Date,
   ): void;
   /** Gives back the slots that nothing came of; after `start`, or instead of it. */
   giveUp(turn: DeliveryTurn): void;
@@ -206,21 +206,18 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
         slots,
       };
     },
-    start(turn, { verdicts, claimed, keep }, crawler, now) {
+    start(turn, { held, claimed, keep }, crawler) {
       const { slots, room } = turn;
-      turn.outcomes.forEach((outcome, index) => {
-        if (outcome.kind !== 'delivery' || !outcome.held || verdicts[index] !== 'won') return;
+      for (const delivery of held) {
         const slot = slots.pop();
         if (slot === undefined) throw new Error('a result is held that has no slot');
-        const { record, callbackHeaders } = outcome;
-        const delivery = { ...record, crawlerId, callbackHeaders, attempt: 1, createdAt: now };
-        post(delivery, crawler, slot, keep(index));
-      });
+        post(delivery, crawler, slot, keep(delivery.rid));
+      }
       for (const delivery of claimed) {
         const slot = slots.pop();
         if (slot === undefined) throw new Error('a delivery was claimed that has no slot');
-        const held = room?.split(delivery.body.byteLength);
-        post(delivery, crawler, slot, held === undefined ? [] : [held]);
+        const bytes = room?.split(delivery.body.byteLength);
+        post(delivery, crawler, slot, bytes === undefined ? [] : [bytes]);
       }
       if (turn.claimLimit > 0 && claimed.length === 0) backlog = false;
     },

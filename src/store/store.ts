@@ -11,6 +11,7 @@ import type { CrawlRecord, Job, QueuedJob, StoredResult } from '../domain/job.ts
 import type { QueuedNotice } from '../domain/notice.ts';
 import type { AccountLimits, AccountUsage } from '../domain/quotas.ts';
 import type { HistoryDay } from '../domain/stats.ts';
+import type { FinishReceipt, Verdict } from './finish-receipt.ts';
 
 /**
  * Everything the service keeps. Two implementations hold to the same contract (`test/contract`): SQLite for one process,
@@ -248,10 +249,10 @@ export interface QueueStore {
     maxBytes?: number,
   ): Promise<{ readonly jobs: QueuedJob[]; readonly leaseLost: boolean }>;
   /**
-   * Ends jobs. Each is won when the job still is in the state and attempt named; a lost one changes nothing. Counters and
-   * the day's history move in the same write.
+   * Ends jobs. Each is won when the job still is in the state and attempt named; a lost one
+   * changes nothing. Counters and the day's history move in the same write.
    */
-  finish(outcomes: readonly JobOutcome[], now: Date, lease?: Lease): Promise<('won' | 'lost')[]>;
+  finish(outcomes: readonly JobOutcome[], now: Date, lease?: Lease): Promise<FinishReceipt>;
   /** Jobs of any crawler, never tried, whose queue deadline has passed; oldest deadline first. */
   overdue(now: Date, limit: number): Promise<QueuedJob[]>;
   /**
@@ -296,7 +297,7 @@ export interface DeliveryStore {
    * Empty when the lease is not current or the monitor has paused the crawler. Deliveries go on while a user has paused it.
    */
   claim(lease: Lease, limit: number, maxBytes: number, now: Date): Promise<Delivery[]>;
-  settle(outcomes: readonly DeliveryOutcome[], now: Date): Promise<('won' | 'lost')[]>;
+  settle(outcomes: readonly DeliveryOutcome[], now: Date): Promise<Verdict[]>;
   get(crawlerId: string, rid: string): Promise<DeliverySummary | undefined>;
   /**
    * Makes deliveries due at once that are delivered, failed or pending and whose page is kept: one by `rid`, or those

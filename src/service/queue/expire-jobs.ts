@@ -35,7 +35,7 @@ export function createTimeouts(deps: {
           return crawler === undefined ? [] : [deps.crawlJobs.expire(job, crawler)];
         }),
       );
-      const verdicts = await store.queue.finish(outcomes, clock.now());
+      const { verdicts } = await store.queue.finish(outcomes, clock.now());
       const won = verdicts.filter((verdict) => verdict === 'won').length;
       ended += won;
       for (const { crawlerId, delivery } of crawlers.values()) {

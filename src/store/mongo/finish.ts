@@ -1,12 +1,12 @@
 import type { AnyBulkWriteOperation } from 'mongodb';
 import { recordBytesOf } from '../../domain/quotas.ts';
-import type { JobOutcome } from '../store.ts';
+import { type FinishReceipt, finishReceipt, isHeld, type Verdict } from '../finish-receipt.ts';
+import type { JobOutcome, Lease } from '../store.ts';
 import type { Collections, CrawlerDocument, JobDocument, Tombstone } from './collections.ts';
 import { FIELDS_DROPPED_AT_END, untriedUpdate } from './job-document.ts';
 import type { Ledger } from './ledger.ts';
 import { deliveryDocument, insertRecords, resultDocument } from './records.ts';
 
-type Verdict = 'won' | 'lost';
 type End = Extract<JobOutcome, { kind: 'stored' | 'delivery' }>;
 
 const isEnd = (outcome: JobOutcome): outcome is End =>
@@ -17,20 +17,21 @@ export function createFinish(c: Collections, ledger: Ledger) {
   return async function finish(
     outcomes: readonly JobOutcome[],
     now: Date,
-    lease?: { readonly epoch: number },
-  ): Promise<Verdict[]> {
+    lease?: Lease,
+  ): Promise<FinishReceipt> {
     const crawlerIds = [...new Set(outcomes.map((each) => each.crawlerId))];
     const verdicts = new Map<JobOutcome, Verdict>();
     await Promise.all(
       crawlerIds.map((crawlerId) =>
         ledger.runExclusive(crawlerId, async () => {
           const own = outcomes.filter((each) => each.crawlerId === crawlerId);
-          const won = await finishOwn(c, ledger, crawlerId, own, now, lease?.epoch);
+          const won = await finishOwn(c, ledger, crawlerId, own, now, lease);
           for (const each of own) verdicts.set(each, won.has(each) ? 'won' : 'lost');
         }),
       ),
     );
-    return outcomes.map((each) => verdicts.get(each) ?? 'lost');
+    const inOrder = outcomes.map((each) => verdicts.get(each) ?? 'lost');
+    return finishReceipt(outcomes, inOrder, now, lease);
   };
 }
 
@@ -41,7 +42,7 @@ async function finishOwn(
   crawlerId: string,
   outcomes: readonly JobOutcome[],
   now: Date,
-  epoch: number | undefined,
+  lease: Lease | undefined,
 ): Promise<Set<JobOutcome>> {
   const seq = ledger.nextSeq();
   const by = ledger.processId;
@@ -67,7 +68,7 @@ async function finishOwn(
       .map((each, index) => [each, `${by}.${seq}.${index}`]),
   );
   if (marks.size === 0) return new Set();
-  await stage(c, crawler, marks, now, epoch);
+  await stage(c, crawler, marks, now, lease);
 
   const { purges } = crawler;
   const moves = [...marks].map(([each, mark]) => moveOf(each, now, { by, seq, mark, purges }));
@@ -89,7 +90,7 @@ async function finishOwn(
   );
   const ended = [...won].filter(isEnd).map((each) => {
     const { gen, size } = ownOf(each);
-    const tombstone = tombstoneOf(each, now, { by, seq }, isHeld(each, epoch));
+    const tombstone = tombstoneOf(each, now, { by, seq }, isHeld(each, lease));
     return { rid: each.rid, gen, tombstone: { ...tombstone, size } };
   });
   const there = await ledger.settle({ crawlerId, by, seq, ended, returned }, now, crawler);
@@ -104,7 +105,7 @@ async function stage(
   { _id: crawlerId, accountId }: Pick<CrawlerDocument, '_id' | 'accountId'>,
   marks: ReadonlyMap<JobOutcome, string>,
   now: Date,
-  epoch: number | undefined,
+  lease: Lease | undefined,
 ): Promise<void> {
   const results = [...marks].flatMap(([each, mark]) =>
     each.kind === 'stored'
@@ -126,15 +127,11 @@ async function stage(
           { claim: each.attempt, mark },
           now,
           each.expiresAt,
-          isHeld(each, epoch) ? epoch : undefined,
+          isHeld(each, lease) ? lease?.epoch : undefined,
         )
       : [],
   );
   await Promise.all([insertRecords(c.results, results), insertRecords(c.deliveries, deliveries)]);
-}
-
-function isHeld(outcome: JobOutcome, epoch: number | undefined): boolean {
-  return outcome.kind === 'delivery' && outcome.held && epoch !== undefined;
 }
 
 /** Removes the records of ends that came too late. */

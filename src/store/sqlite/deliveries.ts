@@ -1,5 +1,6 @@
 import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
+import type { Verdict } from '../finish-receipt.ts';
 import type { DeliveryOutcome, Lease } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { isCurrent, purgesOf, wakeBy } from './lease.ts';
@@ -46,7 +47,7 @@ function toDelivery(sql: Sql, row: SqlRow): Delivery {
   };
 }
 
-function settle(sql: Sql, outcomes: readonly DeliveryOutcome[], now: Date): ('won' | 'lost')[] {
+function settle(sql: Sql, outcomes: readonly DeliveryOutcome[], now: Date): Verdict[] {
   const counts = createCounts();
   const verdicts = outcomes.map((outcome) => {
     const { rid, crawlerId, attempt, log, kind } = outcome;

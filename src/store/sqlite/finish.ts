@@ -1,18 +1,22 @@
 import type { CrawlRecord } from '../../domain/job.ts';
 import { recordBytesOf } from '../../domain/quotas.ts';
-import type { JobOutcome } from '../store.ts';
+import type { Verdict } from '../finish-receipt.ts';
+import type { JobOutcome, Lease } from '../store.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { purgesOf, wakeBy } from './lease.ts';
 import { insertPage } from './pages.ts';
 import type { Sql, SqlRow } from './sql.ts';
 
-/** Ends jobs; see `QueueStore.finish`. */
+/**
+ * Ends jobs; see `QueueStore.finish`. Returns the verdicts alone: the pages of the deliveries
+ * would be copied on their way back to the thread that has them.
+ */
 export function finish(
   sql: Sql,
   outcomes: readonly JobOutcome[],
   now: Date,
-  lease?: { readonly epoch: number },
-): ('won' | 'lost')[] {
+  lease?: Lease,
+): Verdict[] {
   const counts = createCounts();
   const verdicts = outcomes.map((outcome) => finishOne(sql, outcome, now, counts, lease?.epoch));
   counts.write(sql, now);
@@ -25,7 +29,7 @@ function finishOne(
   now: Date,
   counts: Counts,
   epoch: number | undefined,
-): 'won' | 'lost' {
+): Verdict {
   const { rid, crawlerId, attempt } = outcome;
   const state = outcome.timedOut === true ? 'waiting' : 'running';
   const purges = purgesOf(sql, crawlerId);

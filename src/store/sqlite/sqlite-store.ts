@@ -1,5 +1,6 @@
 import type { Logger } from '../../domain/logger.ts';
-import type { Store } from '../store.ts';
+import { type FinishReceipt, finishReceipt, type Verdict } from '../finish-receipt.ts';
+import type { JobOutcome, Lease, QueueStore, Store } from '../store.ts';
 import { preparePrivateFile } from './private-file.ts';
 import { openSqliteDatabase, type SqliteDatabase } from './thread/database.ts';
 import { aggregateMethods } from './thread/operations.ts';
@@ -39,11 +40,25 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   const parts = Object.fromEntries(aggregates) as Omit<Store, 'ping' | 'maintain' | 'close'>;
   const store = {
     ...parts,
-    queue: { ...parts.queue, purge: upkeep.sweepsAfter(parts.queue.purge) },
+    queue: {
+      ...parts.queue,
+      finish: (outcomes, now, lease) => finish(database, outcomes, now, lease),
+      purge: upkeep.sweepsAfter(parts.queue.purge),
+    } satisfies QueueStore,
     crawlers: { ...parts.crawlers, remove: upkeep.sweepsAfter(parts.crawlers.remove) },
     ping: async () => void (await database.call('ping', [])),
     maintain: upkeep.maintain,
     close: () => database.close(),
   };
   return { store, query: database.query, database };
+}
+
+async function finish(
+  database: Pick<SqliteDatabase, 'call'>,
+  outcomes: readonly JobOutcome[],
+  now: Date,
+  lease?: Lease,
+): Promise<FinishReceipt> {
+  const verdicts = (await database.call('queue.finish', [outcomes, now, lease])) as Verdict[];
+  return finishReceipt(outcomes, verdicts, now, lease);
 }

@@ -105,7 +105,9 @@ export function claimsContract(open: OpenStore): void {
         const made = await crawler();
         const { lease, jobs } = await running(made, 1);
         const job = only(jobs);
-        expect(await store.queue.finish([retryOf(job, at(500))], at(1), lease)).toEqual(['won']);
+        expect(await store.queue.finish([retryOf(job, at(500))], at(1), lease)).toMatchObject({
+          verdicts: ['won'],
+        });
         expect(await counters(made)).toMatchObject({ running: 0, waiting: 0, retrying: 1 });
         const waits = { state: 'retrying', retry: 1, attempt: 1, firstTriedAt: at(0) };
         expect(await store.queue.find(made.crawlerId, job.rid)).toMatchObject(waits);
@@ -124,7 +126,9 @@ export function claimsContract(open: OpenStore): void {
         let job = only(jobs);
         for (const crashed of [true, false, true]) {
           const outcome = { ...retryOf(job, at(1)), crashed } as JobOutcome;
-          expect(await store.queue.finish([outcome], at(1), lease)).toEqual(['won']);
+          expect(await store.queue.finish([outcome], at(1), lease)).toMatchObject({
+            verdicts: ['won'],
+          });
           job = only((await store.queue.claim(lease, 1, at(1))).jobs);
         }
         expect(job).toMatchObject({ retry: 3, crashes: 2 });
@@ -139,7 +143,9 @@ export function claimsContract(open: OpenStore): void {
         const [soon, later] = jobs;
         if (soon === undefined || later === undefined) throw new Error('two jobs were pushed');
         const outcomes = [releaseOf(soon), releaseOf(later, at(500))];
-        expect(await store.queue.finish(outcomes, at(100), lease)).toEqual(['won', 'won']);
+        expect(await store.queue.finish(outcomes, at(100), lease)).toMatchObject({
+          verdicts: ['won', 'won'],
+        });
         expect(await counters(made)).toMatchObject({ running: 0, waiting: 2, retrying: 0 });
         const fresh = { state: 'waiting', retry: 0, firstTriedAt: undefined };
         expect(await store.queue.find(made.crawlerId, soon.rid)).toMatchObject(fresh);

@@ -16,7 +16,9 @@ export function endsContract(open: OpenStore): void {
           throw new Error('three');
         const failure = { cbStatus: 521, originalStatus: 0, body: new Uint8Array(0) };
         const outcomes = [storedOf(good), storedOf(bad, failure), retryOf(waits, at(9))];
-        expect(await store.queue.finish(outcomes, at(1), lease)).toEqual(['won', 'won', 'won']);
+        expect(await store.queue.finish(outcomes, at(1), lease)).toMatchObject({
+          verdicts: ['won', 'won', 'won'],
+        });
         expect(await store.queue.find(made.crawlerId, good.rid)).toBeUndefined();
         const scope = { accountId: made.accountId, tokenType: 'normal' } as const;
         const stored = await store.results.get(scope, good.rid);
@@ -41,7 +43,12 @@ export function endsContract(open: OpenStore): void {
         const [free, held] = jobs;
         if (free === undefined || held === undefined) throw new Error('two jobs were pushed');
         const outcomes = [deliveryOf(free), deliveryOf(held, {}, { held: true })];
-        expect(await store.queue.finish(outcomes, at(1), lease)).toEqual(['won', 'won']);
+        const lost = deliveryOf({ ...held, attempt: 0 }, {}, { held: true });
+        const finished = await store.queue.finish([...outcomes, lost], at(1), lease);
+        expect(finished.verdicts).toEqual(['won', 'won', 'lost']);
+        const begun = { crawlerId: made.crawlerId, attempt: 1, createdAt: at(1) };
+        const { callbackHeaders } = lost;
+        expect(finished.deliveries).toEqual([{ ...recordOf(held), ...begun, callbackHeaders }]);
         expect(await counters(made)).toMatchObject({ completed: 2, deliveriesPending: 2 });
         const claimed = only(await store.deliveries.claim(lease, 9, 1e9, at(1)));
         expect({ ...claimed, body: [...claimed.body] }).toEqual({
@@ -64,7 +71,7 @@ export function endsContract(open: OpenStore): void {
         const { lease, jobs } = await running(made, 2);
         const [job, other] = jobs;
         if (job === undefined || other === undefined) throw new Error('two jobs were pushed');
-        const verdicts = await store.queue.finish(
+        const { verdicts } = await store.queue.finish(
           [
             storedOf({ ...job, attempt: 2 }),
             storedOf({ ...job, rid: newId() }),
@@ -81,7 +88,8 @@ export function endsContract(open: OpenStore): void {
         const contest = await Promise.all(
           Array.from({ length: 8 }, () => store.queue.finish([storedOf(other)], at(1), lease)),
         );
-        expect(contest.flat().filter((verdict) => verdict === 'won')).toHaveLength(1);
+        const all = contest.flatMap((each) => each.verdicts);
+        expect(all.filter((verdict) => verdict === 'won')).toHaveLength(1);
         expect(await counters(made)).toMatchObject({ completed: 2, running: 0, retrying: 0 });
         const scope = { accountId: made.accountId, tokenType: 'normal' } as const;
         expect(await store.results.count(scope)).toBe(2);
@@ -95,12 +103,16 @@ export function endsContract(open: OpenStore): void {
         const made = await crawler({ accountId });
         const { lease, jobs } = await running(made, 1);
         expect(await store.queue.deleteJob(made.crawlerId, only(jobs).rid, at(1))).toBe(true);
-        expect(await store.queue.finish([storedOf(only(jobs))], at(2), lease)).toEqual(['lost']);
+        expect(await store.queue.finish([storedOf(only(jobs))], at(2), lease)).toMatchObject({
+          verdicts: ['lost'],
+        });
         const doomed = await crawler({ accountId, delivery: 'webhook' });
         const last = await running(doomed, 1);
         await store.crawlers.remove(doomed.crawlerId);
         const end = deliveryOf(only(last.jobs));
-        expect(await store.queue.finish([end], at(2), last.lease)).toEqual(['lost']);
+        expect(await store.queue.finish([end], at(2), last.lease)).toMatchObject({
+          verdicts: ['lost'],
+        });
         expect(await store.results.count({ accountId, tokenType: 'normal' })).toBe(0);
         expect(await store.deliveries.get(doomed.crawlerId, end.rid)).toBeUndefined();
         expect(await store.accounts.queued(accountId)).toBe(0);
@@ -152,9 +164,13 @@ export function endsContract(open: OpenStore): void {
         expect(overdue).toHaveLength(2);
         const stale = expired({ ...returned, attempt: 0 });
         const lost = await store.queue.finish([stale, expired(claimed)], at(100));
-        expect(lost).toEqual(['lost', 'lost']);
-        expect(await store.queue.finish(overdue.map(expired), at(100))).toEqual(['won', 'won']);
-        expect(await store.queue.finish(overdue.map(expired), at(100))).toEqual(['lost', 'lost']);
+        expect(lost).toEqual({ verdicts: ['lost', 'lost'], deliveries: [] });
+        expect(await store.queue.finish(overdue.map(expired), at(100))).toMatchObject({
+          verdicts: ['won', 'won'],
+        });
+        expect(await store.queue.finish(overdue.map(expired), at(100))).toMatchObject({
+          verdicts: ['lost', 'lost'],
+        });
         expect(await counters(made)).toMatchObject({ waiting: 0, running: 1, failed: 2 });
         expect(await store.accounts.queued(made.accountId)).toBe(0);
         const days = await store.stats.history([made.crawlerId], {});
@@ -171,7 +187,7 @@ export function endsContract(open: OpenStore): void {
         const job = only(await store.queue.overdue(at(100), 9));
         const record = { cbStatus: 699, originalStatus: 504 };
         const end = deliveryOf(job, record, { timedOut: true, billed: false, expiresAt: EXPIRES });
-        expect(await store.queue.finish([end], at(100))).toEqual(['won']);
+        expect(await store.queue.finish([end], at(100))).toMatchObject({ verdicts: ['won'] });
         expect(await store.queue.crawlersWithWorkDue(at(100), 9)).toEqual([made.crawlerId]);
         const held = await lease(made, at(100));
         const delivery = only(await store.deliveries.claim(held, 9, 1e9, at(100)));

@@ -68,7 +68,9 @@ export function leasesContract(open: OpenStore): void {
           throw new Error('three jobs were pushed');
         }
         const outcomes = [retryOf(tried, at(1)), deliveryOf(crawled, {}, { held: true })];
-        expect(await store.queue.finish(outcomes, at(0), old)).toEqual(['won', 'won']);
+        expect(await store.queue.finish(outcomes, at(0), old)).toMatchObject({
+          verdicts: ['won', 'won'],
+        });
         expect((await store.queue.claim(old, 1, at(1))).jobs).toHaveLength(1);
         expect(await counters(made)).toMatchObject({ running: 2, deliveriesPending: 1 });
 
@@ -82,7 +84,9 @@ export function leasesContract(open: OpenStore): void {
         const again = only(await store.deliveries.claim(next, 9, 1e9, at(LAPSED)));
         expect(again).toMatchObject({ rid: crawled.rid, attempt: 2 });
         const late = [storedOf(untried), releaseOf({ ...tried, attempt: 2 })];
-        expect(await store.queue.finish(late, at(LAPSED), old)).toEqual(['lost', 'lost']);
+        expect(await store.queue.finish(late, at(LAPSED), old)).toMatchObject({
+          verdicts: ['lost', 'lost'],
+        });
       }),
     );
 

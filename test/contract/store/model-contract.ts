@@ -183,7 +183,9 @@ class Life {
       case 'delete_crawler':
         await this.#bench.store.crawlers.remove(crawler.crawlerId);
         for (const job of this.#running.values()) {
-          expect(await this.#bench.store.queue.finish([storedOf(job)], now)).toEqual(['lost']);
+          expect(await this.#bench.store.queue.finish([storedOf(job)], now)).toMatchObject({
+            verdicts: ['lost'],
+          });
         }
         this.#crawler = undefined;
         this.#lease = undefined;
@@ -201,9 +203,13 @@ class Life {
     const end = this.#delivery === 'storage' ? storedOf(job, record) : deliveryOf(job, record);
     const back = how === 'retry' ? retryOf(job, now) : releaseOf(job);
     const outcome = how === 'retry' || how === 'release' ? back : end;
-    expect(await this.#bench.store.queue.finish([outcome], now, this.#lease)).toEqual(['won']);
+    expect(await this.#bench.store.queue.finish([outcome], now, this.#lease)).toMatchObject({
+      verdicts: ['won'],
+    });
     // A worker that tells the end a second time changes nothing.
-    expect(await this.#bench.store.queue.finish([outcome], now, this.#lease)).toEqual(['lost']);
+    expect(await this.#bench.store.queue.finish([outcome], now, this.#lease)).toMatchObject({
+      verdicts: ['lost'],
+    });
     this.#running.delete(rid);
     if (how === 'retry' || how === 'release') {
       if (this.#isPurged(rid)) return;

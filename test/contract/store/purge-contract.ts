@@ -18,7 +18,9 @@ export function purgeContract(open: OpenStore): void {
         expect(await counters(made)).toMatchObject({ running: 4, waiting: 0, purged: 2 });
         await push(jobsOf(made, 1), at(1));
         const outcomes = [storedOf(stored), retryOf(retried, at(2)), releaseOf(released)];
-        expect(await store.queue.finish(outcomes, at(2), lease)).toEqual(['won', 'won', 'won']);
+        expect(await store.queue.finish(outcomes, at(2), lease)).toMatchObject({
+          verdicts: ['won', 'won', 'won'],
+        });
         const after = { completed: 1, purged: 4, running: 1, waiting: 1, retrying: 0 };
         expect(await counters(made)).toMatchObject(after);
         for (const { rid } of [retried, released]) {

@@ -45,7 +45,9 @@ export function wakingContract(open: OpenStore): void {
         const counted = { waiting: 0, retrying: 0, running: 1, purged: 4, pushed: 5 };
         expect(await counters(made)).toMatchObject(counted);
         expect(await store.accounts.queued(accountId)).toBe(2);
-        expect(await store.queue.finish([storedOf(runs)], at(2), lease)).toEqual(['won']);
+        expect(await store.queue.finish([storedOf(runs)], at(2), lease)).toMatchObject({
+          verdicts: ['won'],
+        });
         expect((await counters(other)).waiting).toBe(2);
       }),
     );

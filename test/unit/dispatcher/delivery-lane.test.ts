@@ -58,13 +58,14 @@ function startLane() {
   /** One turn with as much due in the store as is claimed. */
   function turn(ended: readonly JobOutcome[], stored = 1_000) {
     const begun = lane.begin(ended, crawler, true);
-    const verdicts = begun.outcomes.map(() => 'won' as const);
     const claimed = due(Math.min(stored, begun.claimLimit));
     const { claimLimit } = begun;
-    const held = begun.outcomes.filter((each) => each.kind === 'delivery' && each.held).length;
-    lane.start(begun, { verdicts, claimed, keep: () => [] }, crawler, clock.now());
+    const held = begun.outcomes.flatMap((each) =>
+      each.kind === 'delivery' && each.held ? deliveryOf('page', { rid: each.rid }) : [],
+    );
+    lane.start(begun, { held, claimed, keep: () => [] }, crawler);
     lane.giveUp(begun);
-    return { held, claimLimit };
+    return { held: held.length, claimLimit };
   }
   async function acknowledgeAll(): Promise<void> {
     for (const open of gates.splice(0)) open();
@@ -99,7 +100,7 @@ test('a lost result and an empty claim give their places back', async () => {
   const { lane, turn } = startLane();
   const begun = lane.begin([endOfCrawl(1)], crawler, false);
   expect(begun.slots).toHaveLength(1);
-  lane.start(begun, { verdicts: ['lost'], claimed: [], keep: () => [] }, crawler, new Date());
+  lane.start(begun, { held: [], claimed: [], keep: () => [] }, crawler);
   lane.giveUp(begun);
   expect(lane.inFlight).toBe(0);
   turn([], 0);

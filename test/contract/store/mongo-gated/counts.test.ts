@@ -102,7 +102,7 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
       await store.maintain(at(2 * MINUTE));
       const next = await bench.lease(crawler, at(2 * MINUTE), 'next');
       settle.release();
-      expect(await finished).toEqual(['won', 'won', 'won']);
+      expect(await finished).toMatchObject({ verdicts: ['won', 'won', 'won'] });
       const counted = { completed: 2, running: 0, retrying: 1, pushed: 3 };
       expect(await bench.counters(crawler)).toMatchObject(counted);
       expect(await store.accounts.queued(crawler.accountId)).toBe(1);
@@ -124,7 +124,9 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
         gate.refuse(commandOn('update', 'accounts')),
       ];
       const ends = jobs.map((job) => deliveryOf(job));
-      expect(await stopped.queue.finish(ends, at(0), lease)).toEqual(['won', 'won']);
+      expect(await stopped.queue.finish(ends, at(0), lease)).toMatchObject({
+        verdicts: ['won', 'won'],
+      });
       for (const back of away) back();
       expect(await stopped.deliveries.claim(lease, 9, 1e9, at(0))).toHaveLength(2);
       expect(await c.jobs.countDocuments()).toBe(0);
@@ -146,7 +148,9 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
       expect((await stopped.queue.claim(lease, 1, at(0))).jobs).toHaveLength(1);
       expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 1 });
       const { jobs } = await stopped.queue.claim(lease, 9, at(0));
-      expect(await stopped.queue.finish([storedOf(only(jobs))], at(0), lease)).toEqual(['won']);
+      expect(await stopped.queue.finish([storedOf(only(jobs))], at(0), lease)).toMatchObject({
+        verdicts: ['won'],
+      });
       expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0);
     }),
   );

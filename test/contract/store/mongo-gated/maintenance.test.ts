@@ -154,7 +154,7 @@ describe.skipIf(mongodbUri === '')('a purge', () => {
       expect(await bench.counters(crawler)).toMatchObject({ purged: 3, running: 1, waiting: 0 });
       retrying.release();
       pushing.release();
-      expect(await retried).toEqual(['won']);
+      expect(await retried).toMatchObject({ verdicts: ['won'] });
       await pushed;
       const ended = { pushed: 6, purged: 6, running: 0, retrying: 0, waiting: 0 };
       expect(await bench.counters(crawler)).toMatchObject(ended);
