@@ -5,8 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
-// How a well-behaved tenant fares while another floods the service: the medians of his pushes, of push to stored result and of push to webhook,
-// in quiet and during each attack. The attacker stays within what he may do.
+// How a well-behaved tenant fares while another floods the service: the medians of his pushes, of
+// push to stored result and of push to webhook, in quiet and during each attack. The attacker stays
+// within what he may do.
 
 const ROUNDS = 60;
 const ADMIN = 'bench-admin-token-0123';

@@ -27,7 +27,10 @@ export interface Bench extends AsyncDisposable {
   cpuSeconds(): { readonly main: number; readonly all: number };
 }
 
-/** Starts both. The service uses MONGODB_URI when that is set, else an embedded database in a fresh folder. */
+/**
+ * Starts both. The service uses MONGODB_URI when that is set, else an embedded database in a fresh
+ * folder.
+ */
 export async function startBench(env: Readonly<Record<string, string>> = {}): Promise<Bench> {
   const dataDir = await mkdtemp(join(tmpdir(), 'queued-crawler-bench-'));
   const peers = fork(join(import.meta.dirname, 'peers.ts'));

@@ -3,7 +3,8 @@ import { chromium } from 'playwright-core';
 import { findChromium } from '../src/engine/browser/chromium-binary.ts';
 import { call, JAVASCRIPT_TOKEN, report, startBench } from './bench-setup.ts';
 
-// Pages per second of a JavaScript crawler, beside what the bare driver reaches with as many contexts in the same run.
+// Pages per second of a JavaScript crawler, beside what the bare driver reaches with as many
+// contexts in the same run.
 
 const PAGES = 200;
 /** As many as BROWSER_PAGES has by default. */

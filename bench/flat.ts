@@ -6,8 +6,9 @@ import { createRid } from '../src/domain/rid.ts';
 import { openSqliteStore } from '../src/store/sqlite/sqlite-store.ts';
 import type { Lease, Store } from '../src/store/store.ts';
 
-// Whether push, claim and finish cost the same with nothing queued and finished as with a million of each, on the embedded store. The
-// first column is the plain limit of the run: all others are compared with it.
+// Whether push, claim and finish cost the same with nothing queued and finished as with a million
+// of each, on the embedded store. The first column is the plain limit of the run: all others are
+// compared with it.
 
 const MILLION = 1_000_000;
 const SAMPLE = 20_000;

@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
-// The service's resident memory with nothing and with 1,000,000 URLs queued, in batches of 1,000 with and without a `request_id`: the
-// highest while they are pushed, right after the last, and half a minute later.
+// The service's resident memory with nothing and with 1,000,000 URLs queued, in batches of 1,000
+// with and without a `request_id`: the highest while they are pushed, right after the last, and
+// half a minute later.
 
 const URLS = Number(process.argv[2] ?? 1_000_000);
 const BATCH = 1_000;

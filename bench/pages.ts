@@ -1,7 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { call, report, requestsPerSecond, startBench, TOKEN } from './bench-setup.ts';
 
-// Pages per second from queue to storage and to a webhook, beside what bare undici reaches at the same concurrency in the same run.
+// Pages per second from queue to storage and to a webhook, beside what bare undici reaches at the
+// same concurrency in the same run.
 
 const PAGES = 10_000;
 const CONCURRENCY = 50;

@@ -1,7 +1,7 @@
 import { call, report, requestsPerSecond, startBench, TOKEN } from './bench-setup.ts';
 
-// Pushes per second into a paused crawler, one by one over REST and in batches, beside what a bare node:http server answering the
-// same JSON reaches with the same client in the same run.
+// Pushes per second into a paused crawler, one by one over REST and in batches, beside what a bare
+// node:http server answering the same JSON reaches with the same client in the same run.
 
 const PUSHES = 20_000;
 const CONNECTIONS = 64;

@@ -31,7 +31,10 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** A small shop: every page takes a moment, and every tenth answers 503 the first time it is asked for. */
+/**
+ * A small shop: every page takes a moment, and every tenth answers 503 the first time it is asked
+ * for.
+ */
 function createSite(): Server {
   const seen = new Set<string>();
   return createServer((request, response) => {

@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-// Compares what the generators make now with what is committed. Fails, naming the files, when they differ.
+// Compares what the generators make now with what is committed. Fails, naming the files, when they
+// differ.
 
 const root = resolve(import.meta.dirname, '..');
 

@@ -1,9 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-// npm leaves an optional package out of package-lock.json when the registry at hand does not have it, as mirrors often lack those of
-// other platforms, and `npm ci` then refuses the file everywhere. This adds them, with the platform that their name tells, so that
-// npm knows to pass them over. Run it after `npm install`.
+// npm leaves an optional package out of package-lock.json when the registry at hand does not have
+// it, as mirrors often lack those of other platforms, and `npm ci` then refuses the file
+// everywhere. This adds them, with the platform that their name tells, so that npm knows to pass
+// them over. Run it after `npm install`.
 
 interface LockEntry {
   version?: string;

@@ -3,7 +3,9 @@ import type { ErrorKind } from '../src/domain/errors.ts';
 /** What docs/errors.md says of one reason. */
 export interface ErrorReason {
   readonly reason: string;
-  /** As a `DomainError` of this kind, over every protocol; or as a REST reply of this status only. */
+  /**
+   * As a `DomainError` of this kind, over every protocol; or as a REST reply of this status only.
+   */
   readonly as: readonly (ErrorKind | number)[];
   /** The kinds are answered over RPC only. */
   readonly rpcOnly?: true;
@@ -11,8 +13,9 @@ export interface ErrorReason {
 }
 
 /**
- * Every reason that a client can be answered. `test/unit/documents/errors-document.test.ts` compares it with the source: a reason that
- * the code throws has a row here, and a row has code that throws it.
+ * Every reason that a client can be answered. `test/unit/documents/errors-document.test.ts`
+ * compares it with the source: a reason that the code throws has a row here, and a row has code
+ * that throws it.
  */
 export const errorTable: readonly ErrorReason[] = [
   // The token.
@@ -241,7 +244,9 @@ export const errorFamilies: readonly ErrorReason[] = [
   },
 ];
 
-/** Reasons with which the service, or a command beside it, refuses to start. No client sees them. */
+/**
+ * Reasons with which the service, or a command beside it, refuses to start. No client sees them.
+ */
 export const startReasons: readonly string[] = [
   'already_copied',
   'data_dir_in_use',

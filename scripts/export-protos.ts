@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { join, resolve } from 'node:path';
 
-// Writes the API's proto files and everything they import to a folder, so that any generator can read them:
-// npm run proto:export -- FOLDER
+// Writes the API's proto files and everything they import to a folder, so that any generator can
+// read them: npm run proto:export -- FOLDER
 
 const root = resolve(import.meta.dirname, '..');
 

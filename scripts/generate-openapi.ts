@@ -3,7 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { readApi } from './openapi/descriptors.ts';
 import { openApiDocument } from './openapi/document.ts';
 
-// Writes docs/openapi.json; with --check only tells, by its exit code, whether the file is up to date.
+// Writes docs/openapi.json; with --check only tells, by its exit code, whether the file is up to
+// date.
 const root = fileURLToPath(new URL('../', import.meta.url));
 const target = `${root}docs/openapi.json`;
 const { version } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as { version: string };

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { MongoMemoryServer } from 'mongodb-memory-server-core';
 
-// Runs the tests that need MongoDB on MongoDB's own server: the one at MONGODB_TEST_URI, else the one MONGOD names, else one that is
-// fetched for this machine.
+// Runs the tests that need MongoDB on MongoDB's own server: the one at MONGODB_TEST_URI, else the
+// one MONGOD names, else one that is fetched for this machine.
 const given = process.env.MONGODB_TEST_URI ?? '';
 const systemBinary = process.env.MONGOD ?? '';
 const server =

@@ -57,7 +57,10 @@ function fileOf(desc: Exclude<AnyDesc, DescFile>): DescFile {
   return fileOf(desc.parent);
 }
 
-/** The path of a declaration in SourceCodeInfo: field numbers of descriptor.proto and indexes in turn. */
+/**
+ * The path of a declaration in SourceCodeInfo: field numbers of descriptor.proto and indexes in
+ * turn.
+ */
 function pathOf(desc: AnyDesc): number[] {
   switch (desc.kind) {
     case 'message':

@@ -4,7 +4,9 @@ import { operationsOf } from './operations.ts';
 import { errorReplies, errorSchema } from './replies.ts';
 import { createSchemas, described } from './schemas.ts';
 
-/** The OpenAPI 3.1 document of an API. The same descriptors give the same document, byte for byte. */
+/**
+ * The OpenAPI 3.1 document of an API. The same descriptors give the same document, byte for byte.
+ */
 export function openApiDocument(api: DescribedApi, version: string): object {
   const schemas = createSchemas(api);
   const methods = new Map(

@@ -25,7 +25,10 @@ const crawled = {
   storage_url: { ...text, description: 'Where the stored copy is read; with `store`.' },
 };
 
-/** A page in either shape: its bytes with the facts in headers, or all in one JSON object of scalar values. */
+/**
+ * A page in either shape: its bytes with the facts in headers, or all in one JSON object of scalar
+ * values.
+ */
 function pageReply(
   description: string,
   properties: Readonly<Record<string, Schema>>,
@@ -57,7 +60,10 @@ function pageReply(
   };
 }
 
-/** The operations whose replies are more than a rule can say; they replace the rules' own of the same path and verb. */
+/**
+ * The operations whose replies are more than a rule can say; they replace the rules' own of the
+ * same path and verb.
+ */
 export function documentedOperations(
   methods: ReadonlyMap<string, DescMethod>,
   api: DescribedApi,

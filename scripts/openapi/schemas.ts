@@ -7,7 +7,10 @@ import type { DescribedApi } from './descriptors.ts';
 /** A JSON Schema. */
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** Which side writes a message: replies have every field that cannot be absent, requests may leave it out. */
+/**
+ * Which side writes a message: replies have every field that cannot be absent, requests may leave
+ * it out.
+ */
 export type Direction = 'request' | 'reply';
 
 /** Makes schemas, and collects those that others refer to. */
@@ -46,7 +49,8 @@ export function createSchemas(api: DescribedApi): Schemas {
   }
 
   function refTo(desc: DescMessage, direction: Direction): Schema {
-    // A message that goes both ways has two schemas: what a reply always has, a request may leave out.
+    // A message that goes both ways has two schemas: what a reply always has, a request may leave
+    // out.
     const name = direction === 'request' ? `${desc.name}Input` : desc.name;
     if (!found.has(name)) {
       found.set(name, {});

@@ -5,8 +5,8 @@ import type { HeaderPair } from './job.ts';
 /** Most headers of one push. */
 const MAX_HEADERS = 32;
 /**
- * Most characters of all names and values together: with the URL and the delivery's own headers they stay within the 16 KiB
- * that node's HTTP server takes.
+ * Most characters of all names and values together: with the URL and the delivery's own headers
+ * they stay within the 16 KiB that node's HTTP server takes.
  */
 const MAX_CHARACTERS = 4_096;
 
@@ -28,8 +28,9 @@ const OWN = new Set([
 const OWN_PREFIXES = ['content-', 'original-', 'webhook-'];
 
 /**
- * Whether a delivery sets the header itself, or must not carry it. `-` and `_` count as the same, as they do for receivers
- * behind CGI-like gateways: otherwise `Cb_Status` could pose as the delivery's own.
+ * Whether a delivery sets the header itself, or must not carry it. `-` and `_` count as the same,
+ * as they do for receivers behind CGI-like gateways: otherwise `Cb_Status` could pose as the
+ * delivery's own.
  */
 export function isReservedHeader(name: string): boolean {
   const folded = name.toLowerCase().replaceAll('_', '-');
@@ -41,12 +42,14 @@ export function isReservedHeader(name: string): boolean {
 }
 
 /**
- * Reads `callback_headers` in either of its two formats, told apart so: split at `|`; when every part is `header-name:rest` each is a
- * header (`name:value|name2:value2`); else an even number of parts alternates (`name|value|name2|value2`). One empty part at the
- * end is overlooked; empty text is no headers. Names keep their spelling, white space around names and values is dropped.
+ * Reads `callback_headers` in either of its two formats, told apart so: split at `|`; when every
+ * part is `header-name:rest` each is a header (`name:value|name2:value2`); else an even number of
+ * parts alternates (`name|value|name2|value2`). One empty part at the end is overlooked; empty text
+ * is no headers. Names keep their spelling, white space around names and values is dropped.
  *
- * Throws an invalid `callback_headers` for a text that is neither, an illegal name or value, a header that a delivery sets itself or
- * that would break HTTP ({@link isReservedHeader}), more than 32 headers or more than 4,096 characters of names and values.
+ * Throws an invalid `callback_headers` for a text that is neither, an illegal name or value, a
+ * header that a delivery sets itself or that would break HTTP ({@link isReservedHeader}), more than
+ * 32 headers or more than 4,096 characters of names and values.
  */
 export function parseCallbackHeaders(text: string): HeaderPair[] {
   if (text.trim() === '') return [];
@@ -89,8 +92,8 @@ function splitAtColon(part: string): HeaderPair {
   ];
 }
 
-// Not String.trim, which also drops line breaks that are to be refused; not a regular expression, which is quadratic in a long
-// run of spaces.
+// Not String.trim, which also drops line breaks that are to be refused; not a regular expression,
+// which is quadratic in a long run of spaces.
 function trimOptionalSpace(text: string): string {
   let start = 0;
   let end = text.length;

@@ -1,8 +1,9 @@
 import { parse, stringify } from 'css-what';
 
 /**
- * The clicks that `css_click_selector` asks for: one after the other between `|`, each a list of selectors of which the first that is found
- * is meant. Throws when one is not a CSS selector. (A `|` of CSS, for namespaces, has no use here: pages declare none to a selector.)
+ * The clicks that `css_click_selector` asks for: one after the other between `|`, each a list of
+ * selectors of which the first that is found is meant. Throws when one is not a CSS selector. (A
+ * `|` of CSS, for namespaces, has no use here: pages declare none to a selector.)
  */
 export function parseClickSelectors(text: string): string[][] {
   return splitClicks(text).map((click) => {

@@ -7,8 +7,9 @@ function isWhole(bytes: Uint8Array): boolean {
 }
 
 /**
- * Gives the memory of a large body back at once, instead of when garbage is next collected: a heap that is small sees no reason to collect
- * the many megabytes outside of it. The view is empty afterwards. Leaves views of a part of their memory alone.
+ * Gives the memory of a large body back at once, instead of when garbage is next collected: a heap
+ * that is small sees no reason to collect the many megabytes outside of it. The view is empty
+ * afterwards. Leaves views of a part of their memory alone.
  */
 export function discard(bytes: Uint8Array): void {
   if (!isWhole(bytes) || !(bytes.buffer instanceof ArrayBuffer)) return;

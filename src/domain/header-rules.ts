@@ -5,8 +5,8 @@ export const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 export const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
- * Headers, in lower case, that belong to one connection (RFC 9110, 7.6.1), to the framing of a message, or change how the exchange
- * proceeds. Only the code that owns the connection sets them.
+ * Headers, in lower case, that belong to one connection (RFC 9110, 7.6.1), to the framing of a
+ * message, or change how the exchange proceeds. Only the code that owns the connection sets them.
  */
 export const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
   'connection',
@@ -25,8 +25,8 @@ export const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * `text` in a form that a header can carry: everything but printable ASCII is percent-encoded as UTF-8. A lone surrogate, which has
- * no UTF-8 form, becomes that of the replacement character.
+ * `text` in a form that a header can carry: everything but printable ASCII is percent-encoded as
+ * UTF-8. A lone surrogate, which has no UTF-8 form, becomes that of the replacement character.
  */
 export function toHeaderText(text: string): string {
   return text.replace(/[^\x20-\x7e]+/g, (run) =>
@@ -38,7 +38,9 @@ function percentEncoded(byte: number): string {
   return `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
 }
 
-/** The token of an `Authorization: Bearer` header (RFC 6750, 2.1); undefined for any other value. */
+/**
+ * The token of an `Authorization: Bearer` header (RFC 6750, 2.1); undefined for any other value.
+ */
 export function parseBearer(authorization: string | undefined): string | undefined {
   return authorization === undefined ? undefined : /^bearer +(\S+) *$/i.exec(authorization)?.[1];
 }

@@ -7,8 +7,8 @@ export interface JsonBody {
 }
 
 /**
- * A page as members of a JSON envelope: text as a string, other bytes as base64 and marked so. Whether it is text is decided by its
- * bytes alone, so that every envelope of one page agrees.
+ * A page as members of a JSON envelope: text as a string, other bytes as base64 and marked so.
+ * Whether it is text is decided by its bytes alone, so that every envelope of one page agrees.
  */
 export function jsonBody(page: Uint8Array): JsonBody {
   const bytes = Buffer.from(page.buffer, page.byteOffset, page.byteLength);
@@ -18,8 +18,8 @@ export function jsonBody(page: Uint8Array): JsonBody {
 }
 
 /**
- * The same where structured data was asked for: data as a JSON object or array. What no data could be taken from, such as the page of
- * an error, stays text.
+ * The same where structured data was asked for: data as a JSON object or array. What no data could
+ * be taken from, such as the page of an error, stays text.
  */
 export function structuredBody(page: Uint8Array): JsonBody {
   const envelope = jsonBody(page);

@@ -15,7 +15,9 @@ export function integerInRange(field: string, value: number, min: number, max: n
   return value;
 }
 
-/** A day as `YYYY-MM-DD`; undefined when empty; throws `invalid` naming `field` when it is no date. */
+/**
+ * A day as `YYYY-MM-DD`; undefined when empty; throws `invalid` naming `field` when it is no date.
+ */
 export function parseDay(field: string, text: string): string | undefined {
   if (text === '') return undefined;
   const moment = /^\d{4}-\d{2}-\d{2}$/.test(text) ? new Date(`${text}T00:00:00Z`) : undefined;

@@ -15,8 +15,9 @@ export interface LruMap<Key, Value> {
 }
 
 /**
- * Makes an empty map. Entries for which `isPinned` is true are not evicted, so with many of them the map grows beyond `maxEntries`.
- * `onEvict` is called with each evicted value, but not for `delete` and `clear`.
+ * Makes an empty map. Entries for which `isPinned` is true are not evicted, so with many of them
+ * the map grows beyond `maxEntries`. `onEvict` is called with each evicted value, but not for
+ * `delete` and `clear`.
  */
 export function createLruMap<Key, Value>(options: {
   readonly maxEntries: number;

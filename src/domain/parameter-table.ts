@@ -171,8 +171,8 @@ export const parameterTable: readonly Parameter[] = [
 ];
 
 /**
- * Checks parameters given by wire name; undefined and empty text count as absent, and so does a boolean that is false. Throws
- * `invalid` naming the parameter and what is allowed.
+ * Checks parameters given by wire name; undefined and empty text count as absent, and so does a
+ * boolean that is false. Throws `invalid` naming the parameter and what is allowed.
  */
 export function parseCrawlParameters(
   input: Readonly<Record<string, unknown>>,

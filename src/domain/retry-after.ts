@@ -1,6 +1,9 @@
 import { DAY_MS } from './durations.ts';
 
-/** Milliseconds a `Retry-After` asks to wait (seconds, or a date), at most a day; undefined when it says nothing usable. */
+/**
+ * Milliseconds a `Retry-After` asks to wait (seconds, or a date), at most a day; undefined when it
+ * says nothing usable.
+ */
 export function parseRetryAfter(value: string | undefined, now: Date): number | undefined {
   const text = value?.trim() ?? '';
   const ms = /^\d{1,12}$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - now.getTime();

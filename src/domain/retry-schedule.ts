@@ -24,13 +24,15 @@ export interface CrawlRetryInput {
 }
 
 /**
- * When a failed crawl is tried again; undefined when it is given up, because its retries or its window are used up.
+ * When a failed crawl is tried again; undefined when it is given up, because its retries or its
+ * window are used up.
  *
- * The wait grows by half each time from five seconds on, but never above an equal share of what is left of the window for
- * each retry that is left. So the time that crawls take is made up for: the default 110 fit in 48 hours even when each
- * crawl takes the longest it may. Some fifteen of them come within about the first hour, the rest about every half hour.
- * A wait is shortened by up to a quarter at random, so that URLs that failed together do not come back together.
- * `Retry-After` makes it longer, up to the end of the window, and then with up to a tenth on top.
+ * The wait grows by half each time from five seconds on, but never above an equal share of what is
+ * left of the window for each retry that is left. So the time that crawls take is made up for: the
+ * default 110 fit in 48 hours even when each crawl takes the longest it may. Some fifteen of them
+ * come within about the first hour, the rest about every half hour. A wait is shortened by up to a
+ * quarter at random, so that URLs that failed together do not come back together. `Retry-After`
+ * makes it longer, up to the end of the window, and then with up to a tenth on top.
  */
 export function nextCrawlRetry(input: CrawlRetryInput): { readonly dueAt: Date } | undefined {
   const { retry, maxRetries, retryAfterMs = 0, random } = input;
@@ -53,8 +55,9 @@ const MAX_WAITS = 100;
 const MAX_WAIT_MS = 30 * DAY_MS;
 
 /**
- * Reads the waits between the attempts of one delivery, separated by commas: `5s,1m,2h`, with the units ms, s, m, h and d; in
- * milliseconds. Throws an Error that says what is allowed for an empty list, more than 100 waits, or one longer than 30 days.
+ * Reads the waits between the attempts of one delivery, separated by commas: `5s,1m,2h`, with the
+ * units ms, s, m, h and d; in milliseconds. Throws an Error that says what is allowed for an empty
+ * list, more than 100 waits, or one longer than 30 days.
  */
 export function parseRetrySchedule(text: string): readonly number[] {
   const waits = text.split(',').map((part) => {
@@ -73,9 +76,10 @@ export function parseRetrySchedule(text: string): readonly number[] {
 }
 
 /**
- * When a delivery that failed is attempted again: `attempt` counts those made (1 after the first) and `schedule` is what
- * {@link parseRetrySchedule} gave. A tenth more or less at random (`random` in [0, 1)) sharesWithPeers deliveries that failed together.
- * Undefined when the schedule is used up.
+ * When a delivery that failed is attempted again: `attempt` counts those made (1 after the first)
+ * and `schedule` is what {@link parseRetrySchedule} gave. A tenth more or less at random (`random`
+ * in [0, 1)) sharesWithPeers deliveries that failed together. Undefined when the schedule is used
+ * up.
  */
 export function nextDelivery(
   schedule: readonly number[],

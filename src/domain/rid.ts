@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 
-// A per-process random part and a counter, as in BSON's ObjectId: unique without coordination, and increasing within a
-// process, which keeps index inserts at the right edge.
+// A per-process random part and a counter, as in BSON's ObjectId: unique without coordination, and
+// increasing within a process, which keeps index inserts at the right edge.
 const processPart = randomBytes(5).toString('hex');
 let counter = randomBytes(3).readUIntBE(0, 3);
 

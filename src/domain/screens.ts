@@ -8,7 +8,10 @@ export interface Screen {
   readonly isMobile: boolean;
 }
 
-/** Most pixels of one picture, and of a window that is drawn: 16 Mpixel take about 300 MB of memory in Chromium. */
+/**
+ * Most pixels of one picture, and of a window that is drawn: 16 Mpixel take about 300 MB of memory
+ * in Chromium.
+ */
 export const MAX_PICTURE_PIXELS = 16 * 1024 * 1024;
 /** Longest side of a picture that Chromium draws. */
 export const MAX_PICTURE_SIDE = 16_384;

@@ -1,6 +1,6 @@
 /**
- * The values of `cb_status`, and what each says here. Whether a crawl that ended with one is tried again is not the value's but
- * its reason's: {@link FAILURES}.
+ * The values of `cb_status`, and what each says here. Whether a crawl that ended with one is tried
+ * again is not the value's but its reason's: {@link FAILURES}.
  */
 export const CB_STATUS = {
   /** Crawled. The target's own status may be any that is a result, 404 for one. */
@@ -38,7 +38,10 @@ export interface StatusVerdict {
   readonly transient: boolean;
 }
 
-/** Every reason a crawl fails for that is not the target's status: its `cb_status`, and whether it may pass. */
+/**
+ * Every reason a crawl fails for that is not the target's status: its `cb_status`, and whether it
+ * may pass.
+ */
 export const FAILURES = {
   name_not_found: { cbStatus: CB_STATUS.unreachable, transient: true },
   connection_failed: { cbStatus: CB_STATUS.unreachable, transient: true },
@@ -85,7 +88,10 @@ export const FAILURES = {
 /** A key of {@link FAILURES}. */
 export type FailureReason = keyof typeof FAILURES;
 
-/** Reasons for which a URL was not even tried: its job is given back, and that counts neither as a try nor as a failure. */
+/**
+ * Reasons for which a URL was not even tried: its job is given back, and that counts neither as a
+ * try nor as a failure.
+ */
 export const UNTRIED: ReadonlySet<string> = new Set<FailureReason>([
   'host_busy',
   'memory_busy',
@@ -93,7 +99,10 @@ export const UNTRIED: ReadonlySet<string> = new Set<FailureReason>([
   'browser_unavailable',
 ]);
 
-/** Most retries for reasons that the page itself may cause each time; for others the crawler's setting alone counts. */
+/**
+ * Most retries for reasons that the page itself may cause each time; for others the crawler's
+ * setting alone counts.
+ */
 export const MOST_RETRIES: Readonly<Record<string, number>> = {
   page_crashed: 5,
   engine_failed: 5,
@@ -125,9 +134,11 @@ export function verdictOnFailure(reason: FailureReason): StatusVerdict {
 }
 
 /**
- * The verdict on an answer. First of all, a status among `successCodes` is a success whatever came with it. Then obstacles count, then
- * 429 and server errors, which pass. A 200 to a GET without a body is `empty_body`; to POST and PUT, which must not be repeated lightly,
- * it is an answer. All else is a result: 2xx, redirects without a target, and every other 4xx, 404, 410 and 451 among them.
+ * The verdict on an answer. First of all, a status among `successCodes` is a success whatever came
+ * with it. Then obstacles count, then 429 and server errors, which pass. A 200 to a GET without a
+ * body is `empty_body`; to POST and PUT, which must not be repeated lightly, it is an answer. All
+ * else is a result: 2xx, redirects without a target, and every other 4xx, 404, 410 and 451 among
+ * them.
  */
 export function verdictOnAnswer(answer: TargetAnswer): StatusVerdict {
   const { status, block } = answer;
@@ -148,7 +159,10 @@ export function verdictOnAnswer(answer: TargetAnswer): StatusVerdict {
   return SUCCESS;
 }
 
-/** The statuses in `custom_success_codes` (`403,429`); parts that are no status are overlooked, validation is the push's. */
+/**
+ * The statuses in `custom_success_codes` (`403,429`); parts that are no status are overlooked,
+ * validation is the push's.
+ */
 export function parseSuccessCodes(text: string | undefined): ReadonlySet<number> {
   const codes = (text ?? '').split(',').map((part) => part.trim());
   return new Set(codes.filter((code) => /^[1-9]\d\d$/.test(code)).map(Number));

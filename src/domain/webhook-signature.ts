@@ -20,8 +20,9 @@ export function activeSecrets(secrets: readonly WebhookSecret[], now: Date): Web
 }
 
 /**
- * The crawler's secrets after a rotation: a new one first, the one before it signing for another 24 hours, expired ones gone. One that
- * is on its way out already keeps its time, as long as it is among the newest five.
+ * The crawler's secrets after a rotation: a new one first, the one before it signing for another 24
+ * hours, expired ones gone. One that is on its way out already keeps its time, as long as it is
+ * among the newest five.
  */
 export function rotateSecrets(secrets: readonly WebhookSecret[], now: Date): WebhookSecret[] {
   const expiresAt = new Date(now.getTime() + OVERLAP_MS);
@@ -31,7 +32,10 @@ export function rotateSecrets(secrets: readonly WebhookSecret[], now: Date): Web
 
 /** What identifies a signed message, beside its payload. */
 export interface SignedMessage {
-  /** The same for every attempt at one message, so that receivers can drop repeated ones. Without dots. */
+  /**
+   * The same for every attempt at one message, so that receivers can drop repeated ones. Without
+   * dots.
+   */
   readonly id: string;
   readonly sentAt: Date;
 }
@@ -43,7 +47,10 @@ export interface Signing {
   signatures(): string[];
 }
 
-/** Begins to sign a payload with each secret: Standard Webhooks v1, HMAC-SHA256 of `id.timestamp.payload`. */
+/**
+ * Begins to sign a payload with each secret: Standard Webhooks v1, HMAC-SHA256 of
+ * `id.timestamp.payload`.
+ */
 export function startSigning(secrets: readonly WebhookSecret[], message: SignedMessage): Signing {
   const macs = secrets.map(({ secret }) => {
     const key = Buffer.from(secret.replace(PREFIX, ''), 'base64');
@@ -58,8 +65,8 @@ export function startSigning(secrets: readonly WebhookSecret[], message: SignedM
 }
 
 /**
- * The three headers of Standard Webhooks, the timestamp in seconds and the signatures separated by spaces: a receiver accepts when any
- * of them matches. No headers without a signature.
+ * The three headers of Standard Webhooks, the timestamp in seconds and the signatures separated by
+ * spaces: a receiver accepts when any of them matches. No headers without a signature.
  * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
 export function signatureHeaders(

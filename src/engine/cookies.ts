@@ -6,16 +6,22 @@ import { createLruMap } from '../domain/lru-map.ts';
 export interface Cookies {
   /** The `Cookie` header's value for a URL; empty for none. */
   headerFor(url: string): string;
-  /** Takes the `Set-Cookie` values of an answer from `url`; those that do not belong to it are dropped. */
+  /**
+   * Takes the `Set-Cookie` values of an answer from `url`; those that do not belong to it are
+   * dropped.
+   */
   receive(url: string, setCookies: readonly string[]): void;
   /**
-   * Takes `a=1; b=2` as cookies of the URL's origin alone: another port of its host, or plain HTTP after https, does not get them. One that
-   * the site sets anew is the site's own from then on.
+   * Takes `a=1; b=2` as cookies of the URL's origin alone: another port of its host, or plain HTTP
+   * after https, does not get them. One that the site sets anew is the site's own from then on.
    */
   give(url: string, text: string): void;
 }
 
-/** RFC 6265 asks for at least 50 cookies of 4,096 bytes for each domain; browsers keep somewhat more. */
+/**
+ * RFC 6265 asks for at least 50 cookies of 4,096 bytes for each domain; browsers keep somewhat
+ * more.
+ */
 const MAX_COOKIE_CHARACTERS = 4_096;
 const MAX_COOKIES_PER_ANSWER = 60;
 const MAX_COOKIES = 300;
@@ -42,7 +48,8 @@ export function createCookies(): Cookies {
       const kept = jar.setCookieSync(cookie, url, { ignoreError: true, loose: true });
       if (kept !== undefined) taken += 1;
     } catch {
-      // Hosts such as a bare `local` can have no cookies, and the jar throws for them whatever it was told to ignore.
+      // Hosts such as a bare `local` can have no cookies, and the jar throws for them whatever it
+      // was told to ignore.
     }
   }
 
@@ -94,7 +101,10 @@ export interface CookieSessions {
 const SESSION_MS = 300_000;
 const MAX_SESSIONS = 5_000;
 
-/** Makes an empty collection, in this process's memory. Of more than 5,000 sessions the least recently used are dropped. */
+/**
+ * Makes an empty collection, in this process's memory. Of more than 5,000 sessions the least
+ * recently used are dropped.
+ */
 export function createCookieSessions(deps: { readonly clock: Clock }): CookieSessions {
   const sessions = createLruMap<string, { readonly cookies: Cookies; readonly usedAt: number }>({
     maxEntries: MAX_SESSIONS,

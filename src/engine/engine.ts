@@ -20,7 +20,10 @@ export interface CrawlTask {
   readonly politeness: Politeness | undefined;
   /** Memory for the bodies it reads; without it only the size limit applies. */
   readonly room?: Room;
-  /** Runs what may keep the processor busy with a body of so many bytes, when it is this account's turn; default runs it at once. */
+  /**
+   * Runs what may keep the processor busy with a body of so many bytes, when it is this account's
+   * turn; default runs it at once.
+   */
   readonly process?: ProcessBody;
 }
 
@@ -60,8 +63,8 @@ export interface Page {
 /** Crawls pages. */
 export interface CrawlEngine {
   /**
-   * Always resolves with a page, failures included, within the crawl's time limit; rejects only with the signal's reason
-   * when it was aborted.
+   * Always resolves with a page, failures included, within the crawl's time limit; rejects only
+   * with the signal's reason when it was aborted.
    */
   crawl(task: CrawlTask, signal: AbortSignal): Promise<Page>;
   close(): Promise<void>;

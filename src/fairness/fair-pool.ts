@@ -25,8 +25,9 @@ export interface FairPool {
   /** Claims that wait now. */
   readonly waiting: number;
   /**
-   * Waits for its turn and for room. An amount above the whole capacity is granted as the capacity. Rejects with the signal's
-   * reason when aborted, and with `exhausted` when the account has `maxWaiting` claims waiting.
+   * Waits for its turn and for room. An amount above the whole capacity is granted as the capacity.
+   * Rejects with the signal's reason when aborted, and with `exhausted` when the account has
+   * `maxWaiting` claims waiting.
    */
   acquire(claimant: Claimant, amount: number, signal?: AbortSignal): Promise<Grant>;
   /** The grant if it can be had without waiting. */
@@ -41,11 +42,14 @@ export interface FairPoolOptions {
   readonly name: string;
   readonly capacity: number;
   /**
-   * Beside `capacity`, for accounts that use little while others fill it: an account draws on the reserve only while everything
-   * it uses is within a quarter of the reserve (at least 1). Default 0.
+   * Beside `capacity`, for accounts that use little while others fill it: an account draws on the
+   * reserve only while everything it uses is within a quarter of the reserve (at least 1). Default
+   * 0.
    */
   readonly reserve?: number;
-  /** Most waiting claims of one account; default unlimited, for callers that are bounded otherwise. */
+  /**
+   * Most waiting claims of one account; default unlimited, for callers that are bounded otherwise.
+   */
   readonly maxWaiting?: number;
 }
 
@@ -62,7 +66,10 @@ interface Usage {
   readonly crawlers: Map<string, Waiter[]>;
 }
 
-/** Makes a pool of which nothing is used. It starts no timer and holds nothing that has to be closed. */
+/**
+ * Makes a pool of which nothing is used. It starts no timer and holds nothing that has to be
+ * closed.
+ */
 export function createFairPool(options: FairPoolOptions): FairPool {
   const { capacity, reserve = 0, maxWaiting = Number.POSITIVE_INFINITY } = options;
   const reserveShare = Math.max(1, reserve / 4);
@@ -155,7 +162,8 @@ export function createFairPool(options: FairPoolOptions): FairPool {
         if (crawler === undefined || queue === undefined || first === undefined) continue;
         const grant = tryGrant(first.claimant, first.amount, mainIsTaken);
         if (grant === undefined) {
-          // Otherwise small claims of others would take each room that becomes free, and this one would wait for ever.
+          // Otherwise small claims of others would take each room that becomes free, and this one
+          // would wait for ever.
           mainIsTaken = true;
           continue;
         }

@@ -45,8 +45,8 @@ const globalIpv6 = parseBlock(GLOBAL_IPV6);
 const embedding = EMBEDDED_IPV4.map(({ block, at }) => ({ block: parseBlock(block), at }));
 
 /**
- * Whether an address belongs to the public Internet. Forms of IPv6 that carry an IPv4 address (mapped, NAT64, 6to4, ISATAP) are judged
- * by that one. Text that is no address is not public.
+ * Whether an address belongs to the public Internet. Forms of IPv6 that carry an IPv4 address
+ * (mapped, NAT64, 6to4, ISATAP) are judged by that one. Text that is no address is not public.
  */
 export function isPublicAddress(text: string): boolean {
   const address = parseAddress(text);
@@ -79,8 +79,9 @@ function embeddedIpv4(
 }
 
 /**
- * Makes the guard. In this order: what the operator denied is refused, under every name and form; a `host:port` he allowed passes;
- * his other blocks and public addresses that are not this machine's own pass, but for the ports of other protocols.
+ * Makes the guard. In this order: what the operator denied is refused, under every name and form; a
+ * `host:port` he allowed passes; his other blocks and public addresses that are not this machine's
+ * own pass, but for the ports of other protocols.
  */
 export function createAddressGuard(
   allow: NetworkAllow,

@@ -1,6 +1,7 @@
 /**
- * Ports of other protocols, which a request by HTTP could be made to speak to. The list of the Fetch Standard, so that both engines and
- * every browser agree. https://fetch.spec.whatwg.org/#port-blocking
+ * Ports of other protocols, which a request by HTTP could be made to speak to. The list of the
+ * Fetch Standard, so that both engines and every browser agree.
+ * https://fetch.spec.whatwg.org/#port-blocking
  */
 export const BAD_PORTS: ReadonlySet<number> = new Set([
   0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102,

@@ -10,8 +10,8 @@ export interface ByteCollector {
 }
 
 /**
- * Makes a collector. A single chunk is kept as it is; several are copied into one growing buffer, so that a body that arrives byte by
- * byte takes no more memory than one that arrives at once.
+ * Makes a collector. A single chunk is kept as it is; several are copied into one growing buffer,
+ * so that a body that arrives byte by byte takes no more memory than one that arrives at once.
  */
 export function createByteCollector(maxBytes: number): ByteCollector {
   let first: Uint8Array | undefined;

@@ -3,8 +3,8 @@ import { parseAddress } from './ip-address.ts';
 import { bareHostname, effectivePort } from './url-parts.ts';
 
 /**
- * Why an http or https URL can never be called, whatever DNS says: its host is an address the guard refuses, `localhost` included, or
- * its port is none. Undefined when it may be callable.
+ * Why an http or https URL can never be called, whatever DNS says: its host is an address the guard
+ * refuses, `localhost` included, or its port is none. Undefined when it may be callable.
  */
 export function uncallableReason(text: string, guard: AddressGuard): string | undefined {
   const url = URL.parse(text);

@@ -28,14 +28,19 @@ export interface ContentDecoderEvents {
   readonly onData: (chunk: Uint8Array) => void;
   readonly onDrain: () => void;
   readonly onEnd: () => void;
-  /** The body is not what its encoding says, or is cut short; `body_too_large` when a stage made more than it may. */
+  /**
+   * The body is not what its encoding says, or is cut short; `body_too_large` when a stage made
+   * more than it may.
+   */
   readonly onError: (error: HttpError) => void;
 }
 
 /** More than this is no answer anybody means. */
 const MAX_ENCODINGS = 2;
 
-/** RFC 9659: no body may need a larger window, 8 MiB; the format itself would let one ask for 2 GiB. */
+/**
+ * RFC 9659: no body may need a larger window, 8 MiB; the format itself would let one ask for 2 GiB.
+ */
 const ZSTD_WINDOW_LOG = 23;
 
 type DecoderFactory = (firstByte: number | undefined) => Transform;
@@ -43,7 +48,8 @@ type DecoderFactory = (firstByte: number | undefined) => Transform;
 const FACTORIES: Readonly<Record<string, DecoderFactory>> = {
   gzip: () => createGunzip(),
   'x-gzip': () => createGunzip(),
-  // "deflate" means the zlib format, but some servers send raw deflate; the low half of zlib's first byte is always 8.
+  // "deflate" means the zlib format, but some servers send raw deflate; the low half of zlib's
+  // first byte is always 8.
   deflate: (firstByte) =>
     firstByte === undefined || (firstByte & 0x0f) === 8 ? createInflate() : createInflateRaw(),
   br: () => createBrotliDecompress(),
@@ -52,8 +58,9 @@ const FACTORIES: Readonly<Record<string, DecoderFactory>> = {
 };
 
 /**
- * The encodings of a `Content-Encoding` value, in the order they were applied; none when there is one we do not know, as browsers do it:
- * values such as `utf-8` occur and mean nothing. Throws `too_many_encodings` for more than two.
+ * The encodings of a `Content-Encoding` value, in the order they were applied; none when there is
+ * one we do not know, as browsers do it: values such as `utf-8` occur and mean nothing. Throws
+ * `too_many_encodings` for more than two.
  */
 export function parseContentEncoding(value: string): readonly string[] {
   const names = value
@@ -70,8 +77,9 @@ export function parseContentEncoding(value: string): readonly string[] {
 export const ACCEPT_ENCODING = 'gzip, deflate, br, zstd';
 
 /**
- * Makes a decoder for `encodings`, at least one. An empty body decodes to an empty one. What every stage makes is counted against
- * `maxBytes`: gigabytes of empty gzip members would otherwise come out of the last stage as nothing.
+ * Makes a decoder for `encodings`, at least one. An empty body decodes to an empty one. What every
+ * stage makes is counted against `maxBytes`: gigabytes of empty gzip members would otherwise come
+ * out of the last stage as nothing.
  */
 export function createContentDecoder(
   encodings: readonly string[],

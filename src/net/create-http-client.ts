@@ -35,15 +35,19 @@ export interface HttpClientDeps extends NetworkSettings {
   readonly maxOrigins?: number;
 }
 
-/** Bodies beyond this are sent in pieces, so that the time for the answer counts from when the last was taken. */
+/**
+ * Bodies beyond this are sent in pieces, so that the time for the answer counts from when the last
+ * was taken.
+ */
 const WHOLE_BODY_BYTES = 65_536;
 /** Methods a server may be asked twice without harm (RFC 9110, 9.2.2). */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
 /**
- * Makes the client; it opens connections on demand and keeps them per origin. `close` ends them all, exchanges under way included. The
- * proxies are the operator's own and may be at private addresses; https targets, and http ones as well, are reached by CONNECT,
- * so that a proxy sees no headers.
+ * Makes the client; it opens connections on demand and keeps them per origin. `close` ends them
+ * all, exchanges under way included. The proxies are the operator's own and may be at private
+ * addresses; https targets, and http ones as well, are reached by CONNECT, so that a proxy sees no
+ * headers.
  */
 export function createHttpClient(deps: HttpClientDeps): HttpClient {
   const { ca, http2 = true, maxOrigins = 256, dnsServers = [], torProxy, proxyTarget } = deps;
@@ -95,7 +99,8 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
         );
       } catch (error) {
         if (!(error instanceof ExchangeError)) throw error;
-        // The server closed a kept connection just as the request was on its way: not the request's fault.
+        // The server closed a kept connection just as the request was on its way: not the request's
+        // fault.
         const stale =
           reused && !error.answered && error.failure.code === 'connection_failed' && attempt === 1;
         if (!stale || !REPEATABLE.has(request.method)) throw error.failure;

@@ -9,7 +9,9 @@ export interface DnsAnswer {
   readonly ttlSeconds: number;
 }
 
-/** A name that has no addresses (`ENOTFOUND`), or none that could be found out now (`EAI_AGAIN`). */
+/**
+ * A name that has no addresses (`ENOTFOUND`), or none that could be found out now (`EAI_AGAIN`).
+ */
 export class LookupError extends Error {
   override readonly name = 'LookupError';
   readonly code: 'ENOTFOUND' | 'EAI_AGAIN';
@@ -30,15 +32,19 @@ export interface DnsQuery {
 
 /** A server that has not answered by then is asked again: packets get lost. */
 const TRY_MS = 2_000;
-/** c-ares asks again sooner where answers have been quick, so that these take up the whole of the time limit at the most. */
+/**
+ * c-ares asks again sooner where answers have been quick, so that these take up the whole of the
+ * time limit at the most.
+ */
 const TRIES = 4;
 /** Servers exist that never answer questions for IPv6; those who have IPv4 do not wait for them. */
 const OTHER_FAMILY_MS = 500;
 const NONE: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME', 'EBADQUERY']);
 
 /**
- * Makes the query over c-ares, which waits for answers without a thread: getaddrinfo would hold one of the few of libuv's pool for each
- * name whose server is silent. Without `servers` it asks those of `/etc/resolv.conf`.
+ * Makes the query over c-ares, which waits for answers without a thread: getaddrinfo would hold one
+ * of the few of libuv's pool for each name whose server is silent. Without `servers` it asks those
+ * of `/etc/resolv.conf`.
  */
 export function createDnsQuery(deps: {
   readonly servers: readonly string[];

@@ -33,7 +33,10 @@ export interface FilteringProxyDeps {
   readonly onRefused?: ((refused: RefusedConnection) => void) | undefined;
   /** Bytes that may come back in all; more ends every connection. */
   readonly maxBytes: number;
-  /** Bytes that may be sent in all, beside what belongs to every request; more ends every connection. */
+  /**
+   * Bytes that may be sent in all, beside what belongs to every request; more ends every
+   * connection.
+   */
   readonly maxSentBytes: number;
   /** Told when an answer was cut off, or all are. */
   readonly onCut?: () => void;
@@ -64,9 +67,10 @@ interface Target {
 }
 
 /**
- * Starts a proxy that a browser sends all its traffic through: plain HTTP as such, everything else (TLS, WebSocket) by CONNECT. Names
- * are looked up here, once for each connection, and the addresses connected to are the ones the guard has judged.
- * Whatever a page does, it reaches what it may or nothing.
+ * Starts a proxy that a browser sends all its traffic through: plain HTTP as such, everything else
+ * (TLS, WebSocket) by CONNECT. Names are looked up here, once for each connection, and the
+ * addresses connected to are the ones the guard has judged. Whatever a page does, it reaches what
+ * it may or nothing.
  */
 export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<FilteringProxy> {
   const failures = new Map<string, HttpFailure>();

@@ -23,9 +23,11 @@ export interface GuardedConnectorDeps {
 }
 
 /**
- * Makes a connector for undici that refuses addresses the guard does not permit (`address_not_allowed`). The addresses judged are
- * the very ones connected to: a name is looked up once for each connection, the answers not permitted are dropped, and the
- * socket gets the rest. So an answer that changes between look-ups gains nothing. Connections kept alive were judged when made.
+ * Makes a connector for undici that refuses addresses the guard does not permit
+ * (`address_not_allowed`). The addresses judged are the very ones connected to: a name is looked up
+ * once for each connection, the answers not permitted are dropped, and the socket gets the rest. So
+ * an answer that changes between look-ups gains nothing. Connections kept alive were judged when
+ * made.
  */
 export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnector.connector {
   const { guard, hostname, port } = deps;
@@ -79,8 +81,8 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
 }
 
 /**
- * The addresses of `name` that may be connected to. Throws the first refusal when there are none, and with `all` when one of them may
- * not: for connections that somebody else makes by the name.
+ * The addresses of `name` that may be connected to. Throws the first refusal when there are none,
+ * and with `all` when one of them may not: for connections that somebody else makes by the name.
  */
 export async function permittedAnswers(
   deps: Pick<GuardedConnectorDeps, 'guard' | 'lookup' | 'port'>,

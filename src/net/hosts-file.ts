@@ -12,7 +12,10 @@ const LOOK_AGAIN_MS = 1_000;
 /** Lists against advertising have some 100,000 lines. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
-/** Reads a file when it is first asked for, and again when its time of change or its length is another. */
+/**
+ * Reads a file when it is first asked for, and again when its time of change or its length is
+ * another.
+ */
 export function watchFile<Content>(
   path: string,
   parse: (text: string) => Content,
@@ -67,7 +70,9 @@ export function parseHosts(text: string): ReadonlyMap<string, readonly LookupAns
   return hosts;
 }
 
-/** What of `/etc/resolv.conf` is used here: the domains that names without a dot are searched in. */
+/**
+ * What of `/etc/resolv.conf` is used here: the domains that names without a dot are searched in.
+ */
 export function parseSearchDomains(text: string): readonly string[] {
   let domains: string[] = [];
   for (const line of text.split('\n')) {

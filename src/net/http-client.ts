@@ -4,7 +4,9 @@ import type { Claimant } from '../fairness/fair-pool.ts';
 export interface Room {
   /** How many bytes may be held now. */
   readonly bytes: number;
-  /** Waits until `bytes` in all may be held; asked once for each body, for all that it may come to. */
+  /**
+   * Waits until `bytes` in all may be held; asked once for each body, for all that it may come to.
+   */
   grow(bytes: number): Promise<void>;
   /** Gives back what was granted beyond the beginning. */
   reset(): void;
@@ -21,19 +23,23 @@ export interface HttpRequest {
   /** Time for a connection to stand; default `timeoutMs`. */
   readonly connectTimeoutMs?: number;
   /**
-   * Time from the last byte of the request to the first of the answer; default `timeoutMs`. The last byte of a long body counts as sent when
-   * the server's system has it, where that can be known (Linux).
+   * Time from the last byte of the request to the first of the answer; default `timeoutMs`. The
+   * last byte of a long body counts as sent when the server's system has it, where that can be
+   * known (Linux).
    */
   readonly headersTimeoutMs?: number;
   /** A longer body (as it arrives, and after decoding) ends the exchange with `body_too_large`. */
   readonly maxBodyBytes: number;
-  /** Memory for the body: the exchange pauses until there is room. Without it only `maxBodyBytes` applies. */
+  /**
+   * Memory for the body: the exchange pauses until there is room. Without it only `maxBodyBytes`
+   * applies.
+   */
   readonly room?: Room;
   /** Decode gzip, deflate, br and zstd; default true. */
   readonly decode?: boolean;
   /**
-   * Resolve at the headers with an empty `body`; the connection is kept for the next request only if a short rest of the answer
-   * arrives soon. Default false.
+   * Resolve at the headers with an empty `body`; the connection is kept for the next request only
+   * if a short rest of the answer arrives soon. Default false.
    */
   readonly headersOnly?: boolean;
   /** URL of a proxy. */
@@ -90,8 +96,9 @@ export class HttpError extends Error {
 }
 
 /**
- * The only way out: every request made for a client goes through it. A connection to an address that is not public is
- * refused at connect time (`address_not_allowed`), whatever name led there, unless the operator allowed it.
+ * The only way out: every request made for a client goes through it. A connection to an address
+ * that is not public is refused at connect time (`address_not_allowed`), whatever name led there,
+ * unless the operator allowed it.
  */
 export interface HttpClient {
   /** Throws {@link HttpError}. */

@@ -67,16 +67,23 @@ const MESSAGES: Readonly<Record<HttpFailure, string>> = {
   aborted: 'aborted',
 };
 
-/** The failure with its standard text; `cause`'s code is named in it, its message, which may hold anything, is not. */
+/**
+ * The failure with its standard text; `cause`'s code is named in it, its message, which may hold
+ * anything, is not.
+ */
 export function httpError(failure: HttpFailure, cause?: unknown): HttpError {
   const code = codeOf(cause);
   return new HttpError(failure, MESSAGES[failure] + (code === '' ? '' : ` (${code})`), { cause });
 }
 
-/** Puts any failure of an exchange into the client's terms; through a proxy, what has no name of its own is the proxy's. */
+/**
+ * Puts any failure of an exchange into the client's terms; through a proxy, what has no name of its
+ * own is the proxy's.
+ */
 export function toHttpError(error: unknown, viaProxy: boolean): HttpError {
   if (error instanceof HttpError) return error;
-  // With several addresses each attempt has its own failure; the last is of the address with the least preference.
+  // With several addresses each attempt has its own failure; the last is of the address with the
+  // least preference.
   if (error instanceof AggregateError && codeOf(error) === '') {
     return toHttpError(error.errors[0], viaProxy);
   }

@@ -6,8 +6,9 @@ export type IpAddress = ipaddr.IPv4 | ipaddr.IPv6;
 export type IpBlock = readonly [network: IpAddress, prefixLength: number];
 
 /**
- * The address in its plainest form: an IPv4-mapped one becomes IPv4. Undefined for anything that is not exactly one dotted IPv4 or one
- * IPv6 address, and for one with a zone, which only means something on a local link.
+ * The address in its plainest form: an IPv4-mapped one becomes IPv4. Undefined for anything that is
+ * not exactly one dotted IPv4 or one IPv6 address, and for one with a zone, which only means
+ * something on a local link.
  */
 export function parseAddress(text: string): IpAddress | undefined {
   if (text.includes('%')) return undefined;

@@ -11,7 +11,7 @@ export interface LookupAnswer {
 export type Lookup = (hostname: string, claimant?: Claimant) => Promise<readonly LookupAnswer[]>;
 
 /**
- * On whose behalf a request is dispatched. A pool makes a connection when it is needed, without telling for which request; what it
- * starts within that request's dispatch finds the claimant here.
+ * On whose behalf a request is dispatched. A pool makes a connection when it is needed, without
+ * telling for which request; what it starts within that request's dispatch finds the claimant here.
  */
 export const dispatchingFor = new AsyncLocalStorage<Claimant>();

@@ -1,11 +1,16 @@
 import ipaddr from 'ipaddr.js';
 import { parseAddress } from './ip-address.ts';
 
-/** What may be reached though it is not public. Plain values, so that it can be sent to a thread. */
+/**
+ * What may be reached though it is not public. Plain values, so that it can be sent to a thread.
+ */
 export interface NetworkAllow {
   /** CIDRs. */
   readonly blocks: readonly string[];
-  /** `host:port`; the host a name in lower case, or an address in its canonical spelling, IPv6 without brackets. */
+  /**
+   * `host:port`; the host a name in lower case, or an address in its canonical spelling, IPv6
+   * without brackets.
+   */
   readonly hosts: ReadonlySet<string>;
 }
 
@@ -13,9 +18,10 @@ export interface NetworkAllow {
 export const PUBLIC_ONLY: NetworkAllow = { blocks: [], hosts: new Set() };
 
 /**
- * Reads `NETWORK_ALLOW`: CIDRs (`10.1.0.0/16`), addresses (`10.1.2.3`, `fd00::1`) and `host:port` (`db.internal:8080`, `127.0.0.1:3000`,
- * `[::1]:3000`), separated by commas. A name allows whatever address it stands for, at that port. Throws an Error that names the
- * entry which is none of these, or which could mean two of them.
+ * Reads `NETWORK_ALLOW`: CIDRs (`10.1.0.0/16`), addresses (`10.1.2.3`, `fd00::1`) and `host:port`
+ * (`db.internal:8080`, `127.0.0.1:3000`, `[::1]:3000`), separated by commas. A name allows whatever
+ * address it stands for, at that port. Throws an Error that names the entry which is none of these,
+ * or which could mean two of them.
  */
 export function parseNetworkAllow(text: string): NetworkAllow {
   const blocks: string[] = [];
@@ -78,7 +84,10 @@ export function toHostAndPort(entry: string): string {
   return `${toHostname(name ?? '', entry)}:${port}`;
 }
 
-/** A name as a URL will spell it: international ones become ASCII, addresses their dotted form. Throws for what is no name. */
+/**
+ * A name as a URL will spell it: international ones become ASCII, addresses their dotted form.
+ * Throws for what is no name.
+ */
 export function toHostname(name: string, entry = name): string {
   const url = /^[\p{L}\p{M}\p{N}._-]+$/u.test(name) ? URL.parse(`http://${name}/`) : null;
   if (url === null) {

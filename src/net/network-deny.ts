@@ -14,8 +14,9 @@ export interface NetworkDeny {
 export const DENY_NOTHING: NetworkDeny = { blocks: [], hosts: new Set(), names: new Set() };
 
 /**
- * Reads `NETWORK_DENY`: CIDRs, addresses, `host:port`, and names (`example.com`, which holds `www.example.com` too), separated by
- * commas. Throws an Error that names the entry which is none of these.
+ * Reads `NETWORK_DENY`: CIDRs, addresses, `host:port`, and names (`example.com`, which holds
+ * `www.example.com` too), separated by commas. Throws an Error that names the entry which is none
+ * of these.
  */
 export function parseNetworkDeny(text: string): NetworkDeny {
   const blocks: string[] = [];

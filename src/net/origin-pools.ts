@@ -23,9 +23,13 @@ export interface OriginPoolsDeps {
 /** A pool that one request uses. */
 export interface AcquiredPool {
   readonly dispatcher: Dispatcher;
-  /** Connections made so far: unchanged while a request waited for one means that it got a used one. */
+  /**
+   * Connections made so far: unchanged while a request waited for one means that it got a used one.
+   */
   connections(): number;
-  /** Gives the pool back, for nobody to use again when it is not `sound`; further calls do nothing. */
+  /**
+   * Gives the pool back, for nobody to use again when it is not `sound`; further calls do nothing.
+   */
   release(sound: boolean): void;
 }
 
@@ -48,7 +52,10 @@ interface Entry {
   connections: number;
 }
 
-/** Makes an empty set; connections are made on demand and end after four idle seconds, or as the server's `Keep-Alive` asks. */
+/**
+ * Makes an empty set; connections are made on demand and end after four idle seconds, or as the
+ * server's `Keep-Alive` asks.
+ */
 export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
   const entries = createLruMap<string, Entry>({
     maxEntries: deps.maxOrigins,

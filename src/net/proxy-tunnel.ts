@@ -21,8 +21,9 @@ const CONNECT_TIMEOUT_MS = 20_000;
 const REPLY_BYTES = 16_384;
 
 /**
- * Connects to the proxy and has it connect to the host (CONNECT). The proxy itself may be at a private address: it is the operator's.
- * Rejects with `proxy_failed` when it refuses. The socket is paused when bytes of the target arrived with the proxy's answer.
+ * Connects to the proxy and has it connect to the host (CONNECT). The proxy itself may be at a
+ * private address: it is the operator's. Rejects with `proxy_failed` when it refuses. The socket is
+ * paused when bytes of the target arrived with the proxy's answer.
  */
 export async function openTunnel(request: TunnelRequest): Promise<Socket> {
   const proxy = URL.parse(request.proxyUrl);

@@ -5,8 +5,8 @@ type RawHeaders =
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /**
- * Pairs of lower-case names and values from undici's raw forms: for HTTP/1.1 an array of names and values in turn, for HTTP/2 an object.
- * Bytes are read as latin1, which loses none.
+ * Pairs of lower-case names and values from undici's raw forms: for HTTP/1.1 an array of names and
+ * values in turn, for HTTP/2 an object. Bytes are read as latin1, which loses none.
  */
 export function toHeaderPairs(raw: RawHeaders): HttpResponse['headers'] {
   const pairs: [string, string][] = [];

@@ -38,12 +38,14 @@ interface Known {
 }
 
 /**
- * Makes the look-up of names. It reads the hosts file, knows `localhost`, and asks name servers for everything else. Only names without
- * a dot are searched for in the domains of `resolv.conf`: what a client means by `shop.example` must not depend on this machine.
+ * Makes the look-up of names. It reads the hosts file, knows `localhost`, and asks name servers for
+ * everything else. Only names without a dot are searched for in the domains of `resolv.conf`: what
+ * a client means by `shop.example` must not depend on this machine.
  *
- * Answers are kept as long as they say, but 5 s at the least and a minute at the most; failures for a moment. Look-ups under way are
- * shared between accounts fairly, so that one with many names whose servers are silent takes nothing from the others. Whoever uses
- * an answer must still judge it: keeping it is not what makes an address safe.
+ * Answers are kept as long as they say, but 5 s at the least and a minute at the most; failures for
+ * a moment. Look-ups under way are shared between accounts fairly, so that one with many names
+ * whose servers are silent takes nothing from the others. Whoever uses an answer must still judge
+ * it: keeping it is not what makes an address safe.
  */
 export function createResolver(deps: ResolverDeps = {}): Lookup {
   const { servers = [], timeoutMs = 5_000, capacity = 256 } = deps;

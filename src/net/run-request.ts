@@ -26,8 +26,8 @@ export interface Exchange {
   /** The request is about to be written to a connection. */
   readonly onStart: () => void;
   /**
-   * The dispatcher is done with it, whatever the end; maybe after the promise has settled. `taken` is false when it threw instead
-   * of taking the request.
+   * The dispatcher is done with it, whatever the end; maybe after the promise has settled. `taken`
+   * is false when it threw instead of taking the request.
    */
   readonly onDone: (taken: boolean) => void;
 }
@@ -45,12 +45,16 @@ export class ExchangeError extends Error {
   }
 }
 
-/** After `headersOnly`, a rest this short is read to its end, because the next request can then use the connection. */
+/**
+ * After `headersOnly`, a rest this short is read to its end, because the next request can then use
+ * the connection.
+ */
 const DRAIN = { maxBytes: 16_384, timeoutMs: 1_000 } as const;
 
 /**
- * Sends a request and gathers its answer within the limits. Rejects with {@link ExchangeError}. Timers that end it let the sockets be
- * read once more first: an answer that had arrived in time counts, even when the process was too busy to look at it.
+ * Sends a request and gathers its answer within the limits. Rejects with {@link ExchangeError}.
+ * Timers that end it let the sockets be read once more first: an answer that had arrived in time
+ * counts, even when the process was too busy to look at it.
  */
 export function runExchange(exchange: Exchange): Promise<HttpResponse> {
   const { request, timeoutMs } = exchange;
@@ -108,8 +112,8 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
     state = 'over';
     stop();
     const answer = { ...head, body: body.take() };
-    // undici takes up the connection again in the next turn of the event loop; a caller whose next request goes to the same origin
-    // would otherwise open another.
+    // undici takes up the connection again in the next turn of the event loop; a caller whose next
+    // request goes to the same origin would otherwise open another.
     queueMicrotask(() => setImmediate(() => settled.resolve(answer)));
   }
 
@@ -125,7 +129,10 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
     }
   }
 
-  /** Holds the answer back until there is room for all that may come of it: asked once, it cannot wait for others that wait. */
+  /**
+   * Holds the answer back until there is room for all that may come of it: asked once, it cannot
+   * wait for others that wait.
+   */
   async function waitForRoom(room: Room): Promise<void> {
     waitsForRoom = true;
     controller?.pause();
@@ -150,7 +157,8 @@ export function runExchange(exchange: Exchange): Promise<HttpResponse> {
     decoder = createContentDecoder(encodings, maxBodyBytes, {
       onData: keep,
       onDrain: readOn,
-      // Bytes may follow the end of the encoded data; they count, and the exchange lasts until theirs.
+      // Bytes may follow the end of the encoded data; they count, and the exchange lasts until
+      // theirs.
       onEnd() {
         decoderEnded = true;
         if (responseEnded) succeed();

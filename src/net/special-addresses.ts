@@ -1,6 +1,7 @@
 /**
- * IPv4 blocks that are not the public Internet. IANA's special-purpose registry (RFC 6890 and successors), multicast, and
- * addresses at which clouds serve their machines' credentials though they look public.
+ * IPv4 blocks that are not the public Internet. IANA's special-purpose registry (RFC 6890 and
+ * successors), multicast, and addresses at which clouds serve their machines' credentials though
+ * they look public.
  * https://www.iana.org/assignments/iana-ipv4-special-registry
  */
 export const NOT_PUBLIC_IPV4: readonly string[] = [
@@ -22,7 +23,10 @@ export const NOT_PUBLIC_IPV4: readonly string[] = [
   '240.0.0.0/4', // reserved, and broadcast
 ];
 
-/** The only IPv6 block of global unicast addresses; all else (loopback, ULA, link-local, multicast, ...) is outside of it. */
+/**
+ * The only IPv6 block of global unicast addresses; all else (loopback, ULA, link-local, multicast,
+ * ...) is outside of it.
+ */
 export const GLOBAL_IPV6 = '2000::/3';
 
 /**
@@ -36,7 +40,10 @@ export const NOT_PUBLIC_IPV6: readonly string[] = [
   '3fff::/20', // documentation
 ];
 
-/** The third quarter of an ISATAP address (RFC 5214), whose last is an IPv4 address that the packet ends up at, whatever the network. */
+/**
+ * The third quarter of an ISATAP address (RFC 5214), whose last is an IPv4 address that the packet
+ * ends up at, whatever the network.
+ */
 export const ISATAP_MARKS: readonly string[] = ['00005efe', '02005efe'];
 
 /** Blocks whose addresses stand for an IPv4 address, which decides; `at` is its first byte. */

@@ -24,10 +24,11 @@ export interface ProxyRoute {
 const MAX_ADDRESSES = 3;
 
 /**
- * Connects to a host through a proxy. Its name is looked up here and the proxy is given an address that was judged: given the name, it
- * would look it up again, and a name server that answers otherwise then would lead it into its own network. Where a proxy takes
- * names only (`proxyTarget` is `name`), all addresses the name has here must be permitted. Names under `.onion`, which no name
- * server knows, are left to the proxy of Tor.
+ * Connects to a host through a proxy. Its name is looked up here and the proxy is given an address
+ * that was judged: given the name, it would look it up again, and a name server that answers
+ * otherwise then would lead it into its own network. Where a proxy takes names only (`proxyTarget`
+ * is `name`), all addresses the name has here must be permitted. Names under `.onion`, which no
+ * name server knows, are left to the proxy of Tor.
  */
 export async function connectThroughProxy(
   route: ProxyRoute,
@@ -67,7 +68,10 @@ async function judgedAddresses(
   return [hostname];
 }
 
-/** Makes a connector for undici that goes through a proxy; TLS, HTTP/2 and certificates are the target's own, by its name. */
+/**
+ * Makes a connector for undici that goes through a proxy; TLS, HTTP/2 and certificates are the
+ * target's own, by its name.
+ */
 export function createTunnelConnector(
   deps: ProxyRoute & {
     /** Host of the origin; an IPv6 address without brackets. */

@@ -9,7 +9,10 @@ export function effectivePort(url: URL): number {
   return url.protocol === 'https:' ? 443 : 80;
 }
 
-/** The value of `Authorization` or `Proxy-Authorization` for the user name and password in a URL; undefined without them. */
+/**
+ * The value of `Authorization` or `Proxy-Authorization` for the user name and password in a URL;
+ * undefined without them.
+ */
 export function basicAuthorization(url: Pick<URL, 'username' | 'password'>): string | undefined {
   if (url.username === '' && url.password === '') return undefined;
   const credentials = `${decodeUserInfo(url.username)}:${decodeUserInfo(url.password)}`;

@@ -42,7 +42,10 @@ const PARTS_OF_A_PAGE = 3;
 /** Whoever waited in vain for a page comes back after this. */
 const BUSY_MS = 1_000;
 
-/** Makes the engine that crawls in Chromium: each crawl in a context and behind a guarding proxy of its own. */
+/**
+ * Makes the engine that crawls in Chromium: each crawl in a context and behind a guarding proxy of
+ * its own.
+ */
 export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
   const { pool, clock, limits, proxies, logger } = deps;
   const visits = createPageVisits({ clock, limits, sessions: createBrowserSessions({ clock }) });

@@ -15,7 +15,9 @@ export class BrowserBusy extends Error {
   override readonly name = 'BrowserBusy';
 }
 
-/** How a page ended that nobody closed. `too_heavy`: it took more memory than it may, and was ended. */
+/**
+ * How a page ended that nobody closed. `too_heavy`: it took more memory than it may, and was ended.
+ */
 export type PageEnd = 'crashed' | 'too_heavy' | 'browser_ended';
 
 /** A page that ended before its crawl did. */

@@ -20,7 +20,10 @@ export interface BrowserPoolDeps {
   readonly logger: Logger;
   /** After how many pages a new browser takes over. Default 200. */
   readonly recycleAfter?: number;
-  /** A process of the browser that takes more memory than this is ended, and its page with it. Default 1 GiB. */
+  /**
+   * A process of the browser that takes more memory than this is ended, and its page with it.
+   * Default 1 GiB.
+   */
   readonly maxProcessBytes?: number;
   /** A browser that takes longer to open a page is given up. Default 15 s. */
   readonly openMs?: number;
@@ -32,11 +35,14 @@ export interface BrowserTurn extends Disposable {
   open(options: PageOptions): Promise<BrowserPage>;
 }
 
-/** Pages of one browser that is started on demand, and replaced after many pages, when it has ended, or does not answer. */
+/**
+ * Pages of one browser that is started on demand, and replaced after many pages, when it has ended,
+ * or does not answer.
+ */
 export interface BrowserPool {
   /**
-   * Waits for a turn, shared fairly among accounts, then crawlers. Rejects with the signal's reason, or with {@link BrowserBusy} after
-   * `longestMs`.
+   * Waits for a turn, shared fairly among accounts, then crawlers. Rejects with the signal's
+   * reason, or with {@link BrowserBusy} after `longestMs`.
    */
   enter(claimant: Claimant, longestMs: number, signal: AbortSignal): Promise<BrowserTurn>;
   close(): Promise<void>;

@@ -8,10 +8,15 @@ const MAX_SESSIONS = 1_000;
 /** A cookie of a browser. */
 export type BrowserCookie = Protocol.Network.Cookie;
 
-/** Cookies that browser crawls with the same `cookies_session` share, until 300 s after the last. */
+/**
+ * Cookies that browser crawls with the same `cookies_session` share, until 300 s after the last.
+ */
 export interface BrowserSessions {
   cookies(accountId: string, name: string): readonly BrowserCookie[];
-  /** Adds what a crawl that began with `before` has changed: others may have changed other cookies meanwhile. */
+  /**
+   * Adds what a crawl that began with `before` has changed: others may have changed other cookies
+   * meanwhile.
+   */
   keep(
     accountId: string,
     name: string,

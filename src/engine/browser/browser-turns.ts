@@ -1,6 +1,9 @@
 import { createFairPool, type FairPool } from '../../fairness/fair-pool.ts';
 
-/** The turns at a browser that shows `pages` at once, and a quarter as many beside for accounts that have none. */
+/**
+ * The turns at a browser that shows `pages` at once, and a quarter as many beside for accounts that
+ * have none.
+ */
 export function createBrowserTurns(pages: number): FairPool {
   return createFairPool({
     name: 'browser pages',

@@ -22,8 +22,8 @@ export type CdpHandlers = {
 export class CdpError extends Error {
   override readonly name = 'CdpError';
   /**
-   * `closed`: the browser has ended. `timeout`: it did not answer in time. `too_large`: its answer was longer than what is read.
-   * `refused`: it answered with an error, which is the message.
+   * `closed`: the browser has ended. `timeout`: it did not answer in time. `too_large`: its answer
+   * was longer than what is read. `refused`: it answered with an error, which is the message.
    */
   readonly kind: 'closed' | 'timeout' | 'too_large' | 'refused';
 
@@ -50,8 +50,9 @@ export interface CdpConnection {
     options?: CdpOptions,
   ): Promise<CdpResult<Name>>;
   /**
-   * Calls the handlers for the events of a session (of the browser itself for ''), in place of those before. `onDropped` is told of an
-   * event that was too long to be read, with the beginning of its text.
+   * Calls the handlers for the events of a session (of the browser itself for ''), in place of
+   * those before. `onDropped` is told of an event that was too long to be read, with the beginning
+   * of its text.
    */
   listen(
     sessionId: string,
@@ -90,8 +91,9 @@ interface Message {
 }
 
 /**
- * Speaks the DevTools protocol over a browser's two pipes. What a page can make the browser say is bounded: a message above its
- * limit is dropped while it arrives, and an event nobody handles is not parsed.
+ * Speaks the DevTools protocol over a browser's two pipes. What a page can make the browser say is
+ * bounded: a message above its limit is dropped while it arrives, and an event nobody handles is
+ * not parsed.
  */
 export function createCdpConnection(toBrowser: Writable, fromBrowser: Readable): CdpConnection {
   const calls = new Map<number, Call>();
@@ -102,7 +104,10 @@ export function createCdpConnection(toBrowser: Writable, fromBrowser: Readable):
   let lastId = 0;
   let parts: Buffer[] = [];
   let length = 0;
-  /** What is arriving is dropped up to its end: how an event began, '' for an answer. Undefined for what is kept. */
+  /**
+   * What is arriving is dropped up to its end: how an event began, '' for an answer. Undefined for
+   * what is kept.
+   */
   let dropping: string | undefined;
   let tail = Buffer.alloc(0);
 

@@ -30,8 +30,9 @@ const INSTALLED = [
 ];
 
 /**
- * The Chromium to run: `CHROMIUM_PATH`, else the one inside the npm package, unpacked once for each user and version, else one
- * installed on this machine. Undefined when there is none; throws when `CHROMIUM_PATH` cannot be run.
+ * The Chromium to run: `CHROMIUM_PATH`, else the one inside the npm package, unpacked once for each
+ * user and version, else one installed on this machine. Undefined when there is none; throws when
+ * `CHROMIUM_PATH` cannot be run.
  */
 export async function findChromium(chromiumPath: string): Promise<string | undefined> {
   if (chromiumPath !== '') {
@@ -42,8 +43,8 @@ export async function findChromium(chromiumPath: string): Promise<string | undef
 }
 
 /**
- * The folder, of this user alone, for what browsers need on disk. It is made if need be; throws when others may write to it, for
- * they could put a program there.
+ * The folder, of this user alone, for what browsers need on disk. It is made if need be; throws
+ * when others may write to it, for they could put a program there.
  */
 export async function browserFolder(parent = tmpdir()): Promise<string> {
   const folder = join(parent, `queued-crawler-${process.getuid?.() ?? 0}`);
@@ -69,8 +70,8 @@ async function unpackedChromium(): Promise<string | undefined> {
 }
 
 /**
- * Unpacks a program into `folder` unless it is there, and removes those of other names that nobody has started for a day: another
- * version of the service may run beside this one.
+ * Unpacks a program into `folder` unless it is there, and removes those of other names that nobody
+ * has started for a day: another version of the service may run beside this one.
  */
 export async function unpackOnce(folder: string, packed: string, name: string): Promise<string> {
   const unpacked = join(folder, name);

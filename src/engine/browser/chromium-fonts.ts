@@ -8,8 +8,9 @@ import { brotliDecompress } from 'node:zlib';
 const FONTS = /^fonts\/(?:[\w-]+\/)*([\w-]+\.[ot]tf)$/;
 
 /**
- * The fontconfig file with which Chromium finds the machine's fonts and, for machines that have none, those of the npm package; both are made in
- * `folder` once. Undefined where the package has nothing to offer.
+ * The fontconfig file with which Chromium finds the machine's fonts and, for machines that have
+ * none, those of the npm package; both are made in `folder` once. Undefined where the package has
+ * nothing to offer.
  */
 export async function fontsFile(folder: string): Promise<string | undefined> {
   if (process.platform !== 'linux') return undefined;

@@ -9,7 +9,10 @@ export interface ChromiumProcess {
   readonly cdp: CdpConnection;
   /** Says that its folder is in use. */
   touch(): Promise<void>;
-  /** Ends it, gently within `withinMs` if that is not 0, and removes its folder. Resolves when both are done. */
+  /**
+   * Ends it, gently within `withinMs` if that is not 0, and removes its folder. Resolves when both
+   * are done.
+   */
   close(withinMs: number): Promise<void>;
 }
 
@@ -74,7 +77,8 @@ const ARGS = [
   '--no-service-autorun',
   '--password-store=basic',
   '--use-mock-keychain',
-  // Every page has a proxy of its own. What belongs to no page has nowhere to go, and no name is looked up here.
+  // Every page has a proxy of its own. What belongs to no page has nowhere to go, and no name is
+  // looked up here.
   '--proxy-server=http://127.0.0.1:9',
   '--proxy-bypass-list=<-loopback>',
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
@@ -83,9 +87,9 @@ const ARGS = [
 ];
 
 /**
- * Starts Chromium and waits until it answers. It is given no variable of the service's environment, for those are secrets. It is the
- * leader of its process group, so that a signal to the service's group leaves it alone. Rejects with what it printed when it does not
- * start in 30 s.
+ * Starts Chromium and waits until it answers. It is given no variable of the service's environment,
+ * for those are secrets. It is the leader of its process group, so that a signal to the service's
+ * group leaves it alone. Rejects with what it printed when it does not start in 30 s.
  */
 export async function startChromium(options: ChromiumOptions): Promise<ChromiumProcess> {
   const { profile } = options;

@@ -13,7 +13,10 @@ export interface ChromiumStarter {
   start(): Promise<ChromiumProcess>;
 }
 
-/** Makes the starter. It warns once when Chromium runs without its sandbox though nobody has asked for that. */
+/**
+ * Makes the starter. It warns once when Chromium runs without its sandbox though nobody has asked
+ * for that.
+ */
 export function createChromiumStarter(deps: {
   readonly chromiumPath: string;
   readonly sandbox: SandboxWish;

@@ -18,7 +18,10 @@ const BY_NAME: readonly (readonly [pattern: RegExp, reason: FailureReason])[] = 
   [/ERR_BLOCKED_BY_/, 'address_not_allowed'],
 ];
 
-/** Why a page could not be opened: what the proxy knows of the host the browser was at last, else what the browser says. */
+/**
+ * Why a page could not be opened: what the proxy knows of the host the browser was at last, else
+ * what the browser says.
+ */
 export function navigationFailure(
   message: string,
   at: URL,
@@ -26,7 +29,8 @@ export function navigationFailure(
 ): FailureReason {
   if (proxy.exhausted) return 'body_too_large';
   const named = BY_NAME.find(([pattern]) => pattern.test(message))?.[1];
-  // The proxy knows of the host, which may have failed before, or after: it is asked when the browser cannot tell.
+  // The proxy knows of the host, which may have failed before, or after: it is asked when the
+  // browser cannot tell.
   if (named === 'invalid_redirect' || named === 'port_not_allowed') return named;
   const known = failureAt(at, proxy);
   if (known !== undefined && known in FAILURES) return known as FailureReason;

@@ -5,7 +5,10 @@ import { evaluate } from './page-reader.ts';
 import type { BrowserPage } from './running-browser.ts';
 
 const POLL_MS = 100;
-/** Whoever lists several selectors means the first; a later one is taken when the first has had this long to appear. */
+/**
+ * Whoever lists several selectors means the first; a later one is taken when the first has had this
+ * long to appear.
+ */
 const PREFERENCE_MS = 1_000;
 
 interface Found {
@@ -16,7 +19,10 @@ interface Found {
   readonly y: number;
 }
 
-/** What a page's own world has replaced is not used here. Shadow trees are searched where they are open. */
+/**
+ * What a page's own world has replaced is not used here. Shadow trees are searched where they are
+ * open.
+ */
 const FIND = `
   const withShadow = (root) => [root].concat(...[...root.querySelectorAll('*')]
     .filter((each) => each.shadowRoot).map((each) => withShadow(each.shadowRoot)));
@@ -73,8 +79,9 @@ export function clicksOf(selector: string | undefined): string[][] {
 }
 
 /**
- * Clicks the first of `selectors` that there is, waiting for it up to `ms`: with the mouse when it can be reached, else, where it is hidden or
- * something lies over it all that time, by the element's own `click()`. False when there is none.
+ * Clicks the first of `selectors` that there is, waiting for it up to `ms`: with the mouse when it
+ * can be reached, else, where it is hidden or something lies over it all that time, by the
+ * element's own `click()`. False when there is none.
  */
 export async function click(
   page: BrowserPage,

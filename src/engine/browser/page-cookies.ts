@@ -4,8 +4,9 @@ import { CdpError } from './cdp-connection.ts';
 import type { BrowserPage } from './running-browser.ts';
 
 /**
- * Gives a page's context the cookies of a session and those of `set_cookies` for the host of `start`. One that the browser does not
- * take (a prefix that demands https, a value too long) is left out, as it would be of a site's.
+ * Gives a page's context the cookies of a session and those of `set_cookies` for the host of
+ * `start`. One that the browser does not take (a prefix that demands https, a value too long) is
+ * left out, as it would be of a site's.
  */
 export async function giveCookies(
   page: BrowserPage,

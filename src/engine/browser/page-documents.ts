@@ -71,9 +71,9 @@ const HTML = /^\s*(text\/html|application\/xhtml\+xml)\s*(;|$)/i;
 const SHOWN = /^\s*(text\/|image\/|application\/(json|xml|[\w.-]+\+(json|xml))\s*(;|$))/i;
 
 /**
- * Stands between the browser and what it fetches, so far as that is the crawl's: puts the client's headers on requests to the first
- * origin, on each redirect anew; takes answers that are not HTML as they are, for a browser would download them, play them, or decode
- * their text.
+ * Stands between the browser and what it fetches, so far as that is the crawl's: puts the client's
+ * headers on requests to the first origin, on each redirect anew; takes answers that are not HTML
+ * as they are, for a browser would download them, play them, or decode their text.
  */
 export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
   const { page, origin, headers } = deps;
@@ -230,8 +230,8 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
     },
     async enable() {
       const patterns: Protocol.Fetch.RequestPattern[] = [
-        // All: the browser answers the proxy's question for those only which have been asked about, and may forget the answer at any
-        // time, when a site has it clear its data.
+        // All: the browser answers the proxy's question for those only which have been asked about,
+        // and may forget the answer at any time, when a site has it clear its data.
         { requestStage: 'Request' },
         { resourceType: 'Document', requestStage: 'Response' },
       ];

@@ -3,7 +3,10 @@ import { MAX_PICTURE_PIXELS, MAX_PICTURE_SIDE } from '../../domain/screens.ts';
 import type { Device } from './devices.ts';
 import type { BrowserPage } from './running-browser.ts';
 
-/** What is drawn of a page: a part from its upper left corner, in CSS pixels, and the pixels for one of these. */
+/**
+ * What is drawn of a page: a part from its upper left corner, in CSS pixels, and the pixels for one
+ * of these.
+ */
 export interface PictureArea {
   readonly width: number;
   readonly height: number;
@@ -13,8 +16,9 @@ export interface PictureArea {
 const MAX_PICTURE_BYTES = 12 * 1024 * 1024;
 
 /**
- * How a page is drawn in one picture. As sharp as its screen if that fits; less sharp, down to one pixel for one of CSS, so that the
- * whole length fits; what does not fit then is cut off below. Only a page wider than a picture may be is made smaller than that.
+ * How a page is drawn in one picture. As sharp as its screen if that fits; less sharp, down to one
+ * pixel for one of CSS, so that the whole length fits; what does not fit then is cut off below.
+ * Only a page wider than a picture may be is made smaller than that.
  */
 export function pictureArea(width: number, height: number, screenScale: number): PictureArea {
   const fits = Math.min(
@@ -27,7 +31,10 @@ export function pictureArea(width: number, height: number, screenScale: number):
   return { width, height: Math.max(Math.min(height, Math.floor(longest + 1e-6)), 1), scale };
 }
 
-/** A JPEG of the page: of its window with mode `viewport`, else of its length. Rejects when it cannot be taken. */
+/**
+ * A JPEG of the page: of its window with mode `viewport`, else of its length. Rejects when it
+ * cannot be taken.
+ */
 export async function takePicture(
   page: BrowserPage,
   parameters: CrawlParameters,

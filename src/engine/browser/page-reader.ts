@@ -35,9 +35,10 @@ async function evaluateIn(
 /** Characters that are asked for at once. */
 const PIECE = 1024 * 1024;
 
-// `document.documentElement` may be an image of that name: the getter is not.
-// The page as it is seen: what is in open shadow trees stands in their hosts, what is slotted in its slot. The copy belongs to a document without
-// scripts, so that no custom element is made by copying. A tree too deep for this is given as it is.
+// `document.documentElement` may be an image of that name: the getter is not. The page as it is
+// seen: what is in open shadow trees stands in their hosts, what is slotted in its slot. The copy
+// belongs to a document without scripts, so that no custom element is made by copying. A tree too
+// deep for this is given as it is.
 const FLATTEN = `(root) => {
   const getter = (prototype, name) => {
     const { get } = Object.getOwnPropertyDescriptor(prototype, name);
@@ -82,8 +83,9 @@ const serialize = (maxLength: number): string => `(() => {
 })()`;
 
 /**
- * The document as HTML in UTF-8; undefined when it is longer than `maxBytes`, and then no more than a piece of it is transferred. Rejects
- * with a `CdpError` when the page goes on to another document meanwhile.
+ * The document as HTML in UTF-8; undefined when it is longer than `maxBytes`, and then no more than
+ * a piece of it is transferred. Rejects with a `CdpError` when the page goes on to another document
+ * meanwhile.
  */
 export async function readHtml(
   page: BrowserPage,

@@ -9,7 +9,10 @@ import type { BrowserPage } from './running-browser.ts';
 
 /** Half of this is for a page that never gets quiet; what it has loaded by then is the page. */
 const SETTLE_MS = 30_000;
-/** A page whose loading never ends though it has loaded writes to its document, or a frame of it does. */
+/**
+ * A page whose loading never ends though it has loaded writes to its document, or a frame of it
+ * does.
+ */
 const STOP_MS = 300;
 const CLICK_MS = 5_000;
 const SCROLL_STEP_MS = 250;
@@ -35,7 +38,8 @@ export class EndlessNavigation extends Error {
 }
 
 /**
- * Waits until the page has loaded and shows no sign of going on to another, or long enough. Rejects with {@link EndlessNavigation}.
+ * Waits until the page has loaded and shows no sign of going on to another, or long enough. Rejects
+ * with {@link EndlessNavigation}.
  */
 export async function settle({ navigation, budget }: Visit): Promise<void> {
   const until = performance.now() + budget(SETTLE_MS);
@@ -70,7 +74,9 @@ export async function interact(visit: Visit, parameters: CrawlParameters): Promi
   return true;
 }
 
-/** Turns the wheel over the middle of the window: what is there scrolls, the page or a box within. */
+/**
+ * Turns the wheel over the middle of the window: what is there scrolls, the page or a box within.
+ */
 async function scroll({ page, device: { screen } }: Visit, ms: number): Promise<void> {
   const until = performance.now() + ms;
   const at = { x: screen.width / 2, y: screen.height / 2 };

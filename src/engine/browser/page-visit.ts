@@ -188,7 +188,10 @@ export function createPageVisits(deps: {
         return parameters.screenshot === true ? { ...shown, ...(await picture()) } : shown;
       }
 
-      /** What the page is now; follows it when it goes on meanwhile. Undefined when there is nothing. */
+      /**
+       * What the page is now; follows it when it goes on meanwhile. Undefined when there is
+       * nothing.
+       */
       async function read(of: Visit): Promise<Content | undefined> {
         for (let tries = 0; tries < MAX_READS; tries += 1) {
           await settle(of);

@@ -13,7 +13,10 @@ export interface BrowserProcess {
 
 const MAX_PROCESSES = 2_000;
 
-/** All processes of the browser that `pid` began, that one first: renderers, GPU, network and other services. Empty unless on Linux. */
+/**
+ * All processes of the browser that `pid` began, that one first: renderers, GPU, network and other
+ * services. Empty unless on Linux.
+ */
 export async function browserProcesses(pid: number): Promise<BrowserProcess[]> {
   const found: BrowserProcess[] = [];
   let pids = [pid];

@@ -23,7 +23,10 @@ const PREFIX = 'profile-';
 const OWNER = 'owner';
 const ABANDONED_MS = 10 * 60_000;
 
-/** Makes a folder within `parent`, and removes those that services which were killed have left there. */
+/**
+ * Makes a folder within `parent`, and removes those that services which were killed have left
+ * there.
+ */
 export async function makeProfileFolder(parent: string): Promise<ProfileFolder> {
   await mkdir(parent, { recursive: true, mode: 0o700 });
   await removeAbandoned(parent);
@@ -37,7 +40,8 @@ export async function makeProfileFolder(parent: string): Promise<ProfileFolder> 
       await utimes(join(path, OWNER), now, now).catch(() => undefined);
     },
     async remove() {
-      // Processes that have just been killed may still be writing; the next start removes what is left.
+      // Processes that have just been killed may still be writing; the next start removes what is
+      // left.
       await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 }).catch(
         () => undefined,
       );
@@ -55,8 +59,8 @@ async function removeAbandoned(parent: string): Promise<void> {
 }
 
 /**
- * Whether nobody uses a folder: its service has ended, or, where that cannot be told (it ran in another container), has not said otherwise for
- * ten minutes.
+ * Whether nobody uses a folder: its service has ended, or, where that cannot be told (it ran in
+ * another container), has not said otherwise for ten minutes.
  */
 async function isAbandoned(path: string): Promise<boolean> {
   const owner = await readFile(join(path, OWNER), 'utf8').catch(() => '');
@@ -68,7 +72,10 @@ async function isAbandoned(path: string): Promise<boolean> {
   return namespace === own && (await identityOf(Number(pid))) !== owner;
 }
 
-/** Process id, start time, and the namespace in which that id means something; `-` for what is not known. */
+/**
+ * Process id, start time, and the namespace in which that id means something; `-` for what is not
+ * known.
+ */
 async function identityOf(pid: number): Promise<string> {
   const line = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   // The name in parentheses may hold spaces; the start time is the 20th field after it.

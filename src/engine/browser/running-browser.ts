@@ -56,8 +56,8 @@ interface OpenPage {
 }
 
 /**
- * Keeps one browser: opens pages, closes what they open beside themselves, ends processes that take too much memory, and ends the browser
- * when it is retired and its last page is closed.
+ * Keeps one browser: opens pages, closes what they open beside themselves, ends processes that take
+ * too much memory, and ends the browser when it is retired and its last page is closed.
  */
 export async function runBrowser(deps: {
   readonly chromium: ChromiumProcess;

@@ -1,6 +1,6 @@
 /**
- * `CHROMIUM_SANDBOX`. `auto`: with the sandbox where it works, else without and with a warning; `require`: no JavaScript crawls without
- * it; `off`: without.
+ * `CHROMIUM_SANDBOX`. `auto`: with the sandbox where it works, else without and with a warning;
+ * `require`: no JavaScript crawls without it; `off`: without.
  */
 export type SandboxWish = 'auto' | 'require' | 'off';
 

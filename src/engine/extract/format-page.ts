@@ -8,7 +8,10 @@ export interface FormattedPage {
   readonly isText: boolean;
 }
 
-/** What reading a document came to. `failed` is for the client, `cause` for the log: where the reader threw. */
+/**
+ * What reading a document came to. `failed` is for the client, `cause` for the log: where the
+ * reader threw.
+ */
 export type DocumentAnswer =
   | { readonly text: string }
   | { readonly failed: string; readonly cause?: string | undefined };
@@ -22,8 +25,9 @@ export const MAX_DOCUMENT_BYTES = 4 * 1024 * 1024;
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**
- * What has to be read in a page's document: `md`, `readable_md`, `autoparse` or the name of a scraper; undefined when the page is
- * delivered as it is. Documents are read of HTML pages that were crawled well.
+ * What has to be read in a page's document: `md`, `readable_md`, `autoparse` or the name of a
+ * scraper; undefined when the page is delivered as it is. Documents are read of HTML pages that
+ * were crawled well.
  */
 export function documentWorkOf(page: Page, parameters: CrawlParameters): string | undefined {
   const isHtml = /^(text\/html|application\/xhtml\+xml)/i.test(page.contentType);
@@ -34,7 +38,10 @@ export function documentWorkOf(page: Page, parameters: CrawlParameters): string 
   return parameters.md_readability === true ? 'readable_md' : 'md';
 }
 
-/** The page as it is delivered. A scraper that failed gives `{"error": ...}`, Markdown that failed the page itself. */
+/**
+ * The page as it is delivered. A scraper that failed gives `{"error": ...}`, Markdown that failed
+ * the page itself.
+ */
 export function formatPage(
   page: Page,
   parameters: CrawlParameters,

@@ -1,7 +1,10 @@
 import { parseHTML } from 'linkedom';
 import { type DefaultTreeAdapterTypes, html as names, parse } from 'parse5';
 
-/** As browsers do: what is nested deeper becomes a sibling, so that nobody who walks the tree runs out of stack. */
+/**
+ * As browsers do: what is nested deeper becomes a sibling, so that nobody who walks the tree runs
+ * out of stack.
+ */
 const MAX_DEPTH = 512;
 
 /** Setting one takes as long as there are others. */
@@ -13,13 +16,15 @@ interface Place {
 }
 
 /**
- * The document of an HTML page, built by the HTML standard's rules: html, head and body are there even when the page does not write
- * them. linkedom's own parser does not, so its tree is made from parse5's. The page is read as by a browser without scripts.
+ * The document of an HTML page, built by the HTML standard's rules: html, head and body are there
+ * even when the page does not write them. linkedom's own parser does not, so its tree is made from
+ * parse5's. The page is read as by a browser without scripts.
  */
 export function parseDocument(html: string): Document {
   const { document } = parseHTML('<!doctype html>') as unknown as { document: Document };
   const root = parse(html, { scriptingEnabled: false });
-  // A stack of its own instead of recursion: a hostile page nests hundreds of thousands of elements.
+  // A stack of its own instead of recursion: a hostile page nests hundreds of thousands of
+  // elements.
   const open: (readonly [DefaultTreeAdapterTypes.ChildNode, Place])[] = [];
   const enter = (children: readonly DefaultTreeAdapterTypes.ChildNode[], place: Place): void => {
     for (const child of children.toReversed()) open.push([child, place]);

@@ -28,11 +28,13 @@ const CAPTCHA_CLASSES = ['g-recaptcha', 'h-captcha', 'cf-turnstile'];
 const REFUSALS = new Set([401, 403, 405, 429, 503]);
 
 /**
- * Each signature is searched for in time linear to the page: first its literal text, then a bounded window around it. A regular expression
- * that can backtrack over a page would let the page stop its reader.
+ * Each signature is searched for in time linear to the page: first its literal text, then a bounded
+ * window around it. A regular expression that can backtrack over a page would let the page stop its
+ * reader.
  *
- * Each signature is one the product itself documents or cannot do without: a header of its own, or its script in a refusal. A page that
- * merely contains a captcha, as sign-up forms do, is a page. Order matters: a captcha is often part of a challenge page.
+ * Each signature is one the product itself documents or cannot do without: a header of its own, or
+ * its script in a refusal. A page that merely contains a captcha, as sign-up forms do, is a page.
+ * Order matters: a captcha is often part of a challenge page.
  */
 const SIGNATURES: readonly Signature[] = [
   {
@@ -96,7 +98,9 @@ const SIGNATURES: readonly Signature[] = [
   },
 ];
 
-/** Which block an answer is instead of the page that was asked for; undefined for the page itself. */
+/**
+ * Which block an answer is instead of the page that was asked for; undefined for the page itself.
+ */
 export function detectBlock(answer: AnswerSignals): Block | undefined {
   let decoded: string | undefined;
   // The signs are ASCII, whatever the character set.
@@ -130,7 +134,9 @@ function isImpervaPage(text: string): boolean {
   return tag.startsWith('<iframe') && tag.includes(IMPERVA_FRAME);
 }
 
-/** Whether an element has the class, by the nearest attribute in front of each place that names it. */
+/**
+ * Whether an element has the class, by the nearest attribute in front of each place that names it.
+ */
 function holdsClass(text: string, name: string): boolean {
   for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + name.length)) {
     const before = text.slice(Math.max(0, at - 110), at);

@@ -36,14 +36,17 @@ export interface FollowResult {
   readonly failure?: FailureReason;
 }
 
-/** As many as browsers of old followed, and half of what they follow now: honest chains are shorter. */
+/**
+ * As many as browsers of old followed, and half of what they follow now: honest chains are shorter.
+ */
 const MAX_REDIRECTS = 10;
 /** A host that takes longer to accept a connection is as good as down. */
 const CONNECT_TIMEOUT_MS = 20_000;
 
 /**
- * Requests a page and follows its redirects, at most ten, cookies included. A request that repeats an earlier one of the journey
- * exactly is a loop; the same address with other cookies is not. Failures are arrivals; throws the signal's reason when aborted.
+ * Requests a page and follows its redirects, at most ten, cookies included. A request that repeats
+ * an earlier one of the journey exactly is a loop; the same address with other cookies is not.
+ * Failures are arrivals; throws the signal's reason when aborted.
  */
 export async function follow(journey: FollowInput): Promise<FollowResult> {
   const { client, request, cookies, signal } = journey;

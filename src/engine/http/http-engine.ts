@@ -36,8 +36,8 @@ export interface HttpEngineDeps {
 const runAtOnce: ProcessBody = async (_bodyBytes, work) => work();
 
 /**
- * Makes the engine that crawls by plain HTTP requests. It holds cookie sessions, host queues and robots.txt in memory. The client is its
- * maker's to close.
+ * Makes the engine that crawls by plain HTTP requests. It holds cookie sessions, host queues and
+ * robots.txt in memory. The client is its maker's to close.
  */
 export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
   const { client, clock, limits, proxies, logger } = deps;

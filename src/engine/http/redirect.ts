@@ -4,7 +4,10 @@ export interface Hop {
   readonly method: string;
   /** Whether the body, and the headers that describe it, go along. */
   readonly withBody: boolean;
-  /** Whether every request so far went to the origin of the first: what the client gave is for that one only. */
+  /**
+   * Whether every request so far went to the origin of the first: what the client gave is for that
+   * one only.
+   */
   readonly sameOrigin: boolean;
 }
 
@@ -14,9 +17,10 @@ const MAX_LOCATION = 16_384;
 export const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
- * Where an answer sends its reader on, by the rules of the Fetch Standard: after 303, and after a POST with 301 or 302, the next
- * request is a GET without body; the fragment is inherited. Undefined when the answer is no redirect, and so is itself the end;
- * `invalid_redirect` when it leads to what is no http or https URL (`file:`, `data:`), or to one longer than 16 KiB.
+ * Where an answer sends its reader on, by the rules of the Fetch Standard: after 303, and after a
+ * POST with 301 or 302, the next request is a GET without body; the fragment is inherited.
+ * Undefined when the answer is no redirect, and so is itself the end; `invalid_redirect` when it
+ * leads to what is no http or https URL (`file:`, `data:`), or to one longer than 16 KiB.
  */
 export function nextHop(
   hop: Hop,
@@ -39,7 +43,8 @@ export function nextHop(
   };
 }
 
-// Header values are read as latin1; servers that put unescaped letters into Location mean UTF-8, as browsers take it.
+// Header values are read as latin1; servers that put unescaped letters into Location mean UTF-8, as
+// browsers take it.
 function utf8FromLatin1(text: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(text, 'latin1'));

@@ -4,12 +4,15 @@ import type { Hop } from './redirect.ts';
 import { USER_AGENTS } from './user-agents.ts';
 
 /**
- * What other origins are told of the client's headers after a redirect. Everything else is for the origin the client named: whatever a
- * header is called, it may be a credential there.
+ * What other origins are told of the client's headers after a redirect. Everything else is for the
+ * origin the client named: whatever a header is called, it may be a credential there.
  */
 const FOR_EVERY_ORIGIN = new Set(['accept', 'accept-language', 'user-agent']);
 
-/** `request_headers` (`name:value|name2:value2`); what cannot be a header, or must not be set, is left out: refusing is the push's. */
+/**
+ * `request_headers` (`name:value|name2:value2`); what cannot be a header, or must not be set, is
+ * left out: refusing is the push's.
+ */
 export function parseRequestHeaders(text: string | undefined): HeaderPair[] {
   const pairs: HeaderPair[] = [];
   for (const part of (text ?? '').split('|')) {
@@ -24,8 +27,8 @@ export function parseRequestHeaders(text: string | undefined): HeaderPair[] {
 }
 
 /**
- * The headers of one request of a crawl: a browser's usual ones, over them what the URL was pushed with, and `cookies` (a `Cookie`
- * value, empty for none) added to a `Cookie` among those.
+ * The headers of one request of a crawl: a browser's usual ones, over them what the URL was pushed
+ * with, and `cookies` (a `Cookie` value, empty for none) added to a `Cookie` among those.
  */
 export function requestHeaders(request: CrawlRequest, hop: Hop, cookies: string): HeaderPair[] {
   const { parameters } = request;

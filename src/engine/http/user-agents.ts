@@ -2,8 +2,8 @@
 export const CRAWLER_NAME = 'QueuedCrawler';
 
 /**
- * User agents by `device`. In the form the large search engines use: a current browser's, so that sites serve their normal page, with
- * the crawler's own name in it, so that they can tell who asks.
+ * User agents by `device`. In the form the large search engines use: a current browser's, so that
+ * sites serve their normal page, with the crawler's own name in it, so that they can tell who asks.
  */
 export const USER_AGENTS = {
   desktop:

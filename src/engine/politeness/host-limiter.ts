@@ -3,8 +3,8 @@ import type { Politeness } from '../../domain/crawler.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 
 /**
- * The reason of a page that was not crawled because its host's turn had not come. The job is to be given back for `retryAfterMs`; it
- * counts neither as a try nor as a failure.
+ * The reason of a page that was not crawled because its host's turn had not come. The job is to be
+ * given back for `retryAfterMs`; it counts neither as a try nor as a failure.
  */
 export const HOST_BUSY = 'host_busy';
 
@@ -29,7 +29,8 @@ export type Admission =
 /** Spaces requests to hosts, separately for each crawler. */
 export interface HostLimiter {
   /**
-   * Waits for the host's turn, a few seconds at the longest. Rejects with the signal's reason when aborted.
+   * Waits for the host's turn, a few seconds at the longest. Rejects with the signal's reason when
+   * aborted.
    */
   enter(key: HostKey, politeness: HostPace, signal: AbortSignal): Promise<Admission>;
 }
@@ -39,7 +40,9 @@ export type HostPace = Pick<Politeness, 'maxPerHost' | 'delayMs'>;
 
 /** Whoever would wait longer gives its place at the crawler to a URL of another host. */
 const LONGEST_WAIT_MS = 2_000;
-/** Turns are promised no further ahead than this; a host whose queue is longer is asked about again. */
+/**
+ * Turns are promised no further ahead than this; a host whose queue is longer is asked about again.
+ */
 const LONGEST_PROMISE_MS = 10 * 60_000;
 const LEAST_PROMISE_MS = 250;
 const MAX_HOSTS = 10_000;

@@ -22,8 +22,8 @@ const ROBOTS_TIMEOUT_MS = 10_000;
 const UNRESTRICTED: Entry = { leave: () => undefined };
 
 /**
- * Makes the entry. Politeness is of the host a URL was pushed for; hosts it redirects to are asked as part of the same visit. A
- * crawl-delay counts when it is longer than the crawler's own delay.
+ * Makes the entry. Politeness is of the host a URL was pushed for; hosts it redirects to are asked
+ * as part of the same visit. A crawl-delay counts when it is longer than the crawler's own delay.
  */
 export function createPoliteness(deps: {
   readonly client: Pick<HttpClient, 'request'>;

@@ -6,7 +6,8 @@ export interface RobotsRules {
   readonly crawlDelay: number;
 }
 
-// A file is its site's to write and costs every URL of that site, so everything is bounded: what is beyond these is overlooked.
+// A file is its site's to write and costs every URL of that site, so everything is bounded: what is
+// beyond these is overlooked.
 const MAX_RULES = 5_000;
 /** Rules with `*` inside or `$` have to be searched for; no site in earnest has more. */
 const MAX_PATTERNS = 500;
@@ -14,9 +15,15 @@ const MAX_STARS = 16;
 const MAX_RULE_LENGTH = 2_048;
 /** Of the path with its query; a longer one is judged by its beginning. */
 const MAX_PATH_LENGTH = 2_048;
-/** Work spent on one URL, in characters searched; a file that asks for more is obeyed as if it said no. Less than 1 ms. */
+/**
+ * Work spent on one URL, in characters searched; a file that asks for more is obeyed as if it said
+ * no. Less than 1 ms.
+ */
 const MAX_SEARCHED = 150_000;
-/** A text of this length costs as much again: searches for longer ones may compare every place many times. */
+/**
+ * A text of this length costs as much again: searches for longer ones may compare every place many
+ * times.
+ */
 const COSTLY_LENGTH = 32;
 const MAX_LINES = 60_000;
 
@@ -36,7 +43,10 @@ interface Group {
   crawlDelay: number;
 }
 
-/** Reads a file for a crawler: the groups that name it (in any case, together), else those for `*`. Time and memory are linear. */
+/**
+ * Reads a file for a crawler: the groups that name it (in any case, together), else those for `*`.
+ * Time and memory are linear.
+ */
 export function parseRobots(text: string, crawlerName: string): RobotsRules {
   const own = newGroup();
   const everybody = newGroup();
@@ -147,8 +157,9 @@ function isAllowed(rules: readonly Rule[], url: URL): boolean {
 }
 
 /**
- * Finds the parts between the first and the end, one after the other: each at its first place, which leaves the most room for the
- * next. `at` is where the last of them ends, -1 when one is missing.
+ * Finds the parts between the first and the end, one after the other: each at its first place,
+ * which leaves the most room for the next. `at` is where the last of them ends, -1 when one is
+ * missing.
  */
 function endOfMiddle(
   { parts, toEnd }: Rule,

@@ -53,8 +53,8 @@ const UNKNOWN: RobotsVerdict = { allowed: false, delayMs: 0, unknown: true };
 type Rules = (url: URL) => RobotsVerdict;
 
 /**
- * Makes an empty cache. As RFC 9309 has it: an answer of 4xx allows everything, none or 5xx leaves it unknown, and the rules are those
- * for `QueuedCrawler`, else for everybody.
+ * Makes an empty cache. As RFC 9309 has it: an answer of 4xx allows everything, none or 5xx leaves
+ * it unknown, and the rules are those for `QueuedCrawler`, else for everybody.
  */
 export function createRobots(deps: RobotsDeps): Robots {
   const sites = createLruMap<string, { readonly rules: Promise<Rules>; until: number }>({

@@ -1,11 +1,15 @@
-/** The standard asks for 1,024 bytes; some pages have more before their `meta`, and browsers find it all the same. */
+/**
+ * The standard asks for 1,024 bytes; some pages have more before their `meta`, and browsers find it
+ * all the same.
+ */
 const PRESCAN_BYTES = 4_096;
 const MAX_LABEL = 40;
 
 /**
- * The character set a document names in its own first bytes: the `meta` of HTML or the declaration of XML; undefined without one. A
- * `meta` that claims UTF-16 or `x-user-defined` cannot be right and means UTF-8 and windows-1252, as the HTML standard has it. Every
- * step is linear in the bytes that are looked at.
+ * The character set a document names in its own first bytes: the `meta` of HTML or the declaration
+ * of XML; undefined without one. A `meta` that claims UTF-16 or `x-user-defined` cannot be right
+ * and means UTF-8 and windows-1252, as the HTML standard has it. Every step is linear in the bytes
+ * that are looked at.
  */
 export function charsetInDocument(bytes: Uint8Array, mediaType: string): string | undefined {
   const utf16 = utf16OfDeclaration(bytes);

@@ -10,7 +10,10 @@ export interface DecodedText {
   readonly charset: string;
 }
 
-/** For these node's own decoder differs from the standard's tables, or lacks extensions that pages use; iconv-lite has them. */
+/**
+ * For these node's own decoder differs from the standard's tables, or lacks extensions that pages
+ * use; iconv-lite has them.
+ */
 const BY_ICONV: Readonly<Record<string, string>> = {
   big5: 'big5',
   'euc-jp': 'euc-jp',
@@ -21,9 +24,10 @@ const BY_ICONV: Readonly<Record<string, string>> = {
 };
 
 /**
- * Turns the bytes of a text into UTF-8. The character set is, in the order of the WHATWG standards: a byte order mark's, the HTTP
- * header's, the one named in the document (`meta` in HTML, the declaration of XML), else UTF-8 when the bytes are valid UTF-8,
- * else windows-1252. Names that are unknown count as absent.
+ * Turns the bytes of a text into UTF-8. The character set is, in the order of the WHATWG standards:
+ * a byte order mark's, the HTTP header's, the one named in the document (`meta` in HTML, the
+ * declaration of XML), else UTF-8 when the bytes are valid UTF-8, else windows-1252. Names that are
+ * unknown count as absent.
  */
 export function decodeText(
   bytes: Uint8Array,
@@ -37,7 +41,10 @@ export function decodeText(
   return { utf8: toUtf8(bytes, charset), charset };
 }
 
-/** The standard's name for a label such as `latin1` or `sjis`; undefined for one it does not know or that browsers refuse. */
+/**
+ * The standard's name for a label such as `latin1` or `sjis`; undefined for one it does not know or
+ * that browsers refuse.
+ */
 export function resolveCharset(label: string | undefined): string | undefined {
   if (label === undefined || label === '') return undefined;
   try {

@@ -6,7 +6,9 @@ const TEXT_TYPES =
 const BINARY_TYPES =
   /^(?:image|audio|video|font)\/|^application\/(?:pdf|zip|gzip|x-gzip|x-tar|x-7z-compressed|x-rar-compressed|vnd\.rar|octet-stream|wasm|msword|vnd\..*|java-archive|x-protobuf|protobuf)$/;
 
-/** Longer types and parameters mean nothing to anybody, and a delivery's headers have to hold them. */
+/**
+ * Longer types and parameters mean nothing to anybody, and a delivery's headers have to hold them.
+ */
 const MAX_TYPE = 128;
 const MAX_PARAMETER = 256;
 const MAX_PARAMETERS = 32;
@@ -15,9 +17,9 @@ const MAX_PARAMETERS = 32;
 const SNIFF_BYTES = 1_445;
 
 /**
- * A body as it is delivered: text in UTF-8 without a byte order mark, everything else in its own bytes. The media type decides; where it
- * is missing, unknown, or `text/plain`, the standard's "binary data bytes" decide. HTML is recognised by its beginning when
- * no type is given.
+ * A body as it is delivered: text in UTF-8 without a byte order mark, everything else in its own
+ * bytes. The media type decides; where it is missing, unknown, or `text/plain`, the standard's
+ * "binary data bytes" decide. HTML is recognised by its beginning when no type is given.
  */
 export function pageBody(
   bytes: Uint8Array,
@@ -91,7 +93,8 @@ function isUtf16(bytes: Uint8Array, charset: string | undefined): boolean {
   return mark === 0xfffe || mark === 0xfeff || /^(?:utf-16|ucs-2|unicode)/i.test(charset ?? '');
 }
 
-// The controls that no text has: all but tab, line breaks, form feed and escape, which ISO-2022-JP needs.
+// The controls that no text has: all but tab, line breaks, form feed and escape, which ISO-2022-JP
+// needs.
 function hasBinaryBytes(bytes: Uint8Array): boolean {
   return bytes
     .subarray(0, SNIFF_BYTES)

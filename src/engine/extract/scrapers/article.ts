@@ -16,7 +16,10 @@ export function isArticle(page: ScrapedPage): boolean {
   return jsonLdOf(page).some((object) => isOfType(object, ...TYPES));
 }
 
-/** The page's main content and what is known of it; `content` is empty when no main content was found. */
+/**
+ * The page's main content and what is known of it; `content` is empty when no main content was
+ * found.
+ */
 export function article(page: ScrapedPage) {
   const object = jsonLdOf(page).find((each) => isOfType(each, ...TYPES));
   const published = metaOf(page, 'article:published_time', 'date') ?? object?.datePublished;

@@ -8,7 +8,9 @@ const MAX_DOMAIN = 253;
 /** What looks like an address but is the name of a picture, as `logo@2x.png`. */
 const FILE = /\.(png|jpe?g|gif|svg|webp|avif|ico|css|js)$/i;
 
-/** Every distinct e-mail address in the page's text and `mailto:` links, in lower case, in order. */
+/**
+ * Every distinct e-mail address in the page's text and `mailto:` links, in lower case, in order.
+ */
 export function emailExtractor(page: ScrapedPage) {
   const found = new Set<string>();
   const add = (text: string): void => {
@@ -19,12 +21,16 @@ export function emailExtractor(page: ScrapedPage) {
   for (const anchor of page.document.querySelectorAll('a[href^="mailto:" i]')) {
     add(decoded(anchor.getAttribute('href') ?? ''));
   }
-  // Without a space between blocks the end of one would become the beginning of an address in the next.
+  // Without a space between blocks the end of one would become the beginning of an address in the
+  // next.
   add(blockTextOf(page.document.documentElement));
   return { emails: [...found] };
 }
 
-/** From each `@` outwards, no further than an address can reach: linear in the text, whatever it holds. */
+/**
+ * From each `@` outwards, no further than an address can reach: linear in the text, whatever it
+ * holds.
+ */
 function* emailsIn(text: string): Generator<string> {
   for (let at = text.indexOf('@'); at >= 0; at = text.indexOf('@', at + 1)) {
     let start = at;

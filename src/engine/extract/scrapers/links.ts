@@ -1,6 +1,9 @@
 import { addressOf, type ScrapedPage, textOf } from './scraper.ts';
 
-/** Every distinct link of the page with its text, in order; `internal` when it stays on the page's host. */
+/**
+ * Every distinct link of the page with its text, in order; `internal` when it stays on the page's
+ * host.
+ */
 export function links(page: ScrapedPage) {
   const host = URL.parse(page.url)?.host;
   const found = new Map<string, { url: string; text: string; internal: boolean }>();

@@ -14,7 +14,10 @@ function prefixed(page: ScrapedPage, prefix: string): Record<string, string> {
   return found;
 }
 
-/** What the page says of itself: title, description, canonical address, Open Graph, Twitter card, JSON-LD. */
+/**
+ * What the page says of itself: title, description, canonical address, Open Graph, Twitter card,
+ * JSON-LD.
+ */
 export function metadata(page: ScrapedPage) {
   const { document } = page;
   const canonical =

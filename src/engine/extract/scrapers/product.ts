@@ -10,7 +10,10 @@ export function isProduct(page: ScrapedPage): boolean {
   );
 }
 
-/** The product a page describes by JSON-LD, microdata or Open Graph, in this order; unknown facts are null. */
+/**
+ * The product a page describes by JSON-LD, microdata or Open Graph, in this order; unknown facts
+ * are null.
+ */
 export function product(page: ScrapedPage) {
   const object = jsonLdOf(page).find((each) => isOfType(each, 'Product', 'ProductGroup')) ?? {};
   const offer = firstObject(object.offers);

@@ -1,11 +1,16 @@
 /** A parsed page, as scrapers see it. */
 export interface ScrapedPage {
   readonly document: Document;
-  /** Address of the page; relative links are resolved against it, or against the page's own base. */
+  /**
+   * Address of the page; relative links are resolved against it, or against the page's own base.
+   */
   readonly url: string;
 }
 
-/** Takes structured data from a page. Returns a JSON value; absent facts are null or empty, never made up. */
+/**
+ * Takes structured data from a page. Returns a JSON value; absent facts are null or empty, never
+ * made up.
+ */
 export type Scraper = (page: ScrapedPage) => unknown;
 
 /** The text of an element in one line, undefined when there is none. */
@@ -21,7 +26,10 @@ const BLOCKS =
 const APART =
   'title, body, script, style, noscript, template, button, label, select, textarea, iframe';
 
-/** The text of an element in one line, with a space where a block begins or ends. Changes the document. */
+/**
+ * The text of an element in one line, with a space where a block begins or ends. Changes the
+ * document.
+ */
 export function blockTextOf(element: Element | null): string {
   for (const block of element?.querySelectorAll(`${BLOCKS}, ${APART}`) ?? []) {
     block.before(' ');
@@ -30,7 +38,10 @@ export function blockTextOf(element: Element | null): string {
   return textOf(element) ?? '';
 }
 
-/** Looked for once in each document: on a page of many links that have to be resolved, each search walks the whole page. */
+/**
+ * Looked for once in each document: on a page of many links that have to be resolved, each search
+ * walks the whole page.
+ */
 const bases = new WeakMap<Document, URL | null>();
 
 function baseOf({ document, url }: ScrapedPage): URL | null {
@@ -62,7 +73,9 @@ export function metaOf(page: ScrapedPage, ...names: string[]): string | undefine
   return undefined;
 }
 
-/** Every JSON-LD object of the page, `@graph`s unfolded; blocks that are no JSON are passed over. */
+/**
+ * Every JSON-LD object of the page, `@graph`s unfolded; blocks that are no JSON are passed over.
+ */
 export function jsonLdOf(page: ScrapedPage): Record<string, unknown>[] {
   const found: Record<string, unknown>[] = [];
   for (const script of page.document.querySelectorAll('script[type="application/ld+json"]')) {
