@@ -20,13 +20,9 @@ export interface Call {
   readonly bearer: string | undefined;
   /** Aborted when the client goes away, its deadline passes, or the server closes. */
   readonly signal: AbortSignal;
-  /** Sent with a successful reply: as headers of the response. */
-  readonly responseHeaders: Headers;
   readonly protocol: 'rest' | 'connect' | 'grpc' | 'grpc-web';
   /** The client's `x-request-id`, for the log. */
   readonly requestId?: string;
-  /** What was left of the client's deadline when the call arrived, in milliseconds; absent without a deadline. */
-  readonly timeoutMs?: number;
   /** The address that the call comes from; empty when there is none. */
   readonly remote: string;
   /** The memory that the request and its reply take; given back when the reply has been sent. */

@@ -28,8 +28,6 @@ export interface Exchange {
   limitBody(maxBytes: number, maxFields: number): void;
   /** Most fields of a JSON body. */
   readonly maxFields: number;
-  /** The headers that handlers set on {@link Call.responseHeaders}; undefined when they set none. */
-  handlerHeaders(): Readonly<Record<string, string>> | undefined;
 }
 
 /** Makes the {@link Exchange} of a request. */
@@ -43,7 +41,6 @@ export function createExchange(
   let bytes: Promise<Uint8Array> | undefined;
   let maxBytes = 0;
   let maxFields = 0;
-  let responseHeaders: Headers | undefined;
   let signal: AbortSignal | undefined;
   const header = (name: string): string | undefined => {
     const value = request.headers[name];
@@ -58,9 +55,6 @@ export function createExchange(
     bearer: parseBearer(header('authorization')),
     get signal() {
       return (signal ??= disconnectSignal(response));
-    },
-    get responseHeaders() {
-      return (responseHeaders ??= new Headers());
     },
     remote: transfer.remote,
     get room() {
@@ -94,7 +88,6 @@ export function createExchange(
       maxFields = fieldsLimit;
     },
     body: () => (bytes ??= readRequestBody(request, maxBytes, transfer.room)),
-    handlerHeaders: () => responseHeaders && Object.fromEntries(responseHeaders),
   };
 }
 

@@ -130,10 +130,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
           await room.take(length - room.held);
         }
       }
-      const headers = exchange.handlerHeaders();
-      return headers === undefined
-        ? reply
-        : { ...reply, headers: { ...headers, ...reply.headers } };
+      return reply;
     } catch (error) {
       if (error instanceof GatewayError) return replyFromGatewayError(error);
       return replyFromError(deps.toError(error, { route: name, signal: exchange.call.signal }));

@@ -20,7 +20,6 @@ import { type Call, type Method, methodName } from '../api/method.ts';
 import { type MethodPolicy, policyOf } from '../api/policy.ts';
 import { createTransfer, type Transfer } from '../api/transfer.ts';
 import { untilAborted } from '../api/until-aborted.ts';
-import { defined } from '../domain/defined.ts';
 import { parseBearer } from '../domain/header-rules.ts';
 import type { Logger } from '../domain/logger.ts';
 import { raceAbort } from '../domain/race-abort.ts';
@@ -218,11 +217,9 @@ function toCall(context: HandlerContext): Call {
 function newCall(context: HandlerContext, transfer: Transfer): Call {
   const authorization = context.requestHeader.get('authorization') ?? undefined;
   const requestId = context.requestHeader.get('x-request-id');
-  const timeoutMs = context.timeoutMs();
   return {
     bearer: parseBearer(authorization),
     signal: context.signal,
-    responseHeaders: context.responseHeader,
     protocol: protocols[context.protocolName as keyof typeof protocols],
     remote: transfer.remote,
     get room() {
@@ -232,7 +229,6 @@ function newCall(context: HandlerContext, transfer: Transfer): Call {
       return transfer.sent;
     },
     ...(requestId === null ? {} : { requestId }),
-    ...defined({ timeoutMs }),
   };
 }
 

@@ -76,7 +76,6 @@ export function createStubMethods(seen: Seen): Method[] {
     ...partialMethodsOf(CrawlerService, {
       async createCrawler(request, call) {
         seen.calls.push(call);
-        call.responseHeaders.set('x-stub', 'yes');
         const { token, name, concurrency = 20, callbackUrl } = request;
         const tokenType = token === 'js' ? TokenType.JAVASCRIPT : TokenType.NORMAL;
         const crawler = { name, concurrency, tokenType, createdAt: { seconds: 1n } };

@@ -14,6 +14,7 @@ import {
 } from '../../../gen/google/rpc/error_details_pb.ts';
 import { CrawlerService } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { eventually } from '../../support/eventually.ts';
 import { startWire, stubErrors, type Wire } from '../../support/wire.ts';
 
 let wire: Wire;
@@ -65,16 +66,13 @@ test.each(matrix)('%s over HTTP/%s, %s', async (name, httpVersion, format) => {
   });
   const crawlers = createClient(CrawlerService, transport);
   const headers = { authorization: 'Bearer tok', 'x-request-id': 'r-1' };
-  let stub: string | null = null;
   const reply = await crawlers.createCrawler(
     { name: 'a', callbackUrl: 'http://x/' },
-    { headers, timeoutMs: 10_000, onHeader: (got) => (stub = got.get('x-stub')) },
+    { headers, timeoutMs: 10_000 },
   );
   expect(reply.crawler?.callbackUrl).toBe('http://x/');
-  expect(stub).toBe('yes');
   const call = wire.seen.calls.at(-1);
   expect(call).toMatchObject({ bearer: 'tok', requestId: 'r-1', protocol: name.split(' ')[0] });
-  expect(call?.timeoutMs).toBeGreaterThan(0);
   expect((await crawlers.purgeCrawler({ name: 'a' })).purged).toBe(2n ** 60n);
 
   for (const kind of Object.keys(stubErrors)) {
@@ -119,7 +117,8 @@ test('a deadline ends the call at the server, cancelling ends its signal', async
   const client = createClient(CrawlerService, createGrpcTransport({ baseUrl: own.url }));
   const late = client.getCrawler({ name: 'wait' }, { timeoutMs: 30 });
   await expect(late).rejects.toMatchObject({ code: Code.DeadlineExceeded });
-  expect((await own.seen.waiting.promise).timeoutMs).toBeLessThanOrEqual(30);
+  const { signal } = await own.seen.waiting.promise;
+  await eventually(() => expect(signal.aborted).toBe(true));
 
   own.seen.waiting = Promise.withResolvers();
   const controller = new AbortController();
