@@ -9,7 +9,7 @@ import { noteRemoval } from '../store/mongo/removal.ts';
 import { toCrawler } from '../store/sqlite/crawlers.ts';
 import { toJob } from '../store/sqlite/job-row.ts';
 import { toNotice } from '../store/sqlite/notices.ts';
-import { date, dateOf, type SqlRow } from '../store/sqlite/sql.ts';
+import { type SqlRow, toDate, toOptionalDate } from '../store/sqlite/sql.ts';
 import type { OpenSqliteStore } from '../store/sqlite/sqlite-store.ts';
 
 /** One kind of thing that is copied, and how many there are on both sides. */
@@ -136,7 +136,7 @@ function bytesOf(state: string): string {
 }
 
 function stepsOf(from: CopyOptions['from']): Step[] {
-  const pageOf = async (row: SqlRow): Promise<Binary> => {
+  const readPage = async (row: SqlRow): Promise<Binary> => {
     const [page] = await from.query('SELECT body FROM pages WHERE page_id = ?', [row.page_id ?? 0]);
     return new Binary(page?.body instanceof Uint8Array ? page.body : new Uint8Array(0));
   };
@@ -150,9 +150,9 @@ function stepsOf(from: CopyOptions['from']): Step[] {
     originalStatus: Number(row.original_status),
     contentType: String(row.content_type),
     extras: String(row.extras),
-    expiresAt: dateOf(row.expires_at),
+    expiresAt: toDate(row.expires_at),
     size: Number(row.size),
-    body: await pageOf(row),
+    body: await readPage(row),
   });
   return [
     {
@@ -171,9 +171,9 @@ function stepsOf(from: CopyOptions['from']): Step[] {
         ...(await recordOf(row)),
         crawlerId: String(row.crawler_id),
         state: row.state,
-        due: date(row.due_at) ?? dateOf(row.created_at),
+        due: toOptionalDate(row.due_at) ?? toDate(row.created_at),
         attempt: Number(row.attempt),
-        createdAt: dateOf(row.created_at),
+        createdAt: toDate(row.created_at),
         callbackHeaders: String(row.callback_headers),
         attempts: attemptsOf(String(row.attempts)),
       }),
@@ -189,7 +189,7 @@ function stepsOf(from: CopyOptions['from']): Step[] {
           accountId: String(row.account_id),
           tokenType: row.token_type as 'normal' | 'javascript',
         }),
-        storedAt: dateOf(row.stored_at),
+        storedAt: toDate(row.stored_at),
         urlHash: hashOf(String(row.pushed_url)),
       }),
     },
@@ -205,7 +205,7 @@ function stepsOf(from: CopyOptions['from']): Step[] {
         push: '',
         outcomes: JSON.parse(String(row.outcomes)) as unknown,
         claim: '',
-        expiresAt: dateOf(row.expires_at),
+        expiresAt: toDate(row.expires_at),
       }),
     },
     {
@@ -230,7 +230,7 @@ function stepsOf(from: CopyOptions['from']): Step[] {
         normalHash: String(row.normal_hash),
         javascriptHash: String(row.javascript_hash),
         hashes: [String(row.normal_hash), String(row.javascript_hash)],
-        createdAt: dateOf(row.created_at),
+        createdAt: toDate(row.created_at),
         queued: Number(row.queued),
         over: row.over_limit === 1,
         limits: JSON.parse(String(row.limits)) as unknown,
@@ -263,7 +263,7 @@ function jobDocument(row: SqlRow): Document {
     ...document,
     ...(expires === true && job.firstTriedAt === undefined ? { expires } : {}),
     state: job.state,
-    due: dateOf(row.due_at),
+    due: toDate(row.due_at),
     retry: job.retry,
     attempt: job.attempt,
     ...(job.crashes > 0 ? { crashes: job.crashes } : {}),
@@ -285,13 +285,15 @@ function lastMoments(row: SqlRow): Pick<CrawlerDocument, 'last'> {
     ([, moment]) => typeof moment === 'number',
   );
   if (moments.length === 0) return {};
-  return { last: Object.fromEntries(moments.map(([name, moment]) => [name, date(moment)])) };
+  return {
+    last: Object.fromEntries(moments.map(([name, moment]) => [name, toOptionalDate(moment)])),
+  };
 }
 
 /** All days are with their crawler at first; maintenance gives those that are over to the history. */
 function crawlerDocument(row: SqlRow, history: readonly SqlRow[]): CrawlerDocument {
   const { crawlerId, callbackUrl, politeness, ...settings } = toCrawler(row);
-  const probeAt = date(row.probe_at);
+  const probeAt = toOptionalDate(row.probe_at);
   const days = Object.fromEntries(
     history.map(({ day, counts }) => [String(day), JSON.parse(String(counts)) as DayCounts]),
   );
@@ -323,7 +325,7 @@ function crawlerDocument(row: SqlRow, history: readonly SqlRow[]): CrawlerDocume
     epoch: 0,
     leaseOwner: null,
     leaseUntil: new Date(0),
-    wakeAt: date(row.wake_at) ?? NO_WORK,
+    wakeAt: toOptionalDate(row.wake_at) ?? NO_WORK,
     wakes: 0,
   };
 }

@@ -39,6 +39,9 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** The parts of the store, by the things they keep. */
+export type AggregateName = Exclude<keyof Store, 'ping' | 'maintain' | 'close'>;
+
 /** What one `maintain` did. */
 export interface MaintenanceReport {
   /** Records, deliveries, screenshots and push requests past their retention. */
@@ -53,6 +56,14 @@ export interface Paging {
   readonly after?: string;
 }
 
+/** What `AccountStore.update` changes; an absent field stays as it is. */
+export interface AccountPatch {
+  readonly email?: string;
+  readonly tokenHashes?: Partial<Record<TokenType, string>>;
+  /** Replaces all of the account's own limits. */
+  readonly limits?: Partial<AccountLimits>;
+}
+
 export interface AccountStore {
   /** Throws `conflict` when the name or a token is taken. */
   create(account: Account): Promise<void>;
@@ -62,15 +73,7 @@ export interface AccountStore {
   get(accountId: string): Promise<Account | undefined>;
   list(paging: Paging): Promise<Account[]>;
   /** The account as it is now; undefined when there is none. */
-  update(
-    accountId: string,
-    patch: {
-      readonly email?: string;
-      readonly tokenHashes?: Partial<Record<TokenType, string>>;
-      /** Replaces all of the account's own limits. */
-      readonly limits?: Partial<AccountLimits>;
-    },
-  ): Promise<Account | undefined>;
+  update(accountId: string, patch: AccountPatch): Promise<Account | undefined>;
   /**
    * False when there is none. Throws `failed_precondition` while it has crawlers. Its results are removed by `maintain`,
    * some at a time.
@@ -84,6 +87,14 @@ export interface AccountStore {
 
 /** The limits of an account that making and changing crawlers is held to; 0 is no limit. */
 export type CrawlerQuota = Pick<AccountLimits, 'crawlers' | 'concurrency'>;
+
+/** What `CrawlerStore.update` changes; an absent field stays as it is. */
+export type CrawlerPatch = Partial<CrawlerSettings> & {
+  readonly webhookSecrets?: readonly WebhookSecret[];
+};
+
+/** A change of one of a crawler's two pauses; `user_unpause` lifts both. */
+export type PauseChange = 'user_pause' | 'user_unpause' | 'monitor_pause' | 'monitor_resume';
 
 export interface CrawlerStore {
   /**
@@ -104,7 +115,7 @@ export interface CrawlerStore {
    */
   update(
     crawlerId: string,
-    patch: Partial<CrawlerSettings> & { readonly webhookSecrets?: readonly WebhookSecret[] },
+    patch: CrawlerPatch,
     now: Date,
     quota?: Pick<CrawlerQuota, 'concurrency'>,
   ): Promise<Crawler | undefined>;
@@ -114,7 +125,7 @@ export interface CrawlerStore {
    */
   setPaused(
     crawlerId: string,
-    change: 'user_pause' | 'user_unpause' | 'monitor_pause' | 'monitor_resume',
+    change: PauseChange,
     now: Date,
     reason?: string,
   ): Promise<{ readonly crawler: Crawler; readonly changed: boolean } | undefined>;
@@ -235,7 +246,11 @@ export interface QueueStore {
   acquire(crawlerId: string, owner: string, ttlMs: number, now: Date): Promise<Lease | undefined>;
   /** False when the lease was lost. */
   renew(lease: Lease, ttlMs: number, now: Date): Promise<boolean>;
-  /** Ends the lease, and says when the crawler has work next (`wakeAt`), so that no push falls between. */
+  /**
+   * Ends the lease and returns when the crawler has work next: its earliest due job (now or later)
+   * or delivery. Both in one step, so that a push meanwhile is not missed. Pauses count as for
+   * {@link crawlersWithWorkDue}.
+   */
   release(lease: Lease, now: Date): Promise<{ readonly wakeAt: Date | undefined }>;
   /**
    * Takes up to `limit` due jobs, oldest due first; jobs past their queue deadline are left to {@link overdue} unless they
@@ -256,11 +271,10 @@ export interface QueueStore {
   /** Jobs of any crawler, never tried, whose queue deadline has passed; oldest deadline first. */
   overdue(now: Date, limit: number): Promise<QueuedJob[]>;
   /**
-   * When the crawler has something to do next: the earliest due job (now or later) or due delivery. While a user has paused
-   * it only deliveries count, while the monitor has nothing does; the same holds for `release` and `crawlersWithWorkDue`.
+   * Crawlers that have a job or a delivery due and no live lease. While a user has paused a crawler
+   * only its deliveries count, while the monitor has paused it nothing does. Idle crawlers cost
+   * nothing.
    */
-  nextWorkAt(crawlerId: string): Promise<Date | undefined>;
-  /** Crawlers that have work due (see `nextWorkAt` on pauses) and no live lease. Costs nothing for idle crawlers. */
   crawlersWithWorkDue(now: Date, limit: number): Promise<string[]>;
   find(crawlerId: string, rid: string): Promise<QueuedJob | undefined>;
   /** Waiting and retrying jobs, earliest due first, at most `limit` of those behind the place `after`. */
@@ -291,6 +305,9 @@ export interface DeliveryOutcome {
   readonly billed: boolean;
 }
 
+/** The deliveries that a replay is about: one, or those created in `[from, to)`. */
+export type ReplaySelector = { readonly rid: string } | { readonly from: Date; readonly to: Date };
+
 export interface DeliveryStore {
   /**
    * Takes up to `limit` due deliveries, oldest due first, together at most about `maxBytes` of pages (but at least one).
@@ -303,23 +320,22 @@ export interface DeliveryStore {
    * Makes deliveries due at once that are delivered, failed or pending and whose page is kept: one by `rid`, or those
    * created in `[from, to)`. Their attempts count on. How many.
    */
-  replay(
-    crawlerId: string,
-    which: { readonly rid: string } | { readonly from: Date; readonly to: Date },
-    now: Date,
-  ): Promise<number>;
+  replay(crawlerId: string, which: ReplaySelector, now: Date): Promise<number>;
   /** How many `replay` would make due, counted up to `limit`. */
-  countReplayable(
-    crawlerId: string,
-    which: { readonly rid: string } | { readonly from: Date; readonly to: Date },
-    limit: number,
-  ): Promise<number>;
+  countReplayable(crawlerId: string, which: ReplaySelector, limit: number): Promise<number>;
 }
 
 /** Whose storage: results of the two tokens are separate. */
 export interface ResultScope {
   readonly accountId: string;
   readonly tokenType: TokenType;
+}
+
+/** A page of a listing of `rid`s: from the beginning, or behind the `cursor` of the page before. */
+export interface RidsPage {
+  readonly limit: number;
+  readonly order: 'asc' | 'desc';
+  readonly cursor?: string;
 }
 
 export interface ResultStore {
@@ -337,17 +353,20 @@ export interface ResultStore {
   /** `rid`s by time of storing; `cursor` is the last page's. */
   rids(
     scope: ResultScope,
-    page: { readonly limit: number; readonly order: 'asc' | 'desc'; readonly cursor?: string },
+    page: RidsPage,
   ): Promise<{ readonly rids: string[]; readonly cursor: string | undefined }>;
   count(scope: ResultScope): Promise<number>;
 }
 
+/** Days between two days inclusive (`YYYY-MM-DD`); no bound where one is absent. */
+export interface DayRange {
+  readonly from?: string;
+  readonly to?: string;
+}
+
 export interface StatsStore {
-  /** Days of each crawler between two days inclusive (`YYYY-MM-DD`), oldest first; all days when absent. */
-  history(
-    crawlerIds: readonly string[],
-    range: { readonly from?: string; readonly to?: string },
-  ): Promise<Map<string, HistoryDay[]>>;
+  /** The days of each crawler, oldest first. */
+  history(crawlerIds: readonly string[], range: DayRange): Promise<Map<string, HistoryDay[]>>;
 }
 
 export interface RateStore {

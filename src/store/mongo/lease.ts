@@ -49,8 +49,8 @@ export async function wakeNow(
   ]);
 }
 
-/** When the crawler has something to do next; see `QueueStore.nextWorkAt`. */
-export async function nextWorkAt(
+/** When the crawler has work next; undefined when it has none, or all of it is paused. */
+async function nextWorkAt(
   c: Collections,
   crawler: Pick<CrawlerDocument, '_id' | 'pausedByUser' | 'pausedByMonitor' | 'purges'>,
 ): Promise<Date | undefined> {

@@ -6,7 +6,7 @@ import type { Collections, Tombstone } from './collections.ts';
 import { ending } from './ending.ts';
 import { createFinish } from './finish.ts';
 import { toJob } from './job-document.ts';
-import { MAX_LEASE_MS, NO_WORK, nextWorkAt, setWake } from './lease.ts';
+import { MAX_LEASE_MS, NO_WORK, setWake } from './lease.ts';
 import { createLeases } from './leases.ts';
 import { countInAccount, type Ledger } from './ledger.ts';
 import { createPush } from './push.ts';
@@ -17,11 +17,8 @@ const SWEEP_MS = 1_000;
 
 /** The queue: admission, leases, claims and ends. */
 export function createQueue(c: Collections, ledger: Ledger): QueueStore {
-  const settingsOf = (crawlerId: string) =>
-    c.crawlers.findOne(
-      { _id: crawlerId },
-      { projection: { pausedByUser: 1, pausedByMonitor: 1, purges: 1, recounts: 1 } },
-    );
+  const readGenerations = (crawlerId: string) =>
+    c.crawlers.findOne({ _id: crawlerId }, { projection: { purges: 1, recounts: 1 } });
 
   async function overdue(now: Date, limit: number): Promise<QueuedJob[]> {
     const skipped: string[] = [];
@@ -71,7 +68,7 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
 
   async function find(crawlerId: string, rid: string): Promise<QueuedJob | undefined> {
     const [crawler, document] = await Promise.all([
-      settingsOf(crawlerId),
+      readGenerations(crawlerId),
       c.jobs.findOne({ _id: rid, crawlerId, state: { $ne: 'ended' } }),
     ]);
     if (crawler === null || document === null) return undefined;
@@ -84,7 +81,7 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
     limit: number,
     after?: QueuePlace,
   ): Promise<ListedJob[]> {
-    const crawler = await settingsOf(crawlerId);
+    const crawler = await readGenerations(crawlerId);
     if (crawler === null) return [];
     const behind =
       after === undefined
@@ -108,7 +105,7 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
 
   function deleteJob(crawlerId: string, rid: string, now: Date): Promise<boolean> {
     return ledger.runExclusive(crawlerId, async () => {
-      const crawler = await settingsOf(crawlerId);
+      const crawler = await readGenerations(crawlerId);
       if (crawler === null) return false;
       const by = ledger.processId;
       const seq = ledger.nextSeq();
@@ -176,10 +173,6 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
     claim: createClaim(c, ledger),
     finish: createFinish(c, ledger),
     overdue,
-    async nextWorkAt(crawlerId) {
-      const crawler = await settingsOf(crawlerId);
-      return crawler === null ? undefined : nextWorkAt(c, crawler);
-    },
     crawlersWithWorkDue,
     find,
     listQueued,

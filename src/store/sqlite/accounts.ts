@@ -1,8 +1,9 @@
-import type { Account, TokenOwner, TokenType } from '../../domain/account.ts';
+import type { Account, TokenOwner } from '../../domain/account.ts';
 import { DomainError } from '../../domain/errors.ts';
 import type { AccountLimits, AccountUsage } from '../../domain/quotas.ts';
-import type { Paging } from '../store.ts';
-import { dateOf, type Sql, type SqlRow } from './sql.ts';
+import type { AccountPatch, AccountStore, Paging } from '../store.ts';
+import type { InThread } from './in-thread.ts';
+import { insertRow, type Sql, type SqlRow, toDate } from './sql.ts';
 
 function toAccount(row: SqlRow): Account {
   return {
@@ -11,7 +12,7 @@ function toAccount(row: SqlRow): Account {
     email: String(row.email),
     tokenHashes: { normal: String(row.normal_hash), javascript: String(row.javascript_hash) },
     limits: JSON.parse(String(row.limits)) as Partial<AccountLimits>,
-    createdAt: dateOf(row.created_at),
+    createdAt: toDate(row.created_at),
   };
 }
 
@@ -32,17 +33,15 @@ function create(sql: Sql, account: Account): void {
   }
   const { normal, javascript } = account.tokenHashes;
   assertTokensFree(sql, [normal, javascript], account.accountId);
-  sql.run(
-    `INSERT INTO accounts (account_id, name, email, normal_hash, javascript_hash, created_at, limits)
-      VALUES (?, ?, ?, ?, ?, ?, ?)`,
-    account.accountId,
-    account.name,
-    account.email,
-    normal,
-    javascript,
-    account.createdAt.getTime(),
-    JSON.stringify(account.limits),
-  );
+  insertRow(sql, 'accounts', {
+    account_id: account.accountId,
+    name: account.name,
+    email: account.email,
+    normal_hash: normal,
+    javascript_hash: javascript,
+    created_at: account.createdAt.getTime(),
+    limits: JSON.stringify(account.limits),
+  });
 }
 
 function findByTokenHash(sql: Sql, hash: string): TokenOwner | undefined {
@@ -69,15 +68,7 @@ function list(sql: Sql, { limit, after }: Paging): Account[] {
     .map(toAccount);
 }
 
-function update(
-  sql: Sql,
-  accountId: string,
-  patch: {
-    email?: string;
-    tokenHashes?: Partial<Record<TokenType, string>>;
-    limits?: Partial<AccountLimits>;
-  },
-): Account | undefined {
+function update(sql: Sql, accountId: string, patch: AccountPatch): Account | undefined {
   const account = get(sql, accountId);
   if (account === undefined) return undefined;
   const hashes = { ...account.tokenHashes, ...patch.tokenHashes };
@@ -102,7 +93,7 @@ function remove(sql: Sql, accountId: string, now: Date): boolean {
     );
   }
   if (sql.run('DELETE FROM accounts WHERE account_id = ?', accountId) === 0) return false;
-  sql.run('INSERT INTO removed_accounts VALUES (?, ?)', accountId, now.getTime());
+  insertRow(sql, 'removed_accounts', { account_id: accountId, removed_at: now.getTime() });
   return true;
 }
 
@@ -147,4 +138,4 @@ export const accounts = {
   remove,
   queued,
   usage,
-};
+} satisfies InThread<AccountStore>;

@@ -1,6 +1,6 @@
 import type { HistoryDay } from '../../domain/stats.ts';
 import { dayOf } from '../../domain/stats.ts';
-import type { Sql } from './sql.ts';
+import { insertRow, type Sql } from './sql.ts';
 
 type Column =
   | 'waiting'
@@ -104,12 +104,12 @@ export function createCounts(): Counts {
 }
 
 function writeDay(sql: Sql, crawlerId: string, day: string, more: DayCounts): void {
-  const row = sql.get(
+  const before = sql.get(
     'SELECT counts FROM history WHERE crawler_id = ? AND day = ?',
     crawlerId,
     day,
   );
-  const counts = row === undefined ? {} : (JSON.parse(String(row.counts)) as DayCounts);
+  const counts = before === undefined ? {} : (JSON.parse(String(before.counts)) as DayCounts);
   for (const [field, by] of Object.entries(more)) {
     if (typeof by === 'number') {
       const name = field as DayField;
@@ -120,10 +120,6 @@ function writeDay(sql: Sql, crawlerId: string, day: string, more: DayCounts): vo
     counts.byCbStatus ??= {};
     counts.byCbStatus[status] = (counts.byCbStatus[status] ?? 0) + by;
   }
-  sql.run(
-    'INSERT INTO history (crawler_id, day, counts) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET counts = excluded.counts',
-    crawlerId,
-    day,
-    JSON.stringify(counts),
-  );
+  const row = { crawler_id: crawlerId, day, counts: JSON.stringify(counts) };
+  insertRow(sql, 'history', row, 'DO UPDATE SET counts = excluded.counts');
 }

@@ -1,17 +1,12 @@
 import type { TokenType } from '../../domain/account.ts';
-import type {
-  Crawler,
-  CrawlerCounters,
-  CrawlerSettings,
-  Politeness,
-  WebhookSecret,
-} from '../../domain/crawler.ts';
+import type { Crawler, CrawlerCounters, Politeness, WebhookSecret } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { isOver, quotaExceeded } from '../../domain/quotas.ts';
-import type { CrawlerQuota, Paging } from '../store.ts';
+import type { CrawlerPatch, CrawlerQuota, CrawlerStore, Paging, PauseChange } from '../store.ts';
+import type { InThread } from './in-thread.ts';
 import { isLeased, setWake } from './lease.ts';
-import { dateOf, ms, type Sql, type SqlRow } from './sql.ts';
+import { insertRow, type Sql, type SqlRow, toDate } from './sql.ts';
 import { beginSweep } from './sweep.ts';
 
 interface StoredSecret {
@@ -48,11 +43,11 @@ export function toCrawler(row: SqlRow): Crawler {
       row.politeness === null ? undefined : (JSON.parse(String(row.politeness)) as Politeness),
     pausedByUser: row.paused_by_user === 1,
     pausedByMonitor: row.paused_by_monitor === 1,
-    ...(row.paused_at === null ? {} : { pausedAt: dateOf(row.paused_at) }),
+    ...(row.paused_at === null ? {} : { pausedAt: toDate(row.paused_at) }),
     ...(row.pause_reason === null ? {} : { pauseReason: String(row.pause_reason) }),
     webhookSecrets: toSecrets(String(row.webhook_secrets)),
-    createdAt: dateOf(row.created_at),
-    updatedAt: dateOf(row.updated_at),
+    createdAt: toDate(row.created_at),
+    updatedAt: toDate(row.updated_at),
   };
 }
 
@@ -100,32 +95,27 @@ function insert(
   if (existing !== undefined) return { crawler: existing, inserted: false };
   const own = isInternal(crawler);
   countInAccount(sql, crawler.accountId, own ? 0 : 1, own ? 0 : crawler.concurrency, quota);
-  const politeness = crawler.politeness === undefined ? null : JSON.stringify(crawler.politeness);
-  sql.run(
-    `INSERT INTO crawlers (crawler_id, account_id, name, token_type, delivery, callback_url, concurrency, max_retries,
-      retry_window_hours, politeness, paused_by_user, paused_by_monitor, webhook_secrets, created_at, updated_at, probe_at,
-      delivery_concurrency)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    crawler.crawlerId,
-    crawler.accountId,
-    crawler.name,
-    crawler.tokenType,
-    crawler.delivery,
-    crawler.callbackUrl ?? null,
-    crawler.concurrency,
-    crawler.maxRetries,
-    crawler.retryWindowHours,
-    politeness,
-    Number(crawler.pausedByUser),
-    Number(crawler.pausedByMonitor),
-    secretsText(crawler.webhookSecrets),
-    ms(crawler.createdAt),
-    ms(crawler.updatedAt),
-    // Zero: the first claim of probes gives it a moment of its own, for only that knows the interval.
-    crawler.delivery === 'webhook' ? 0 : null,
-    crawler.deliveryConcurrency,
-  );
-  sql.run('INSERT INTO dispatch (crawler_id) VALUES (?)', crawler.crawlerId);
+  insertRow(sql, 'crawlers', {
+    crawler_id: crawler.crawlerId,
+    account_id: crawler.accountId,
+    name: crawler.name,
+    token_type: crawler.tokenType,
+    delivery: crawler.delivery,
+    callback_url: crawler.callbackUrl ?? null,
+    concurrency: crawler.concurrency,
+    delivery_concurrency: crawler.deliveryConcurrency,
+    max_retries: crawler.maxRetries,
+    retry_window_hours: crawler.retryWindowHours,
+    politeness: crawler.politeness === undefined ? null : JSON.stringify(crawler.politeness),
+    paused_by_user: Number(crawler.pausedByUser),
+    paused_by_monitor: Number(crawler.pausedByMonitor),
+    webhook_secrets: secretsText(crawler.webhookSecrets),
+    created_at: crawler.createdAt.getTime(),
+    updated_at: crawler.updatedAt.getTime(),
+    // 0 = not scheduled yet: `claimProbes` picks the first time, because only it knows the interval.
+    probe_at: crawler.delivery === 'webhook' ? 0 : null,
+  });
+  insertRow(sql, 'dispatch', { crawler_id: crawler.crawlerId });
   return { crawler, inserted: true };
 }
 
@@ -163,7 +153,7 @@ function list(sql: Sql, accountId: string, paging: Paging, tokenType?: TokenType
 function update(
   sql: Sql,
   crawlerId: string,
-  patch: Partial<CrawlerSettings> & { webhookSecrets?: readonly WebhookSecret[] },
+  patch: CrawlerPatch,
   now: Date,
   quota: Pick<CrawlerQuota, 'concurrency'> = UNLIMITED,
 ): Crawler | undefined {
@@ -193,7 +183,7 @@ function update(
 function setPaused(
   sql: Sql,
   crawlerId: string,
-  change: 'user_pause' | 'user_unpause' | 'monitor_pause' | 'monitor_resume',
+  change: PauseChange,
   now: Date,
   reason?: string,
 ): { crawler: Crawler; changed: boolean } | undefined {
@@ -280,10 +270,10 @@ function counters(sql: Sql, crawlerIds: readonly string[]): Map<string, CrawlerC
       purged: Number(row.purged),
       deliveriesPending: Number(row.deliveries_pending),
       last: {
-        ...(row.last_push_at === null ? {} : { push: dateOf(row.last_push_at) }),
-        ...(row.last_crawl_at === null ? {} : { crawl: dateOf(row.last_crawl_at) }),
-        ...(row.last_delivery_at === null ? {} : { delivery: dateOf(row.last_delivery_at) }),
-        ...(row.last_probe_at === null ? {} : { probe: dateOf(row.last_probe_at) }),
+        ...(row.last_push_at === null ? {} : { push: toDate(row.last_push_at) }),
+        ...(row.last_crawl_at === null ? {} : { crawl: toDate(row.last_crawl_at) }),
+        ...(row.last_delivery_at === null ? {} : { delivery: toDate(row.last_delivery_at) }),
+        ...(row.last_probe_at === null ? {} : { probe: toDate(row.last_probe_at) }),
       },
     });
   }
@@ -323,4 +313,4 @@ export const crawlers = {
   remove,
   counters,
   claimProbes,
-};
+} satisfies InThread<CrawlerStore>;

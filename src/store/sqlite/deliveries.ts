@@ -1,11 +1,12 @@
 import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import type { Verdict } from '../finish-receipt.ts';
-import type { DeliveryOutcome, Lease } from '../store.ts';
+import type { DeliveryOutcome, DeliveryStore, Lease, ReplaySelector } from '../store.ts';
 import { createCounts } from './counts.ts';
-import { isCurrent, purgesOf, wakeBy } from './lease.ts';
+import type { InThread } from './in-thread.ts';
+import { isCurrent, purgeCount, wakeBy } from './lease.ts';
 import { toRecord } from './pages.ts';
-import { date, dateOf, type Sql, type SqlRow } from './sql.ts';
+import { type Sql, type SqlRow, toDate, toOptionalDate } from './sql.ts';
 
 const KEPT_ATTEMPTS = 100;
 
@@ -43,7 +44,7 @@ function toDelivery(sql: Sql, row: SqlRow): Delivery {
     crawlerId: String(row.crawler_id),
     callbackHeaders: JSON.parse(String(row.callback_headers)) as HeaderPair[],
     attempt: Number(row.attempt) + 1,
-    createdAt: dateOf(row.created_at),
+    createdAt: toDate(row.created_at),
   };
 }
 
@@ -51,7 +52,7 @@ function settle(sql: Sql, outcomes: readonly DeliveryOutcome[], now: Date): Verd
   const counts = createCounts();
   const verdicts = outcomes.map((outcome) => {
     const { rid, crawlerId, attempt, log, kind } = outcome;
-    if (purgesOf(sql, crawlerId) === undefined) return 'lost';
+    if (purgeCount(sql, crawlerId) === undefined) return 'lost';
     const row = sql.get(
       `SELECT attempts, expires_at FROM deliveries WHERE rid = ? AND crawler_id = ? AND attempt = ? AND state = 'sending'`,
       rid,
@@ -98,18 +99,13 @@ function get(sql: Sql, crawlerId: string, rid: string): DeliverySummary | undefi
     cbStatus: Number(row.cb_status),
     originalStatus: Number(row.original_status),
     state: pending ? 'pending' : (row.state as 'delivered' | 'failed'),
-    createdAt: dateOf(row.created_at),
-    nextAttemptAt: pending ? date(row.due_at) : undefined,
+    createdAt: toDate(row.created_at),
+    nextAttemptAt: pending ? toOptionalDate(row.due_at) : undefined,
     attempts: attempts.map((each) => ({ ...each, startedAt: new Date(each.startedAt) })),
   };
 }
 
-function replay(
-  sql: Sql,
-  crawlerId: string,
-  which: { rid: string } | { from: Date; to: Date },
-  now: Date,
-): number {
+function replay(sql: Sql, crawlerId: string, which: ReplaySelector, now: Date): number {
   const one = 'rid' in which;
   const condition = one ? 'rid = ?' : 'created_at >= ? AND created_at < ?';
   const values = one ? [which.rid] : [which.from.getTime(), which.to.getTime()];
@@ -138,7 +134,7 @@ function replay(
 function countReplayable(
   sql: Sql,
   crawlerId: string,
-  which: { rid: string } | { from: Date; to: Date },
+  which: ReplaySelector,
   limit: number,
 ): number {
   const one = 'rid' in which;
@@ -155,4 +151,10 @@ function countReplayable(
 }
 
 /** Results on their way to callback URLs. */
-export const deliveries = { claim, settle, get, replay, countReplayable };
+export const deliveries = {
+  claim,
+  settle,
+  get,
+  replay,
+  countReplayable,
+} satisfies InThread<DeliveryStore>;

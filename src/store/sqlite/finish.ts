@@ -3,9 +3,9 @@ import { recordBytesOf } from '../../domain/quotas.ts';
 import type { Verdict } from '../finish-receipt.ts';
 import type { JobOutcome, Lease } from '../store.ts';
 import { type Counts, createCounts } from './counts.ts';
-import { purgesOf, wakeBy } from './lease.ts';
+import { purgeCount, wakeBy } from './lease.ts';
 import { insertPage } from './pages.ts';
-import type { Sql, SqlRow } from './sql.ts';
+import { insertRow, type Sql, type SqlRow } from './sql.ts';
 
 /**
  * Ends jobs; see `QueueStore.finish`. Returns the verdicts alone: the pages of the deliveries
@@ -32,7 +32,7 @@ function finishOne(
 ): Verdict {
   const { rid, crawlerId, attempt } = outcome;
   const state = outcome.timedOut === true ? 'waiting' : 'running';
-  const purges = purgesOf(sql, crawlerId);
+  const purges = purgeCount(sql, crawlerId);
   if (purges === undefined) return 'lost';
   const row = sql.get(
     `SELECT account_id, retry, gen, size FROM jobs WHERE rid = ? AND crawler_id = ? AND attempt = ? AND state = ?
@@ -123,23 +123,28 @@ export function insertResult(
   now: Date,
   expiresAt: Date,
 ): void {
-  sql.run(
-    `INSERT INTO results (rid, account_id, token_type, page_id, stored_at, expires_at, url, pushed_url, cb_status,
-      original_status, content_type, extras, size) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    record.rid,
-    scope.accountId,
-    scope.tokenType,
-    insertPage(sql, record.body),
-    now.getTime(),
-    expiresAt.getTime(),
-    record.url,
-    record.pushedUrl,
-    record.cbStatus,
-    record.originalStatus,
-    record.contentType,
-    JSON.stringify(record.extras),
-    record.body.byteLength,
-  );
+  insertRow(sql, 'results', {
+    ...insertRecord(sql, record),
+    account_id: scope.accountId,
+    token_type: scope.tokenType,
+    stored_at: now.getTime(),
+    expires_at: expiresAt.getTime(),
+  });
+}
+
+/** Inserts the page of a record, and returns the columns that results and deliveries share. */
+function insertRecord(sql: Sql, record: CrawlRecord): SqlRow {
+  return {
+    rid: record.rid,
+    page_id: insertPage(sql, record.body),
+    url: record.url,
+    pushed_url: record.pushedUrl,
+    cb_status: record.cbStatus,
+    original_status: record.originalStatus,
+    content_type: record.contentType,
+    extras: JSON.stringify(record.extras),
+    size: record.body.byteLength,
+  };
 }
 
 function insertDelivery(
@@ -148,29 +153,18 @@ function insertDelivery(
   now: Date,
   epoch: number | undefined,
 ): void {
-  const { record, rid, crawlerId } = outcome;
+  const { record, crawlerId } = outcome;
   const held = epoch !== undefined;
-  sql.run(
-    `INSERT INTO deliveries (rid, crawler_id, page_id, state, due_at, attempt, epoch, created_at, expires_at, url,
-      pushed_url, cb_status, original_status, content_type, extras, callback_headers, size)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    rid,
-    crawlerId,
-    insertPage(sql, record.body),
-    held ? 'sending' : 'due',
-    now.getTime(),
-    held ? 1 : 0,
-    epoch ?? null,
-    now.getTime(),
-    outcome.expiresAt.getTime(),
-    record.url,
-    record.pushedUrl,
-    record.cbStatus,
-    record.originalStatus,
-    record.contentType,
-    JSON.stringify(record.extras),
-    JSON.stringify(outcome.callbackHeaders),
-    record.body.byteLength,
-  );
+  insertRow(sql, 'deliveries', {
+    ...insertRecord(sql, record),
+    crawler_id: crawlerId,
+    state: held ? 'sending' : 'due',
+    due_at: now.getTime(),
+    attempt: held ? 1 : 0,
+    epoch: epoch ?? null,
+    created_at: now.getTime(),
+    expires_at: outcome.expiresAt.getTime(),
+    callback_headers: JSON.stringify(outcome.callbackHeaders),
+  });
   if (!held) wakeBy(sql, crawlerId, now, 'delivery');
 }

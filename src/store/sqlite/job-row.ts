@@ -1,6 +1,6 @@
 import type { HeaderPair, QueuedJob } from '../../domain/job.ts';
 import type { CrawlParameters } from '../../domain/parameters.ts';
-import { date, dateOf, type SqlRow } from './sql.ts';
+import { type SqlRow, toDate, toOptionalDate } from './sql.ts';
 
 /** A job of its row. */
 export function toJob(row: SqlRow): QueuedJob {
@@ -14,12 +14,12 @@ export function toJob(row: SqlRow): QueuedJob {
     contentType: row.content_type === null ? undefined : String(row.content_type),
     parameters: JSON.parse(String(row.parameters)) as CrawlParameters,
     callbackHeaders: JSON.parse(String(row.callback_headers)) as HeaderPair[],
-    queueDeadline: date(row.queue_deadline),
-    createdAt: dateOf(row.created_at),
+    queueDeadline: toOptionalDate(row.queue_deadline),
+    createdAt: toDate(row.created_at),
     state: row.state as QueuedJob['state'],
     retry: Number(row.retry),
     attempt: Number(row.attempt),
     crashes: Number(row.crashes),
-    firstTriedAt: date(row.first_tried_at),
+    firstTriedAt: toOptionalDate(row.first_tried_at),
   };
 }

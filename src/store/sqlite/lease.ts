@@ -1,6 +1,6 @@
 import type { Lease } from '../store.ts';
 import { createCounts } from './counts.ts';
-import { date, type Sql } from './sql.ts';
+import { type Sql, toOptionalDate } from './sql.ts';
 
 /** Whether the lease is the crawler's current one and has not lapsed. */
 export function isCurrent(sql: Sql, lease: Lease, now: Date): boolean {
@@ -28,7 +28,7 @@ export function isLeased(sql: Sql, crawlerId: string, now: Date): boolean {
  * How often the crawler's queue was purged: waiting and retrying jobs of an earlier `gen` are gone. Undefined when the crawler itself is,
  * whatever is left of it.
  */
-export function purgesOf(sql: Sql, crawlerId: string): number | undefined {
+export function purgeCount(sql: Sql, crawlerId: string): number | undefined {
   const row = sql.get('SELECT purges FROM dispatch WHERE crawler_id = ?', crawlerId);
   return row === undefined ? undefined : Number(row.purges);
 }
@@ -67,7 +67,7 @@ export function requeue(
   now: Date,
   crashed = false,
 ): void {
-  const purges = purgesOf(sql, crawlerId);
+  const purges = purgeCount(sql, crawlerId);
   if (purges === undefined) return;
   const counts = createCounts();
   const purged = sql.all(
@@ -135,8 +135,8 @@ export function release(sql: Sql, lease: Lease, now: Date): { wakeAt: Date | und
   return { wakeAt: setWake(sql, lease.crawlerId) };
 }
 
-/** When the crawler has something to do next; see `QueueStore.nextWorkAt`. */
-export function nextWorkAt(sql: Sql, crawlerId: string): Date | undefined {
+/** When the crawler has work next; undefined when it has none, or all of it is paused. */
+function nextWorkAt(sql: Sql, crawlerId: string): Date | undefined {
   const row = sql.get(
     'SELECT paused_by_user, paused_by_monitor FROM crawlers WHERE crawler_id = ?',
     crawlerId,
@@ -146,11 +146,11 @@ export function nextWorkAt(sql: Sql, crawlerId: string): Date | undefined {
     `SELECT min(due_at) AS due FROM deliveries WHERE crawler_id = ? AND state = 'due'`,
     crawlerId,
   )?.due;
-  if (row.paused_by_user === 1) return date(delivery);
+  if (row.paused_by_user === 1) return toOptionalDate(delivery);
   const job = sql.get(
     `SELECT min(due_at) AS due FROM jobs WHERE crawler_id = ? AND gen = ? AND state <> 'running'`,
     crawlerId,
-    purgesOf(sql, crawlerId) ?? -1,
+    purgeCount(sql, crawlerId) ?? -1,
   )?.due;
   const due = [delivery, job].filter((each) => typeof each === 'number');
   return due.length === 0 ? undefined : new Date(Math.min(...due));

@@ -1,31 +1,32 @@
 import type { QueuedNotice } from '../../domain/notice.ts';
-import { dateOf, marks, type Sql, type SqlRow } from './sql.ts';
+import type { NoticeStore } from '../store.ts';
+import type { InThread } from './in-thread.ts';
+import { insertRow, placeholders, type Sql, type SqlRow, toDate } from './sql.ts';
 
-/** A notice of its row. */
+/** The notice of a row. */
 export function toNotice(row: SqlRow): QueuedNotice {
   return {
     noticeId: String(row.notice_id),
     accountId: String(row.account_id),
     subject: String(row.subject),
     text: String(row.text),
-    createdAt: dateOf(row.created_at),
-    dueAt: dateOf(row.due_at),
+    createdAt: toDate(row.created_at),
+    dueAt: toDate(row.due_at),
     attempts: Number(row.attempts),
   };
 }
 
 function add(sql: Sql, notice: QueuedNotice): void {
-  sql.run(
-    `INSERT INTO notices (notice_id, account_id, subject, text, created_at, due_at, attempts)
-      VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-    notice.noticeId,
-    notice.accountId,
-    notice.subject,
-    notice.text,
-    notice.createdAt.getTime(),
-    notice.dueAt.getTime(),
-    notice.attempts,
-  );
+  const row = {
+    notice_id: notice.noticeId,
+    account_id: notice.accountId,
+    subject: notice.subject,
+    text: notice.text,
+    created_at: notice.createdAt.getTime(),
+    due_at: notice.dueAt.getTime(),
+    attempts: notice.attempts,
+  };
+  insertRow(sql, 'notices', row, 'DO NOTHING');
 }
 
 function claim(sql: Sql, now: Date, leaseMs: number, limit: number): QueuedNotice[] {
@@ -41,16 +42,16 @@ function claim(sql: Sql, now: Date, leaseMs: number, limit: number): QueuedNotic
 }
 
 function remove(sql: Sql, noticeIds: readonly string[]): void {
-  sql.run(`DELETE FROM notices WHERE notice_id IN (${marks(noticeIds)})`, ...noticeIds);
+  sql.run(`DELETE FROM notices WHERE notice_id IN (${placeholders(noticeIds)})`, ...noticeIds);
 }
 
 function postpone(sql: Sql, noticeIds: readonly string[], dueAt: Date): void {
   sql.run(
-    `UPDATE notices SET due_at = ? WHERE notice_id IN (${marks(noticeIds)})`,
+    `UPDATE notices SET due_at = ? WHERE notice_id IN (${placeholders(noticeIds)})`,
     dueAt.getTime(),
     ...noticeIds,
   );
 }
 
 /** Messages to owners of accounts that are not sent yet. */
-export const notices = { add, claim, remove, postpone };
+export const notices = { add, claim, remove, postpone } satisfies InThread<NoticeStore>;

@@ -10,7 +10,7 @@ export function insertPage(sql: Sql, body: Uint8Array): number {
   return Number(row?.page_id);
 }
 
-function pageOf(sql: Sql, pageId: number): Uint8Array {
+function readPage(sql: Sql, pageId: number): Uint8Array {
   const body = sql.get('SELECT body FROM pages WHERE page_id = ?', pageId)?.body;
   return body instanceof Uint8Array ? body : new Uint8Array(0);
 }
@@ -25,6 +25,6 @@ export function toRecord(sql: Sql, row: SqlRow): CrawlRecord {
     originalStatus: Number(row.original_status),
     contentType: String(row.content_type),
     extras: JSON.parse(String(row.extras)) as Record<string, string>,
-    body: pageOf(sql, Number(row.page_id)),
+    body: readPage(sql, Number(row.page_id)),
   };
 }

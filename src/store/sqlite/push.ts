@@ -3,15 +3,11 @@ import { jobBytesOf } from '../../domain/quotas.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { wakeBy } from './lease.ts';
-import { ms, type Sql } from './sql.ts';
+import { insertRow, type Sql, toMs } from './sql.ts';
 
 const REQUEST_MS = 24 * 60 * 60 * 1_000;
 /** An episode over the account's limit ends at this share of it, so that a queue that hovers at its limit is told of once. */
 const EPISODE_END = 0.9;
-
-const INSERT = `INSERT INTO jobs (rid, crawler_id, account_id, url, method, body, content_type, parameters, callback_headers,
-  queue_deadline, created_at, state, due_at, gen, size)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting', ?, ?, ?)`;
 
 /** Admits and inserts; see `QueueStore.push`. */
 export function push(
@@ -69,13 +65,16 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
     count(counts, request, accepted, sql, now);
   }
   if (requestId !== undefined && jobs.length > 0) {
-    sql.run(
-      `INSERT INTO push_requests (crawler_id, request_id, outcomes, expires_at) VALUES (?, ?, ?, ?)
-        ON CONFLICT DO UPDATE SET outcomes = excluded.outcomes, expires_at = excluded.expires_at`,
-      crawlerId,
-      requestId,
-      JSON.stringify(outcomes),
-      now.getTime() + REQUEST_MS,
+    insertRow(
+      sql,
+      'push_requests',
+      {
+        crawler_id: crawlerId,
+        request_id: requestId,
+        outcomes: JSON.stringify(outcomes),
+        expires_at: now.getTime() + REQUEST_MS,
+      },
+      'DO UPDATE SET outcomes = excluded.outcomes, expires_at = excluded.expires_at',
     );
   }
   const wasOver = row.over_limit === 1 && Number(row.queued) > limits.accountQueue * EPISODE_END;
@@ -87,26 +86,26 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
   return { outcomes, crossedAccountLimit: isOver && !wasOver, leased };
 }
 
-/** The bytes it counts for. */
+/** Inserts a job and returns the bytes it counts for. */
 function insert(sql: Sql, job: Job, gen: number): number {
   const size = jobBytesOf(job);
-  sql.run(
-    INSERT,
-    job.rid,
-    job.crawlerId,
-    job.accountId,
-    job.url,
-    job.method,
-    job.body ?? null,
-    job.contentType ?? null,
-    JSON.stringify(job.parameters),
-    JSON.stringify(job.callbackHeaders),
-    ms(job.queueDeadline),
-    ms(job.createdAt),
-    ms(job.createdAt),
+  insertRow(sql, 'jobs', {
+    rid: job.rid,
+    crawler_id: job.crawlerId,
+    account_id: job.accountId,
+    url: job.url,
+    method: job.method,
+    body: job.body ?? null,
+    content_type: job.contentType ?? null,
+    parameters: JSON.stringify(job.parameters),
+    callback_headers: JSON.stringify(job.callbackHeaders),
+    queue_deadline: toMs(job.queueDeadline),
+    created_at: job.createdAt.getTime(),
+    state: 'waiting',
+    due_at: job.createdAt.getTime(),
     gen,
     size,
-  );
+  });
   return size;
 }
 

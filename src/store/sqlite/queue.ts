@@ -2,19 +2,11 @@ import type { QueuedJob } from '../../domain/job.ts';
 import type { Lease, ListedJob, QueuePlace } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { finish } from './finish.ts';
+import type { InThread, ThreadQueue } from './in-thread.ts';
 import { toJob } from './job-row.ts';
-import {
-  acquire,
-  isCurrent,
-  isLeased,
-  nextWorkAt,
-  purgesOf,
-  release,
-  renew,
-  setWake,
-} from './lease.ts';
+import { acquire, isCurrent, isLeased, purgeCount, release, renew, setWake } from './lease.ts';
 import { push } from './push.ts';
-import { dateOf, marks, type Sql, type SqlRow } from './sql.ts';
+import { placeholders, type Sql, type SqlRow, toDate } from './sql.ts';
 import { beginSweep } from './sweep.ts';
 
 function claim(
@@ -38,7 +30,7 @@ function claim(
       AND (queue_deadline IS NULL OR queue_deadline > ? OR first_tried_at IS NOT NULL)
       ORDER BY due_at, rid LIMIT ?`,
       crawlerId,
-      purgesOf(sql, crawlerId) ?? -1,
+      purgeCount(sql, crawlerId) ?? -1,
       now.getTime(),
       now.getTime(),
       limit,
@@ -48,7 +40,7 @@ function claim(
   const rids = rows.map((row) => String(row.rid));
   sql.run(
     `UPDATE jobs SET state = 'running', attempt = attempt + 1, epoch = ?, first_tried_at = coalesce(first_tried_at, ?)
-      WHERE rid IN (${marks(rids)})`,
+      WHERE rid IN (${placeholders(rids)})`,
     lease.epoch,
     now.getTime(),
     ...rids,
@@ -109,7 +101,7 @@ function crawlersWithWorkDue(sql: Sql, now: Date, limit: number): string[] {
 }
 
 function find(sql: Sql, crawlerId: string, rid: string): QueuedJob | undefined {
-  const purges = purgesOf(sql, crawlerId);
+  const purges = purgeCount(sql, crawlerId);
   if (purges === undefined) return undefined;
   const row = sql.get(
     "SELECT * FROM jobs WHERE rid = ? AND crawler_id = ? AND (gen = ? OR state = 'running')",
@@ -131,7 +123,7 @@ function listQueued(
       `SELECT rid, url, retry, created_at, due_at FROM jobs
         WHERE crawler_id = ? AND gen = ? AND state <> 'running' AND (due_at, rid) > (?, ?) ORDER BY due_at, rid LIMIT ?`,
       crawlerId,
-      purgesOf(sql, crawlerId) ?? -1,
+      purgeCount(sql, crawlerId) ?? -1,
       after.dueAt.getTime(),
       after.rid,
       limit,
@@ -140,13 +132,13 @@ function listQueued(
       rid: String(row.rid),
       url: String(row.url),
       retry: Number(row.retry),
-      createdAt: dateOf(row.created_at),
-      dueAt: dateOf(row.due_at),
+      createdAt: toDate(row.created_at),
+      dueAt: toDate(row.due_at),
     }));
 }
 
 function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean {
-  const purges = purgesOf(sql, crawlerId);
+  const purges = purgeCount(sql, crawlerId);
   if (purges === undefined) return false;
   const row = sql.get(
     `DELETE FROM jobs WHERE rid = ? AND crawler_id = ? AND (gen = ? OR state = 'running') RETURNING state, account_id, size`,
@@ -194,7 +186,7 @@ function purge(sql: Sql, crawlerId: string, now: Date): number {
   return purged;
 }
 
-/** The queue: admission, leases, claims and ends. */
+/** The queue: pushes, leases, claims and the ends of jobs. */
 export const queue = {
   push,
   acquire,
@@ -203,10 +195,9 @@ export const queue = {
   claim,
   finish,
   overdue,
-  nextWorkAt,
   crawlersWithWorkDue,
   find,
   listQueued,
   deleteJob,
   purge,
-};
+} satisfies InThread<ThreadQueue>;

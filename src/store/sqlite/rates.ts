@@ -1,5 +1,7 @@
 import { type Allowance, refillWaitMs } from '../../domain/allowance.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
+import type { RateStore } from '../store.ts';
+import type { InThread } from './in-thread.ts';
 import type { Sql } from './sql.ts';
 
 interface Bucket {
@@ -57,4 +59,4 @@ function takeWhole(
 }
 
 /** The push rate of each token, and the allowances that are taken from whole. */
-export const rates = { take, takeWhole };
+export const rates = { take, takeWhole } satisfies InThread<RateStore>;

@@ -1,14 +1,15 @@
 import { invalidField } from '../../domain/errors.ts';
 import type { CrawlRecord, StoredResult } from '../../domain/job.ts';
 import { recordBytesOf, storedBytesOf } from '../../domain/quotas.ts';
-import type { ResultScope } from '../store.ts';
+import type { ResultScope, ResultStore, RidsPage } from '../store.ts';
 import { addStored } from './accounts.ts';
 import { insertResult } from './finish.ts';
+import type { InThread } from './in-thread.ts';
 import { toRecord } from './pages.ts';
-import { dateOf, type Sql, type SqlRow } from './sql.ts';
+import { type Sql, type SqlRow, toDate } from './sql.ts';
 
 function toResult(sql: Sql, row: SqlRow): StoredResult {
-  return { ...toRecord(sql, row), storedAt: dateOf(row.stored_at) };
+  return { ...toRecord(sql, row), storedAt: toDate(row.stored_at) };
 }
 
 function put(sql: Sql, scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): void {
@@ -77,7 +78,7 @@ function remove(sql: Sql, scope: ResultScope, rids: readonly string[]): Set<stri
 function rids(
   sql: Sql,
   scope: ResultScope,
-  page: { limit: number; order: 'asc' | 'desc'; cursor?: string },
+  page: RidsPage,
 ): { rids: string[]; cursor: string | undefined } {
   const { order, storedAt, rid } = placeOf(page);
   const after = order === 'asc' ? '>' : '<';
@@ -99,7 +100,7 @@ function rids(
 }
 
 /** Where a page begins: behind the cursor, or at the end that the order starts from. */
-function placeOf(page: { order: 'asc' | 'desc'; cursor?: string }) {
+function placeOf(page: RidsPage) {
   if (page.cursor === undefined) {
     return page.order === 'asc'
       ? { order: page.order, storedAt: -1, rid: '' }
@@ -122,4 +123,13 @@ function count(sql: Sql, scope: ResultScope): number {
 }
 
 /** Stored results. */
-export const results = { put, get, newestByUrl, getMany, sizes, remove, rids, count };
+export const results = {
+  put,
+  get,
+  newestByUrl,
+  getMany,
+  sizes,
+  remove,
+  rids,
+  count,
+} satisfies InThread<ResultStore>;

@@ -1,13 +1,10 @@
-import type { Sql } from './sql.ts';
+import type { ScreenshotStore } from '../store.ts';
+import type { InThread } from './in-thread.ts';
+import { insertRow, type Sql } from './sql.ts';
 
 function put(sql: Sql, id: string, contentType: string, bytes: Uint8Array, expiresAt: Date): void {
-  sql.run(
-    'INSERT INTO media (id, content_type, bytes, expires_at) VALUES (?, ?, ?, ?)',
-    id,
-    contentType,
-    bytes,
-    expiresAt.getTime(),
-  );
+  const expires_at = expiresAt.getTime();
+  insertRow(sql, 'media', { id, content_type: contentType, bytes, expires_at });
 }
 
 function get(
@@ -24,5 +21,5 @@ function get(
   return { contentType: String(row.content_type), bytes: row.bytes };
 }
 
-/** Pictures that live for an hour. */
-export const screenshots = { put, get };
+/** Screenshots, which are kept for an hour. */
+export const screenshots = { put, get } satisfies InThread<ScreenshotStore>;

@@ -41,22 +41,57 @@ export function createSql(database: DatabaseSync): Sql {
   };
 }
 
+/**
+ * Inserts a row, given by the names of its columns; a column that is left out gets its default.
+ * `onConflict` says what to do with a row whose key exists, such as `DO NOTHING`; without it that
+ * is an error.
+ */
+export function insertRow(
+  sql: Sql,
+  table: string,
+  row: Readonly<SqlRow>,
+  onConflict?: string,
+): void {
+  const text = insertText(table, Object.keys(row));
+  const values = Object.values(row);
+  sql.run(onConflict === undefined ? text : `${text} ON CONFLICT ${onConflict}`, ...values);
+}
+
+// Of each table the last text: joining the names of columns costs as much as the insert itself.
+const lastInserts = new Map<
+  string,
+  { readonly columns: readonly string[]; readonly text: string }
+>();
+
+function insertText(table: string, columns: readonly string[]): string {
+  const last = lastInserts.get(table);
+  if (
+    last?.columns.length === columns.length &&
+    last.columns.every((column, index) => column === columns[index])
+  ) {
+    return last.text;
+  }
+  const text = `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders(columns)})`;
+  lastInserts.set(table, { columns, text });
+  return text;
+}
+
 /** `?, ?, ...` for a list of values. */
-export function marks(values: readonly unknown[]): string {
+export function placeholders(values: readonly unknown[]): string {
   return values.map(() => '?').join(', ');
 }
 
-/** A moment as it is stored. */
-export function ms(moment: Date | undefined): number | null {
+/** A moment as it is stored: milliseconds since 1970. */
+export function toMs(moment: Date | undefined): number | null {
   return moment === undefined ? null : moment.getTime();
 }
 
 /** A stored moment. */
-export function date(value: SqlValue | undefined): Date | undefined {
+export function toOptionalDate(value: SqlValue | undefined): Date | undefined {
   return typeof value === 'number' ? new Date(value) : undefined;
 }
 
 /** A stored moment that is always there. */
-export function dateOf(value: SqlValue | undefined): Date {
+export function toDate(value: SqlValue | undefined): Date {
   return new Date(Number(value));
 }

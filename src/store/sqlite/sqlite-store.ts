@@ -1,21 +1,22 @@
 import type { Logger } from '../../domain/logger.ts';
-import { type FinishReceipt, finishReceipt, type Verdict } from '../finish-receipt.ts';
-import type { JobOutcome, Lease, QueueStore, Store } from '../store.ts';
+import { finishReceipt } from '../finish-receipt.ts';
+import type { AggregateName, Store } from '../store.ts';
+import type { ThreadStore } from './in-thread.ts';
 import { preparePrivateFile } from './private-file.ts';
 import { openSqliteDatabase, type SqliteDatabase } from './thread/database.ts';
-import { aggregateMethods } from './thread/operations.ts';
+import { aggregates } from './thread/operations.ts';
 import { createUpkeep } from './upkeep.ts';
 
 /** What the embedded store is opened with. */
 export interface SqliteStoreOptions {
-  /** Made when it is not there. One process at a time may have it. */
+  /** Created if it does not exist. One process at a time can open it. */
   readonly dataDir: string;
   readonly logger: Logger;
-  /** Told when the database is lost for good. */
+  /** Called once when the database is lost for good. */
   readonly onFatal?: (error: Error) => void;
 }
 
-/** The open store, and its database for what else is kept there. */
+/** The open store, and its database for the scheduler's tables. */
 export interface OpenSqliteStore {
   readonly store: Store;
   readonly query: SqliteDatabase['query'];
@@ -23,29 +24,31 @@ export interface OpenSqliteStore {
 }
 
 /**
- * Opens the embedded store in `DATA_DIR/queued-crawler.db`. What a process that has crashed was working on is due again.
- * `store.close` closes the database.
+ * Opens the embedded store in `DATA_DIR/queued-crawler.db`. Work that a crashed process had in
+ * progress is due again. `store.close` closes the database.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenSqliteStore> {
   const path = await preparePrivateFile(options.dataDir, 'queued-crawler.db', options.logger);
   const database = await openSqliteDatabase(path, options.onFatal ?? (() => undefined));
-  const aggregates = [...aggregateMethods].map(([aggregate, names]) => {
-    const methods = names.map((name) => {
-      const operation = `${aggregate}.${name}`;
-      return [name, (...args: unknown[]) => database.call(operation, args)];
-    });
-    return [aggregate, Object.fromEntries(methods) as unknown];
-  });
+  const remote = <Name extends AggregateName>(name: Name) => callThread(database, name);
   const upkeep = createUpkeep(database);
-  const parts = Object.fromEntries(aggregates) as Omit<Store, 'ping' | 'maintain' | 'close'>;
-  const store = {
-    ...parts,
+  const queue = remote('queue');
+  const crawlers = remote('crawlers');
+  const store: Store = {
+    accounts: remote('accounts'),
+    crawlers: { ...crawlers, remove: upkeep.sweepsAfter(crawlers.remove) },
     queue: {
-      ...parts.queue,
-      finish: (outcomes, now, lease) => finish(database, outcomes, now, lease),
-      purge: upkeep.sweepsAfter(parts.queue.purge),
-    } satisfies QueueStore,
-    crawlers: { ...parts.crawlers, remove: upkeep.sweepsAfter(parts.crawlers.remove) },
+      ...queue,
+      finish: async (outcomes, now, lease) =>
+        finishReceipt(outcomes, await queue.finish(outcomes, now, lease), now, lease),
+      purge: upkeep.sweepsAfter(queue.purge),
+    },
+    deliveries: remote('deliveries'),
+    results: remote('results'),
+    stats: remote('stats'),
+    rates: remote('rates'),
+    screenshots: remote('screenshots'),
+    notices: remote('notices'),
     ping: async () => void (await database.call('ping', [])),
     maintain: upkeep.maintain,
     close: () => database.close(),
@@ -53,12 +56,15 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   return { store, query: database.query, database };
 }
 
-async function finish(
+/** The calls of an aggregate, which run in the database's thread. */
+function callThread<Name extends AggregateName>(
   database: Pick<SqliteDatabase, 'call'>,
-  outcomes: readonly JobOutcome[],
-  now: Date,
-  lease?: Lease,
-): Promise<FinishReceipt> {
-  const verdicts = (await database.call('queue.finish', [outcomes, now, lease])) as Verdict[];
-  return finishReceipt(outcomes, verdicts, now, lease);
+  aggregate: Name,
+): ThreadStore[Name] {
+  const methods = Object.keys(aggregates[aggregate]).map((name) => {
+    const operation = `${aggregate}.${name}`;
+    return [name, (...args: readonly unknown[]) => database.call(operation, args)] as const;
+  });
+  // `aggregates` has exactly the operations of the store, which the compiler checks there.
+  return Object.fromEntries(methods) as unknown as ThreadStore[Name];
 }

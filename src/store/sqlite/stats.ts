@@ -1,5 +1,7 @@
 import type { HistoryDay } from '../../domain/stats.ts';
+import type { DayRange, StatsStore } from '../store.ts';
 import type { DayCounts } from './counts.ts';
+import type { InThread } from './in-thread.ts';
 import type { Sql } from './sql.ts';
 
 function toDay(date: string, counts: DayCounts): HistoryDay {
@@ -23,7 +25,7 @@ function toDay(date: string, counts: DayCounts): HistoryDay {
 function history(
   sql: Sql,
   crawlerIds: readonly string[],
-  range: { from?: string; to?: string },
+  range: DayRange,
 ): Map<string, HistoryDay[]> {
   const found = new Map<string, HistoryDay[]>();
   for (const crawlerId of crawlerIds) {
@@ -42,4 +44,4 @@ function history(
 }
 
 /** History by day. */
-export const stats = { history };
+export const stats = { history } satisfies InThread<StatsStore>;

@@ -1,7 +1,7 @@
 import { storedBytesOf } from '../../domain/quotas.ts';
 import { addStored } from './accounts.ts';
-import { purgesOf } from './lease.ts';
-import type { Sql } from './sql.ts';
+import { purgeCount } from './lease.ts';
+import { insertRow, type Sql } from './sql.ts';
 
 // A sweep is one write that everything else waits for; this many rows take some milliseconds.
 const ROWS = 2_000;
@@ -9,11 +9,7 @@ const PAGES = 200;
 
 /** Notes that a crawler or its queue is gone, and sweeps up the first of what it leaves. */
 export function beginSweep(sql: Sql, crawlerId: string, accountId: string): void {
-  sql.run(
-    'INSERT OR IGNORE INTO sweeps (crawler_id, account_id) VALUES (?, ?)',
-    crawlerId,
-    accountId,
-  );
+  insertRow(sql, 'sweeps', { crawler_id: crawlerId, account_id: accountId }, 'DO NOTHING');
   sweepOnce(sql, crawlerId, accountId);
 }
 
@@ -26,7 +22,7 @@ export function sweep(sql: Sql): boolean {
 }
 
 function sweepOnce(sql: Sql, crawlerId: string, accountId: string): void {
-  const purges = purgesOf(sql, crawlerId);
+  const purges = purgeCount(sql, crawlerId);
   const more =
     purges === undefined
       ? sweepRemoved(sql, crawlerId, accountId)

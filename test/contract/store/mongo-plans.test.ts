@@ -82,7 +82,6 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     await store.queue.find(made.crawlerId, b.rid);
     await store.queue.overdue(now, 100);
     await store.queue.crawlersWithWorkDue(now, 100);
-    await store.queue.nextWorkAt(made.crawlerId);
     await store.queue.release(lease, now);
     const hookLease = await bench.lease(hook, now);
     const posted = await store.queue.claim(hookLease, 2, now);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { Lease } from '../../../src/store/store.ts';
 import { deliveryOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
 import { at, jobsOf, newId, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
 
@@ -56,30 +57,30 @@ export function wakingContract(open: OpenStore): void {
   describe('the next wake', () => {
     test(
       'is the earliest job or delivery, less what is paused',
-      withStore(open, async ({ store, crawler, running }) => {
+      withStore(open, async ({ store, crawler, lease, running }) => {
         const made = await crawler({ delivery: 'webhook' });
         const { crawlerId } = made;
-        const next = () => store.queue.nextWorkAt(crawlerId);
-        expect(await next()).toBeUndefined();
-        const { lease, jobs } = await running(made, 2);
-        expect(await next()).toBeUndefined();
-        const [job, crawled] = jobs;
+        const release = (held: Lease) => store.queue.release(held, at(3));
+        expect(await release(await lease(made))).toEqual({ wakeAt: undefined });
+
+        const first = await running(made, 2);
+        const [job, crawled] = first.jobs;
         if (job === undefined || crawled === undefined) throw new Error('two jobs were pushed');
-        await store.queue.finish([retryOf(job, at(100)), deliveryOf(crawled)], at(0), lease);
-        expect(await next()).toEqual(at(0));
-        const delivery = only(await store.deliveries.claim(lease, 9, 1e9, at(0)));
-        expect(await next()).toEqual(at(100));
+        await store.queue.finish([retryOf(job, at(100)), deliveryOf(crawled)], at(0), first.lease);
+        expect(await release(first.lease)).toEqual({ wakeAt: at(0) });
+
+        const second = await lease(made, at(3));
+        const delivery = only(await store.deliveries.claim(second, 9, 1e9, at(3)));
         const retry = settlementOf(delivery, 'retry', { dueAt: at(200) });
-        await store.deliveries.settle([retry], at(0));
-        expect(await next()).toEqual(at(100));
-        await store.crawlers.setPaused(crawlerId, 'user_pause', at(1));
-        expect(await next()).toEqual(at(200));
-        await store.crawlers.setPaused(crawlerId, 'monitor_pause', at(1));
-        expect(await next()).toBeUndefined();
-        expect(await store.queue.release(lease, at(2))).toEqual({ wakeAt: undefined });
+        await store.deliveries.settle([retry], at(3));
+        expect(await release(second)).toEqual({ wakeAt: at(100) });
+
+        await store.crawlers.setPaused(crawlerId, 'user_pause', at(3));
+        expect(await release(await lease(made, at(3)))).toEqual({ wakeAt: at(200) });
+        await store.crawlers.setPaused(crawlerId, 'monitor_pause', at(3));
+        expect(await release(await lease(made, at(3)))).toEqual({ wakeAt: undefined });
         await store.crawlers.setPaused(crawlerId, 'user_unpause', at(3));
-        expect(await next()).toEqual(at(100));
-        expect(await store.queue.nextWorkAt(newId())).toBeUndefined();
+        expect(await release(await lease(made, at(3)))).toEqual({ wakeAt: at(100) });
       }),
     );
   });

@@ -1,17 +1,19 @@
 import { accounts } from '../accounts.ts';
 import { crawlers } from '../crawlers.ts';
 import { deliveries } from '../deliveries.ts';
+import type { InThread, ThreadStore } from '../in-thread.ts';
 import { maintain } from '../maintenance.ts';
 import { notices } from '../notices.ts';
 import { queue } from '../queue.ts';
 import { rates } from '../rates.ts';
 import { results } from '../results.ts';
 import { screenshots } from '../screenshots.ts';
-import { type Sql, type SqlRow, type SqlValue } from '../sql.ts';
+import type { Sql, SqlRow, SqlValue } from '../sql.ts';
 import { stats } from '../stats.ts';
 import { sweep } from '../sweep.ts';
 
-const aggregates = {
+/** Every aggregate of the store, with all of its operations. */
+export const aggregates = {
   accounts,
   crawlers,
   queue,
@@ -21,12 +23,12 @@ const aggregates = {
   rates,
   screenshots,
   notices,
-};
+} satisfies { readonly [Name in keyof ThreadStore]: InThread<ThreadStore[Name]> };
 
-/** A synchronous operation on the database; it runs inside the batch's transaction. */
+/** A synchronous operation on the database; it runs inside the transaction of its batch. */
 export type Operation = (sql: Sql, ...args: never[]) => unknown;
 
-/** Runs one statement of the caller's own; the scheduler keeps its tables so. */
+/** Runs one statement for a caller that keeps tables of its own in the database: the scheduler. */
 function query(sql: Sql, text: string, values: readonly SqlValue[]): SqlRow[] {
   return sql.all(text, ...values);
 }
@@ -43,8 +45,3 @@ export const operations: ReadonlyMap<string, Operation> = new Map<string, Operat
     ),
   ),
 ]);
-
-/** The names of each aggregate's operations. */
-export const aggregateMethods: ReadonlyMap<string, readonly string[]> = new Map(
-  Object.entries(aggregates).map(([name, methods]) => [name, Object.keys(methods)]),
-);
