@@ -1,5 +1,5 @@
 import type { Delivery } from '../domain/delivery.ts';
-import type { JobOutcome, Lease } from './store.ts';
+import type { JobOutcome, Lease } from './queue-store.ts';
 
 /** The result of writing outcomes. */
 export interface FinishReceipt {

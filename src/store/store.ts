@@ -6,12 +6,15 @@ import type {
   CrawlerSettings,
   WebhookSecret,
 } from '../domain/crawler.ts';
-import type { Delivery, DeliveryAttempt, DeliverySummary } from '../domain/delivery.ts';
-import type { CrawlRecord, Job, QueuedJob, StoredResult } from '../domain/job.ts';
+import type { CrawlRecord, StoredResult } from '../domain/job.ts';
 import type { QueuedNotice } from '../domain/notice.ts';
 import type { AccountLimits, AccountUsage } from '../domain/quotas.ts';
 import type { HistoryDay } from '../domain/stats.ts';
-import type { FinishReceipt, Verdict } from './finish-receipt.ts';
+import type { DeliveryStore } from './delivery-store.ts';
+import type { QueueStore } from './queue-store.ts';
+
+export type * from './delivery-store.ts';
+export type * from './queue-store.ts';
 
 /**
  * Everything the service keeps. Two implementations hold to the same contract (`test/contract`): SQLite for one process,
@@ -138,191 +141,6 @@ export interface CrawlerStore {
    * that probes spread by themselves. Each due probe is given to one caller.
    */
   claimProbes(now: Date, intervalMs: number, limit: number): Promise<Crawler[]>;
-}
-
-/** Where a queued job stands among those of its crawler. */
-export interface QueuePlace {
-  readonly dueAt: Date;
-  readonly rid: string;
-}
-
-/** What a listing tells of a queued job, and where it stands. */
-export type ListedJob = Pick<QueuedJob, 'rid' | 'url' | 'retry' | 'createdAt'> & QueuePlace;
-
-/** The limits a push is held to. */
-export interface PushLimits {
-  /** Most waiting and retrying URLs of one crawler. */
-  readonly crawlerQueue: number;
-  /** Pushes are refused while the account holds more than this. */
-  readonly accountQueue: number;
-}
-
-/** One push call: its jobs go to one crawler. */
-export interface PushRequest {
-  readonly crawlerId: string;
-  readonly accountId: string;
-  readonly jobs: readonly Job[];
-  /** Makes a repeated call answer with the outcomes of the first, for 24 hours. */
-  readonly requestId?: string;
-}
-
-/** What became of each job of a push, in order. */
-export interface PushReceipt {
-  readonly outcomes: readonly PushOutcome[];
-  /** True for the one push that took the account over its limit (an episode ends at 90 % of the limit). */
-  readonly crossedAccountLimit: boolean;
-  /** Whether a live lease dispatches the crawler; if not, somebody must wake it. */
-  readonly leased: boolean;
-}
-
-export type PushOutcome =
-  | { readonly rid: string }
-  | { readonly refused: 'crawler_queue_full' | 'account_queue_full' | 'crawler_not_found' };
-
-/** The right to dispatch one crawler. `epoch` grows with every new holder; claims of an older epoch are refused. */
-export interface Lease {
-  readonly crawlerId: string;
-  readonly owner: string;
-  readonly epoch: number;
-  /** When it ends unless it is renewed; later than asked when taking it took long. */
-  readonly until?: Date;
-}
-
-/** The end of a crawl, or of a wait. `attempt` is the one the job was claimed with. */
-export type JobOutcome = {
-  readonly rid: string;
-  readonly crawlerId: string;
-  readonly attempt: number;
-} & (
-  | {
-      /** Failed for a transient reason; due again when the retry schedule says. */
-      readonly kind: 'retry';
-      readonly dueAt: Date;
-      /** The crawl ended with the thread it ran in; counted in the job's `crashes`. */
-      readonly crashed?: boolean;
-    }
-  | {
-      /** Given back untried, as at shutdown or when its host is busy: not counted as a retry, due at once unless told. */
-      readonly kind: 'release';
-      readonly dueAt?: Date;
-    }
-  | {
-      /** Crawled: into storage. */
-      readonly kind: 'stored';
-      readonly record: CrawlRecord;
-      readonly tokenType: TokenType;
-      readonly billed: boolean;
-      readonly expiresAt: Date;
-    }
-  | {
-      /**
-       * Crawled: to the callback URL. With `held` true the caller delivers at once: the delivery starts as claimed
-       * with attempt 1 under the caller's lease; else it is due at once for whoever claims it.
-       */
-      readonly kind: 'delivery';
-      readonly record: CrawlRecord;
-      readonly callbackHeaders: Delivery['callbackHeaders'];
-      readonly billed: boolean;
-      readonly expiresAt: Date;
-      readonly held: boolean;
-    }
-) & {
-    /** True for a job that waited too long and was never claimed: it must still be queued, with `attempt` unchanged. */
-    readonly timedOut?: boolean;
-  };
-
-export interface QueueStore {
-  /**
-   * Admits and inserts, all or nothing durable before it resolves. Pushes that arrive together share one write.
-   * A job is admitted while its crawler holds fewer than `limits.crawlerQueue` waiting and retrying URLs and its account
-   * at most `limits.accountQueue`; the others are refused one by one.
-   */
-  push(requests: readonly PushRequest[], limits: PushLimits, now: Date): Promise<PushReceipt[]>;
-  /**
-   * Takes the crawler's lease until `now + ttlMs`, unless another owner holds a live one. Jobs and deliveries that an older
-   * epoch was working on become due again at once (a job keeps its retry count). When the lease had lapsed, its holder is taken for
-   * crashed, and so is each job it was crawling: their `crashes` grow by one.
-   */
-  acquire(crawlerId: string, owner: string, ttlMs: number, now: Date): Promise<Lease | undefined>;
-  /** False when the lease was lost. */
-  renew(lease: Lease, ttlMs: number, now: Date): Promise<boolean>;
-  /**
-   * Ends the lease and returns when the crawler has work next: its earliest due job (now or later)
-   * or delivery. Both in one step, so that a push meanwhile is not missed. Pauses count as for
-   * {@link crawlersWithWorkDue}.
-   */
-  release(lease: Lease, now: Date): Promise<{ readonly wakeAt: Date | undefined }>;
-  /**
-   * Takes up to `limit` due jobs, oldest due first; jobs past their queue deadline are left to {@link overdue} unless they
-   * were tried before. Their bodies are together at most about `maxBytes` (but at least one job is taken); no limit when absent.
-   * Empty when the lease is not current or the crawler is paused; `leaseLost` tells which.
-   */
-  claim(
-    lease: Lease,
-    limit: number,
-    now: Date,
-    maxBytes?: number,
-  ): Promise<{ readonly jobs: QueuedJob[]; readonly leaseLost: boolean }>;
-  /**
-   * Ends jobs. Each is won when the job still is in the state and attempt named; a lost one
-   * changes nothing. Counters and the day's history move in the same write.
-   */
-  finish(outcomes: readonly JobOutcome[], now: Date, lease?: Lease): Promise<FinishReceipt>;
-  /** Jobs of any crawler, never tried, whose queue deadline has passed; oldest deadline first. */
-  overdue(now: Date, limit: number): Promise<QueuedJob[]>;
-  /**
-   * Crawlers that have a job or a delivery due and no live lease. While a user has paused a crawler
-   * only its deliveries count, while the monitor has paused it nothing does. Idle crawlers cost
-   * nothing.
-   */
-  crawlersWithWorkDue(now: Date, limit: number): Promise<string[]>;
-  find(crawlerId: string, rid: string): Promise<QueuedJob | undefined>;
-  /** Waiting and retrying jobs, earliest due first, at most `limit` of those behind the place `after`. */
-  listQueued(crawlerId: string, limit: number, after?: QueuePlace): Promise<ListedJob[]>;
-  /** Removes a queued or running job; false when there is none. */
-  deleteJob(crawlerId: string, rid: string, now: Date): Promise<boolean>;
-  /** Removes all waiting and retrying jobs; how many. */
-  purge(crawlerId: string, now: Date): Promise<number>;
-}
-
-/** The end of one delivery attempt. */
-export interface DeliveryOutcome {
-  readonly rid: string;
-  readonly crawlerId: string;
-  /** The attempt that the delivery was claimed with. */
-  readonly attempt: number;
-  /** For the log of attempts; absent when the attempt never started (then it does not count, and is due again). */
-  readonly log?: DeliveryAttempt;
-  /**
-   * delivered: acknowledged. retry: due again at `dueAt`. failed: given up. release: given back untried, attempt not
-   * counted.
-   */
-  readonly kind: 'delivered' | 'retry' | 'failed' | 'release';
-  readonly dueAt?: Date;
-  /** Replaces the delivery's own expiry: what was delivered need not be kept as long as what was not. */
-  readonly expiresAt?: Date;
-  /** Whether the attempt is billed: every retry is. */
-  readonly billed: boolean;
-}
-
-/** The deliveries that a replay is about: one, or those created in `[from, to)`. */
-export type ReplaySelector = { readonly rid: string } | { readonly from: Date; readonly to: Date };
-
-export interface DeliveryStore {
-  /**
-   * Takes up to `limit` due deliveries, oldest due first, together at most about `maxBytes` of pages (but at least one).
-   * Empty when the lease is not current or the monitor has paused the crawler. Deliveries go on while a user has paused it.
-   */
-  claim(lease: Lease, limit: number, maxBytes: number, now: Date): Promise<Delivery[]>;
-  settle(outcomes: readonly DeliveryOutcome[], now: Date): Promise<Verdict[]>;
-  get(crawlerId: string, rid: string): Promise<DeliverySummary | undefined>;
-  /**
-   * Makes deliveries due at once that are delivered, failed or pending and whose page is kept: one by `rid`, or those
-   * created in `[from, to)`. Their attempts count on. How many.
-   */
-  replay(crawlerId: string, which: ReplaySelector, now: Date): Promise<number>;
-  /** How many `replay` would make due, counted up to `limit`. */
-  countReplayable(crawlerId: string, which: ReplaySelector, limit: number): Promise<number>;
 }
 
 /** Whose storage: results of the two tokens are separate. */

@@ -1,0 +1,164 @@
+import type { TokenType } from '../domain/account.ts';
+import type { Delivery } from '../domain/delivery.ts';
+import type { CrawlRecord, Job, QueuedJob } from '../domain/job.ts';
+import type { FinishReceipt } from './finish-receipt.ts';
+
+/** The position of a queued job among those of its crawler. */
+export interface QueuePlace {
+  readonly dueAt: Date;
+  readonly rid: string;
+}
+
+/** What a listing says about a queued job, and its position. */
+export type ListedJob = Pick<QueuedJob, 'rid' | 'url' | 'retry' | 'createdAt'> & QueuePlace;
+
+/** The limits that a push is checked against. */
+export interface PushLimits {
+  /** The most waiting and retrying URLs of one crawler. */
+  readonly crawlerQueue: number;
+  /** Pushes are refused while the account has more queued URLs than this. */
+  readonly accountQueue: number;
+}
+
+/** One push call: its jobs go to one crawler. */
+export interface PushRequest {
+  readonly crawlerId: string;
+  readonly accountId: string;
+  readonly jobs: readonly Job[];
+  /** Makes a repeated call return the outcomes of the first, for 24 hours. */
+  readonly requestId?: string;
+}
+
+/** The result of one push. */
+export interface PushReceipt {
+  /** One for each job, in order. */
+  readonly outcomes: readonly PushOutcome[];
+  /**
+   * True for the one push that took the account over its limit. The next one can be true only after
+   * the account has fallen to 90 % of the limit.
+   */
+  readonly crossedAccountLimit: boolean;
+  /** Whether a live lease dispatches the crawler; if not, the caller must wake it. */
+  readonly leased: boolean;
+}
+
+export type PushOutcome =
+  | { readonly rid: string }
+  | { readonly refused: 'crawler_queue_full' | 'account_queue_full' | 'crawler_not_found' };
+
+/** The right to dispatch one crawler. */
+export interface Lease {
+  readonly crawlerId: string;
+  readonly owner: string;
+  /** Grows with every new holder; claims under an older epoch are refused. */
+  readonly epoch: number;
+  /** When it ends unless it is renewed; later than requested if taking it took long. */
+  readonly until?: Date;
+}
+
+/** The end of a crawl, or of a wait in the queue. `attempt` is the one the job was claimed with. */
+export type JobOutcome = {
+  readonly rid: string;
+  readonly crawlerId: string;
+  readonly attempt: number;
+} & (
+  | {
+      /** Failed for a transient reason; due again at `dueAt`. */
+      readonly kind: 'retry';
+      readonly dueAt: Date;
+      /** The thread that ran the crawl died with it; counted in the job's `crashes`. */
+      readonly crashed?: boolean;
+    }
+  | {
+      /**
+       * Returned to the queue without a try, as at shutdown or while its host is busy. Does not
+       * count as a retry; due at once if `dueAt` is absent.
+       */
+      readonly kind: 'release';
+      readonly dueAt?: Date;
+    }
+  | {
+      /** Crawled; the result goes into storage. */
+      readonly kind: 'stored';
+      readonly record: CrawlRecord;
+      readonly tokenType: TokenType;
+      readonly billed: boolean;
+      readonly expiresAt: Date;
+    }
+  | {
+      /**
+       * Crawled; the result goes to the callback URL. With `held` true the caller delivers at once:
+       * the delivery starts as claimed, with attempt 1, under the caller's lease. Otherwise it is
+       * due at once for anyone who claims it.
+       */
+      readonly kind: 'delivery';
+      readonly record: CrawlRecord;
+      readonly callbackHeaders: Delivery['callbackHeaders'];
+      readonly billed: boolean;
+      readonly expiresAt: Date;
+      readonly held: boolean;
+    }
+) & {
+    /**
+     * True for a job that waited too long and was never claimed: it must still be queued, with
+     * `attempt` unchanged.
+     */
+    readonly timedOut?: boolean;
+  };
+
+export interface QueueStore {
+  /**
+   * Checks the limits and inserts the jobs; all of it is durable when the promise resolves. Pushes
+   * that arrive together share one write. A job is accepted while its crawler has fewer than
+   * `limits.crawlerQueue` waiting and retrying URLs and its account at most `limits.accountQueue`;
+   * the others are refused one by one.
+   */
+  push(requests: readonly PushRequest[], limits: PushLimits, now: Date): Promise<PushReceipt[]>;
+  /**
+   * Takes the crawler's lease until `now + ttlMs`, unless another owner has a live one. Jobs and
+   * deliveries that an older epoch had in progress become due again at once; a job keeps its retry
+   * count. If the previous lease had lapsed, its holder counts as crashed, and the `crashes` of each
+   * job that it was crawling grow by one.
+   */
+  acquire(crawlerId: string, owner: string, ttlMs: number, now: Date): Promise<Lease | undefined>;
+  /** False when the lease was lost. */
+  renew(lease: Lease, ttlMs: number, now: Date): Promise<boolean>;
+  /**
+   * Ends the lease and returns when the crawler has work next: its earliest due job (now or later)
+   * or delivery. Both in one step, so that a push meanwhile is not missed. Pauses count as for
+   * {@link crawlersWithWorkDue}.
+   */
+  release(lease: Lease, now: Date): Promise<{ readonly wakeAt: Date | undefined }>;
+  /**
+   * Takes up to `limit` due jobs, the longest due first. Jobs past their queue deadline are left to
+   * {@link overdue} unless they were tried before. Their bodies have at most about `maxBytes`
+   * together (no limit if absent), but at least one job is taken. Empty when the lease is not
+   * current or the crawler is paused; `leaseLost` says which.
+   */
+  claim(
+    lease: Lease,
+    limit: number,
+    now: Date,
+    maxBytes?: number,
+  ): Promise<{ readonly jobs: QueuedJob[]; readonly leaseLost: boolean }>;
+  /**
+   * Ends jobs. Each is won when the job still is in the state and attempt named; a lost one
+   * changes nothing. Counters and the day's history change in the same write.
+   */
+  finish(outcomes: readonly JobOutcome[], now: Date, lease?: Lease): Promise<FinishReceipt>;
+  /** Jobs of any crawler, never tried, whose queue deadline has passed; oldest deadline first. */
+  overdue(now: Date, limit: number): Promise<QueuedJob[]>;
+  /**
+   * Crawlers that have a job or a delivery due and no live lease. While a user has paused a crawler
+   * only its deliveries count, while the monitor has paused it nothing does. Idle crawlers cost
+   * nothing.
+   */
+  crawlersWithWorkDue(now: Date, limit: number): Promise<string[]>;
+  find(crawlerId: string, rid: string): Promise<QueuedJob | undefined>;
+  /** At most `limit` waiting and retrying jobs behind the position `after`, earliest due first. */
+  listQueued(crawlerId: string, limit: number, after?: QueuePlace): Promise<ListedJob[]>;
+  /** Removes a queued or running job; false when there is none. */
+  deleteJob(crawlerId: string, rid: string, now: Date): Promise<boolean>;
+  /** Removes all waiting and retrying jobs, and returns their number. */
+  purge(crawlerId: string, now: Date): Promise<number>;
+}
