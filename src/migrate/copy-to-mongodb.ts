@@ -1,10 +1,10 @@
 import { Binary, type Collection, type Db } from 'mongodb';
 import type { DeliveryAttempt } from '../domain/delivery.ts';
 import { DomainError } from '../domain/errors.ts';
-import { type CrawlerDocument, collectionsOf, type DayCounts } from '../store/mongo/collections.ts';
-import { documentOf } from '../store/mongo/job-document.ts';
+import { type CrawlerDocument, type DayCounts, toCollections } from '../store/mongo/collections.ts';
+import { toJobDocument } from '../store/mongo/job-document.ts';
 import { NO_WORK } from '../store/mongo/lease.ts';
-import { hashOf, scopeOf } from '../store/mongo/records.ts';
+import { hashUrl, scopeKey } from '../store/mongo/records.ts';
 import { noteRemoval } from '../store/mongo/removal.ts';
 import { toCrawler } from '../store/sqlite/crawlers.ts';
 import { toJob } from '../store/sqlite/job-row.ts';
@@ -42,7 +42,7 @@ interface Step {
   /** The columns it is read in the order of; together they are unique. */
   readonly key: string;
   readonly into: string;
-  readonly documentOf: (row: SqlRow) => Document | Promise<Document>;
+  readonly toJobDocument: (row: SqlRow) => Document | Promise<Document>;
 }
 
 const BATCH = 200;
@@ -55,7 +55,7 @@ const BATCH = 200;
 export async function copyToMongodb(options: CopyOptions): Promise<CopyCount[]> {
   const { from, to, onProgress } = options;
   const progress = to.collection<CopyDocument>('meta');
-  const c = collectionsOf(to);
+  const c = toCollections(to);
   const copy = await progress.findOne({ _id: 'copy' });
   if (copy === null && (await c.accounts.findOne()) !== null) {
     throw new DomainError(
@@ -89,7 +89,7 @@ export async function copyToMongodb(options: CopyOptions): Promise<CopyCount[]> 
       );
       const last = rows.at(-1);
       if (last === undefined) break;
-      await insert(target, await Promise.all(rows.map(async (row) => step.documentOf(row))));
+      await insert(target, await Promise.all(rows.map(async (row) => step.toJobDocument(row))));
       position = String(last.position);
       copied += rows.length;
       await progress.updateOne({ _id: 'copy' }, { $set: { [`positions.${step.what}`]: position } });
@@ -160,14 +160,14 @@ function stepsOf(from: CopyOptions['from']): Step[] {
       table: 'jobs',
       key: 'rid',
       into: 'jobs',
-      documentOf: jobDocument,
+      toJobDocument: jobDocument,
     },
     {
       what: 'deliveries',
       table: 'deliveries',
       key: 'rid',
       into: 'deliveries',
-      documentOf: async (row) => ({
+      toJobDocument: async (row) => ({
         ...(await recordOf(row)),
         crawlerId: String(row.crawler_id),
         state: row.state,
@@ -183,14 +183,14 @@ function stepsOf(from: CopyOptions['from']): Step[] {
       table: 'results',
       key: 'rid',
       into: 'results',
-      documentOf: async (row) => ({
+      toJobDocument: async (row) => ({
         ...(await recordOf(row)),
-        scope: scopeOf({
+        scope: scopeKey({
           accountId: String(row.account_id),
           tokenType: row.token_type as 'normal' | 'javascript',
         }),
         storedAt: toDate(row.stored_at),
-        urlHash: hashOf(String(row.pushed_url)),
+        urlHash: hashUrl(String(row.pushed_url)),
       }),
     },
     {
@@ -198,7 +198,7 @@ function stepsOf(from: CopyOptions['from']): Step[] {
       table: 'push_requests',
       key: "crawler_id || '/' || request_id",
       into: 'push_requests',
-      documentOf: (row) => ({
+      toJobDocument: (row) => ({
         _id: String(row.position),
         crawlerId: String(row.crawler_id),
         rids: [],
@@ -213,7 +213,7 @@ function stepsOf(from: CopyOptions['from']): Step[] {
       table: 'notices',
       key: 'notice_id',
       into: 'notices',
-      documentOf: (row) => {
+      toJobDocument: (row) => {
         const { noticeId, ...notice } = toNotice(row);
         return { _id: noticeId, ...notice, claim: '' };
       },
@@ -223,7 +223,7 @@ function stepsOf(from: CopyOptions['from']): Step[] {
       table: 'accounts',
       key: 'account_id',
       into: 'accounts',
-      documentOf: (row) => ({
+      toJobDocument: (row) => ({
         _id: String(row.account_id),
         name: String(row.name),
         email: String(row.email),
@@ -246,7 +246,7 @@ function stepsOf(from: CopyOptions['from']): Step[] {
           FROM crawlers JOIN dispatch USING (crawler_id))`,
       key: 'crawler_id',
       into: 'crawlers',
-      documentOf: async (row) => {
+      toJobDocument: async (row) => {
         const days = await from.query('SELECT day, counts FROM history WHERE crawler_id = ?', [
           row.crawler_id ?? '',
         ]);
@@ -258,7 +258,7 @@ function stepsOf(from: CopyOptions['from']): Step[] {
 
 function jobDocument(row: SqlRow): Document {
   const job = toJob(row);
-  const { expires, ...document } = documentOf(job, '', Number(row.gen));
+  const { expires, ...document } = toJobDocument(job, '', Number(row.gen));
   return {
     ...document,
     ...(expires === true && job.firstTriedAt === undefined ? { expires } : {}),

@@ -8,7 +8,7 @@ import type { Collections, CrawlerDocument } from './collections.ts';
 export const UNLIMITED: CrawlerQuota = { crawlers: 0, concurrency: 0 };
 
 /** What a crawler counts for in its account; the service's own count for nothing. */
-export function shareOf(crawler: Pick<CrawlerDocument, 'name' | 'concurrency'>): CrawlerQuota {
+export function quotaShare(crawler: Pick<CrawlerDocument, 'name' | 'concurrency'>): CrawlerQuota {
   return isInternal(crawler)
     ? { crawlers: 0, concurrency: 0 }
     : { crawlers: 1, concurrency: crawler.concurrency };
@@ -19,7 +19,7 @@ export function shareOf(crawler: Pick<CrawlerDocument, 'name' | 'concurrency'>):
  * `quotaExceeded` makes, and `unauthenticated` when the account is gone. Negative amounts always pass.
  */
 export async function countCrawlers(
-  c: Collections,
+  collections: Collections,
   accountId: string,
   more: CrawlerQuota,
   quota: CrawlerQuota,
@@ -29,12 +29,12 @@ export async function countCrawlers(
   const fits = bounded.map((name) => ({
     $lte: [{ $add: [{ $ifNull: [`$${name}`, 0] }, more[name]] }, quota[name]],
   }));
-  const { matchedCount } = await c.accounts.updateOne(
+  const { matchedCount } = await collections.accounts.updateOne(
     { _id: accountId, ...(fits.length > 0 ? { $expr: { $and: fits } } : {}) },
     { $inc: { crawlers: more.crawlers, concurrency: more.concurrency } },
   );
   if (matchedCount > 0) return;
-  const account = await c.accounts.findOne(
+  const account = await collections.accounts.findOne(
     { _id: accountId },
     { projection: { crawlers: 1, concurrency: 1 } },
   );

@@ -9,24 +9,24 @@ type Totals = Required<
 >;
 
 /** An account's totals may lag behind its crawlers for a moment; what is wrong at two looks was left by a crash. */
-export async function repairAccounts(c: Collections): Promise<void> {
-  const first = await wrongTotals(c);
+export async function repairAccounts(collections: Collections): Promise<void> {
+  const first = await wrongTotals(collections);
   if (first.size === 0) return;
   await delay(SECOND_LOOK_MS);
-  const second = await wrongTotals(c);
+  const second = await wrongTotals(collections);
   for (const [accountId, off] of second) {
     const same = Object.entries(off).filter(
       ([name, by]) => by !== 0 && first.get(accountId)?.[name as keyof Totals] === by,
     );
     if (same.length === 0) continue;
-    await c.accounts.updateOne({ _id: accountId }, { $inc: Object.fromEntries(same) });
+    await collections.accounts.updateOne({ _id: accountId }, { $inc: Object.fromEntries(same) });
   }
 }
 
 /** By how much the totals of accounts differ from what their crawlers say. */
-async function wrongTotals(c: Collections): Promise<Map<string, Totals>> {
+async function wrongTotals(collections: Collections): Promise<Map<string, Totals>> {
   const own = { $eq: [{ $substrCP: ['$name', 0, 1] }, INTERNAL_PREFIX] };
-  const sums = await c.crawlers
+  const sums = await collections.crawlers
     .aggregate<Totals & { _id: string; pending: number }>([
       {
         $group: {
@@ -43,7 +43,7 @@ async function wrongTotals(c: Collections): Promise<Map<string, Totals>> {
     ])
     .toArray();
   const totals = new Map(sums.map((each) => [each._id, each]));
-  const accounts = await c.accounts
+  const accounts = await collections.accounts
     .find({}, { projection: { queued: 1, crawlers: 1, concurrency: 1, queuedBytes: 1 } })
     .toArray();
   const wrong = accounts.map((account): [string, Totals] => {

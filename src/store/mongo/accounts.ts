@@ -5,16 +5,16 @@ import type { AccountDocument, Collections } from './collections.ts';
 import { isDuplicate } from './errors.ts';
 
 /** Accounts and their tokens. */
-export function createAccounts(c: Collections): AccountStore {
+export function createAccounts(collections: Collections): AccountStore {
   async function findByTokenHash(hash: string): Promise<TokenOwner | undefined> {
-    const document = await c.accounts.findOne({ hashes: hash });
+    const document = await collections.accounts.findOne({ hashes: hash });
     if (document === null) return undefined;
     const tokenType = document.normalHash === hash ? 'normal' : 'javascript';
     return { account: toAccount(document), tokenType };
   }
 
   async function get(accountId: string): Promise<Account | undefined> {
-    const document = await c.accounts.findOne({ _id: accountId });
+    const document = await collections.accounts.findOne({ _id: accountId });
     return document === null ? undefined : toAccount(document);
   }
 
@@ -22,7 +22,7 @@ export function createAccounts(c: Collections): AccountStore {
     async create(account) {
       const { normal, javascript } = account.tokenHashes;
       try {
-        await c.accounts.insertOne({
+        await collections.accounts.insertOne({
           _id: account.accountId,
           name: account.name,
           email: account.email,
@@ -40,7 +40,10 @@ export function createAccounts(c: Collections): AccountStore {
         });
       } catch (error) {
         if (!isDuplicate(error)) throw error;
-        const named = await c.accounts.findOne({ name: account.name }, { projection: { _id: 1 } });
+        const named = await collections.accounts.findOne(
+          { name: account.name },
+          { projection: { _id: 1 } },
+        );
         throw named === null ? tokenTaken() : nameTaken(account.name);
       }
     },
@@ -48,14 +51,14 @@ export function createAccounts(c: Collections): AccountStore {
     findByTokenHash,
 
     async findByName(name) {
-      const document = await c.accounts.findOne({ name });
+      const document = await collections.accounts.findOne({ name });
       return document === null ? undefined : toAccount(document);
     },
 
     get,
 
     async list({ limit, after = '' }) {
-      const found = await c.accounts
+      const found = await collections.accounts
         .find({ name: { $gt: after } })
         .sort({ name: 1 })
         .limit(limit)
@@ -72,7 +75,7 @@ export function createAccounts(c: Collections): AccountStore {
         ...(javascript === undefined ? {} : { javascriptHash: javascript }),
       };
       try {
-        const document = await c.accounts.findOneAndUpdate(
+        const document = await collections.accounts.findOneAndUpdate(
           { _id: accountId },
           [{ $set: fields }, { $set: { hashes: ['$normalHash', '$javascriptHash'] } }],
           { returnDocument: 'after' },
@@ -85,7 +88,7 @@ export function createAccounts(c: Collections): AccountStore {
     },
 
     async remove(accountId, now) {
-      const crawler = await c.crawlers.findOne({ accountId }, { projection: { _id: 1 } });
+      const crawler = await collections.crawlers.findOne({ accountId }, { projection: { _id: 1 } });
       if (crawler !== null) {
         throw new DomainError(
           'failed_precondition',
@@ -93,24 +96,30 @@ export function createAccounts(c: Collections): AccountStore {
           'The account has crawlers; delete them first.',
         );
       }
-      const known = await c.accounts.findOne({ _id: accountId }, { projection: { _id: 1 } });
+      const known = await collections.accounts.findOne(
+        { _id: accountId },
+        { projection: { _id: 1 } },
+      );
       if (known === null) return false;
       // Before the account goes: a crash in between must not leave its results behind.
-      await c.removedAccounts.updateOne(
+      await collections.removedAccounts.updateOne(
         { _id: accountId },
         { $set: { removedAt: now } },
         { upsert: true },
       );
-      return (await c.accounts.deleteOne({ _id: accountId })).deletedCount > 0;
+      return (await collections.accounts.deleteOne({ _id: accountId })).deletedCount > 0;
     },
 
     async queued(accountId) {
-      const document = await c.accounts.findOne({ _id: accountId }, { projection: { queued: 1 } });
+      const document = await collections.accounts.findOne(
+        { _id: accountId },
+        { projection: { queued: 1 } },
+      );
       return document?.queued ?? 0;
     },
 
     async usage(accountId) {
-      const document = await c.accounts.findOne(
+      const document = await collections.accounts.findOne(
         { _id: accountId },
         { projection: { crawlers: 1, concurrency: 1, storedBytes: 1, queuedBytes: 1 } },
       );

@@ -2,7 +2,7 @@ import type { FindCursor } from 'mongodb';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { Lease, QueueStore } from '../store.ts';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
-import { createDelta, updateOf } from './counts.ts';
+import { createDelta, toUpdate } from './counts.ts';
 import { toJob, untriedUpdate } from './job-document.ts';
 import { currentLease } from './lease.ts';
 import { countInAccount, type Ledger } from './ledger.ts';
@@ -17,7 +17,7 @@ const COUNT_AGAIN_MS = 10_000;
 const MAX_COUNTED = 1_000;
 
 /** Makes `QueueStore.claim`. */
-export function createClaim(c: Collections, ledger: Ledger): QueueStore['claim'] {
+export function createClaim(collections: Collections, ledger: Ledger): QueueStore['claim'] {
   const countedAt = new Map<string, number>();
 
   /** Not with every claim: beside many pushes it may not come to its end. */
@@ -26,7 +26,7 @@ export function createClaim(c: Collections, ledger: Ledger): QueueStore['claim']
     if (since < COUNT_AGAIN_MS) return;
     if (countedAt.size >= MAX_COUNTED) countedAt.clear();
     countedAt.set(crawlerId, performance.now());
-    await recount(c, crawlerId, true);
+    await recount(collections, crawlerId, true);
   }
 
   async function claimNow(
@@ -36,7 +36,7 @@ export function createClaim(c: Collections, ledger: Ledger): QueueStore['claim']
     maxBytes: number,
   ): Promise<Claimed> {
     for (let n = 0; n < TRIES; n++) {
-      const crawler = await c.crawlers.findOne(currentLease(lease, now), {
+      const crawler = await collections.crawlers.findOne(currentLease(lease, now), {
         projection: {
           pausedByUser: 1,
           pausedByMonitor: 1,
@@ -67,7 +67,7 @@ export function createClaim(c: Collections, ledger: Ledger): QueueStore['claim']
     const { crawlerId, epoch } = lease;
     const { purges, recounts } = crawler;
     const pending = crawler.pending.map((each) => each.id);
-    const cursor = c.jobs
+    const cursor = collections.jobs
       .find({
         crawlerId,
         queued: true,
@@ -97,17 +97,20 @@ export function createClaim(c: Collections, ledger: Ledger): QueueStore['claim']
       // A push that reserved room after the look above is not counted yet; what was purged or counted anew since then
       // was so without these.
       const same = { recounts, purges, 'pending.id': { $nin: pushes } };
-      const counted = await c.crawlers.updateOne(
+      const counted = await collections.crawlers.updateOne(
         { ...currentLease(lease, now), ...same },
-        updateOf(delta),
+        toUpdate(delta),
       );
       if (counted.matchedCount === 0) {
         await giveBack(rids, mark);
-        const after = await c.crawlers.findOne({ _id: crawlerId }, { projection: { recounts: 1 } });
-        if (after !== null && after.recounts !== recounts) await recount(c, crawlerId);
+        const after = await collections.crawlers.findOne(
+          { _id: crawlerId },
+          { projection: { recounts: 1 } },
+        );
+        if (after !== null && after.recounts !== recounts) await recount(collections, crawlerId);
         return undefined;
       }
-      await countInAccount(c, crawler.accountId, { queued: -won.length });
+      await countInAccount(collections, crawler.accountId, { queued: -won.length });
       return won.map((document): QueuedJob => {
         const job = toJob(document);
         const firstTriedAt = job.firstTriedAt ?? now;
@@ -127,20 +130,23 @@ export function createClaim(c: Collections, ledger: Ledger): QueueStore['claim']
     now: Date,
   ): Promise<JobDocument[]> {
     const rids = found.map((each) => each._id);
-    const { modifiedCount } = await c.jobs.updateMany({ _id: { $in: rids }, queued: true }, [
-      {
-        $set: {
-          state: 'running',
-          attempt: { $add: ['$attempt', 1] },
-          epoch,
-          mark,
-          firstTriedAt: { $ifNull: ['$firstTriedAt', now] },
+    const { modifiedCount } = await collections.jobs.updateMany(
+      { _id: { $in: rids }, queued: true },
+      [
+        {
+          $set: {
+            state: 'running',
+            attempt: { $add: ['$attempt', 1] },
+            epoch,
+            mark,
+            firstTriedAt: { $ifNull: ['$firstTriedAt', now] },
+          },
         },
-      },
-      { $unset: ['queued', 'expires'] },
-    ]);
+        { $unset: ['queued', 'expires'] },
+      ],
+    );
     if (modifiedCount === found.length) return [...found];
-    const marked = await c.jobs
+    const marked = await collections.jobs
       .find({ _id: { $in: rids }, mark }, { projection: { _id: 1 } })
       .toArray();
     const taken = new Set(marked.map((each) => each._id));
@@ -149,7 +155,7 @@ export function createClaim(c: Collections, ledger: Ledger): QueueStore['claim']
 
   /** Undoes a claim. */
   async function giveBack(rids: readonly string[], mark: string): Promise<void> {
-    await c.jobs.updateMany(
+    await collections.jobs.updateMany(
       { _id: { $in: [...rids] }, mark, state: 'running' },
       untriedUpdate(mark),
     );

@@ -297,7 +297,7 @@ export interface Collections {
 }
 
 /** The collections of a database. */
-export function collectionsOf(db: Db): Collections {
+export function toCollections(db: Db): Collections {
   return {
     accounts: db.collection('accounts'),
     crawlers: db.collection('crawlers'),

@@ -71,7 +71,7 @@ export function createDelta(now: Date): Delta {
 }
 
 /** The update that writes a delta. */
-export function updateOf(delta: Delta): UpdateFilter<CrawlerDocument> {
+export function toUpdate(delta: Delta): UpdateFilter<CrawlerDocument> {
   const paths = Object.keys(delta.increments);
   return {
     ...(paths.length > 0 ? { $inc: { ...delta.increments, moves: 1 } } : {}),
@@ -108,7 +108,7 @@ export interface Batch {
 }
 
 /** What a batch changes at a crawler that has been purged `purges` times. Moves that are not to be counted are left out. */
-export function deltaOf(batch: Batch, purges: number, now: Date, returns: boolean): Delta {
+export function batchDelta(batch: Batch, purges: number, now: Date, returns: boolean): Delta {
   const delta = createDelta(now);
   for (const each of batch.ended) addEnd(delta, each, purges);
   for (const { gen, size, retrying, again } of batch.returned ?? []) {

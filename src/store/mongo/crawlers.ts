@@ -2,7 +2,7 @@ import type { Filter } from 'mongodb';
 import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
 import { DomainError } from '../../domain/errors.ts';
 import type { CrawlerQuota, CrawlerStore } from '../store.ts';
-import { countCrawlers, shareOf, UNLIMITED } from './account-quota.ts';
+import { countCrawlers, quotaShare, UNLIMITED } from './account-quota.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { isConflict, isDuplicate } from './errors.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
@@ -19,11 +19,11 @@ const SWEEP_MS = 1_000;
 const settingsOnly = { days: 0, moving: 0, applied: 0, fenced: 0, pending: 0 } as const;
 
 /** Crawlers, their pauses and their counters. */
-export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
+export function createCrawlers(collections: Collections, ledger: Ledger): CrawlerStore {
   const names = createKeyedMutex();
 
   async function one(filter: Filter<CrawlerDocument>): Promise<Crawler | undefined> {
-    const document = await c.crawlers.findOne(filter, { projection: settingsOnly });
+    const document = await collections.crawlers.findOne(filter, { projection: settingsOnly });
     return document === null ? undefined : toCrawler(document);
   }
 
@@ -32,17 +32,17 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
     quota: CrawlerQuota,
   ): ReturnType<CrawlerStore['insert']> {
     const { accountId, name } = crawler;
-    const share = shareOf(crawler);
+    const share = quotaShare(crawler);
     for (;;) {
       const existing = await one({ accountId, name });
       if (existing !== undefined) return { crawler: existing, inserted: false };
       // Counted first: a crash in between is put right by `maintain`.
-      await countCrawlers(c, accountId, share, quota);
+      await countCrawlers(collections, accountId, share, quota);
       try {
-        await c.crawlers.insertOne(documentOf(crawler));
+        await collections.crawlers.insertOne(toCrawlerDocument(crawler));
         return { crawler, inserted: true };
       } catch (error) {
-        await countCrawlers(c, accountId, negated(share), UNLIMITED).catch(ignoreGone);
+        await countCrawlers(collections, accountId, negated(share), UNLIMITED).catch(ignoreGone);
         // Another process was faster, or in the way.
         if (!isDuplicate(error) && !isConflict(error)) throw error;
       }
@@ -52,13 +52,15 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
   return {
     // One by one for each name: set-up scripts that make the same crawler at once need not meet in the database.
     insert: (crawler, quota = UNLIMITED) =>
-      names.run(`${crawler.accountId}/${crawler.name}`, () => insertOrFind(crawler, quota)),
+      names.runExclusive(`${crawler.accountId}/${crawler.name}`, () =>
+        insertOrFind(crawler, quota),
+      ),
 
     findByName: (accountId, name) => one({ accountId, name }),
     get: (crawlerId) => one({ _id: crawlerId }),
 
     async list(accountId, { limit, after = '' }, tokenType) {
-      const found = await c.crawlers
+      const found = await collections.crawlers
         .find(
           { accountId, name: { $gt: after }, ...(tokenType === undefined ? {} : { tokenType }) },
           { projection: settingsOnly },
@@ -78,33 +80,34 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
         updatedAt: now,
       };
       for (;;) {
-        const before = await c.crawlers.findOne(
+        const before = await collections.crawlers.findOne(
           { _id: crawlerId },
           { projection: { accountId: 1, name: 1, concurrency: 1 } },
         );
         if (before === null) return undefined;
         const { accountId, name, concurrency } = before;
-        const wanted = shareOf({ name, concurrency: patch.concurrency ?? concurrency });
+        const wanted = quotaShare({ name, concurrency: patch.concurrency ?? concurrency });
         const share = {
           crawlers: 0,
-          concurrency: wanted.concurrency - shareOf(before).concurrency,
+          concurrency: wanted.concurrency - quotaShare(before).concurrency,
         };
         const counts = share.concurrency !== 0;
-        if (counts) await countCrawlers(c, accountId, share, { ...UNLIMITED, ...quota });
-        const document = await c.crawlers.findOneAndUpdate(
+        if (counts) await countCrawlers(collections, accountId, share, { ...UNLIMITED, ...quota });
+        const document = await collections.crawlers.findOneAndUpdate(
           { _id: crawlerId, ...(counts ? { concurrency } : {}) },
           { $set: set },
           { returnDocument: 'after', projection: settingsOnly },
         );
         if (document !== null) return toCrawler(document);
         // Changed or removed meanwhile.
-        if (counts) await countCrawlers(c, accountId, negated(share), UNLIMITED).catch(ignoreGone);
+        if (counts)
+          await countCrawlers(collections, accountId, negated(share), UNLIMITED).catch(ignoreGone);
       }
     },
 
     async setPaused(crawlerId, change, now, reason) {
       const { set, unless } = pauses[change];
-      const document = await c.crawlers.findOneAndUpdate(
+      const document = await collections.crawlers.findOneAndUpdate(
         { _id: crawlerId, ...unless },
         [
           {
@@ -120,7 +123,7 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
         { returnDocument: 'after', projection: settingsOnly },
       );
       if (document !== null) {
-        await setWake(c, crawlerId);
+        await setWake(collections, crawlerId);
         return { crawler: toCrawler(document), changed: true };
       }
       const crawler = await one({ _id: crawlerId });
@@ -129,8 +132,8 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
 
     remove: (crawlerId) =>
       ledger.runExclusive(crawlerId, async () => {
-        await noteRemoval(c, crawlerId);
-        const gone = await c.crawlers.findOneAndDelete(
+        await noteRemoval(collections, crawlerId);
+        const gone = await collections.crawlers.findOneAndDelete(
           { _id: crawlerId },
           {
             projection: {
@@ -145,9 +148,9 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
         );
         if (gone === null) return undefined;
         const purged = gone.live - gone.running;
-        const share = negated(shareOf(gone));
+        const share = negated(quotaShare(gone));
         // What cannot be summed up in time is found when what is stored is measured.
-        const kept = await keptBytes(c, [crawlerId]).catch(() => 0);
+        const kept = await keptBytes(collections, [crawlerId]).catch(() => 0);
         const counted = {
           queued: -purged,
           crawlers: share.crawlers,
@@ -155,25 +158,27 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
           queuedBytes: -(gone.liveBytes ?? 0),
           storedBytes: -kept,
         };
-        await c.accounts
+        await collections.accounts
           .updateOne({ _id: gone.accountId }, { $inc: counted })
           // The totals are compared with their crawlers' by `maintain`; the crawler is gone.
           .catch(() => undefined);
         const until = performance.now() + SWEEP_MS;
-        await ledger.tidy(crawlerId, () => sweepUp(c, crawlerId, () => performance.now() < until));
+        await ledger.tidy(crawlerId, () =>
+          sweepUp(collections, crawlerId, () => performance.now() < until),
+        );
         return { purged };
       }),
 
     async counters(crawlerIds) {
-      const found = await c.crawlers
+      const found = await collections.crawlers
         .find({ _id: { $in: [...crawlerIds] } }, { projection: countersOnly })
         .toArray();
       return new Map(found.map((document) => [document._id, toCounters(document)]));
     },
 
     async claimProbes(now, intervalMs, limit) {
-      await scheduleFirstProbes(c, now, intervalMs);
-      const due = await c.crawlers
+      await scheduleFirstProbes(collections, now, intervalMs);
+      const due = await collections.crawlers
         .find({ probeAt: { $lte: now } }, { projection: { _id: 1 } })
         .sort({ probeAt: 1 })
         .limit(limit)
@@ -183,13 +188,18 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
       const probeAt = new Date(now.getTime() + intervalMs);
       const probeClaim = `${ledger.processId}.${ledger.nextSeq()}`;
       const move = { $set: { probeAt, probeClaim, 'last.probe': now } };
-      await c.crawlers.updateMany({ _id: { $in: ids }, probeAt: { $lte: now } }, move);
+      await collections.crawlers.updateMany({ _id: { $in: ids }, probeAt: { $lte: now } }, move);
       const own = { _id: { $in: ids }, probeClaim };
-      const urls = await c.crawlers.find(own, { projection: { callbackUrl: 1 } }).toArray();
+      const urls = await collections.crawlers
+        .find(own, { projection: { callbackUrl: 1 } })
+        .toArray();
       const callbackUrl = { $in: urls.map((each) => each.callbackUrl) };
       // Those that have the same URL and are due later, or were given to another caller at this moment, have the answer, too.
-      await c.crawlers.updateMany({ callbackUrl, probeAt: { $gt: EPOCH, $lt: probeAt } }, move);
-      const claimed = await c.crawlers
+      await collections.crawlers.updateMany(
+        { callbackUrl, probeAt: { $gt: EPOCH, $lt: probeAt } },
+        move,
+      );
+      const claimed = await collections.crawlers
         .find({ callbackUrl, probeAt: { $gt: EPOCH }, probeClaim }, { projection: settingsOnly })
         .toArray();
       return claimed.map(toCrawler);
@@ -198,14 +208,18 @@ export function createCrawlers(c: Collections, ledger: Ledger): CrawlerStore {
 }
 
 /** Gives new crawlers their URL's next probe, if that is known; else one somewhere in the first interval, so that probes spread. */
-async function scheduleFirstProbes(c: Collections, now: Date, intervalMs: number): Promise<void> {
-  const fresh = await c.crawlers
+async function scheduleFirstProbes(
+  collections: Collections,
+  now: Date,
+  intervalMs: number,
+): Promise<void> {
+  const fresh = await collections.crawlers
     .find({ probeAt: EPOCH }, { projection: { callbackUrl: 1 } })
     .limit(1_000)
     .toArray();
   if (fresh.length === 0) return;
   const callbackUrl = { $in: [...new Set(fresh.map((each) => each.callbackUrl))] };
-  const known = await c.crawlers
+  const known = await collections.crawlers
     .find({ callbackUrl, probeAt: { $gt: EPOCH } }, { projection: { callbackUrl: 1, probeAt: 1 } })
     .toArray();
   const next = new Map(known.map((each) => [each.callbackUrl, each.probeAt]));
@@ -215,7 +229,7 @@ async function scheduleFirstProbes(c: Collections, now: Date, intervalMs: number
     next.set(url, probeAt);
     return { updateOne: { filter: { _id, probeAt: EPOCH }, update: { $set: { probeAt } } } };
   });
-  await c.crawlers.bulkWrite(moves, { ordered: false });
+  await collections.crawlers.bulkWrite(moves, { ordered: false });
 }
 
 function negated({ crawlers, concurrency }: CrawlerQuota): CrawlerQuota {
@@ -279,7 +293,7 @@ function toCounters(document: CrawlerDocument): CrawlerCounters {
   };
 }
 
-function documentOf(crawler: Crawler): CrawlerDocument {
+function toCrawlerDocument(crawler: Crawler): CrawlerDocument {
   const { crawlerId, callbackUrl, politeness, ...others } = crawler;
   return {
     ...others,

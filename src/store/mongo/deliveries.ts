@@ -3,7 +3,7 @@ import type { Delivery, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import type { DeliveryOutcome, DeliveryStore, Lease } from '../store.ts';
 import type { Collections, DeliveryDocument } from './collections.ts';
-import { createDelta, type Delta, updateOf } from './counts.ts';
+import { createDelta, type Delta, toUpdate } from './counts.ts';
 import { currentLease, wakeNow } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { toRecord } from './records.ts';
@@ -12,7 +12,7 @@ import { recount } from './recount.ts';
 const KEPT_ATTEMPTS = 100;
 
 /** Results on their way to callback URLs. */
-export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore {
+export function createDeliveries(collections: Collections, ledger: Ledger): DeliveryStore {
   const newMark = (): string => `${ledger.processId}.${ledger.nextSeq()}`;
 
   async function claimNow(
@@ -22,11 +22,11 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
     now: Date,
   ): Promise<Delivery[]> {
     const { crawlerId, epoch } = lease;
-    const crawler = await c.crawlers.findOne(currentLease(lease, now), {
+    const crawler = await collections.crawlers.findOne(currentLease(lease, now), {
       projection: { pausedByMonitor: 1 },
     });
     if (crawler === null || crawler.pausedByMonitor) return [];
-    const due = await c.deliveries
+    const due = await collections.deliveries
       .find({ crawlerId, state: 'due', due: { $lte: now } }, { projection: { size: 1 } })
       .sort({ due: 1, _id: 1 })
       .limit(limit)
@@ -39,11 +39,11 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
     if (taken.length === 0) return [];
     const rids = taken.map((each) => each._id);
     const mark = newMark();
-    await c.deliveries.updateMany(
+    await collections.deliveries.updateMany(
       { _id: { $in: rids }, state: 'due' },
       { $set: { state: 'sending', epoch, mark }, $inc: { attempt: 1 } },
     );
-    const claimed = await c.deliveries.find({ _id: { $in: rids }, mark }).toArray();
+    const claimed = await collections.deliveries.find({ _id: { $in: rids }, mark }).toArray();
     const places = new Map(rids.map((rid, index) => [rid, index]));
     return claimed
       .toSorted((a, b) => (places.get(a._id) ?? 0) - (places.get(b._id) ?? 0))
@@ -51,24 +51,28 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
   }
 
   /** How often the crawler has been counted anew; undefined when it is gone. */
-  async function recountsOf(crawlerId: string): Promise<number | undefined> {
-    const crawler = await c.crawlers.findOne({ _id: crawlerId }, { projection: { recounts: 1 } });
+  async function readRecounts(crawlerId: string): Promise<number | undefined> {
+    const crawler = await collections.crawlers.findOne(
+      { _id: crawlerId },
+      { projection: { recounts: 1 } },
+    );
     return crawler?.recounts;
   }
 
-  /** Writes what moves have changed; `read` is {@link recountsOf} as it was before the first of them. */
+  /** Writes what moves have changed; `read` is {@link readRecounts} as it was before the first of them. */
   async function count(crawlerId: string, delta: Delta, read: number | undefined): Promise<void> {
     const pending = delta.increments.deliveriesPending ?? 0;
     if (pending !== 0 && read !== undefined) {
       const same = { _id: crawlerId, recounts: read };
-      const { matchedCount } = await c.crawlers.updateOne(same, updateOf(delta));
+      const { matchedCount } = await collections.crawlers.updateOne(same, toUpdate(delta));
       if (matchedCount > 0) return;
       // They were counted anew since these moves began, with or without them.
       delta.add('deliveriesPending', -pending);
     }
-    const update = updateOf(delta);
-    if (Object.keys(update).length > 0) await c.crawlers.updateOne({ _id: crawlerId }, update);
-    if (pending !== 0) await recount(c, crawlerId);
+    const update = toUpdate(delta);
+    if (Object.keys(update).length > 0)
+      await collections.crawlers.updateOne({ _id: crawlerId }, update);
+    if (pending !== 0) await recount(collections, crawlerId);
   }
 
   async function settleOwn(
@@ -77,13 +81,13 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
     now: Date,
   ): Promise<Set<DeliveryOutcome>> {
     const mark = newMark();
-    const read = await recountsOf(crawlerId);
-    const moves = outcomes.map((each) => moveOf(each, now, mark));
-    const { matchedCount } = await c.deliveries.bulkWrite(moves, { ordered: false });
+    const read = await readRecounts(crawlerId);
+    const moves = outcomes.map((each) => updateFor(each, now, mark));
+    const { matchedCount } = await collections.deliveries.bulkWrite(moves, { ordered: false });
     let won = new Set(outcomes);
     if (matchedCount !== outcomes.length) {
       const rids = outcomes.map((each) => each.rid);
-      const marked = await c.deliveries
+      const marked = await collections.deliveries
         .find({ _id: { $in: rids }, mark }, { projection: { _id: 1 } })
         .toArray();
       const moved = new Set(marked.map((each) => each._id));
@@ -118,7 +122,7 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
     },
 
     async get(crawlerId, rid): Promise<DeliverySummary | undefined> {
-      const document = await c.deliveries.findOne(
+      const document = await collections.deliveries.findOne(
         { _id: rid, crawlerId, state: { $ne: 'staged' } },
         { projection: { body: 0 } },
       );
@@ -137,20 +141,20 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
     },
 
     countReplayable: (crawlerId, which, limit) =>
-      c.deliveries.countDocuments(
-        { crawlerId, ...rangeOf(which), state: { $in: ['due', 'delivered', 'failed'] } },
+      collections.deliveries.countDocuments(
+        { crawlerId, ...toRangeFilter(which), state: { $in: ['due', 'delivered', 'failed'] } },
         { limit },
       ),
 
     replay: (crawlerId, which, now) =>
       ledger.runExclusive(crawlerId, async () => {
-        const range = rangeOf(which);
-        const waiting = await c.deliveries.updateMany(
+        const range = toRangeFilter(which);
+        const waiting = await collections.deliveries.updateMany(
           { crawlerId, ...range, state: 'due' },
           { $min: { due: now } },
         );
-        const read = await recountsOf(crawlerId);
-        const done = await c.deliveries.updateMany(
+        const read = await readRecounts(crawlerId);
+        const done = await collections.deliveries.updateMany(
           { crawlerId, ...range, state: { $in: ['delivered', 'failed'] } },
           { $set: { state: 'due', due: now } },
         );
@@ -160,17 +164,17 @@ export function createDeliveries(c: Collections, ledger: Ledger): DeliveryStore 
           await count(crawlerId, delta, read);
         }
         const found = waiting.matchedCount + done.modifiedCount;
-        if (found > 0) await wakeNow(c, crawlerId, now, 'delivery');
+        if (found > 0) await wakeNow(collections, crawlerId, now, 'delivery');
         return found;
       }),
   };
 }
 
-function rangeOf(which: Parameters<DeliveryStore['replay']>[1]): Filter<DeliveryDocument> {
+function toRangeFilter(which: Parameters<DeliveryStore['replay']>[1]): Filter<DeliveryDocument> {
   return 'rid' in which ? { _id: which.rid } : { createdAt: { $gte: which.from, $lt: which.to } };
 }
 
-function moveOf(
+function updateFor(
   outcome: DeliveryOutcome,
   now: Date,
   mark: string,

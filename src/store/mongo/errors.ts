@@ -9,20 +9,20 @@ import {
 } from 'mongodb';
 import { DomainError } from '../../domain/errors.ts';
 
-const duplicateKey = 11_000;
+const DUPLICATE_KEY = 11_000;
 const WRITE_CONFLICT = 112;
 // Primary stepped down, shutting down, interrupted, write concern not met in time, no writable member, too slow.
-const passingCodes = new Set([
+const TRANSIENT_CODES = new Set([
   6, 7, 50, 64, 89, 91, 112, 133, 189, 262, 317, 358, 9_001, 10_058, 10_107, 11_600, 11_602, 13_388,
   13_435, 13_436,
 ]);
 
 // Classes that the driver does not export, or only some of its versions do.
-const passingNames = new Set(['MongoWaitQueueTimeoutError', 'MongoClientClosedError']);
+const TRANSIENT_NAMES = new Set(['MongoWaitQueueTimeoutError', 'MongoClientClosedError']);
 
 /** Whether a unique index refused the write. */
 export function isDuplicate(error: unknown): boolean {
-  return error instanceof MongoServerError && error.code === duplicateKey;
+  return error instanceof MongoServerError && error.code === DUPLICATE_KEY;
 }
 
 /** Whether the server gave the write up because another was in its way; nothing of it was done. */
@@ -31,17 +31,17 @@ export function isConflict(error: unknown): boolean {
 }
 
 /** The places of an unordered insert that a unique index refused; rethrows any other failure. */
-export function duplicatesOf(error: unknown): number[] {
+export function duplicateIndexes(error: unknown): number[] {
   if (!(error instanceof MongoBulkWriteError)) throw error;
   const failures = [error.writeErrors].flat();
-  if (failures.length === 0 || failures.some((each) => each.code !== duplicateKey)) throw error;
+  if (failures.length === 0 || failures.some((each) => each.code !== DUPLICATE_KEY)) throw error;
   return failures.map((each) => each.index);
 }
 
 /** The driver's errors as the store's: a database that cannot answer now is `unavailable`, the rest is unknown. */
-export function translated(error: unknown): unknown {
+export function toDomainError(error: unknown): unknown {
   if (error instanceof DomainError || !(error instanceof MongoError)) return error;
-  const transient = isPassing(error);
+  const transient = isTransient(error);
   return new DomainError(
     transient ? 'unavailable' : 'internal',
     transient ? 'database_unavailable' : 'database_error',
@@ -50,10 +50,10 @@ export function translated(error: unknown): unknown {
   );
 }
 
-function isPassing(error: MongoError): boolean {
+function isTransient(error: MongoError): boolean {
   // A bulk write wraps whatever kept its command from being answered.
   const wrapped: unknown = error instanceof MongoServerError ? error.errorResponse : undefined;
-  if (wrapped instanceof MongoError) return isPassing(wrapped);
+  if (wrapped instanceof MongoError) return isTransient(wrapped);
   return (
     error instanceof MongoNetworkError ||
     error instanceof MongoServerSelectionError ||
@@ -61,7 +61,7 @@ function isPassing(error: MongoError): boolean {
     error instanceof MongoTopologyClosedError ||
     error.hasErrorLabel('RetryableWriteError') ||
     error.hasErrorLabel('TransientTransactionError') ||
-    passingNames.has(error.name) ||
-    passingCodes.has(Number(error.code))
+    TRANSIENT_NAMES.has(error.name) ||
+    TRANSIENT_CODES.has(Number(error.code))
   );
 }

@@ -5,17 +5,20 @@ import { expireResults, sweepRemovedAccounts } from './stored-bytes.ts';
 
 /** Removes what is past its retention, batch by batch while there is more and `goesOn` says so; how much. */
 export async function expire(
-  c: Collections,
+  collections: Collections,
   now: Date,
   batch: number,
   goesOn: () => boolean,
 ): Promise<number> {
   // The server removes requests and pictures by itself; this does not wait for its next look.
-  const others = [c.pushRequests, c.screenshots] as unknown as Collection<Expiring>[];
+  const others = [
+    collections.pushRequests,
+    collections.screenshots,
+  ] as unknown as Collection<Expiring>[];
   const removals = [
-    () => expireDeliveries(c, now, batch),
-    () => expireResults(c, now, batch),
-    () => sweepRemovedAccounts(c, now, batch),
+    () => expireDeliveries(collections, now, batch),
+    () => expireResults(collections, now, batch),
+    () => sweepRemovedAccounts(collections, now, batch),
     ...others.map((each) => () => expireIn(each, now, batch)),
   ];
   const removed = await Promise.all(
@@ -59,8 +62,12 @@ async function expireIn(
   return { found: old.length, count: deletedCount };
 }
 
-async function expireDeliveries(c: Collections, now: Date, batch: number): Promise<Removed> {
-  const old = await c.deliveries
+async function expireDeliveries(
+  collections: Collections,
+  now: Date,
+  batch: number,
+): Promise<Removed> {
+  const old = await collections.deliveries
     .find({ expiresAt: { $lte: now } }, { projection: { crawlerId: 1, state: 1, size: 1 } })
     .sort({ expiresAt: 1 })
     .limit(batch)
@@ -72,19 +79,20 @@ async function expireDeliveries(c: Collections, now: Date, batch: number): Promi
   let count = 0;
   if (done.length > 0) {
     const states = { $nin: ['due', 'sending'] } as const;
-    count += (await c.deliveries.deleteMany({ _id: { $in: done }, state: states, ...expired }))
-      .deletedCount;
+    count += (
+      await collections.deliveries.deleteMany({ _id: { $in: done }, state: states, ...expired })
+    ).deletedCount;
   }
   const pending = old.filter(isPending);
   for (const crawlerId of new Set(pending.map((each) => each.crawlerId))) {
     const rids = pending.filter((each) => each.crawlerId === crawlerId).map((each) => each._id);
-    const { deletedCount } = await c.deliveries.deleteMany({
+    const { deletedCount } = await collections.deliveries.deleteMany({
       _id: { $in: rids },
       state: { $in: ['due', 'sending'] },
       ...expired,
     });
     count += deletedCount;
-    await c.crawlers.updateOne(
+    await collections.crawlers.updateOne(
       { _id: crawlerId },
       { $inc: { deliveriesPending: -deletedCount, moves: 1 } },
     );
@@ -92,13 +100,13 @@ async function expireDeliveries(c: Collections, now: Date, batch: number): Promi
   // See `expireResults`.
   if (count === old.length) {
     for (const [crawlerId, gone] of Map.groupBy(old, (each) => each.crawlerId)) {
-      const crawler = await c.crawlers.findOne(
+      const crawler = await collections.crawlers.findOne(
         { _id: crawlerId },
         { projection: { accountId: 1 } },
       );
       if (crawler === null) continue;
       const storedBytes = -gone.reduce((sum, { size }) => sum + storedBytesOf(size), 0);
-      await c.accounts.updateOne({ _id: crawler.accountId }, { $inc: { storedBytes } });
+      await collections.accounts.updateOne({ _id: crawler.accountId }, { $inc: { storedBytes } });
     }
   }
   return { found: old.length, count };

@@ -13,7 +13,7 @@ const isEnd = (outcome: JobOutcome): outcome is End =>
   outcome.kind === 'stored' || outcome.kind === 'delivery';
 
 /** Makes `QueueStore.finish`. */
-export function createFinish(c: Collections, ledger: Ledger) {
+export function createFinish(collections: Collections, ledger: Ledger) {
   return async function finish(
     outcomes: readonly JobOutcome[],
     now: Date,
@@ -25,7 +25,7 @@ export function createFinish(c: Collections, ledger: Ledger) {
       crawlerIds.map((crawlerId) =>
         ledger.runExclusive(crawlerId, async () => {
           const own = outcomes.filter((each) => each.crawlerId === crawlerId);
-          const won = await finishOwn(c, ledger, crawlerId, own, now, lease);
+          const won = await finishOwn(collections, ledger, crawlerId, own, now, lease);
           for (const each of own) verdicts.set(each, won.has(each) ? 'won' : 'lost');
         }),
       ),
@@ -37,7 +37,7 @@ export function createFinish(c: Collections, ledger: Ledger) {
 
 /** Ends jobs of one crawler; those that were won. */
 async function finishOwn(
-  c: Collections,
+  collections: Collections,
   ledger: Ledger,
   crawlerId: string,
   outcomes: readonly JobOutcome[],
@@ -48,11 +48,11 @@ async function finishOwn(
   const by = ledger.processId;
   const rids = outcomes.map((each) => each.rid);
   const [crawler, jobs] = await Promise.all([
-    c.crawlers.findOne(
+    collections.crawlers.findOne(
       { _id: crawlerId },
       { projection: { accountId: 1, purges: 1, recounts: 1 } },
     ),
-    c.jobs
+    collections.jobs
       .find(
         { _id: { $in: rids }, crawlerId },
         { projection: { attempt: 1, retry: 1, gen: 1, size: 1 } },
@@ -68,14 +68,15 @@ async function finishOwn(
       .map((each, index) => [each, `${by}.${seq}.${index}`]),
   );
   if (marks.size === 0) return new Set();
-  await stage(c, crawler, marks, now, lease);
+  await stage(collections, crawler, marks, now, lease);
 
   const { purges } = crawler;
-  const moves = [...marks].map(([each, mark]) => moveOf(each, now, { by, seq, mark, purges }));
-  const { matchedCount } = await c.jobs.bulkWrite(moves, { ordered: false });
-  const won = matchedCount === marks.size ? new Set(marks.keys()) : await wonOf(c, marks);
+  const moves = [...marks].map(([each, mark]) => updateFor(each, now, { by, seq, mark, purges }));
+  const { matchedCount } = await collections.jobs.bulkWrite(moves, { ordered: false });
+  const won =
+    matchedCount === marks.size ? new Set(marks.keys()) : await findWon(collections, marks);
 
-  const ownOf = ({ rid }: JobOutcome) => {
+  const sizeAndGen = ({ rid }: JobOutcome) => {
     const { gen = 0, size = 0 } = found.get(rid) ?? {};
     return { gen, size };
   };
@@ -83,25 +84,25 @@ async function finishOwn(
     isEnd(each)
       ? []
       : {
-          ...ownOf(each),
+          ...sizeAndGen(each),
           retrying: each.kind === 'retry' || (found.get(each.rid)?.retry ?? 0) > 0,
           again: each.kind === 'retry',
         },
   );
   const ended = [...won].filter(isEnd).map((each) => {
-    const { gen, size } = ownOf(each);
-    const tombstone = tombstoneOf(each, now, { by, seq }, isHeld(each, lease));
+    const { gen, size } = sizeAndGen(each);
+    const tombstone = toTombstone(each, now, { by, seq }, isHeld(each, lease));
     return { rid: each.rid, gen, tombstone: { ...tombstone, size } };
   });
   const there = await ledger.settle({ crawlerId, by, seq, ended, returned }, now, crawler);
   const lost = there ? [...marks].filter(([each]) => !won.has(each)) : [...marks];
-  if (lost.length > 0) await ledger.tidy(crawlerId, () => discard(c, lost));
+  if (lost.length > 0) await ledger.tidy(crawlerId, () => discard(collections, lost));
   return there ? won : new Set();
 }
 
 /** Writes the records that the ends bring, before any job has ended. */
 async function stage(
-  c: Collections,
+  collections: Collections,
   { _id: crawlerId, accountId }: Pick<CrawlerDocument, '_id' | 'accountId'>,
   marks: ReadonlyMap<JobOutcome, string>,
   now: Date,
@@ -131,20 +132,26 @@ async function stage(
         )
       : [],
   );
-  await Promise.all([insertRecords(c.results, results), insertRecords(c.deliveries, deliveries)]);
+  await Promise.all([
+    insertRecords(collections.results, results),
+    insertRecords(collections.deliveries, deliveries),
+  ]);
 }
 
 /** Removes the records of ends that came too late. */
-async function discard(c: Collections, lost: readonly [JobOutcome, string][]): Promise<void> {
+async function discard(
+  collections: Collections,
+  lost: readonly [JobOutcome, string][],
+): Promise<void> {
   await Promise.all(
     lost.map(async ([{ kind, rid }, mark]) => {
-      if (kind === 'stored') await c.results.deleteOne({ _id: rid, mark });
-      if (kind === 'delivery') await c.deliveries.deleteOne({ _id: rid, mark });
+      if (kind === 'stored') await collections.results.deleteOne({ _id: rid, mark });
+      if (kind === 'delivery') await collections.deliveries.deleteOne({ _id: rid, mark });
     }),
   );
 }
 
-function tombstoneOf(
+function toTombstone(
   outcome: End,
   now: Date,
   batch: { readonly by: string; readonly seq: number },
@@ -164,7 +171,7 @@ function tombstoneOf(
   };
 }
 
-function moveOf(
+function updateFor(
   outcome: JobOutcome,
   now: Date,
   batch: {
@@ -185,7 +192,7 @@ function moveOf(
       : ({ state: 'running' } as const)),
   };
   if (isEnd(outcome)) {
-    const tombstone = tombstoneOf(outcome, now, { by, seq }, false);
+    const tombstone = toTombstone(outcome, now, { by, seq }, false);
     // Whether it is held is known by the delivery itself: only a staged one is handed over.
     return {
       updateOne: {
@@ -210,12 +217,12 @@ function moveOf(
   return { updateOne: { filter, update: untriedUpdate(mark, due) } };
 }
 
-async function wonOf(
-  c: Collections,
+async function findWon(
+  collections: Collections,
   marks: ReadonlyMap<JobOutcome, string>,
 ): Promise<Set<JobOutcome>> {
   const rids = [...marks.keys()].map((each) => each.rid);
-  const moved = await c.jobs
+  const moved = await collections.jobs
     .find({ _id: { $in: rids }, mark: { $in: [...marks.values()] } }, { projection: { mark: 1 } })
     .toArray();
   const won = new Set(moved.map((each) => each.mark));

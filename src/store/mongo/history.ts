@@ -10,7 +10,7 @@ const REMEMBERED_MOVES = 20;
  * a process that was stopped, or a late recovery) is added to what the history has.
  */
 export async function moveDays(
-  c: Collections,
+  collections: Collections,
   now: Date,
   batch: number,
   goesOn: () => boolean,
@@ -18,37 +18,38 @@ export async function moveDays(
   // Yesterday stays: most that comes late comes within minutes.
   const yesterday = dayOf(new Date(now.getTime() - 86_400_000));
   for (;;) {
-    const crawlers = await c.crawlers
+    const crawlers = await collections.crawlers
       .find({ firstDay: { $lt: yesterday } }, { projection: { days: 1, moving: 1 } })
       .limit(batch)
       .toArray();
-    await Promise.all(crawlers.map((each) => moveDaysOf(c, each, yesterday, now)));
+    await Promise.all(crawlers.map((each) => moveCrawlerDays(collections, each, yesterday, now)));
     if (crawlers.length < batch || !goesOn()) return;
   }
 }
 
-async function moveDaysOf(
-  c: Collections,
+async function moveCrawlerDays(
+  collections: Collections,
   { _id, days, moving = {} }: Pick<CrawlerDocument, '_id' | 'days' | 'moving'>,
   yesterday: string,
   now: Date,
 ): Promise<void> {
-  for (const [day, { id, counts }] of Object.entries(moving)) await addDay(c, _id, day, id, counts);
+  for (const [day, { id, counts }] of Object.entries(moving))
+    await addDay(collections, _id, day, id, counts);
   const over = Object.keys(days).filter((day) => day < yesterday);
   for (const day of over) {
     const id = createRid(now);
-    const after = await c.crawlers.findOneAndUpdate(
+    const after = await collections.crawlers.findOneAndUpdate(
       { _id, [`days.${day}`]: { $exists: true }, [`moving.${day}`]: { $exists: false } },
       [{ $set: { [`moving.${day}`]: { id, counts: `$days.${day}` } } }, { $unset: `days.${day}` }],
       { returnDocument: 'after', projection: { moving: 1 } },
     );
     const moved = after?.moving?.[day];
-    if (moved !== undefined) await addDay(c, _id, day, id, moved.counts);
+    if (moved !== undefined) await addDay(collections, _id, day, id, moved.counts);
   }
   const next = Object.keys(days)
     .filter((day) => day >= yesterday)
     .toSorted()[0];
-  await c.crawlers.updateOne(
+  await collections.crawlers.updateOne(
     { _id, firstDay: { $lt: yesterday } },
     next === undefined ? { $unset: { firstDay: '' } } : { $set: { firstDay: next } },
   );
@@ -56,17 +57,17 @@ async function moveDaysOf(
 
 /** Adds what is on its way, once, and takes it from the crawler. */
 async function addDay(
-  c: Collections,
+  collections: Collections,
   crawlerId: string,
   day: string,
   id: string,
   counts: DayCounts,
 ): Promise<void> {
   try {
-    await c.history.updateOne(
+    await collections.history.updateOne(
       { _id: `${crawlerId}/${day}`, moved: { $ne: id } },
       {
-        $inc: incrementsOf(counts),
+        $inc: toIncrements(counts),
         $push: { moved: { $each: [id], $slice: -REMEMBERED_MOVES } },
         $setOnInsert: { crawlerId, day },
       },
@@ -76,13 +77,13 @@ async function addDay(
     // It is there, with this move in it.
     if (!isDuplicate(error)) throw error;
   }
-  await c.crawlers.updateOne(
+  await collections.crawlers.updateOne(
     { _id: crawlerId, [`moving.${day}.id`]: id },
     { $unset: { [`moving.${day}`]: '' } },
   );
 }
 
-function incrementsOf({ byCbStatus = {}, ...fields }: DayCounts): Record<string, number> {
+function toIncrements({ byCbStatus = {}, ...fields }: DayCounts): Record<string, number> {
   return Object.fromEntries([
     // So that a day of which nothing is known has counts, too.
     ['counts.pushed', 0],
@@ -92,7 +93,7 @@ function incrementsOf({ byCbStatus = {}, ...fields }: DayCounts): Record<string,
 }
 
 /** Two counts of one day together. */
-export function sumOf(a: DayCounts, b: DayCounts): DayCounts {
+export function addCounts(a: DayCounts, b: DayCounts): DayCounts {
   const { byCbStatus: aStatus = {}, ...aFields } = a;
   const { byCbStatus: bStatus = {}, ...bFields } = b;
   return { ...added(aFields, bFields), byCbStatus: added(aStatus, bStatus) };

@@ -27,7 +27,7 @@ export function toJob(document: JobDocument): QueuedJob {
 }
 
 /** The document of a new job. */
-export function documentOf(job: Job, push: string, gen = 0): JobDocument {
+export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
   const { rid, body, contentType, queueDeadline, parameters, callbackHeaders, ...rest } = job;
   return {
     _id: rid,

@@ -1,13 +1,13 @@
 /** Runs what concerns one key one after the other, and different keys side by side. */
-export interface Chain {
-  run<T>(key: string, work: () => Promise<T>): Promise<T>;
+export interface KeyedMutex {
+  runExclusive<T>(key: string, work: () => Promise<T>): Promise<T>;
 }
 
-/** Makes an empty chain. */
-export function createKeyedMutex(): Chain {
+/** Makes a mutex that nothing holds. */
+export function createKeyedMutex(): KeyedMutex {
   const ends = new Map<string, Promise<unknown>>();
   return {
-    async run(key, work) {
+    async runExclusive(key, work) {
       const before = ends.get(key);
       const done = (async () => {
         // Its own caller was told of its failure.

@@ -39,28 +39,31 @@ export function wakeExpression(at: Date, what: 'job' | 'delivery'): object {
 
 /** Notes that there is work now. */
 export async function wakeNow(
-  c: Collections,
+  collections: Collections,
   crawlerId: string,
   now: Date,
   what: 'job' | 'delivery',
 ): Promise<void> {
-  await c.crawlers.updateOne({ _id: crawlerId }, [
+  await collections.crawlers.updateOne({ _id: crawlerId }, [
     { $set: { wakes: { $add: ['$wakes', 1] }, wakeAt: wakeExpression(now, what) } },
   ]);
 }
 
 /** When the crawler has work next; undefined when it has none, or all of it is paused. */
 async function nextWorkAt(
-  c: Collections,
+  collections: Collections,
   crawler: Pick<CrawlerDocument, '_id' | 'pausedByUser' | 'pausedByMonitor' | 'purges'>,
 ): Promise<Date | undefined> {
   if (crawler.pausedByMonitor) return undefined;
   const earliest = { sort: { due: 1, _id: 1 }, projection: { due: 1 } } as const;
   const [delivery, job] = await Promise.all([
-    c.deliveries.findOne({ crawlerId: crawler._id, state: 'due' }, earliest),
+    collections.deliveries.findOne({ crawlerId: crawler._id, state: 'due' }, earliest),
     crawler.pausedByUser
       ? null
-      : c.jobs.findOne({ crawlerId: crawler._id, queued: true, gen: crawler.purges }, earliest),
+      : collections.jobs.findOne(
+          { crawlerId: crawler._id, queued: true, gen: crawler.purges },
+          earliest,
+        ),
   ]);
   const due = [delivery, job].flatMap((each) => (each === null ? [] : each.due.getTime()));
   return due.length === 0 ? undefined : new Date(Math.min(...due));
@@ -80,18 +83,21 @@ const wakeFields = {
  * go in the same write; nothing happens when it is no longer the current one.
  */
 export async function setWake(
-  c: Collections,
+  collections: Collections,
   crawlerId: string,
   lease?: Lease,
 ): Promise<Date | undefined> {
   for (;;) {
-    const crawler = await c.crawlers.findOne({ _id: crawlerId }, { projection: wakeFields });
+    const crawler = await collections.crawlers.findOne(
+      { _id: crawlerId },
+      { projection: wakeFields },
+    );
     if (crawler === null) return undefined;
-    const wakeAt = await nextWorkAt(c, crawler);
+    const wakeAt = await nextWorkAt(collections, crawler);
     const { wakes, epoch, leaseOwner } = crawler;
     const holds = lease === undefined ? null : lease.owner;
     if (leaseOwner !== holds || (lease !== undefined && lease.epoch !== epoch)) return wakeAt;
-    const { matchedCount } = await c.crawlers.updateOne(
+    const { matchedCount } = await collections.crawlers.updateOne(
       { _id: crawlerId, wakes, epoch, leaseOwner },
       { $set: { leaseOwner: null, leaseUntil: new Date(0), wakeAt: wakeAt ?? NO_WORK } },
     );
@@ -104,7 +110,7 @@ const FORGOTTEN_MS = 7 * 86_400_000;
 
 /** Takes processes of long ago out of `applied`, unless they left something that is yet to be applied. */
 export async function forgetProcesses(
-  c: Collections,
+  collections: Collections,
   crawler: Pick<CrawlerDocument, '_id' | 'applied'>,
   now: Date,
 ): Promise<void> {
@@ -114,7 +120,7 @@ export async function forgetProcesses(
   const old = all.filter(
     (by) => parseInt(by.slice(0, 8), 16) * 1_000 < now.getTime() - FORGOTTEN_MS,
   );
-  const left = await c.jobs
+  const left = await collections.jobs
     .find(
       { state: 'ended', endedAt: { $gte: new Date(0) }, crawlerId: crawler._id, by: { $in: old } },
       { projection: { by: 1 } },
@@ -123,5 +129,5 @@ export async function forgetProcesses(
   const gone = old.filter((by) => !left.some((each) => each.by === by));
   if (gone.length === 0) return;
   const fields = Object.fromEntries(gone.map((by) => [`applied.${by}`, '' as const]));
-  await c.crawlers.updateOne({ _id: crawler._id }, { $unset: fields });
+  await collections.crawlers.updateOne({ _id: crawler._id }, { $unset: fields });
 }

@@ -1,14 +1,14 @@
 import type { Lease, QueueStore } from '../store.ts';
 import type { Collections, Tombstone } from './collections.ts';
-import { ending } from './ending.ts';
 import { currentLease, forgetProcesses, MAX_LEASE_MS, setWake } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { recount } from './recount.ts';
 import { freeDeliveries, requeue } from './requeue.ts';
+import { tombstoneUpdate } from './tombstone-update.ts';
 
 /** The part of the queue that is about leases: who dispatches a crawler, and what becomes of the work of those before. */
 export function createLeases(
-  c: Collections,
+  collections: Collections,
   ledger: Ledger,
 ): Pick<QueueStore, 'acquire' | 'renew' | 'release'> {
   const newMark = (): string => `${ledger.processId}.${ledger.nextSeq()}`;
@@ -20,13 +20,15 @@ export function createLeases(
     now: Date,
     crashed: boolean,
   ): Promise<number> {
-    const crawler = await c.crawlers.findOne(
+    const crawler = await collections.crawlers.findOne(
       { _id: crawlerId },
       { projection: { purges: 1, recounts: 1 } },
     );
     if (crawler === null) return 0;
     const ended = crawler.purges === 0 ? 0 : await endPurged(crawlerId, epoch, now, crawler);
-    return ended + (await requeue(c, { crawlerId, epoch, now, mark: newMark(), crashed }));
+    return (
+      ended + (await requeue(collections, { crawlerId, epoch, now, mark: newMark(), crashed }))
+    );
   }
 
   async function endPurged(
@@ -37,12 +39,12 @@ export function createLeases(
   ): Promise<number> {
     const [by, seq] = [ledger.processId, ledger.nextSeq()];
     const older = { crawlerId, state: 'running', epoch: { $lt: epoch } } as const;
-    const { modifiedCount } = await c.jobs.updateMany(
+    const { modifiedCount } = await collections.jobs.updateMany(
       { ...older, gen: { $lt: crawler.purges } },
-      ending('purged', now, by, seq),
+      tombstoneUpdate('purged', now, by, seq),
     );
     if (modifiedCount === 0) return 0;
-    const gone = await c.jobs
+    const gone = await collections.jobs
       .find(
         { state: 'ended', endedAt: now, crawlerId, by, seq },
         { projection: { gen: 1, size: 1 } },
@@ -67,7 +69,7 @@ export function createLeases(
     const startedAt = performance.now();
     const leaseUntil = new Date(now.getTime() + ttlMs);
     const absurd = new Date(now.getTime() + MAX_LEASE_MS);
-    const before = await c.crawlers.findOneAndUpdate(
+    const before = await collections.crawlers.findOneAndUpdate(
       {
         _id: crawlerId,
         $or: [
@@ -87,7 +89,7 @@ export function createLeases(
     const epoch = before.epoch + 1;
     const lease: Lease = { crawlerId, owner, epoch };
     if (before.leaseOwner === null && before.miscounted !== true) {
-      await ledger.tidy(crawlerId, () => forgetProcesses(c, before, now));
+      await ledger.tidy(crawlerId, () => forgetProcesses(collections, before, now));
       return { ...lease, until: leaseUntil };
     }
     // What was under way is counted anew, which takes long when much waits to be delivered.
@@ -101,10 +103,10 @@ export function createLeases(
       );
     }, ttlMs / 3);
     try {
-      await forgetProcesses(c, before, now);
+      await forgetProcesses(collections, before, now);
       await ledger.runExclusive(crawlerId, async () => {
         await takeBack(crawlerId, epoch, now, before.leaseOwner !== owner);
-        await recount(c, crawlerId, before.miscounted === true);
+        await recount(collections, crawlerId, before.miscounted === true);
       });
     } finally {
       clearInterval(keeper);
@@ -114,7 +116,7 @@ export function createLeases(
 
   async function prolong(lease: Lease, ttlMs: number, now: Date): Promise<boolean> {
     const leaseUntil = new Date(now.getTime() + ttlMs);
-    const { matchedCount } = await c.crawlers.updateOne(currentLease(lease, now), {
+    const { matchedCount } = await collections.crawlers.updateOne(currentLease(lease, now), {
       $set: { leaseUntil, wakeAt: leaseUntil },
     });
     return matchedCount > 0;
@@ -126,17 +128,19 @@ export function createLeases(
     // A former holder that slept between its look at the lease and its claim may have taken something since.
     const stray = { crawlerId, epoch: { $lt: epoch } };
     const [job, delivery] = await Promise.all([
-      c.jobs.findOne({ ...stray, state: 'running' }, { projection: { _id: 1 } }),
-      c.deliveries.findOne({ ...stray, state: 'sending' }, { projection: { _id: 1 } }),
+      collections.jobs.findOne({ ...stray, state: 'running' }, { projection: { _id: 1 } }),
+      collections.deliveries.findOne({ ...stray, state: 'sending' }, { projection: { _id: 1 } }),
     ]);
     if (job !== null) {
       await ledger.runExclusive(crawlerId, async () => {
         // Such a claim is not counted by its maker; whether it was by somebody else, only counting tells.
-        await requeue(c, { crawlerId, epoch, now, mark: newMark() });
-        await recount(c, crawlerId);
+        await requeue(collections, { crawlerId, epoch, now, mark: newMark() });
+        await recount(collections, crawlerId);
       });
     } else if (delivery !== null) {
-      await ledger.runExclusive(crawlerId, () => freeDeliveries(c, { crawlerId, epoch, now }));
+      await ledger.runExclusive(crawlerId, () =>
+        freeDeliveries(collections, { crawlerId, epoch, now }),
+      );
     }
     return true;
   }
@@ -144,7 +148,7 @@ export function createLeases(
   async function release(lease: Lease, now: Date): Promise<{ wakeAt: Date | undefined }> {
     const { crawlerId, epoch, owner } = lease;
     return ledger.runExclusive(crawlerId, async () => {
-      const crawler = await c.crawlers.findOne(
+      const crawler = await collections.crawlers.findOne(
         { _id: crawlerId, epoch, leaseOwner: owner },
         { projection: { live: 1, purges: 1, miscounted: 1 } },
       );
@@ -153,15 +157,15 @@ export function createLeases(
         const job =
           crawler.live === 0
             ? null
-            : await c.jobs.findOne(
+            : await collections.jobs.findOne(
                 { crawlerId, queued: true, gen: crawler.purges },
                 { projection: { _id: 1 } },
               );
         const ghosts = crawler.live !== 0 && job === null;
         const all = ghosts || crawler.miscounted === true;
-        if (all || back > 0) await recount(c, crawlerId, all);
+        if (all || back > 0) await recount(collections, crawlerId, all);
       }
-      return { wakeAt: await setWake(c, crawlerId, lease) };
+      return { wakeAt: await setWake(collections, crawlerId, lease) };
     });
   }
 

@@ -1,9 +1,9 @@
 import type { Filter } from 'mongodb';
 import type { Collections, CrawlerDocument, JobDocument, Tombstone } from './collections.ts';
-import { type Batch, deltaOf, updateOf } from './counts.ts';
-import { type Chain, createKeyedMutex } from './keyed-mutex.ts';
+import { type Batch, batchDelta, toUpdate } from './counts.ts';
+import { createKeyedMutex, type KeyedMutex } from './keyed-mutex.ts';
 import { wakeNow } from './lease.ts';
-import { isUnapplied, labelOf, recount } from './recount.ts';
+import { batchLabel, isUnapplied, recount } from './recount.ts';
 
 /**
  * Keeps a crawler's counters exact without transactions. A job ends by turning into a tombstone, one atomic write that is the
@@ -39,8 +39,8 @@ const MAX_UNTIDY = 1_000;
 const FENCES = 100;
 
 /** Makes the ledger of this process. */
-export function createLedger(c: Collections, processId: string): Ledger {
-  const chain: Chain = createKeyedMutex();
+export function createLedger(collections: Collections, processId: string): Ledger {
+  const mutex: KeyedMutex = createKeyedMutex();
   const unsure = new Set<string>();
   const untidy = new Map<string, (() => Promise<unknown>)[]>();
   let seq = 0;
@@ -64,13 +64,13 @@ export function createLedger(c: Collections, processId: string): Ledger {
 
   async function settle(batch: Batch, now: Date, read: AsRead): Promise<boolean> {
     const { crawlerId, by } = batch;
-    const label = labelOf(by, batch.seq);
+    const label = batchLabel(by, batch.seq);
     const mark = `applied.${by}`;
     let { purges } = read;
     let returns = (batch.returned ?? []).length > 0;
     let miscounts = false;
     for (;;) {
-      const delta = deltaOf(batch, purges, now, returns);
+      const delta = batchDelta(batch, purges, now, returns);
       const unapplied = {
         _id: crawlerId,
         $or: [{ [mark]: { $lt: batch.seq } }, { [mark]: { $exists: false } }],
@@ -78,24 +78,25 @@ export function createLedger(c: Collections, processId: string): Ledger {
         purges,
         ...(returns ? { recounts: read.recounts } : {}),
       } as Filter<CrawlerDocument>;
-      const after = await c.crawlers.findOneAndUpdate(
+      const after = await collections.crawlers.findOneAndUpdate(
         unapplied,
-        { ...updateOf(delta), $set: { [mark]: batch.seq } },
+        { ...toUpdate(delta), $set: { [mark]: batch.seq } },
         {
           returnDocument: 'after',
           projection: { accountId: 1, live: 1, liveBytes: 1, running: 1, retrying: 1 },
         },
       );
       if (after !== null) {
-        await countInAccount(c, after.accountId, delta);
+        await countInAccount(collections, after.accountId, delta);
         await tidy(crawlerId, () => removeTombstones(batch, now));
         // Nothing is left, so a crash has left these behind.
         const { live, liveBytes = 0, running, retrying } = after;
         const ghosts = live === 0 && (running !== 0 || retrying !== 0 || liveBytes !== 0);
-        if (ghosts || miscounts) await tidy(crawlerId, () => recount(c, crawlerId, ghosts));
+        if (ghosts || miscounts)
+          await tidy(crawlerId, () => recount(collections, crawlerId, ghosts));
         return true;
       }
-      const current = await c.crawlers.findOne(
+      const current = await collections.crawlers.findOne(
         { _id: crawlerId },
         { projection: { applied: 1, fenced: 1, purges: 1, recounts: 1 } },
       );
@@ -105,7 +106,7 @@ export function createLedger(c: Collections, processId: string): Ledger {
       }
       if (current.fenced?.includes(label) === true) {
         await recover(crawlerId, by, now);
-        if (returns) await recount(c, crawlerId);
+        if (returns) await recount(collections, crawlerId);
         return true;
       }
       if ((current.applied[by] ?? 0) >= batch.seq) {
@@ -130,18 +131,18 @@ export function createLedger(c: Collections, processId: string): Ledger {
     const delivering = ended.filter((each) => each.tombstone.delivers === true);
     if (delivering.length > 0) {
       const rids = delivering.map((each) => each.rid);
-      await c.deliveries.updateMany(
+      await collections.deliveries.updateMany(
         { _id: { $in: rids }, state: 'staged' },
         { $set: { state: 'due' } },
       );
-      await wakeNow(c, crawlerId, now, 'delivery');
+      await wakeNow(collections, crawlerId, now, 'delivery');
     }
     const rids = ended.map((each) => each.rid);
-    await c.jobs.deleteMany({ _id: { $in: rids }, state: 'ended', by, seq: of });
+    await collections.jobs.deleteMany({ _id: { $in: rids }, state: 'ended', by, seq: of });
   }
 
   async function recover(crawlerId: string, by: string, now: Date): Promise<void> {
-    const left = await c.jobs
+    const left = await collections.jobs
       .find({ state: 'ended', endedAt: { $gte: new Date(0) }, crawlerId, by })
       .toArray();
     const seqs = [...new Set(left.map((each) => each.seq ?? 0))].sort((a, b) => a - b);
@@ -153,9 +154,9 @@ export function createLedger(c: Collections, processId: string): Ledger {
 
   async function recoverBatch(batch: Batch, now: Date): Promise<void> {
     const { crawlerId, by, seq: of } = batch;
-    const label = labelOf(by, of);
+    const label = batchLabel(by, of);
     const mark = `applied.${by}`;
-    await c.crawlers.updateOne(
+    await collections.crawlers.updateOne(
       {
         _id: crawlerId,
         $or: [{ [mark]: { $lt: of } }, { [mark]: { $exists: false } }],
@@ -163,7 +164,7 @@ export function createLedger(c: Collections, processId: string): Ledger {
       },
       { $push: { fenced: { $each: [label], $slice: -FENCES } }, $inc: { moves: 1 } },
     );
-    const crawler = await c.crawlers.findOne(
+    const crawler = await collections.crawlers.findOne(
       { _id: crawlerId },
       { projection: { applied: 1, fenced: 1, purges: 1, recounts: 1 } },
     );
@@ -171,8 +172,13 @@ export function createLedger(c: Collections, processId: string): Ledger {
       return removeTombstones(batch, now);
     const renamed = { by: processId, seq: nextSeq() };
     const rids = batch.ended.map((each) => each.rid);
-    await c.jobs.updateMany({ _id: { $in: rids }, state: 'ended', by, seq: of }, { $set: renamed });
-    const own = await c.jobs.find({ _id: { $in: rids }, state: 'ended', ...renamed }).toArray();
+    await collections.jobs.updateMany(
+      { _id: { $in: rids }, state: 'ended', by, seq: of },
+      { $set: renamed },
+    );
+    const own = await collections.jobs
+      .find({ _id: { $in: rids }, state: 'ended', ...renamed })
+      .toArray();
     const at = own[0]?.endedAt ?? now;
     await settle({ crawlerId, ...renamed, ended: own.map(toEnded) }, at, crawler);
   }
@@ -181,11 +187,11 @@ export function createLedger(c: Collections, processId: string): Ledger {
     processId,
     nextSeq,
     runExclusive: (crawlerId, work) =>
-      chain.run(crawlerId, async () => {
+      mutex.runExclusive(crawlerId, async () => {
         await tidyUp(crawlerId);
         if (unsure.has(crawlerId)) {
           await recover(crawlerId, processId, new Date());
-          await recount(c, crawlerId);
+          await recount(collections, crawlerId);
           unsure.delete(crawlerId);
         }
         try {
@@ -206,13 +212,13 @@ export function createLedger(c: Collections, processId: string): Ledger {
  * compares the totals.
  */
 export async function countInAccount(
-  c: Collections,
+  collections: Collections,
   accountId: string,
   by: { readonly queued: number; readonly queuedBytes?: number; readonly storedBytes?: number },
 ): Promise<void> {
   const { queued, queuedBytes = 0, storedBytes = 0 } = by;
   if (queued === 0 && queuedBytes === 0 && storedBytes === 0) return;
-  await c.accounts
+  await collections.accounts
     .updateOne({ _id: accountId }, { $inc: { queued, queuedBytes, storedBytes } })
     .catch(() => undefined);
 }

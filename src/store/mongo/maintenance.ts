@@ -19,7 +19,7 @@ const COMPARE_EVERY_MS = 60_000;
 const GOES_ON_MS = 10_000;
 
 /** Makes `Store.maintain`: removes what is past its retention, and completes what processes that died have left halfway. */
-export function createMaintenance(c: Collections, ledger: Ledger) {
+export function createMaintenance(collections: Collections, ledger: Ledger) {
   let comparedAt = Number.NEGATIVE_INFINITY;
   let measured = '';
 
@@ -27,25 +27,26 @@ export function createMaintenance(c: Collections, ledger: Ledger) {
   async function measureNext(): Promise<void> {
     const projection = { projection: { _id: 1 }, sort: { _id: 1 } } as const;
     const next =
-      (await c.accounts.findOne({ _id: { $gt: measured } }, projection)) ??
-      (await c.accounts.findOne({}, projection));
+      (await collections.accounts.findOne({ _id: { $gt: measured } }, projection)) ??
+      (await collections.accounts.findOne({}, projection));
     if (next === null) return;
     measured = next._id;
-    await measureStored(c, next._id);
+    await measureStored(collections, next._id);
   }
 
   return async (now: Date, signal?: AbortSignal): Promise<MaintenanceReport> => {
     const until = performance.now() + GOES_ON_MS;
     const goesOn = (): boolean => signal?.aborted !== true && performance.now() < until;
     const abandoned = new Date(now.getTime() - ABANDONED_MS);
-    await moveDays(c, now, BATCH, goesOn);
+    await moveDays(collections, now, BATCH, goesOn);
     const repaired =
-      (await applyAbandoned(c, ledger, abandoned, now)) + (await resolvePending(c, abandoned, now));
-    const expired = await expire(c, now, BATCH, goesOn);
-    const swept = await sweepAll(c, now, goesOn, BATCH);
+      (await applyAbandoned(collections, ledger, abandoned, now)) +
+      (await resolvePending(collections, abandoned, now));
+    const expired = await expire(collections, now, BATCH, goesOn);
+    const swept = await sweepAll(collections, now, goesOn, BATCH);
     if (goesOn() && performance.now() - comparedAt >= COMPARE_EVERY_MS) {
       comparedAt = performance.now();
-      await repairAccounts(c);
+      await repairAccounts(collections);
       await measureNext();
     }
     return { expired, repaired: repaired + swept };
@@ -54,20 +55,20 @@ export function createMaintenance(c: Collections, ledger: Ledger) {
 
 /** Applies the ends whose process did not; how many crawlers were behind. */
 async function applyAbandoned(
-  c: Collections,
+  collections: Collections,
   ledger: Ledger,
   before: Date,
   now: Date,
 ): Promise<number> {
-  const left = await c.jobs
+  const left = await collections.jobs
     .find({ state: 'ended', endedAt: { $lte: before } }, { projection: { crawlerId: 1, by: 1 } })
     .limit(BATCH)
     .toArray();
   const owners = new Map(left.map((each) => [`${each.crawlerId}/${each.by}`, each]));
   for (const { crawlerId, by = '' } of owners.values()) {
     await ledger.runExclusive(crawlerId, () => ledger.recover(crawlerId, by, now));
-    await recount(c, crawlerId);
-    await setWake(c, crawlerId);
+    await recount(collections, crawlerId);
+    await setWake(collections, crawlerId);
   }
   return new Set(left.map((each) => each.crawlerId)).size;
 }

@@ -23,7 +23,7 @@ interface MetaDocument {
  * Makes the indexes, and refuses a database of a newer program. Indexes on jobs and deliveries are partial: they cover what is
  * alive, so finished work costs nothing. Pictures and requests also expire by the server's own clock.
  */
-export async function migrate(db: Db, c: Collections): Promise<void> {
+export async function migrate(db: Db, collections: Collections): Promise<void> {
   const meta = db.collection<MetaDocument>('meta');
   const found = await meta.findOne({ _id: 'schema' });
   if (found !== null && found.version > VERSION) {
@@ -33,43 +33,43 @@ export async function migrate(db: Db, c: Collections): Promise<void> {
       `The database has version ${found.version}; this program knows ${VERSION}. Start the newer program.`,
     );
   }
-  if (found !== null && found.version < 3) await countPurges(c);
+  if (found !== null && found.version < 3) await countPurges(collections);
   // First: an index of the same key under another name is refused.
   if (found !== null) {
     await Promise.all(
       Object.entries(REPLACED).map(([name, indexes]) =>
-        drop(c[name as keyof typeof REPLACED], indexes),
+        drop(collections[name as keyof typeof REPLACED], indexes),
       ),
     );
   }
-  await patiently(() => createIndexes(c));
-  if (found !== null && found.version < 2) await measureResults(c);
+  await patiently(() => createIndexes(collections));
+  if (found !== null && found.version < 2) await measureResults(collections);
   await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
 }
 
 /** Version 2: records know their size. */
-async function measureResults(c: Collections): Promise<void> {
-  await c.results.updateMany({ size: { $exists: false } }, [
+async function measureResults(collections: Collections): Promise<void> {
+  await collections.results.updateMany({ size: { $exists: false } }, [
     { $set: { size: { $binarySize: '$body' } } },
   ]);
 }
 
 /** Version 3: crawlers count their purges and the changes of their counters, jobs remember how many purges there had been. */
-async function countPurges(c: Collections): Promise<void> {
-  await c.crawlers.updateMany({ purges: { $exists: false } }, [
+async function countPurges(collections: Collections): Promise<void> {
+  await collections.crawlers.updateMany({ purges: { $exists: false } }, [
     { $set: { moves: 0, recounts: 0, purges: 0, runningBytes: 0 } },
     { $unset: 'counted' },
   ]);
   let last = '';
   for (;;) {
-    const found: Document[] = await c.jobs
+    const found: Document[] = await collections.jobs
       .find({ _id: { $gt: last } }, { projection: { gen: 1 } })
       .sort({ _id: 1 })
       .limit(BATCH)
       .toArray();
     const without = found.filter((each) => each.gen === undefined).map((each) => String(each._id));
     if (without.length > 0) {
-      await c.jobs.updateMany(
+      await collections.jobs.updateMany(
         { _id: { $in: without }, gen: { $exists: false } },
         { $set: { gen: 0 } },
       );
@@ -100,13 +100,13 @@ async function drop(
   }
 }
 
-async function createIndexes(c: Collections): Promise<void> {
+async function createIndexes(collections: Collections): Promise<void> {
   await Promise.all([
-    c.accounts.createIndexes([
+    collections.accounts.createIndexes([
       { key: { name: 1 }, name: 'name', unique: true },
       { key: { hashes: 1 }, name: 'hashes', unique: true },
     ]),
-    c.crawlers.createIndexes([
+    collections.crawlers.createIndexes([
       { key: { accountId: 1, name: 1 }, name: 'name', unique: true },
       { key: { wakeAt: 1 }, name: 'wake' },
       { key: { probeAt: 1 }, name: 'probe', sparse: true },
@@ -118,7 +118,7 @@ async function createIndexes(c: Collections): Promise<void> {
       { key: { firstDay: 1 }, name: 'day', sparse: true },
       { key: { 'pending.at': 1 }, name: 'pending', sparse: true },
     ]),
-    c.jobs.createIndexes([
+    collections.jobs.createIndexes([
       {
         key: { crawlerId: 1, gen: 1, due: 1, _id: 1 },
         name: 'next',
@@ -141,7 +141,7 @@ async function createIndexes(c: Collections): Promise<void> {
       },
       { key: { endedAt: 1 }, name: 'ended', partialFilterExpression: { state: 'ended' } },
     ]),
-    c.deliveries.createIndexes([
+    collections.deliveries.createIndexes([
       // With the state in them they can be counted without a look at the documents, which hold the pages.
       {
         key: { crawlerId: 1, state: 1, due: 1, _id: 1 },
@@ -157,19 +157,23 @@ async function createIndexes(c: Collections): Promise<void> {
       { key: { crawlerId: 1, createdAt: 1, size: 1 }, name: 'created_size' },
       { key: { expiresAt: 1 }, name: 'expiry' },
     ]),
-    c.results.createIndexes([
+    collections.results.createIndexes([
       { key: { scope: 1, storedAt: 1, _id: 1, size: 1 }, name: 'time_size' },
       { key: { scope: 1, urlHash: 1, storedAt: 1, _id: 1 }, name: 'newest' },
       // `maintain` removes what is past its retention, and counts it: the server's own expiry would not.
       { key: { expiresAt: 1 }, name: 'expires' },
     ]),
-    c.history.createIndexes([{ key: { crawlerId: 1, day: 1 }, name: 'day' }]),
-    c.pushRequests.createIndexes([
+    collections.history.createIndexes([{ key: { crawlerId: 1, day: 1 }, name: 'day' }]),
+    collections.pushRequests.createIndexes([
       { key: { crawlerId: 1 }, name: 'crawler' },
       { key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 },
     ]),
-    c.rates.createIndexes([{ key: { at: 1 }, name: 'expiry', expireAfterSeconds: 3_600 }]),
-    c.notices.createIndexes([{ key: { dueAt: 1 }, name: 'due' }]),
-    c.screenshots.createIndexes([{ key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 }]),
+    collections.rates.createIndexes([
+      { key: { at: 1 }, name: 'expiry', expireAfterSeconds: 3_600 },
+    ]),
+    collections.notices.createIndexes([{ key: { dueAt: 1 }, name: 'due' }]),
+    collections.screenshots.createIndexes([
+      { key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 },
+    ]),
   ]);
 }

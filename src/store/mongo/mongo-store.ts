@@ -5,10 +5,10 @@ import { decorateStore } from '../decorate-store.ts';
 import type { Store } from '../store.ts';
 import { createAccounts } from './accounts.ts';
 import { clientOptions, withoutOurs } from './client-options.ts';
-import { collectionsOf } from './collections.ts';
+import { toCollections } from './collections.ts';
 import { createCrawlers } from './crawlers.ts';
 import { createDeliveries } from './deliveries.ts';
-import { translated } from './errors.ts';
+import { toDomainError } from './errors.ts';
 import { createLedger } from './ledger.ts';
 import { createMaintenance } from './maintenance.ts';
 import { migrate } from './migrations.ts';
@@ -46,27 +46,27 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
     const db = client.db(
       named === 'test' && !/\/test(\?|$)/.test(options.uri) ? DEFAULT_DATABASE : named,
     );
-    const c = collectionsOf(db);
-    await migrate(db, c);
-    const ledger = createLedger(c, createRid(new Date()));
+    const collections = toCollections(db);
+    await migrate(db, collections);
+    const ledger = createLedger(collections, createRid(new Date()));
     const store: Store = {
-      accounts: createAccounts(c),
-      crawlers: createCrawlers(c, ledger),
-      queue: createQueue(c, ledger),
-      deliveries: createDeliveries(c, ledger),
-      results: createResults(c),
-      stats: createStats(c),
-      rates: createRates(c),
-      screenshots: createScreenshots(c),
-      notices: createNotices(c, ledger),
+      accounts: createAccounts(collections),
+      crawlers: createCrawlers(collections, ledger),
+      queue: createQueue(collections, ledger),
+      deliveries: createDeliveries(collections, ledger),
+      results: createResults(collections),
+      stats: createStats(collections),
+      rates: createRates(collections),
+      screenshots: createScreenshots(collections),
+      notices: createNotices(collections, ledger),
       ping: async () => void (await db.command({ ping: 1 })),
-      maintain: createMaintenance(c, ledger),
+      maintain: createMaintenance(collections, ledger),
       close: () => client.close(),
     };
     return { store: withDomainErrors(store, options.logger), db };
   } catch (error) {
     await client.close();
-    throw translated(error);
+    throw toDomainError(error);
   }
 }
 
@@ -77,7 +77,7 @@ function withDomainErrors(store: Store, logger: Logger): Store {
       return await call();
     } catch (error) {
       logger.debug({ err: error, operation }, 'the database refused an operation');
-      throw translated(error);
+      throw toDomainError(error);
     }
   });
 }

@@ -3,10 +3,10 @@ import type { Collections } from './collections.ts';
 import type { Ledger } from './ledger.ts';
 
 /** Messages to owners of accounts that are not sent yet. */
-export function createNotices(c: Collections, ledger: Ledger): NoticeStore {
+export function createNotices(collections: Collections, ledger: Ledger): NoticeStore {
   return {
     async add({ noticeId, ...notice }) {
-      await c.notices.updateOne(
+      await collections.notices.updateOne(
         { _id: noticeId },
         { $setOnInsert: { ...notice, claim: '' } },
         { upsert: true },
@@ -14,7 +14,7 @@ export function createNotices(c: Collections, ledger: Ledger): NoticeStore {
     },
 
     async claim(now, leaseMs, limit) {
-      const due = await c.notices
+      const due = await collections.notices
         .find({ dueAt: { $lte: now } }, { projection: { _id: 1 } })
         .sort({ dueAt: 1, _id: 1 })
         .limit(limit)
@@ -22,20 +22,20 @@ export function createNotices(c: Collections, ledger: Ledger): NoticeStore {
       if (due.length === 0) return [];
       const ids = due.map((each) => each._id);
       const claim = `${ledger.processId}.${ledger.nextSeq()}`;
-      await c.notices.updateMany(
+      await collections.notices.updateMany(
         { _id: { $in: ids }, dueAt: { $lte: now } },
         { $set: { dueAt: new Date(now.getTime() + leaseMs), claim }, $inc: { attempts: 1 } },
       );
-      const claimed = await c.notices.find({ _id: { $in: ids }, claim }).toArray();
+      const claimed = await collections.notices.find({ _id: { $in: ids }, claim }).toArray();
       return claimed.map(({ _id, claim: _claim, ...notice }) => ({ noticeId: _id, ...notice }));
     },
 
     async remove(noticeIds) {
-      await c.notices.deleteMany({ _id: { $in: [...noticeIds] } });
+      await collections.notices.deleteMany({ _id: { $in: [...noticeIds] } });
     },
 
     async postpone(noticeIds, dueAt) {
-      await c.notices.updateMany({ _id: { $in: [...noticeIds] } }, { $set: { dueAt } });
+      await collections.notices.updateMany({ _id: { $in: [...noticeIds] } }, { $set: { dueAt } });
     },
   };
 }

@@ -4,8 +4,8 @@ import type { Job } from '../../domain/job.ts';
 import { jobBytesOf } from '../../domain/quotas.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
 import type { Collections, PushRequestDocument } from './collections.ts';
-import { duplicatesOf, isDuplicate } from './errors.ts';
-import { documentOf } from './job-document.ts';
+import { duplicateIndexes, isDuplicate } from './errors.ts';
+import { toJobDocument } from './job-document.ts';
 import { isLive } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { recount } from './recount.ts';
@@ -38,7 +38,7 @@ interface Waiting {
 }
 
 /** Makes `QueueStore.push`. Pushes to a crawler that come while one is written are written together next. */
-export function createPush(c: Collections, ledger: Ledger) {
+export function createPush(collections: Collections, ledger: Ledger) {
   const waiting = new Map<string, Waiting[]>();
   const newId = (): string => `${ledger.processId}.${ledger.nextSeq()}`;
 
@@ -110,14 +110,17 @@ export function createPush(c: Collections, ledger: Ledger) {
       last: rids.at(-1) ?? '',
       ...(named === undefined ? {} : { request: named.request }),
     };
-    const bytes = bytesOf(jobs);
+    const bytes = totalBytes(jobs);
     const giveBack = async (n: number, size: number): Promise<void> => {
       if (n === 0 && size === 0) return;
-      await c.accounts.updateOne({ _id: accountId }, { $inc: { queued: -n, queuedBytes: -size } });
+      await collections.accounts.updateOne(
+        { _id: accountId },
+        { $inc: { queued: -n, queuedBytes: -size } },
+      );
     };
     const [reserved, room] = await Promise.allSettled([
-      reserveInAccount(c, accountId, jobs.length, bytes, limits.accountQueue),
-      reserveInCrawler(c, crawlerId, entry, jobs.length, limits.crawlerQueue),
+      reserveInAccount(collections, accountId, jobs.length, bytes, limits.accountQueue),
+      reserveInCrawler(collections, crawlerId, entry, jobs.length, limits.crawlerQueue),
     ]);
     if (reserved.status === 'rejected') throw reserved.reason;
     const account = reserved.value;
@@ -130,7 +133,7 @@ export function createPush(c: Collections, ledger: Ledger) {
     }
     const crawler = room.value;
     const accepted = Math.min(granted, crawler?.granted ?? 0);
-    const taken = accepted === jobs.length ? bytes : bytesOf(jobs.slice(0, accepted));
+    const taken = accepted === jobs.length ? bytes : totalBytes(jobs.slice(0, accepted));
     await giveBack(granted - accepted, grantedBytes - taken);
     if (crawler === null) return noCrawler(jobs);
     const refused = accepted === granted ? 'account_queue_full' : 'crawler_queue_full';
@@ -142,13 +145,13 @@ export function createPush(c: Collections, ledger: Ledger) {
     const twice = { n: 0, bytes: 0 };
     if (accepted > 0) {
       if (performance.now() - startedAt > MAX_STALL_MS) throw stalled();
-      const documents = jobs.slice(0, accepted).map((job) => documentOf(job, id, gen));
+      const documents = jobs.slice(0, accepted).map((job) => toJobDocument(job, id, gen));
       try {
-        await c.jobs.insertMany(documents, { ordered: false });
+        await collections.jobs.insertMany(documents, { ordered: false });
       } catch (error) {
         // Of a request that came again, the first call's insert was late: these are queued under its name.
         if (named === undefined) throw error;
-        for (const index of duplicatesOf(error)) {
+        for (const index of duplicateIndexes(error)) {
           twice.n += 1;
           twice.bytes += documents[index]?.size ?? 0;
         }
@@ -157,24 +160,27 @@ export function createPush(c: Collections, ledger: Ledger) {
     await named?.keep(outcomes);
     counted.n -= twice.n;
     counted.bytes -= twice.bytes;
-    const confirmed = await confirm(c, crawlerId, { id, gen }, counted, now);
+    const confirmed = await confirm(collections, crawlerId, { id, gen }, counted, now);
     await giveBack(twice.n, twice.bytes);
     if (confirmed === null) {
-      const there = await c.crawlers.findOne({ _id: crawlerId }, { projection: { _id: 1 } });
+      const there = await collections.crawlers.findOne(
+        { _id: crawlerId },
+        { projection: { _id: 1 } },
+      );
       if (there === null) {
         await Promise.all([
-          c.jobs.deleteMany({ _id: { $in: rids }, push: id }),
+          collections.jobs.deleteMany({ _id: { $in: rids }, push: id }),
           giveBack(counted.n, counted.bytes),
         ]);
         return noCrawler(jobs);
       }
     }
     // Another process took this one for dead and has counted what it found; or this one met what nobody has counted.
-    if (confirmed === null || twice.n > 0) await recount(c, crawlerId, true);
+    if (confirmed === null || twice.n > 0) await recount(collections, crawlerId, true);
     const isOver = (account?.queued ?? 0) - (granted - accepted) > limits.accountQueue;
     return {
       outcomes,
-      crossedAccountLimit: isOver && (await wentOver(c, accountId, limits.accountQueue)),
+      crossedAccountLimit: isOver && (await wentOver(collections, accountId, limits.accountQueue)),
       leased: isLive(confirmed?.leaseUntil, now),
     };
   }
@@ -187,33 +193,33 @@ export function createPush(c: Collections, ledger: Ledger) {
     let { jobs } = request;
     let rids: readonly string[] = jobs.map((job) => job.rid);
     const expiresAt = new Date(now.getTime() + REQUEST_MS);
-    await c.pushRequests.deleteOne({ _id, expiresAt: { $lte: now } });
+    await collections.pushRequests.deleteOne({ _id, expiresAt: { $lte: now } });
     // A call with nothing to queue, because its rate is used up, is not the one that counts.
-    const empty = jobs.length > 0 ? null : await c.pushRequests.findOne({ _id });
+    const empty = jobs.length > 0 ? null : await collections.pushRequests.findOne({ _id });
     if (jobs.length === 0 && (empty?.outcomes ?? null) === null)
       return grouped(request, limits, now);
     const note = { _id, crawlerId, rids, push: claim, outcomes: null, claim, expiresAt };
     const first = jobs.length > 0 && (await isFirst(note));
     if (!first) {
-      const before = await outcomesOf(_id, claim);
+      const before = await awaitOutcomes(_id, claim);
       if ('outcomes' in before) {
-        const crawler = await c.crawlers.findOne(
+        const crawler = await collections.crawlers.findOne(
           { _id: crawlerId },
           { projection: { leaseUntil: 1, pending: 1 } },
         );
         // The call that kept these may have died before it counted them, and nobody crawls what is not counted.
         for (const entry of crawler?.pending ?? []) {
-          if (entry.request === _id) await resolve(c, crawlerId, entry, now);
+          if (entry.request === _id) await resolve(collections, crawlerId, entry, now);
         }
         const leased = isLive(crawler?.leaseUntil, now);
         return { outcomes: before.outcomes, crossedAccountLimit: false, leased };
       }
       rids = before.rids;
       jobs = await unpushed(_id, request, before, now);
-      await c.pushRequests.updateOne({ _id, claim }, { $set: { push: claim } });
+      await collections.pushRequests.updateOne({ _id, claim }, { $set: { push: claim } });
     }
     const known = rids;
-    const allOf = (made: readonly PushOutcome[]): PushOutcome[] => {
+    const withEarlier = (made: readonly PushOutcome[]): PushOutcome[] => {
       const own = new Map(jobs.map((job, index) => [job.rid, made[index]]));
       return known.map((rid) => own.get(rid) ?? { rid });
     };
@@ -221,28 +227,31 @@ export function createPush(c: Collections, ledger: Ledger) {
       id: claim,
       request: _id,
       keep: (made: readonly PushOutcome[]) =>
-        c.pushRequests.updateOne({ _id, claim }, { $set: { outcomes: allOf(made) } }),
+        collections.pushRequests.updateOne(
+          { _id, claim },
+          { $set: { outcomes: withEarlier(made) } },
+        ),
     };
     const pushed = await grouped({ ...request, jobs }, limits, now, named).catch(
       async (error: unknown) => {
         // So that the client's next try need not wait; if this fails too, it waits.
-        await c.pushRequests
+        await collections.pushRequests
           .updateOne({ _id, claim, outcomes: null }, { $set: { claim: RELINQUISHED } })
           .catch(() => undefined);
         throw error;
       },
     );
-    const outcomes = allOf(pushed.outcomes);
+    const outcomes = withEarlier(pushed.outcomes);
     // A crawler that is gone keeps nothing: one of the same name is another.
     const gone = outcomes.some((each) => 'refused' in each && each.refused === 'crawler_not_found');
-    if (gone) await c.pushRequests.deleteOne({ _id, claim });
+    if (gone) await collections.pushRequests.deleteOne({ _id, claim });
     return { ...pushed, outcomes };
   }
 
   /** Whether this call is the first of its request; then it is noted. */
   async function isFirst(document: PushRequestDocument): Promise<boolean> {
     try {
-      await c.pushRequests.insertOne(document);
+      await collections.pushRequests.insertOne(document);
       return true;
     } catch (error) {
       if (!isDuplicate(error)) throw error;
@@ -251,17 +260,17 @@ export function createPush(c: Collections, ledger: Ledger) {
   }
 
   /** Waits for the outcomes of the first push; of one that does not come to its end, takes over the `rid`s. */
-  async function outcomesOf(
+  async function awaitOutcomes(
     _id: string,
     claim: string,
   ): Promise<{ outcomes: readonly PushOutcome[] } | Pick<PushRequestDocument, 'rids' | 'push'>> {
     const until = performance.now() + MAX_WAIT_MS;
     for (;;) {
-      const document = await c.pushRequests.findOne({ _id });
+      const document = await collections.pushRequests.findOne({ _id });
       if (document === null) throw stalled();
       if (document.outcomes !== null) return { outcomes: document.outcomes };
       if (document.claim === RELINQUISHED || performance.now() > until) {
-        const taken = await c.pushRequests.updateOne(
+        const taken = await collections.pushRequests.updateOne(
           { _id, claim: document.claim, outcomes: null },
           { $set: { claim } },
         );
@@ -279,11 +288,14 @@ export function createPush(c: Collections, ledger: Ledger) {
     now: Date,
   ): Promise<Job[]> {
     const { crawlerId } = request;
-    const crawler = await c.crawlers.findOne({ _id: crawlerId }, { projection: { pending: 1 } });
+    const crawler = await collections.crawlers.findOne(
+      { _id: crawlerId },
+      { projection: { pending: 1 } },
+    );
     const entry = crawler?.pending.find((each) => each.id === push);
-    if (entry !== undefined) await resolve(c, crawlerId, { ...entry, request: _id }, now);
-    const document = await c.pushRequests.findOne({ _id }, { projection: { taken: 1 } });
-    const there = await c.jobs
+    if (entry !== undefined) await resolve(collections, crawlerId, { ...entry, request: _id }, now);
+    const document = await collections.pushRequests.findOne({ _id }, { projection: { taken: 1 } });
+    const there = await collections.jobs
       .find({ _id: { $in: [...rids] } }, { projection: { _id: 1 } })
       .toArray();
     const taken = new Set([...(document?.taken ?? []), ...there.map((each) => each._id)]);
@@ -325,7 +337,7 @@ function stalled(): DomainError {
   );
 }
 
-function bytesOf(jobs: readonly Job[]): number {
+function totalBytes(jobs: readonly Job[]): number {
   return jobs.reduce((sum, job) => sum + jobBytesOf(job), 0);
 }
 

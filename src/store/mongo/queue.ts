@@ -3,7 +3,6 @@ import { dayOf } from '../../domain/stats.ts';
 import type { ListedJob, QueuePlace, QueueStore } from '../store.ts';
 import { createClaim } from './claim.ts';
 import type { Collections, Tombstone } from './collections.ts';
-import { ending } from './ending.ts';
 import { createFinish } from './finish.ts';
 import { toJob } from './job-document.ts';
 import { MAX_LEASE_MS, NO_WORK, setWake } from './lease.ts';
@@ -11,19 +10,20 @@ import { createLeases } from './leases.ts';
 import { countInAccount, type Ledger } from './ledger.ts';
 import { createPush } from './push.ts';
 import { noteRemoval, sweepUp } from './removal.ts';
+import { tombstoneUpdate } from './tombstone-update.ts';
 
 /** How long a purge sweeps before it answers; `maintain` does the rest. */
 const SWEEP_MS = 1_000;
 
 /** The queue: admission, leases, claims and ends. */
-export function createQueue(c: Collections, ledger: Ledger): QueueStore {
+export function createQueue(collections: Collections, ledger: Ledger): QueueStore {
   const readGenerations = (crawlerId: string) =>
-    c.crawlers.findOne({ _id: crawlerId }, { projection: { purges: 1, recounts: 1 } });
+    collections.crawlers.findOne({ _id: crawlerId }, { projection: { purges: 1, recounts: 1 } });
 
   async function overdue(now: Date, limit: number): Promise<QueuedJob[]> {
     const skipped: string[] = [];
     for (;;) {
-      const found = await c.jobs
+      const found = await collections.jobs
         .find({
           expires: true,
           queueDeadline: { $lte: now },
@@ -34,7 +34,7 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
         .toArray();
       if (found.length === 0) return [];
       const ids = [...new Set(found.map((each) => each.crawlerId))];
-      const crawlers = await c.crawlers
+      const crawlers = await collections.crawlers
         .find({ _id: { $in: ids } }, { projection: { pending: 1, purges: 1 } })
         .toArray();
       const known = new Map(crawlers.map((each) => [each._id, each]));
@@ -42,7 +42,7 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
         gen !== known.get(crawlerId)?.purges;
       // What a removal or a purge has left must not keep those behind it waiting.
       const gone = found.filter(isGone).map((each) => each._id);
-      if (gone.length > 0) await c.jobs.deleteMany({ _id: { $in: gone }, queued: true });
+      if (gone.length > 0) await collections.jobs.deleteMany({ _id: { $in: gone }, queued: true });
       // A push that is not counted yet is left alone.
       const pending = new Set(crawlers.flatMap((each) => each.pending.map(({ id }) => id)));
       const uncounted = found.filter((each) => pending.has(each.push)).map((each) => each.push);
@@ -56,7 +56,7 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
     const absurd = { $gt: new Date(now.getTime() + MAX_LEASE_MS), $lt: NO_WORK };
     const [due, stuck] = await Promise.all(
       [{ wakeAt: { $lte: now } }, { wakeAt: absurd, leaseOwner: { $ne: null } }].map((filter) =>
-        c.crawlers
+        collections.crawlers
           .find(filter, { projection: { _id: 1 } })
           .sort({ wakeAt: 1 })
           .limit(limit)
@@ -69,7 +69,7 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
   async function find(crawlerId: string, rid: string): Promise<QueuedJob | undefined> {
     const [crawler, document] = await Promise.all([
       readGenerations(crawlerId),
-      c.jobs.findOne({ _id: rid, crawlerId, state: { $ne: 'ended' } }),
+      collections.jobs.findOne({ _id: rid, crawlerId, state: { $ne: 'ended' } }),
     ]);
     if (crawler === null || document === null) return undefined;
     const purged = document.state !== 'running' && document.gen < crawler.purges;
@@ -90,7 +90,7 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
             due: { $gte: after.dueAt },
             $or: [{ due: { $gt: after.dueAt } }, { due: after.dueAt, _id: { $gt: after.rid } }],
           };
-    const found = await c.jobs
+    const found = await collections.jobs
       .find(
         { crawlerId, queued: true, gen: crawler.purges, ...behind },
         { projection: { url: 1, retry: 1, createdAt: 1, due: 1 } },
@@ -109,13 +109,13 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
       if (crawler === null) return false;
       const by = ledger.processId;
       const seq = ledger.nextSeq();
-      const before = await c.jobs.findOneAndUpdate(
+      const before = await collections.jobs.findOneAndUpdate(
         {
           _id: rid,
           crawlerId,
           $or: [{ state: 'running' }, { queued: true, gen: crawler.purges }],
         },
-        ending('deleted', now, by, seq),
+        tombstoneUpdate('deleted', now, by, seq),
         { returnDocument: 'before', projection: { state: 1, gen: 1, size: 1 } },
       );
       if (before === null) return false;
@@ -134,8 +134,8 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
       $subtract: [{ $ifNull: ['$liveBytes', 0] }, { $ifNull: ['$runningBytes', 0] }],
     };
     const day = dayOf(now);
-    await noteRemoval(c, crawlerId);
-    const before = await c.crawlers.findOneAndUpdate(
+    await noteRemoval(collections, crawlerId);
+    const before = await collections.crawlers.findOneAndUpdate(
       { _id: crawlerId },
       [
         { $set: { granted: held, grantedBytes: heldBytes } },
@@ -160,18 +160,20 @@ export function createQueue(c: Collections, ledger: Ledger): QueueStore {
     if (before === null) return 0;
     const purged = before.granted ?? 0;
     const queuedBytes = -(before.grantedBytes ?? 0);
-    await countInAccount(c, before.accountId, { queued: -purged, queuedBytes });
-    await ledger.tidy(crawlerId, () => setWake(c, crawlerId));
+    await countInAccount(collections, before.accountId, { queued: -purged, queuedBytes });
+    await ledger.tidy(crawlerId, () => setWake(collections, crawlerId));
     const until = performance.now() + SWEEP_MS;
-    await ledger.tidy(crawlerId, () => sweepUp(c, crawlerId, () => performance.now() < until));
+    await ledger.tidy(crawlerId, () =>
+      sweepUp(collections, crawlerId, () => performance.now() < until),
+    );
     return purged;
   }
 
   return {
-    push: createPush(c, ledger),
-    ...createLeases(c, ledger),
-    claim: createClaim(c, ledger),
-    finish: createFinish(c, ledger),
+    push: createPush(collections, ledger),
+    ...createLeases(collections, ledger),
+    claim: createClaim(collections, ledger),
+    finish: createFinish(collections, ledger),
     overdue,
     crawlersWithWorkDue,
     find,

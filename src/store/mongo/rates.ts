@@ -18,7 +18,7 @@ interface Waiting {
 }
 
 /** The push rate of each token, one bucket for all processes. What asks while a bucket is written asks together next. */
-export function createRates(c: Collections): RateStore {
+export function createRates(collections: Collections): RateStore {
   const waiting = new Map<string, Waiting[]>();
 
   async function drain(key: string): Promise<void> {
@@ -39,7 +39,7 @@ export function createRates(c: Collections): RateStore {
   async function takeTogether(key: string, perSecond: number, group: Waiting[]): Promise<void> {
     const now = new Date(Math.max(...group.map((each) => each.now.getTime())));
     const wanted = group.reduce((sum, each) => sum + each.count, 0);
-    const bucket = await takeFrom(c, key, perSecond, wanted, now);
+    const bucket = await takeTokens(collections, key, perSecond, wanted, now);
     let granted = bucket?.granted ?? 0;
     const missing = 1 - (bucket?.left ?? 0);
     const wait = Math.max(Math.ceil((missing * 1_000) / perSecond), 1);
@@ -57,7 +57,7 @@ export function createRates(c: Collections): RateStore {
       const passedMs = { $max: [0, { $subtract: [now, before] }] };
       const refill = { $divide: [{ $multiply: [passedMs, capacity] }, refillMs] };
       const full = { $min: [capacity, { $add: [{ $ifNull: ['$left', capacity] }, refill] }] };
-      const bucket = await upserted(c, `whole:${key}`, [
+      const bucket = await upserted(collections, `whole:${key}`, [
         { $set: { left: full, at: { $max: [before, now] } } },
         { $set: { granted: { $cond: [{ $lte: [count, '$left'] }, 1, 0] } } },
         { $set: { left: { $subtract: ['$left', { $multiply: ['$granted', count] }] } } },
@@ -90,7 +90,13 @@ function lastTaken(now: Date) {
   return { $cond: [{ $lte: [{ $ifNull: ['$at', now] }, soon] }, { $ifNull: ['$at', now] }, now] };
 }
 
-async function takeFrom(c: Collections, key: string, perSecond: number, wanted: number, now: Date) {
+async function takeTokens(
+  collections: Collections,
+  key: string,
+  perSecond: number,
+  wanted: number,
+  now: Date,
+) {
   const before = lastTaken(now);
   const passedMs = { $max: [0, { $subtract: [now, before] }] };
   const refill = { $divide: [{ $multiply: [passedMs, perSecond] }, 1_000] };
@@ -100,16 +106,16 @@ async function takeFrom(c: Collections, key: string, perSecond: number, wanted: 
     { $set: { granted: { $min: [wanted, { $floor: '$left' }] } } },
     { $set: { left: { $subtract: ['$left', '$granted'] } } },
   ];
-  return upserted(c, key, update);
+  return upserted(collections, key, update);
 }
 
-async function upserted(c: Collections, key: string, update: Document[]) {
+async function upserted(collections: Collections, key: string, update: Document[]) {
   const options = { upsert: true, returnDocument: 'after' } as const;
   try {
-    return await c.rates.findOneAndUpdate({ _id: key }, update, options);
+    return await collections.rates.findOneAndUpdate({ _id: key }, update, options);
   } catch (error) {
     // Of two that found no bucket one made it; the other finds that now.
     if (!isDuplicate(error)) throw error;
-    return c.rates.findOneAndUpdate({ _id: key }, update, options);
+    return collections.rates.findOneAndUpdate({ _id: key }, update, options);
   }
 }

@@ -3,20 +3,20 @@ import { Binary, type Collection } from 'mongodb';
 import type { CrawlRecord } from '../../domain/job.ts';
 import type { ResultScope } from '../store.ts';
 import type { DeliveryDocument, ResultDocument } from './collections.ts';
-import { duplicatesOf, isDuplicate } from './errors.ts';
+import { duplicateIndexes, isDuplicate } from './errors.ts';
 
 /** Where the results of a token are. */
-export function scopeOf({ accountId, tokenType }: ResultScope): string {
+export function scopeKey({ accountId, tokenType }: ResultScope): string {
   return `${accountId}/${tokenType}`;
 }
 
 /** Whose scope it is. */
-export function accountIdOf(scope: string): string {
+export function scopeAccountId(scope: string): string {
   return scope.slice(0, scope.indexOf('/'));
 }
 
 /** Addresses can be longer than an index takes. */
-export function hashOf(url: string): string {
+export function hashUrl(url: string): string {
   return createHash('sha256').update(url).digest('base64url');
 }
 
@@ -52,9 +52,9 @@ export function resultDocument(
 ): ResultDocument {
   return {
     ...recordFields(record, origin, expiresAt),
-    scope: scopeOf(scope),
+    scope: scopeKey(scope),
     storedAt: now,
-    urlHash: hashOf(record.pushedUrl),
+    urlHash: hashUrl(record.pushedUrl),
   };
 }
 
@@ -89,7 +89,7 @@ export async function insertRecords<T extends ResultDocument | DeliveryDocument>
   try {
     await collection.insertMany(documents as never, { ordered: false });
   } catch (error) {
-    for (const index of duplicatesOf(error)) {
+    for (const index of duplicateIndexes(error)) {
       const document = documents[index] as T;
       const older = { _id: document._id, claim: { $lt: document.claim } };
       try {

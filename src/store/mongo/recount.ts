@@ -8,11 +8,11 @@ export function isUnapplied(
   { applied, fenced = [] }: Pick<CrawlerDocument, 'applied' | 'fenced'>,
   { by = '', seq = 0 }: Pick<JobDocument, 'by' | 'seq'>,
 ): boolean {
-  return seq > (applied[by] ?? 0) || fenced.includes(labelOf(by, seq));
+  return seq > (applied[by] ?? 0) || fenced.includes(batchLabel(by, seq));
 }
 
 /** Names a batch of a process. */
-export function labelOf(by: string, seq: number): string {
+export function batchLabel(by: string, seq: number): string {
   return `${by}.${seq}`;
 }
 
@@ -21,11 +21,15 @@ export function labelOf(by: string, seq: number): string {
  * counts. With `all` the rest of the queue too. Ends that are yet to be applied count as what they were. Nothing is written
  * unless the crawler's counters stood still meanwhile; a crawler that does not stand still is left to the next holder of its lease.
  */
-export async function recount(c: Collections, crawlerId: string, all = false): Promise<void> {
+export async function recount(
+  collections: Collections,
+  crawlerId: string,
+  all = false,
+): Promise<void> {
   for (let n = 0; n < TRIES; n++) {
-    if (await recountOnce(c, crawlerId, all)) return;
+    if (await recountOnce(collections, crawlerId, all)) return;
   }
-  await c.crawlers.updateOne({ _id: crawlerId }, { $set: { miscounted: true } });
+  await collections.crawlers.updateOne({ _id: crawlerId }, { $set: { miscounted: true } });
 }
 
 const fields = {
@@ -39,20 +43,24 @@ const fields = {
 } as const;
 
 /** False when something moved meanwhile. */
-async function recountOnce(c: Collections, crawlerId: string, all: boolean): Promise<boolean> {
-  const crawler = await c.crawlers.findOne({ _id: crawlerId }, { projection: fields });
+async function recountOnce(
+  collections: Collections,
+  crawlerId: string,
+  all: boolean,
+): Promise<boolean> {
+  const crawler = await collections.crawlers.findOne({ _id: crawlerId }, { projection: fields });
   if (crawler === null) return true;
   const { moves, wakes, purges } = crawler;
   const pushes = crawler.pending.map((each) => each.id);
-  const ended = await endedOf(c, crawlerId);
+  const ended = await findTombstones(collections, crawlerId);
   const alive = { crawlerId, gen: purges };
   const queuedOnes = { ...alive, queued: true, push: { $nin: pushes } } as const;
   const [running, retrying, queued, due, sending] = await Promise.all([
-    c.jobs.find({ crawlerId, state: 'running' }, { projection: { size: 1 } }).toArray(),
-    c.jobs.countDocuments({ ...alive, queued: true, state: 'retrying' }),
-    all ? sumOf(c, queuedOnes) : NOTHING,
-    c.deliveries.countDocuments({ crawlerId, state: 'due' }),
-    c.deliveries.countDocuments({ crawlerId, state: 'sending' }),
+    collections.jobs.find({ crawlerId, state: 'running' }, { projection: { size: 1 } }).toArray(),
+    collections.jobs.countDocuments({ ...alive, queued: true, state: 'retrying' }),
+    all ? countAndSize(collections, queuedOnes) : NOTHING,
+    collections.deliveries.countDocuments({ crawlerId, state: 'due' }),
+    collections.deliveries.countDocuments({ crawlerId, state: 'sending' }),
   ]);
   const unapplied = ended.filter((each) => isUnapplied(crawler, each));
   // What was purged in the queue has been taken from the counters with it.
@@ -63,7 +71,7 @@ async function recountOnce(c: Collections, crawlerId: string, all: boolean): Pro
   const among = (rids: readonly string[], ...states: DeliveryDocument['state'][]) =>
     rids.length === 0
       ? 0
-      : c.deliveries.countDocuments({ _id: { $in: [...rids] }, state: { $in: states } });
+      : collections.deliveries.countDocuments({ _id: { $in: [...rids] }, state: { $in: states } });
   const [uncommitted, staged] = await Promise.all([
     among(early, 'due', 'sending'),
     among(
@@ -71,25 +79,25 @@ async function recountOnce(c: Collections, crawlerId: string, all: boolean): Pro
       'staged',
     ),
   ]);
-  const after = await endedOf(c, crawlerId);
-  if (after.map(markOf).join() !== ended.map(markOf).join()) return false;
-  const runningBytes = bytesOf(running);
+  const after = await findTombstones(collections, crawlerId);
+  if (after.map(tombstoneKey).join() !== ended.map(tombstoneKey).join()) return false;
+  const runningBytes = totalBytes(running);
   const live = queued.n + running.length + counted.length;
-  const liveBytes = queued.bytes + runningBytes + bytesOf(counted);
+  const liveBytes = queued.bytes + runningBytes + totalBytes(counted);
   const still = {
     _id: crawlerId,
     moves,
     purges,
     ...(all ? { wakes, pending: { $not: { $elemMatch: { id: { $nin: pushes } } } } } : {}),
   };
-  const before = await c.crawlers.findOneAndUpdate(
+  const before = await collections.crawlers.findOneAndUpdate(
     still,
     {
       $set: {
         running: running.length + were('running'),
         retrying: retrying + were('retrying'),
         deliveriesPending: due + sending - uncommitted + staged,
-        runningBytes: runningBytes + bytesOf(counted.filter((each) => each.from === 'running')),
+        runningBytes: runningBytes + totalBytes(counted.filter((each) => each.from === 'running')),
         ...(all ? { live, liveBytes } : {}),
       },
       $inc: { moves: 1, recounts: 1 },
@@ -104,19 +112,22 @@ async function recountOnce(c: Collections, crawlerId: string, all: boolean): Pro
     queuedBytes: all ? liveBytes - (before.liveBytes ?? 0) : 0,
   };
   if (more.queued !== 0 || more.queuedBytes !== 0) {
-    await c.accounts.updateOne({ _id: before.accountId }, { $inc: more });
+    await collections.accounts.updateOne({ _id: before.accountId }, { $inc: more });
   }
   return true;
 }
 
 const NOTHING = { n: 0, bytes: 0 };
 
-function bytesOf(jobs: readonly Pick<JobDocument, 'size'>[]): number {
+function totalBytes(jobs: readonly Pick<JobDocument, 'size'>[]): number {
   return jobs.reduce((sum, { size = 0 }) => sum + size, 0);
 }
 
-async function sumOf(c: Collections, filter: Filter<JobDocument>): Promise<typeof NOTHING> {
-  const [sum] = await c.jobs
+async function countAndSize(
+  collections: Collections,
+  filter: Filter<JobDocument>,
+): Promise<typeof NOTHING> {
+  const [sum] = await collections.jobs
     .aggregate<typeof NOTHING>([
       { $match: filter },
       { $group: { _id: null, n: { $sum: 1 }, bytes: { $sum: '$size' } } },
@@ -125,13 +136,13 @@ async function sumOf(c: Collections, filter: Filter<JobDocument>): Promise<typeo
   return sum ?? NOTHING;
 }
 
-function endedOf(c: Collections, crawlerId: string) {
-  return c.jobs
+function findTombstones(collections: Collections, crawlerId: string) {
+  return collections.jobs
     .find({ state: 'ended', endedAt: { $gte: new Date(0) }, crawlerId })
     .sort({ endedAt: 1, _id: 1 })
     .toArray();
 }
 
-function markOf({ _id, by = '', seq = 0 }: JobDocument): string {
-  return `${_id} ${labelOf(by, seq)}`;
+function tombstoneKey({ _id, by = '', seq = 0 }: JobDocument): string {
+  return `${_id} ${batchLabel(by, seq)}`;
 }

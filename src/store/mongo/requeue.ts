@@ -13,14 +13,14 @@ export interface Requeue {
 }
 
 /** Makes due again what older epochs were working on; how many jobs. Counters are the caller's. */
-export async function requeue(c: Collections, what: Requeue): Promise<number> {
+export async function requeue(collections: Collections, what: Requeue): Promise<number> {
   const { crawlerId, epoch, now, mark, crashed = false } = what;
   const older = { crawlerId, state: 'running', epoch: { $lt: epoch } } as const;
-  const running = await c.jobs.find(older, { projection: { _id: 1 } }).toArray();
+  const running = await collections.jobs.find(older, { projection: { _id: 1 } }).toArray();
   let moved = 0;
   if (running.length > 0) {
     const rids = running.map((each) => each._id);
-    await c.jobs.updateMany({ _id: { $in: rids }, ...older }, [
+    await collections.jobs.updateMany({ _id: { $in: rids }, ...older }, [
       {
         $set: {
           state: { $cond: [{ $gt: ['$retry', 0] }, 'retrying', 'waiting'] },
@@ -32,7 +32,7 @@ export async function requeue(c: Collections, what: Requeue): Promise<number> {
       },
       { $unset: 'epoch' },
     ]);
-    const back = await c.jobs
+    const back = await collections.jobs
       .find({ _id: { $in: rids }, mark }, { projection: { attempt: 1 } })
       .toArray();
     moved = back.length;
@@ -42,33 +42,33 @@ export async function requeue(c: Collections, what: Requeue): Promise<number> {
     }));
     if (early.length > 0) {
       await Promise.all([
-        c.results.bulkWrite(early, { ordered: false }),
-        c.deliveries.bulkWrite(early, { ordered: false }),
+        collections.results.bulkWrite(early, { ordered: false }),
+        collections.deliveries.bulkWrite(early, { ordered: false }),
       ]);
     }
   }
-  await freeDeliveries(c, what);
+  await freeDeliveries(collections, what);
   return moved;
 }
 
 /** Makes due again the deliveries that older epochs were sending. */
 export async function freeDeliveries(
-  c: Collections,
+  collections: Collections,
   { crawlerId, epoch, now }: Pick<Requeue, 'crawlerId' | 'epoch' | 'now'>,
 ): Promise<void> {
   const older = { crawlerId, state: 'sending', epoch: { $lt: epoch } } as const;
-  const left = await c.deliveries.find(older, { projection: { _id: 1 } }).toArray();
+  const left = await collections.deliveries.find(older, { projection: { _id: 1 } }).toArray();
   if (left.length === 0) return;
   const rids = left.map((each) => each._id);
-  const alive = await c.jobs
+  const alive = await collections.jobs
     .find({ _id: { $in: rids }, state: { $ne: 'ended' } }, { projection: { _id: 1 } })
     .toArray();
   // Their jobs' ends were never written, so they belong to nothing.
   const early = alive.map((each) => each._id);
-  if (early.length > 0) await c.deliveries.deleteMany({ _id: { $in: early }, ...older });
+  if (early.length > 0) await collections.deliveries.deleteMany({ _id: { $in: early }, ...older });
   const others = rids.filter((rid) => !early.includes(rid));
   if (others.length === 0) return;
-  await c.deliveries.updateMany({ _id: { $in: others }, ...older }, [
+  await collections.deliveries.updateMany({ _id: { $in: others }, ...older }, [
     { $set: { state: 'due', due: { $min: ['$due', now] } } },
     { $unset: 'epoch' },
   ]);

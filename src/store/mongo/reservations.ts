@@ -10,7 +10,7 @@ const EPISODE_END = 0.9;
  * Null when there is no such account.
  */
 export async function reserveInAccount(
-  c: Collections,
+  collections: Collections,
   accountId: string,
   n: number,
   bytes: number,
@@ -19,7 +19,7 @@ export async function reserveInAccount(
   const whole = { $cond: [{ $eq: ['$granted', n] }, bytes, 0] };
   const room = { $max: [0, { $min: [n, { $subtract: [limit + 1, '$queued'] }] }] };
   const goesOn = { $and: ['$over', { $gt: ['$queued', limit * EPISODE_END] }] };
-  return c.accounts.findOneAndUpdate(
+  return collections.accounts.findOneAndUpdate(
     { _id: accountId },
     [
       { $set: { granted: room, over: goesOn } },
@@ -36,7 +36,7 @@ export async function reserveInAccount(
 
 /** Takes room for up to `n` URLs in the crawler, and notes the push as pending; null when there is no such crawler. */
 export async function reserveInCrawler(
-  c: Collections,
+  collections: Collections,
   crawlerId: string,
   entry: Omit<PendingPush, 'n'>,
   n: number,
@@ -44,7 +44,7 @@ export async function reserveInCrawler(
 ) {
   const held = { $add: [{ $subtract: ['$live', '$running'] }, { $sum: '$pending.n' }] };
   const room = { $max: [0, { $min: [n, { $subtract: [limit, held] }] }] };
-  return c.crawlers.findOneAndUpdate(
+  return collections.crawlers.findOneAndUpdate(
     { _id: crawlerId },
     [
       { $set: { granted: room } },
@@ -60,7 +60,7 @@ export async function reserveInCrawler(
 
 /** Counts a pending push, and wakes its crawler; null when it is not pending. What was purged before it was counted is gone. */
 export async function confirm(
-  c: Collections,
+  collections: Collections,
   crawlerId: string,
   { id, gen = 0 }: Pick<PendingPush, 'id' | 'gen'>,
   { n, bytes }: { readonly n: number; readonly bytes: number },
@@ -85,13 +85,13 @@ export async function confirm(
     wakeAt: wakeExpression(now, 'job'),
   };
   const pending = { $filter: { input: '$pending', cond: { $ne: ['$$this.id', id] } } };
-  const before = await c.crawlers.findOneAndUpdate(
+  const before = await collections.crawlers.findOneAndUpdate(
     { _id: crawlerId, 'pending.id': id },
     [{ $set: { pending, ...(n > 0 ? counted : {}) } }],
     { returnDocument: 'before', projection: { leaseUntil: 1, purges: 1, accountId: 1 } },
   );
   if (before !== null && n > 0 && before.purges !== gen) {
-    await c.accounts.updateOne(
+    await collections.accounts.updateOne(
       { _id: before.accountId },
       { $inc: { queued: -n, queuedBytes: -bytes } },
     );
@@ -100,8 +100,12 @@ export async function confirm(
 }
 
 /** Whether this is the one push that took the account over its limit. */
-export async function wentOver(c: Collections, accountId: string, limit: number): Promise<boolean> {
-  const { modifiedCount } = await c.accounts.updateOne(
+export async function wentOver(
+  collections: Collections,
+  accountId: string,
+  limit: number,
+): Promise<boolean> {
+  const { modifiedCount } = await collections.accounts.updateOne(
     { _id: accountId, over: false, queued: { $gt: limit } },
     { $set: { over: true } },
   );
@@ -109,15 +113,19 @@ export async function wentOver(c: Collections, accountId: string, limit: number)
 }
 
 /** Counts what is there of pushes whose process has not come back since `before`; how many. */
-export async function resolvePending(c: Collections, before: Date, now: Date): Promise<number> {
-  const crawlers: Pick<CrawlerDocument, '_id' | 'pending'>[] = await c.crawlers
+export async function resolvePending(
+  collections: Collections,
+  before: Date,
+  now: Date,
+): Promise<number> {
+  const crawlers: Pick<CrawlerDocument, '_id' | 'pending'>[] = await collections.crawlers
     .find({ 'pending.at': { $lte: before } }, { projection: { pending: 1 } })
     .toArray();
   let resolved = 0;
   for (const crawler of crawlers) {
     for (const entry of crawler.pending) {
       if (entry.at > before) continue;
-      if (await resolve(c, crawler._id, entry, now)) resolved += 1;
+      if (await resolve(collections, crawler._id, entry, now)) resolved += 1;
     }
   }
   return resolved;
@@ -125,13 +133,13 @@ export async function resolvePending(c: Collections, before: Date, now: Date): P
 
 /** Counts what is there of one push; false when it is not pending any more. */
 export async function resolve(
-  c: Collections,
+  collections: Collections,
   crawlerId: string,
   entry: PendingPush,
   now: Date,
 ): Promise<boolean> {
   const { id, first, last, request } = entry;
-  const there = await c.jobs
+  const there = await collections.jobs
     .find(
       { _id: { $gte: first, $lte: last }, push: id, state: { $ne: 'ended' } },
       { projection: { size: 1 } },
@@ -139,7 +147,7 @@ export async function resolve(
     .toArray();
   // First this, so that the request is not done again when these have been crawled.
   if (request !== undefined && there.length > 0) {
-    await c.pushRequests.updateOne(
+    await collections.pushRequests.updateOne(
       { _id: request },
       { $addToSet: { taken: { $each: there.map((each) => each._id) } } },
     );
@@ -148,5 +156,5 @@ export async function resolve(
     n: there.length,
     bytes: there.reduce((sum, { size = 0 }) => sum + size, 0),
   };
-  return (await confirm(c, crawlerId, entry, found, now)) !== null;
+  return (await confirm(collections, crawlerId, entry, found, now)) !== null;
 }

@@ -5,11 +5,11 @@ import { recordBytesOf, storedBytesOf } from '../../domain/quotas.ts';
 import type { ResultStore } from '../store.ts';
 import type { Collections, ResultDocument } from './collections.ts';
 import {
-  accountIdOf,
-  hashOf,
+  hashUrl,
   insertRecords,
   resultDocument,
-  scopeOf,
+  scopeAccountId,
+  scopeKey,
   toRecord,
 } from './records.ts';
 
@@ -19,11 +19,11 @@ const NEWEST = 20;
 const NO_JOB = { claim: 0, mark: '' };
 
 /** Stored results. */
-export function createResults(c: Collections): ResultStore {
+export function createResults(collections: Collections): ResultStore {
   /** Which of them belong to jobs that have not ended: these are not there yet. */
   async function uncommitted(rids: readonly string[]): Promise<Set<string>> {
     if (rids.length === 0) return new Set();
-    const alive = await c.jobs
+    const alive = await collections.jobs
       .find({ _id: { $in: [...rids] }, state: { $ne: 'ended' } }, { projection: { _id: 1 } })
       .toArray();
     return new Set(alive.map((each) => each._id));
@@ -34,7 +34,9 @@ export function createResults(c: Collections): ResultStore {
     const gone = await Promise.all(
       rids
         .filter((rid) => !hidden.has(rid))
-        .map((_id) => c.results.findOneAndDelete({ _id, scope }, { projection: { size: 1 } })),
+        .map((_id) =>
+          collections.results.findOneAndDelete({ _id, scope }, { projection: { size: 1 } }),
+        ),
     );
     await countRemoved(scope, gone);
     return new Set(gone.flatMap((each) => (each === null ? [] : each._id)));
@@ -49,13 +51,15 @@ export function createResults(c: Collections): ResultStore {
       0,
     );
     if (storedBytes === 0) return;
-    await c.accounts.updateOne({ _id: accountIdOf(scope) }, { $inc: { storedBytes } });
+    await collections.accounts.updateOne({ _id: scopeAccountId(scope) }, { $inc: { storedBytes } });
   }
 
   return {
     async put(scope, record, now, expiresAt) {
-      await insertRecords(c.results, [resultDocument(scope, record, NO_JOB, now, expiresAt)]);
-      await c.accounts.updateOne(
+      await insertRecords(collections.results, [
+        resultDocument(scope, record, NO_JOB, now, expiresAt),
+      ]);
+      await collections.accounts.updateOne(
         { _id: scope.accountId },
         { $inc: { storedBytes: recordBytesOf(record) } },
       );
@@ -63,29 +67,29 @@ export function createResults(c: Collections): ResultStore {
 
     async get(scope, rid) {
       const [document, hidden] = await Promise.all([
-        c.results.findOne({ _id: rid, scope: scopeOf(scope) }),
+        collections.results.findOne({ _id: rid, scope: scopeKey(scope) }),
         uncommitted([rid]),
       ]);
       return document === null || hidden.has(rid) ? undefined : toResult(document);
     },
 
     async newestByUrl(scope, pushedUrl) {
-      const newest = await c.results
-        .find({ scope: scopeOf(scope), urlHash: hashOf(pushedUrl) }, { projection: { _id: 1 } })
+      const newest = await collections.results
+        .find({ scope: scopeKey(scope), urlHash: hashUrl(pushedUrl) }, { projection: { _id: 1 } })
         .sort({ storedAt: -1, _id: -1 })
         .limit(NEWEST)
         .toArray();
       const hidden = await uncommitted(newest.map((each) => each._id));
       const first = newest.find((each) => !hidden.has(each._id));
-      const document = first && (await c.results.findOne({ _id: first._id }));
+      const document = first && (await collections.results.findOne({ _id: first._id }));
       return document ? toResult(document) : undefined;
     },
 
     async getMany(scope, rids) {
       const hidden = await uncommitted(rids);
       const shown = rids.filter((rid) => !hidden.has(rid));
-      const documents = await c.results
-        .find({ _id: { $in: shown }, scope: scopeOf(scope) })
+      const documents = await collections.results
+        .find({ _id: { $in: shown }, scope: scopeKey(scope) })
         .toArray();
       const found = new Map(documents.map((each) => [each._id, each]));
       return shown.flatMap((rid) => {
@@ -97,21 +101,21 @@ export function createResults(c: Collections): ResultStore {
     async sizes(scope, rids) {
       const [hidden, documents] = await Promise.all([
         uncommitted(rids),
-        c.results
-          .find({ _id: { $in: [...rids] }, scope: scopeOf(scope) }, { projection: { size: 1 } })
+        collections.results
+          .find({ _id: { $in: [...rids] }, scope: scopeKey(scope) }, { projection: { size: 1 } })
           .toArray(),
       ]);
       const shown = documents.filter(({ _id }) => !hidden.has(_id));
       return new Map(shown.map(({ _id, size }) => [_id, size]));
     },
 
-    remove: (scope, rids) => remove(scopeOf(scope), rids),
+    remove: (scope, rids) => remove(scopeKey(scope), rids),
 
     async rids(scope, page) {
       const { order, after } = placeOf(page);
       const direction = order === 'asc' ? 1 : -1;
-      const found = await c.results
-        .find({ scope: scopeOf(scope), ...after }, { projection: { storedAt: 1 } })
+      const found = await collections.results
+        .find({ scope: scopeKey(scope), ...after }, { projection: { storedAt: 1 } })
         .sort({ storedAt: direction, _id: direction })
         .limit(page.limit)
         .toArray();
@@ -123,7 +127,7 @@ export function createResults(c: Collections): ResultStore {
       };
     },
 
-    count: (scope) => c.results.countDocuments({ scope: scopeOf(scope) }),
+    count: (scope) => collections.results.countDocuments({ scope: scopeKey(scope) }),
   };
 }
 

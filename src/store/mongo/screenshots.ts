@@ -3,13 +3,18 @@ import type { ScreenshotStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 
 /** Pictures that live for an hour. */
-export function createScreenshots(c: Collections): ScreenshotStore {
+export function createScreenshots(collections: Collections): ScreenshotStore {
   return {
     async put(id, contentType, bytes, expiresAt) {
-      await c.screenshots.insertOne({ _id: id, contentType, bytes: new Binary(bytes), expiresAt });
+      await collections.screenshots.insertOne({
+        _id: id,
+        contentType,
+        bytes: new Binary(bytes),
+        expiresAt,
+      });
     },
     async get(id, now) {
-      const document = await c.screenshots.findOne({ _id: id, expiresAt: { $gt: now } });
+      const document = await collections.screenshots.findOne({ _id: id, expiresAt: { $gt: now } });
       if (document === null) return undefined;
       return { contentType: document.contentType, bytes: document.bytes.value() };
     },

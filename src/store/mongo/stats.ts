@@ -1,18 +1,18 @@
 import type { HistoryDay } from '../../domain/stats.ts';
 import type { StatsStore } from '../store.ts';
 import type { Collections, DayCounts } from './collections.ts';
-import { sumOf } from './history.ts';
+import { addCounts } from './history.ts';
 
 /** History by day: the latest days are with their crawler, the others have documents of their own. */
-export function createStats(c: Collections): StatsStore {
+export function createStats(collections: Collections): StatsStore {
   return {
     async history(crawlerIds, { from = '', to = '9999-99-99' }) {
       const ids = [...crawlerIds];
-      const { crawlers, past } = await daysOf(c, ids, from, to);
+      const { crawlers, past } = await readDays(collections, ids, from, to);
       const days = new Map(ids.map((id) => [id, new Map<string, DayCounts>()]));
       const add = (id: string, day: string, counts: DayCounts): void => {
         const own = days.get(id);
-        if (day >= from && day <= to) own?.set(day, sumOf(own.get(day) ?? {}, counts));
+        if (day >= from && day <= to) own?.set(day, addCounts(own.get(day) ?? {}, counts));
       };
       const moved = new Map(past.map((each) => [each._id, each.moved ?? []]));
       for (const { crawlerId, day, counts } of past) add(crawlerId, day, counts);
@@ -34,12 +34,19 @@ export function createStats(c: Collections): StatsStore {
 }
 
 /** The days of crawlers, with each move between them and the history seen as either made or not. */
-async function daysOf(c: Collections, ids: readonly string[], from: string, to: string) {
+async function readDays(
+  collections: Collections,
+  ids: readonly string[],
+  from: string,
+  to: string,
+) {
   const read = () =>
-    c.crawlers.find({ _id: { $in: [...ids] } }, { projection: { days: 1, moving: 1 } }).toArray();
+    collections.crawlers
+      .find({ _id: { $in: [...ids] } }, { projection: { days: 1, moving: 1 } })
+      .toArray();
   let crawlers = await read();
   for (;;) {
-    const past = await c.history
+    const past = await collections.history
       .find({ crawlerId: { $in: [...ids] }, day: { $gte: from, $lte: to } })
       .toArray();
     const there = new Set(past.map((each) => each._id));

@@ -1,7 +1,7 @@
 import { storedBytesOf } from '../../domain/quotas.ts';
 import type { Collections } from './collections.ts';
 import type { Removed } from './expiry.ts';
-import { accountIdOf, scopeOf } from './records.ts';
+import { scopeAccountId, scopeKey } from './records.ts';
 
 /** What was under way when an account was removed, such as an inline crawl to be stored, has ended by then. */
 const LAST_WRITES_MS = 3_600_000;
@@ -20,9 +20,12 @@ function total(sums: readonly Sum[]): number {
 }
 
 /** What the deliveries of crawlers count for as stored. */
-export async function keptBytes(c: Collections, crawlerIds: readonly string[]): Promise<number> {
+export async function keptBytes(
+  collections: Collections,
+  crawlerIds: readonly string[],
+): Promise<number> {
   if (crawlerIds.length === 0) return 0;
-  const sums = await c.deliveries
+  const sums = await collections.deliveries
     .aggregate<Sum>([{ $match: { crawlerId: { $in: [...crawlerIds] } } }, SUM], {
       hint: 'created_size',
       maxTimeMS: MEASURE_MS,
@@ -32,18 +35,24 @@ export async function keptBytes(c: Collections, crawlerIds: readonly string[]): 
 }
 
 /** Removes some of the results that are past their retention; how many. */
-export async function expireResults(c: Collections, now: Date, batch: number): Promise<Removed> {
-  const old = await c.results
+export async function expireResults(
+  collections: Collections,
+  now: Date,
+  batch: number,
+): Promise<Removed> {
+  const old = await collections.results
     .find({ expiresAt: { $lte: now } }, { projection: { scope: 1, size: 1 } })
     .limit(batch)
     .toArray();
   if (old.length === 0) return { found: 0, count: 0 };
-  const { deletedCount } = await c.results.deleteMany({ _id: { $in: old.map((d) => d._id) } });
+  const { deletedCount } = await collections.results.deleteMany({
+    _id: { $in: old.map((d) => d._id) },
+  });
   // Otherwise somebody else has removed and counted some of them; the next look at what is stored says which.
   if (deletedCount === old.length) {
-    for (const [accountId, gone] of Map.groupBy(old, ({ scope }) => accountIdOf(scope))) {
+    for (const [accountId, gone] of Map.groupBy(old, ({ scope }) => scopeAccountId(scope))) {
       const storedBytes = -gone.reduce((sum, { size }) => sum + storedBytesOf(size), 0);
-      await c.accounts.updateOne({ _id: accountId }, { $inc: { storedBytes } });
+      await collections.accounts.updateOne({ _id: accountId }, { $inc: { storedBytes } });
     }
   }
   return { found: old.length, count: deletedCount };
@@ -51,22 +60,23 @@ export async function expireResults(c: Collections, now: Date, batch: number): P
 
 /** Removes results of accounts that are gone, some at a time; an account is forgotten once nothing can come after it. */
 export async function sweepRemovedAccounts(
-  c: Collections,
+  collections: Collections,
   now: Date,
   batch: number,
 ): Promise<Removed> {
   let swept = 0;
-  for (const { _id: accountId, removedAt } of await c.removedAccounts.find().toArray()) {
-    const scopes = scopesOf(accountId);
-    const left = await c.results
+  for (const { _id: accountId, removedAt } of await collections.removedAccounts.find().toArray()) {
+    const scopes = scopeKeys(accountId);
+    const left = await collections.results
       .find({ scope: { $in: scopes } }, { projection: { _id: 1 } })
       .limit(batch - swept)
       .toArray();
-    if (left.length > 0) await c.results.deleteMany({ _id: { $in: left.map((d) => d._id) } });
+    if (left.length > 0)
+      await collections.results.deleteMany({ _id: { $in: left.map((d) => d._id) } });
     swept += left.length;
     if (swept >= batch) break;
     if (left.length === 0 && removedAt.getTime() <= now.getTime() - LAST_WRITES_MS) {
-      await c.removedAccounts.deleteOne({ _id: accountId });
+      await collections.removedAccounts.deleteOne({ _id: accountId });
     }
   }
   return { found: swept, count: swept };
@@ -76,23 +86,27 @@ export async function sweepRemovedAccounts(
  * Looks up what an account really stores and puts its counter right, which a crash between a write and its count leaves wrong.
  * What is counted meanwhile stays counted.
  */
-export async function measureStored(c: Collections, accountId: string): Promise<void> {
-  const before = await c.accounts.findOne({ _id: accountId }, { projection: { storedBytes: 1 } });
+export async function measureStored(collections: Collections, accountId: string): Promise<void> {
+  const before = await collections.accounts.findOne(
+    { _id: accountId },
+    { projection: { storedBytes: 1 } },
+  );
   if (before === null) return;
-  const crawlers = await c.crawlers
+  const crawlers = await collections.crawlers
     .find({ accountId }, { projection: { _id: 1 } })
     .map(({ _id }) => _id)
     .toArray();
-  const results = await c.results
-    .aggregate<Sum>([{ $match: { scope: { $in: scopesOf(accountId) } } }, SUM], {
+  const results = await collections.results
+    .aggregate<Sum>([{ $match: { scope: { $in: scopeKeys(accountId) } } }, SUM], {
       hint: 'time_size',
       maxTimeMS: MEASURE_MS,
     })
     .toArray();
-  const off = total(results) + (await keptBytes(c, crawlers)) - (before.storedBytes ?? 0);
-  if (off !== 0) await c.accounts.updateOne({ _id: accountId }, { $inc: { storedBytes: off } });
+  const off = total(results) + (await keptBytes(collections, crawlers)) - (before.storedBytes ?? 0);
+  if (off !== 0)
+    await collections.accounts.updateOne({ _id: accountId }, { $inc: { storedBytes: off } });
 }
 
-function scopesOf(accountId: string): string[] {
-  return (['normal', 'javascript'] as const).map((tokenType) => scopeOf({ accountId, tokenType }));
+function scopeKeys(accountId: string): string[] {
+  return (['normal', 'javascript'] as const).map((tokenType) => scopeKey({ accountId, tokenType }));
 }

@@ -1,7 +1,7 @@
 import type { Db } from 'mongodb';
 import { describe, expect, test } from 'vitest';
-import { type Collections, collectionsOf } from '../../../src/store/mongo/collections.ts';
-import { documentOf } from '../../../src/store/mongo/job-document.ts';
+import { type Collections, toCollections } from '../../../src/store/mongo/collections.ts';
+import { toJobDocument } from '../../../src/store/mongo/job-document.ts';
 import { migrate } from '../../../src/store/mongo/migrations.ts';
 import { openMongoStore } from '../../../src/store/mongo/mongo-store.ts';
 import { resultDocument } from '../../../src/store/mongo/records.ts';
@@ -18,7 +18,7 @@ function withDocuments(use: (bench: StoreBench, c: Collections, db: Db) => Promi
     await using database = testDatabase();
     const { store, db } = await openMongoStore({ uri: database.uri, logger: silentLogger });
     await using _closing = { [Symbol.asyncDispose]: () => store.close() };
-    await use(benchOf({ store }), collectionsOf(db), db);
+    await use(benchOf({ store }), toCollections(db), db);
   };
 }
 
@@ -32,7 +32,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       const rids = jobs.map((job) => job.rid).sort();
       const entry = { id: 'dead.1', n: 5, at: at(0), first: rids[0] ?? '', last: rids[1] ?? '' };
       await c.crawlers.updateOne({ _id: made.crawlerId }, { $push: { pending: entry } });
-      await c.jobs.insertMany(jobs.map((job) => documentOf(job, 'dead.1')));
+      await c.jobs.insertMany(jobs.map((job) => toJobDocument(job, 'dead.1')));
       const held = await lease(made);
       expect((await store.queue.claim(held, 9, at(1))).jobs).toHaveLength(3);
       await store.queue.release(held, at(1));
@@ -60,7 +60,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       const counted = { completed: 1, running: 1, pushed: 2 };
       expect(await counters(made)).toMatchObject(counted);
       // As if its process had counted it, and been stopped before the tombstone went.
-      await c.jobs.insertOne({ ...documentOf(job, ''), ...tombstone, by: 'done' });
+      await c.jobs.insertOne({ ...toJobDocument(job, ''), ...tombstone, by: 'done' });
       await c.crawlers.updateOne({ _id: made.crawlerId }, { $set: { 'applied.done': 7 } });
       await store.maintain(at(3 * MINUTE));
       expect(await counters(made)).toMatchObject(counted);
@@ -123,7 +123,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       await store.maintain(at(0));
       expect(await c.jobs.countDocuments({})).toBe(2);
       // What a stopped process brings after that goes, too.
-      await c.jobs.insertMany(jobsOf(gone, 2).map((job) => documentOf(job, 'stopped.1')));
+      await c.jobs.insertMany(jobsOf(gone, 2).map((job) => toJobDocument(job, 'stopped.1')));
       await store.maintain(at(2 * MINUTE));
       expect(await c.jobs.countDocuments({})).toBe(2);
       expect(await c.removals.countDocuments()).toBe(0);

@@ -1,4 +1,4 @@
-import { type Collections, collectionsOf } from '../../../../src/store/mongo/collections.ts';
+import { type Collections, toCollections } from '../../../../src/store/mongo/collections.ts';
 import { openMongoStore } from '../../../../src/store/mongo/mongo-store.ts';
 import type { Store } from '../../../../src/store/store.ts';
 import { type MongoGate, openMongoGate } from '../../../support/mongo-gate.ts';
@@ -27,6 +27,6 @@ export function withProcesses(use: (processes: Processes) => Promise<void>): () 
       [Symbol.asyncDispose]: async () =>
         void (await Promise.all([store, stopped, pusher].map((each) => each.close()))),
     };
-    await use({ bench: benchOf({ store }), stopped, pusher, gate, c: collectionsOf(db) });
+    await use({ bench: benchOf({ store }), stopped, pusher, gate, c: toCollections(db) });
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { documentOf } from '../../../../src/store/mongo/job-document.ts';
+import { toJobDocument } from '../../../../src/store/mongo/job-document.ts';
 import { deliveryDocument } from '../../../../src/store/mongo/records.ts';
 import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
@@ -117,7 +117,7 @@ describe.skipIf(mongodbUri === '')('maintenance', () => {
       counting.release();
       expect((await claimed).jobs).toEqual([]);
       const orphans = jobsOf(gone, 300, { queueDeadline: at(MINUTE) });
-      await c.jobs.insertMany(orphans.map((job) => documentOf(job, 'stopped.1')));
+      await c.jobs.insertMany(orphans.map((job) => toJobDocument(job, 'stopped.1')));
       const other = await bench.crawler();
       await bench.push(jobsOf(other, 5, { queueDeadline: at(MINUTE + 1) }));
       expect(await store.queue.overdue(at(2 * MINUTE), 200)).toHaveLength(5);
