@@ -73,7 +73,7 @@ async function claimAndFinish(store: Store, lease: Lease, count: number): Promis
         originalStatus: 200,
         contentType: 'text/html',
         body: new Uint8Array(200),
-        extras: {},
+        details: {},
       },
     }));
     await store.queue.finish(outcomes, new Date(), lease);

@@ -12,7 +12,6 @@ import type { PushedItem, PushInput, Pushing } from '../service/queue/push.ts';
 import { ownerOf } from './authenticate-call.ts';
 import { toParameters } from './crawl-parameters.ts';
 import { type Call, type Method, methodsOf } from './method.ts';
-import { resultExtras } from './result-fields.ts';
 
 /** What the push service works with. */
 export interface PushHandlerDeps {
@@ -80,7 +79,7 @@ function crawlResponse(
     body: result.body,
     contentType: result.contentType,
     ...(rid === undefined ? {} : { rid, storageUrl: storageUrl(base, token, rid) }),
-    ...resultExtras(result.extras),
+    ...result.details,
   };
 }
 

@@ -6,13 +6,12 @@ import {
   type StoredResultSchema,
 } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { DomainError, invalidField } from '../domain/errors.ts';
-import type { StoredResult } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
+import type { StoredResult } from '../domain/result.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Storage } from '../service/reads/storage.ts';
 import { ownerOf } from './authenticate-call.ts';
 import { type Call, type Method, methodsOf } from './method.ts';
-import { resultExtras } from './result-fields.ts';
 
 /** A page on its way out: as read, in its message, encoded, and in its envelope. */
 const COPIES = 4;
@@ -99,6 +98,6 @@ function resultMessage(result: StoredResult): MessageInitShape<typeof StoredResu
     storedAt: timestampFromDate(result.storedAt),
     body: Uint8Array.from(result.body),
     contentType: result.contentType,
-    ...resultExtras(result.extras),
+    ...result.details,
   };
 }

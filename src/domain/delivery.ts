@@ -1,4 +1,5 @@
-import type { CrawlRecord, HeaderPair } from './job.ts';
+import type { HeaderPair } from './job.ts';
+import type { CrawlRecord } from './result.ts';
 
 /** One POST to the callback URL. */
 export interface DeliveryAttempt {

@@ -42,31 +42,3 @@ export interface QueuedJob extends Job {
   /** When the first crawl started; the retry window counts from it. */
   readonly firstTriedAt: Date | undefined;
 }
-
-/** The statuses and address of a finished crawl. */
-export interface CrawlStatus {
-  /** Status given by the service, see `status.ts`. */
-  readonly cbStatus: number;
-  /** Status of the target, 0 when it gave none; 504 for a job that waited too long. */
-  readonly originalStatus: number;
-  /** Address of the page after redirects. */
-  readonly url: string;
-}
-
-/** The end of a job, as it will be delivered or stored. */
-export interface CrawlRecord extends CrawlStatus {
-  readonly rid: string;
-  /** The URL as it was pushed; storage is searched by it. */
-  readonly pushedUrl: string;
-  /** Media type of the body before compression. */
-  readonly contentType: string;
-  /** gzip-compressed, in the bytes that will be served or delivered. */
-  readonly body: Uint8Array;
-  /** Further result fields, for example `screenshot_url` and `original_*`. */
-  readonly extras: Readonly<Record<string, string>>;
-}
-
-/** A record in storage. */
-export interface StoredResult extends CrawlRecord {
-  readonly storedAt: Date;
-}

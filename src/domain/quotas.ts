@@ -1,5 +1,6 @@
 import { DomainError, type ErrorKind } from './errors.ts';
-import type { CrawlRecord, Job } from './job.ts';
+import type { Job } from './job.ts';
+import type { CrawlRecord } from './result.ts';
 
 /** What an account may use of what all accounts share; 0 is no limit. */
 export interface AccountLimits {

@@ -1,6 +1,7 @@
 import type { TokenType } from '../domain/account.ts';
 import type { Delivery } from '../domain/delivery.ts';
-import type { CrawlRecord, Job, QueuedJob } from '../domain/job.ts';
+import type { Job, QueuedJob } from '../domain/job.ts';
+import type { CrawlRecord } from '../domain/result.ts';
 import type { FinishReceipt } from './finish-receipt.ts';
 
 /** The position of a queued job among those of its crawler. */

@@ -6,9 +6,9 @@ import type {
   CrawlerSettings,
   WebhookSecret,
 } from '../domain/crawler.ts';
-import type { CrawlRecord, StoredResult } from '../domain/job.ts';
 import type { QueuedNotice } from '../domain/notice.ts';
 import type { AccountLimits, AccountUsage } from '../domain/quotas.ts';
+import type { CrawlRecord, StoredResult } from '../domain/result.ts';
 import type { HistoryDay } from '../domain/stats.ts';
 import type { DeliveryStore } from './delivery-store.ts';
 import type { QueueStore } from './queue-store.ts';

@@ -1,8 +1,10 @@
 import type { DeliveryMode } from '../domain/crawler.ts';
+import { defined } from '../domain/defined.ts';
 import { discard } from '../domain/discard.ts';
-import type { CrawlRequest, CrawlStatus } from '../domain/job.ts';
-import { structuredBody } from '../domain/json-body.ts';
+import type { CrawlRequest } from '../domain/job.ts';
 import type { CrawlParameters } from '../domain/parameters.ts';
+import type { CrawlStatus, ResultDetails } from '../domain/result.ts';
+import { dataEnvelope, type ReportedResult, resultFields } from '../domain/result-fields.ts';
 import type { CrawlFailure, Page } from '../engine/engine.ts';
 import {
   type DocumentAnswer,
@@ -11,10 +13,9 @@ import {
   formatPage,
 } from '../engine/extract/format-page.ts';
 import { deliveryBody } from '../webhook/delivery-body.ts';
-import { extraFields, type FieldSource, resultFields } from '../webhook/delivery-fields.ts';
 import { compress } from './compress.ts';
 
-/** What is made of a page: the answer to an inline crawl, or the record of a job. */
+/** What a page becomes: the answer to an inline crawl, or the record of a job. */
 export type ResultSpec =
   | {
       readonly kind: 'inline';
@@ -23,55 +24,52 @@ export type ResultSpec =
     }
   | { readonly kind: 'record'; readonly rid: string; readonly delivery: DeliveryMode };
 
-/** A crawled page in the shape its client asked for. */
+/** What building a result takes. */
+export interface ResultInput {
+  readonly page: Page;
+  readonly request: CrawlRequest;
+  readonly spec: ResultSpec;
+  /** The answer of the document threads, for pages that {@link needsDocument}. */
+  readonly document?: DocumentAnswer | undefined;
+  /** Where the page's screenshot is kept. */
+  readonly screenshotUrl?: string | undefined;
+}
+
+/** A crawled page in the format its client requested. */
 export interface CrawlResult extends CrawlStatus {
   /** Absent when the crawl ended well. */
   readonly failure?: CrawlFailure;
   /** Media type of `body`. */
   readonly contentType: string;
   readonly isText: boolean;
-  /** `failure` when there is one; `screenshot_url` or `screenshot_failed`, and `original_*`, as asked for. */
-  readonly extras: Readonly<Record<string, string>>;
+  readonly details: ResultDetails;
   /** Not compressed; empty unless the spec is `inline`. */
   readonly body: Uint8Array;
-  /** What is stored or delivered, gzip; empty when nothing is. */
+  /** The bytes to store or deliver, gzip; empty when there are none. */
   readonly packed: Uint8Array;
-  /** Media type of what is in `packed`. */
+  /** Media type of the content of `packed`. */
   readonly packedType: string;
 }
 
 const NOTHING = new Uint8Array(0);
 
-/**
- * Builds a result. `document` is what reading the page's document came to, for pages that {@link needsDocument}; `more` are extras that
- * are known already.
- */
-export async function buildResult(
-  page: Page,
-  request: CrawlRequest,
-  spec: ResultSpec,
-  document?: DocumentAnswer,
-  more: Readonly<Record<string, string>> = {},
-): Promise<CrawlResult> {
-  const { parameters } = request;
-  const extras = { ...extrasOf(page, request), ...more };
-  const formatted = formatPage(page, parameters, document);
+/** Builds a result. Its `body` may be the page's own. */
+export async function buildResult(input: ResultInput): Promise<CrawlResult> {
+  const { page, request, spec, document } = input;
   const { cbStatus, originalStatus, url, failure } = page;
-  const status = { cbStatus, originalStatus, url };
+  const formatted = formatPage(page, request.parameters, document);
+  const details = resultDetails(input);
   const result = {
-    ...status,
+    cbStatus,
+    originalStatus,
+    url,
     ...formatted,
-    ...(failure === undefined ? {} : { failure }),
-    extras,
+    ...defined({ failure }),
+    details,
   };
   const { kind, rid } = spec;
   if (rid === undefined) return { ...result, packed: NOTHING, packedType: '' };
-  const known = { ...status, rid, pushedUrl: request.url, extras };
-  const { format = 'html', pretty } = parameters;
-  const content =
-    kind === 'inline' || spec.delivery === 'storage'
-      ? storedContent(formatted, known, parameters)
-      : deliveryBody({ ...formatted, ...known, format, pretty });
+  const content = packedContent(formatted, { ...result, rid, pushedUrl: request.url }, input);
   const packed = await compress(content.body);
   if (content.body !== formatted.body) discard(content.body);
   return {
@@ -82,44 +80,64 @@ export async function buildResult(
   };
 }
 
+type Content = Pick<FormattedPage, 'contentType' | 'body'>;
+
+/** The bytes that are stored or delivered, before compression. */
+function packedContent(
+  formatted: FormattedPage,
+  result: ReportedResult & { readonly rid: string; readonly details: ResultDetails },
+  { request, spec }: ResultInput,
+): Content {
+  const { format = 'html', pretty } = request.parameters;
+  return spec.kind === 'inline' || spec.delivery === 'storage'
+    ? storedContent(formatted, result, request.parameters)
+    : deliveryBody({ ...result, ...formatted, format, pretty });
+}
+
 /**
- * What storage keeps of a page: the page itself, or with `scraper` or `autoparse` an envelope whose `body` is the data, which is what
- * readers of stored results expect.
+ * The content that storage keeps of a page: the page itself, or with `scraper` or `autoparse` an
+ * envelope whose `body` is the data, which is what readers of stored results expect.
  */
 function storedContent(
   formatted: FormattedPage,
-  known: FieldSource,
+  result: ReportedResult & { readonly details: ResultDetails },
   { scraper, autoparse }: CrawlParameters,
-): Pick<FormattedPage, 'contentType' | 'body'> {
+): Content {
   if (scraper === undefined && autoparse !== true) return formatted;
-  const envelope = {
-    ...resultFields(known),
-    ...extraFields(known),
-    ...structuredBody(formatted.body),
-  };
-  return {
-    contentType: 'application/json; charset=utf-8',
-    body: Buffer.from(JSON.stringify(envelope)),
-  };
+  const envelope = dataEnvelope(resultFields(result, result.details), formatted.body);
+  return { contentType: 'application/json; charset=utf-8', body: Buffer.from(envelope) };
 }
 
-/** Whether the page's document has to be read for its result: Markdown, or structured data, of an HTML page. */
+/**
+ * Whether the page's document must be read for its result: an HTML page requested as Markdown or as
+ * structured data.
+ */
 export function needsDocument(page: Page, request: CrawlRequest): boolean {
   return documentWorkOf(page, request.parameters) !== undefined;
 }
 
-function extrasOf(page: Page, { parameters }: CrawlRequest): Record<string, string> {
-  const extras: Record<string, string> = {};
-  if (page.failure !== undefined) extras.failure = page.failure.reason;
-  if (page.screenshotFailed !== undefined) extras.screenshot_failed = page.screenshotFailed;
-  if (parameters.get_headers === true) {
-    for (const [name, value] of page.headers) {
-      if (name !== 'set-cookie') extras[`original_${name.replaceAll('-', '_')}`] = value;
-    }
-  }
-  if (parameters.get_cookies === true) {
-    const cookies = page.headers.filter(([name]) => name === 'set-cookie');
-    extras.original_set_cookie = cookies.map(([, value]) => value).join('; ');
-  }
-  return extras;
+function resultDetails({ page, request, screenshotUrl }: ResultInput): ResultDetails {
+  const { failure, screenshotFailed } = page;
+  const originalHeaders = requestedHeaders(page, request.parameters);
+  const hasHeaders = Object.keys(originalHeaders).length > 0;
+  return defined({
+    failure: failure?.reason,
+    screenshotUrl,
+    screenshotFailed,
+    originalHeaders: hasHeaders ? originalHeaders : undefined,
+  });
+}
+
+/** The target's headers that the client requested, as `ResultDetails.originalHeaders` names them. */
+function requestedHeaders(page: Page, parameters: CrawlParameters): Record<string, string> {
+  const isCookie = ([name]: Page['headers'][number]): boolean => name === 'set-cookie';
+  const headers = parameters.get_headers === true ? page.headers : [];
+  const named = headers
+    .filter((header) => !isCookie(header))
+    .map(([name, value]) => [name.replaceAll('-', '_'), value] as const);
+  const cookies = page.headers.filter(isCookie).map(([, value]) => value);
+  return {
+    ...Object.fromEntries(named),
+    ...(parameters.get_cookies === true ? { set_cookie: cookies.join('; ') } : {}),
+  };
 }

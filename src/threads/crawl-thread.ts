@@ -112,8 +112,9 @@ async function perform(
 ): Promise<void> {
   const { id } = message;
   if (message.kind === 'build') {
-    const { claimant, page, request, spec, document, extras } = message;
-    const build = () => buildResult(page, request, spec, document, extras);
+    const { claimant, input } = message;
+    const { page } = input;
+    const build = () => buildResult(input);
     const process = processorOf(id, claimant, undefined);
     sendResult(id, page, await process(page.body.byteLength, build));
     return;
@@ -127,7 +128,7 @@ async function perform(
     const { spec } = message;
     if (needsDocument(page, task.request)) sendPage(id, page);
     else {
-      const build = () => buildResult(page, task.request, spec);
+      const build = () => buildResult({ page, request: task.request, spec });
       sendResult(id, page, await process(page.body.byteLength, build));
     }
   } finally {

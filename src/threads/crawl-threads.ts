@@ -57,11 +57,14 @@ export class ThreadLost extends Error {
 export interface CrawlThreads {
   /** Crawls by plain HTTP, without politeness. */
   crawl(order: CrawlOrder, signal: AbortSignal): Promise<Crawled>;
-  /** Builds the result of a page that was crawled elsewhere; `extras` are added to its own. */
+  /**
+   * Builds the result of a page that was crawled elsewhere; `screenshotUrl` is where its screenshot
+   * is kept.
+   */
   build(
     page: Page,
     order: CrawlOrder,
-    extras: Readonly<Record<string, string>>,
+    screenshotUrl: string | undefined,
     signal: AbortSignal,
   ): Promise<Crawled>;
   /** Requests under way in each thread, and how many threads had to be replaced. */
@@ -230,7 +233,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
   async function build(
     page: Page,
     { task, spec }: CrawlOrder,
-    extras: Readonly<Record<string, string>>,
+    screenshotUrl: string | undefined,
     signal: AbortSignal,
     held?: Grant,
   ): Promise<Crawled> {
@@ -238,7 +241,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
     const claimant = claimantOf(task);
     try {
       const document = await documents.read(page, request, claimant, signal);
-      // The picture is in the extras by now.
+      // The screenshot has its address by now.
       const { screenshot: _, ...sent } = page;
       const index = routing.leastLoaded();
       const { answer } = await ask(
@@ -249,11 +252,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
           kind: 'build',
           id,
           claimant,
-          page: sent,
-          request: requestOf(request),
-          spec,
-          document,
-          extras,
+          input: { page: sent, request: requestOf(request), spec, document, screenshotUrl },
         }),
         transferable(page.body),
       );
@@ -282,9 +281,9 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
     async crawl(order, signal) {
       const { answer, held } = await send(order.task, order.spec, order.isSuspect, signal);
       if ('result' in answer) return crawled(answer.result, held);
-      return build(answer.page, order, {}, signal, held);
+      return build(answer.page, order, undefined, signal, held);
     },
-    build: (page, order, extras, signal) => build(page, order, extras, signal),
+    build: (page, order, screenshotUrl, signal) => build(page, order, screenshotUrl, signal),
     activity: () => ({
       running: threads.reduce((sum, each) => sum + (each?.pending.size ?? 0), 0),
       threads: threads.filter((each) => each !== undefined).length,

@@ -1,11 +1,9 @@
-import type { CrawlRequest } from '../domain/job.ts';
 import type { CrawlTask, Page } from '../engine/engine.ts';
-import type { DocumentAnswer } from '../engine/extract/format-page.ts';
 import type { HttpEngineDeps } from '../engine/http/http-engine.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { RefusedConnection } from '../net/create-http-client.ts';
 import type { NetworkSettings } from '../net/network-settings.ts';
-import type { CrawlResult, ResultSpec } from './build-result.ts';
+import type { CrawlResult, ResultInput, ResultSpec } from './build-result.ts';
 
 /** What a crawl thread is started with. */
 export interface CrawlThreadSettings {
@@ -30,11 +28,7 @@ export type ToCrawlThread =
       readonly kind: 'build';
       readonly id: number;
       readonly claimant: Claimant;
-      readonly page: Page;
-      readonly request: CrawlRequest;
-      readonly spec: ResultSpec;
-      readonly document: DocumentAnswer | undefined;
-      readonly extras: Readonly<Record<string, string>>;
+      readonly input: ResultInput;
     }
   | { readonly kind: 'abort'; readonly id: number }
   /** There is room for `bytes` in all. */

@@ -1,11 +1,12 @@
-import { jsonBody } from '../domain/json-body.ts';
 import type { CrawlParameters } from '../domain/parameters.ts';
-import { extraFields, type FieldSource, resultFields } from './delivery-fields.ts';
+import type { ResultDetails } from '../domain/result.ts';
+import { pageEnvelope, type ReportedResult, resultFields } from '../domain/result-fields.ts';
 
-/** A page in the shape its client asked for, and what is told with it. */
-export interface DeliverySource extends FieldSource {
+/** A formatted page and what is reported with it. */
+export interface DeliverySource extends ReportedResult {
+  readonly details: ResultDetails;
   readonly format: NonNullable<CrawlParameters['format']>;
-  /** Indent the JSON; default false. */
+  /** Indents the JSON; default false. */
   readonly pretty?: boolean | undefined;
   /** Media type of `body`. */
   readonly contentType: string;
@@ -15,22 +16,21 @@ export interface DeliverySource extends FieldSource {
 }
 
 /**
- * The body of a webhook delivery before compression, and its content type. html: the page as `text/plain`; one that is not text keeps its
- * bytes and its own type. md: `text/markdown`. json: `gzip/json`, an object of the status fields, the extras, and the page as
- * `body`: a string, or base64 with `"body_encoding": "base64"` when it is not UTF-8.
+ * The body of a webhook delivery before compression, and its content type. html: the page as
+ * `text/plain`; a page that is not text keeps its bytes and its own type. md: `text/markdown`.
+ * json: `gzip/json`, an object of the result's fields and the page as `body`: a string, or base64
+ * with `"body_encoding": "base64"` when it is not UTF-8.
  */
 export function deliveryBody(source: DeliverySource): {
   readonly contentType: string;
   readonly body: Uint8Array;
 } {
-  const { format, body, isText } = source;
-  if (format === 'json') return { contentType: 'gzip/json', body: envelope(source) };
+  const { format, body, isText, pretty = false } = source;
+  if (format === 'json') {
+    const envelope = pageEnvelope(resultFields(source, source.details), body, pretty);
+    return { contentType: 'gzip/json', body: Buffer.from(envelope) };
+  }
   if (!isText) return { contentType: source.contentType || 'application/octet-stream', body };
   const type = format === 'md' ? 'text/markdown' : 'text/plain';
   return { contentType: `${type}; charset=utf-8`, body };
-}
-
-function envelope(source: DeliverySource): Uint8Array {
-  const fields = { ...resultFields(source), ...extraFields(source), ...jsonBody(source.body) };
-  return Buffer.from(JSON.stringify(fields, undefined, source.pretty === true ? 2 : undefined));
 }

@@ -37,7 +37,7 @@ export function deliveryOf(text: string, overrides: Partial<Delivery> = {}): Del
     originalStatus: 200,
     contentType: 'text/plain',
     body: gzipSync(text),
-    extras: {},
+    details: {},
     callbackHeaders: [],
     attempt: 1,
     createdAt: new Date(),

@@ -7,11 +7,12 @@ import {
 } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { policyOf } from '../../api/policy.ts';
 import { toHeaderText } from '../../domain/header-rules.ts';
+import { dataEnvelope, pageEnvelope, resultFields } from '../../domain/result-fields.ts';
 import type { AdapterFactory } from '../adapter.ts';
 import type { Exchange } from '../exchange.ts';
 import { jsonReply, type Reply } from '../reply.ts';
 import { aboutReply } from './about.ts';
-import { headersFromFields, resultFieldsOf, toDataEnvelope, toEnvelope } from './page.ts';
+import { toHeaders } from './page.ts';
 
 /**
  * `/` for GET, POST and PUT: with `callback=true` or a `crawler` the URL is pushed, otherwise crawled in the same call. A body
@@ -89,15 +90,15 @@ function ridReply(rid: string): Reply {
 }
 
 function pageReply(request: CrawlRequest, response: CrawlResponse): Reply {
-  const facts = resultFieldsOf(response, { storage_url: response.storageUrl });
+  const fields = resultFields(response, response, { storage_url: response.storageUrl });
   const { format, pretty = false, scraper = '', autoparse } = request.parameters ?? {};
   // Some clients look for the metadata in the headers whatever the format.
-  const headers = headersFromFields(facts);
+  const headers = toHeaders(fields);
   if (format === Format.JSON) {
-    return jsonReply(toEnvelope(facts, response.body, pretty), 200, headers);
+    return jsonReply(pageEnvelope(fields, response.body, pretty), 200, headers);
   }
   if (scraper !== '' || autoparse === true) {
-    return jsonReply(toDataEnvelope(facts, response.body), 200, headers);
+    return jsonReply(dataEnvelope(fields, response.body), 200, headers);
   }
   return {
     status: 200,

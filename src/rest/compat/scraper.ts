@@ -4,10 +4,11 @@ import {
   Format,
 } from '../../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
 import { CrawlRequestSchema, PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { dataEnvelope, resultFields } from '../../domain/result-fields.ts';
 import type { AdapterFactory } from '../adapter.ts';
 import { GatewayError } from '../gateway-error.ts';
 import { jsonReply } from '../reply.ts';
-import { headersFromFields, REMAINING_REQUESTS, resultFieldsOf, toDataEnvelope } from './page.ts';
+import { REMAINING_REQUESTS, toHeaders } from './page.ts';
 
 /** `/scraper` and `/leads`: the paths under which other clients expect structured data. */
 export const scraper: AdapterFactory = (parts) => {
@@ -26,8 +27,8 @@ export const scraper: AdapterFactory = (parts) => {
         parameters.format = Format.HTML;
         if ((parameters.scraper ?? '') === '') parameters.autoparse = true;
         const response = await call(request, exchange);
-        const facts = resultFieldsOf(response, { remaining_requests: REMAINING_REQUESTS });
-        return jsonReply(toDataEnvelope(facts, response.body), 200, headersFromFields(facts));
+        const fields = resultFields(response, response, { remaining_requests: REMAINING_REQUESTS });
+        return jsonReply(dataEnvelope(fields, response.body), 200, toHeaders(fields));
       },
     },
     {

@@ -3,9 +3,10 @@ import { CrawlParametersSchema } from '../../../gen/queuedcrawler/v1/crawl_param
 import { PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/errors.ts';
+import { resultFields } from '../../domain/result-fields.ts';
 import type { AdapterFactory } from '../adapter.ts';
 import type { Reply } from '../reply.ts';
-import { headersFromFields, REMAINING_REQUESTS, resultFieldsOf } from './page.ts';
+import { REMAINING_REQUESTS, toHeaders } from './page.ts';
 
 /** Where pictures that were taken are found until they expire. */
 export interface ScreenshotSource {
@@ -58,12 +59,12 @@ export function screenshotAdapters(screenshots: ScreenshotSource, clock: Clock):
               { metadata: { success: 'false', pc_status: response.cbStatus } },
             );
           }
-          const facts = resultFieldsOf(response, {
+          const fields = resultFields(response, response, {
             success: 'true',
             remaining_requests: REMAINING_REQUESTS,
           });
           const taken = await picture(new URL(screenshotUrl).searchParams.get('id') ?? '');
-          return { ...taken, headers: { ...headersFromFields(facts), ...taken.headers } };
+          return { ...taken, headers: { ...toHeaders(fields), ...taken.headers } };
         },
       },
     ];

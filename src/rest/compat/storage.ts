@@ -10,12 +10,13 @@ import {
   type StoredResult,
   StoredResultSchema,
 } from '../../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { pageEnvelope, type ResultFields, resultFields } from '../../domain/result-fields.ts';
 import { acceptsGzip } from '../accept-encoding.ts';
 import type { Adapter, AdapterFactory, AdapterToolkit } from '../adapter.ts';
 import type { Exchange } from '../exchange.ts';
 import { JSON_TYPE, jsonReply, type Reply } from '../reply.ts';
 import { textFromTimestamp } from '../timestamp.ts';
-import { headersFromFields, resultFieldsOf, toEnvelope } from './page.ts';
+import { toHeaders } from './page.ts';
 
 const unpack = promisify(gunzip);
 
@@ -134,10 +135,10 @@ function bulk(parts: AdapterToolkit): Adapter {
   };
 }
 
-function factsOf(result: StoredResult) {
+function storedFields(result: StoredResult): ResultFields {
   // Clients of old expect an offset, not the letter Z.
   const storedAt = textFromTimestamp(result.storedAt ?? {}).replace('Z', '+00:00');
-  return resultFieldsOf(result, { stored_at: storedAt });
+  return resultFields(result, result, { stored_at: storedAt });
 }
 
 async function jsonResult(result: StoredResult, exchange: Exchange): Promise<Reply> {
@@ -153,9 +154,9 @@ async function jsonResult(result: StoredResult, exchange: Exchange): Promise<Rep
     exchange.call.room.giveBack();
     await exchange.call.room.take(packed.byteLength + length * 4);
   }
-  const facts = factsOf(result);
-  const body = toEnvelope(facts, await unpacked(result), false);
-  return jsonReply(body, 200, headersFromFields(facts));
+  const fields = storedFields(result);
+  const body = pageEnvelope(fields, await unpacked(result));
+  return jsonReply(body, 200, toHeaders(fields));
 }
 
 async function pageResult(result: StoredResult, packed: boolean): Promise<Reply> {
@@ -164,7 +165,7 @@ async function pageResult(result: StoredResult, packed: boolean): Promise<Reply>
   return {
     status: 200,
     headers: {
-      ...headersFromFields(factsOf(result)),
+      ...toHeaders(storedFields(result)),
       // Without a charset some clients take text for Latin-1.
       'content-type': isText ? 'text/plain; charset=utf-8' : 'text/plain',
       ...(isPacked ? { 'content-encoding': 'gzip' } : {}),

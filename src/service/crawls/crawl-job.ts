@@ -59,7 +59,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
 
   function end(job: QueuedJob, crawler: Crawler, result: CrawlResult): JobOutcome {
     const { rid, crawlerId, attempt } = job;
-    const { cbStatus, originalStatus, url, packedType, extras } = result;
+    const { cbStatus, originalStatus, url, packedType, details } = result;
     const ending = {
       rid,
       crawlerId,
@@ -72,7 +72,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
         pushedUrl: job.url,
         contentType: packedType,
         body: result.packed,
-        extras,
+        details,
       },
       billed: isBilled(cbStatus, originalStatus),
       expiresAt: new Date(clock.now().getTime() + deps.retentionDays * DAY_MS),

@@ -39,9 +39,10 @@ export interface CrawlingDeps {
 export function createCrawling(deps: CrawlingDeps): Crawling {
   const { threads, browser, entry } = deps;
 
-  async function screenshotUrl(jpeg: Uint8Array): Promise<string> {
+  /** Stores the screenshot; returns its URL. */
+  async function keepScreenshot(jpeg: Uint8Array): Promise<string> {
     const now = deps.clock.now();
-    // The picture has no token of its own, so its address has to be one nobody guesses.
+    // Reading a screenshot takes no token, so its id must not be guessable.
     const id = createRid(now) + crypto.randomUUID().replaceAll('-', '');
     await deps.screenshots.put(id, 'image/jpeg', jpeg, new Date(now.getTime() + SCREENSHOT_MS));
     return `${deps.publicUrl()}/screenshots?id=${id}`;
@@ -49,9 +50,9 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
 
   async function inBrowser(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
     const page = await browser.crawl(order.task, signal);
-    const extras: Record<string, string> =
-      page.screenshot === undefined ? {} : { screenshot_url: await screenshotUrl(page.screenshot) };
-    return threads.build(page, order, extras, signal);
+    const { screenshot } = page;
+    const url = screenshot === undefined ? undefined : await keepScreenshot(screenshot);
+    return threads.build(page, order, url, signal);
   }
 
   async function politely(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
@@ -75,7 +76,7 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
   }
 
   async function result(page: Page, { task, spec }: CrawlOrder): Promise<Crawled> {
-    return { result: await buildResult(page, task.request, spec), held: undefined };
+    return { result: await buildResult({ page, request: task.request, spec }), held: undefined };
   }
 
   return {

@@ -3,7 +3,8 @@ import type { Clock } from '../../domain/clock.ts';
 import type { CrawlerSettings } from '../../domain/crawler.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { DomainError } from '../../domain/errors.ts';
-import type { CrawlRequest, CrawlStatus } from '../../domain/job.ts';
+import type { CrawlRequest } from '../../domain/job.ts';
+import type { CrawlStatus, ResultDetails } from '../../domain/result.ts';
 import { createRid } from '../../domain/rid.ts';
 import { failedPage } from '../../engine/failed-page.ts';
 import type { Store } from '../../store/store.ts';
@@ -26,8 +27,7 @@ export interface InlineResult extends CrawlStatus {
   /** Not compressed. */
   readonly body: Uint8Array;
   readonly isText: boolean;
-  /** `failure` when there is one; `screenshot_url` and `original_*`, as asked for. */
-  readonly extras: Readonly<Record<string, string>>;
+  readonly details: ResultDetails;
   /** Set when a copy was stored. */
   readonly rid: string | undefined;
 }
@@ -138,11 +138,11 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
         try {
           const { packed, packedType, failure: _, ...page } = result;
           if (rid !== undefined) {
-            const { cbStatus, originalStatus, url, extras } = page;
+            const { cbStatus, originalStatus, url, details } = page;
             const status = { cbStatus, originalStatus, url, rid, pushedUrl: request.url };
             await deps.store.results.put(
               { accountId, tokenType },
-              { ...status, contentType: packedType, body: packed, extras },
+              { ...status, contentType: packedType, body: packed, details },
               now,
               new Date(now.getTime() + deps.retentionDays * DAY_MS),
             );

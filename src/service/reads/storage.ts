@@ -1,7 +1,7 @@
 import type { TokenOwner } from '../../domain/account.ts';
 import { DomainError, invalidField } from '../../domain/errors.ts';
-import type { StoredResult } from '../../domain/job.ts';
 import { integerInRange, MAX_BULK_RIDS } from '../../domain/limits.ts';
+import type { StoredResult } from '../../domain/result.ts';
 import { isRid } from '../../domain/rid.ts';
 import type { ResultScope, ResultStore } from '../../store/store.ts';
 

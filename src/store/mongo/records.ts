@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { Binary, type Collection } from 'mongodb';
-import type { CrawlRecord } from '../../domain/job.ts';
+import type { CrawlRecord } from '../../domain/result.ts';
 import type { ResultScope } from '../store.ts';
+import { detailsText, parseDetails } from '../stored-details.ts';
 import type { DeliveryDocument, ResultDocument } from './collections.ts';
 import { duplicateIndexes, isDuplicate } from './errors.ts';
 
@@ -35,7 +36,7 @@ function recordFields(record: CrawlRecord, origin: Origin, expiresAt: Date) {
     cbStatus: record.cbStatus,
     originalStatus: record.originalStatus,
     contentType: record.contentType,
-    extras: JSON.stringify(record.extras),
+    extras: detailsText(record.details),
     expiresAt,
     size: record.body.byteLength,
     body: new Binary(record.body),
@@ -110,7 +111,7 @@ export function toRecord(document: ResultDocument | DeliveryDocument): CrawlReco
     cbStatus: document.cbStatus,
     originalStatus: document.originalStatus,
     contentType: document.contentType,
-    extras: JSON.parse(document.extras) as Record<string, string>,
+    details: parseDetails(document.extras),
     body: document.body.value(),
   };
 }

@@ -1,7 +1,7 @@
 import type { Filter } from 'mongodb';
 import { invalidField } from '../../domain/errors.ts';
-import type { StoredResult } from '../../domain/job.ts';
 import { recordBytesOf, storedBytesOf } from '../../domain/quotas.ts';
+import type { StoredResult } from '../../domain/result.ts';
 import type { ResultStore } from '../store.ts';
 import type { Collections, ResultDocument } from './collections.ts';
 import {

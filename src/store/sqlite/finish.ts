@@ -1,7 +1,8 @@
-import type { CrawlRecord } from '../../domain/job.ts';
 import { recordBytesOf } from '../../domain/quotas.ts';
+import type { CrawlRecord } from '../../domain/result.ts';
 import type { Verdict } from '../finish-receipt.ts';
 import type { JobOutcome, Lease } from '../store.ts';
+import { detailsText } from '../stored-details.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { purgeCount, wakeBy } from './lease.ts';
 import { insertPage } from './pages.ts';
@@ -142,7 +143,7 @@ function insertRecord(sql: Sql, record: CrawlRecord): SqlRow {
     cb_status: record.cbStatus,
     original_status: record.originalStatus,
     content_type: record.contentType,
-    extras: JSON.stringify(record.extras),
+    extras: detailsText(record.details),
     size: record.body.byteLength,
   };
 }

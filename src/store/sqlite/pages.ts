@@ -1,4 +1,5 @@
-import type { CrawlRecord } from '../../domain/job.ts';
+import type { CrawlRecord } from '../../domain/result.ts';
+import { parseDetails } from '../stored-details.ts';
 import type { Sql, SqlRow } from './sql.ts';
 
 /**
@@ -24,7 +25,7 @@ export function toRecord(sql: Sql, row: SqlRow): CrawlRecord {
     cbStatus: Number(row.cb_status),
     originalStatus: Number(row.original_status),
     contentType: String(row.content_type),
-    extras: JSON.parse(String(row.extras)) as Record<string, string>,
+    details: parseDetails(String(row.extras)),
     body: readPage(sql, Number(row.page_id)),
   };
 }

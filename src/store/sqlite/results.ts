@@ -1,6 +1,6 @@
 import { invalidField } from '../../domain/errors.ts';
-import type { CrawlRecord, StoredResult } from '../../domain/job.ts';
 import { recordBytesOf, storedBytesOf } from '../../domain/quotas.ts';
+import type { CrawlRecord, StoredResult } from '../../domain/result.ts';
 import type { ResultScope, ResultStore, RidsPage } from '../store.ts';
 import { addStored } from './accounts.ts';
 import { insertResult } from './finish.ts';

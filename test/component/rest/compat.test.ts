@@ -21,7 +21,7 @@ const facts = {
   url: 'http://t/ü?a=b c\n',
   pushedUrl: 'http://t/to',
 };
-const originalHeaders = { 'Set-Cookie': 'a=ü', status: '1', 'bad name': 'x' };
+const originalHeaders = { set_cookie: 'a=ü', status: '1', 'bad name': 'x' };
 
 const methods = [
   ...partialMethodsOf(PushService, {

@@ -1,5 +1,6 @@
 import type { DeliveryAttempt } from '../../../src/domain/delivery.ts';
-import type { CrawlRecord, QueuedJob } from '../../../src/domain/job.ts';
+import type { QueuedJob } from '../../../src/domain/job.ts';
+import type { CrawlRecord } from '../../../src/domain/result.ts';
 import type { DeliveryOutcome, JobOutcome } from '../../../src/store/store.ts';
 import { at } from './store-harness.ts';
 
@@ -21,7 +22,7 @@ export function recordOf(
     originalStatus: 200,
     contentType: 'text/html',
     body: new Uint8Array([31, 139, 8, 0, 0, 255, 254, 1, 2, 3]),
-    extras: { original_server: 'test' },
+    details: { originalHeaders: { server: 'test' } },
     ...overrides,
   };
 }

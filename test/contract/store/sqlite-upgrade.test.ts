@@ -13,7 +13,9 @@ const BEFORE_QUOTAS = 2;
 
 const LATER = at(1_000_000).getTime();
 
-test('a database of before quotas counts what its accounts use', async () => {
+const OLD_DETAILS = '{"failure":"timeout","screenshot_url":"s","original_content_type":"a/b"}';
+
+test('a database of before quotas counts what its accounts use, and its results keep their details', async () => {
   await using folder = await temporaryFolder();
   const database = new DatabaseSync(join(folder.path, 'queued-crawler.db'));
   for (const step of migrations.slice(0, BEFORE_QUOTAS)) database.exec(step);
@@ -21,7 +23,7 @@ test('a database of before quotas counts what its accounts use', async () => {
   database.exec(`
     INSERT INTO accounts VALUES ('a', 'shop', '', 'n', 'j', 0, 1, 0), ('b', 'empty', '', 'n2', 'j2', 0, 0, 0);
     INSERT INTO pages VALUES (1, zeroblob(100)), (2, zeroblob(20));
-    INSERT INTO results VALUES ('r', 'a', 'normal', 1, 0, ${LATER}, 'u', 'u', 200, 200, '', '{}');
+    INSERT INTO results VALUES ('r', 'a', 'normal', 1, 0, ${LATER}, 'u', 'u', 200, 200, '', '${OLD_DETAILS}');
     INSERT INTO deliveries VALUES
       ('d', 'c', 2, 'delivered', 0, 1, NULL, 0, ${LATER}, 'u', 'u', 200, 200, '', '{}', '[]', 20, '[]');
   `);
@@ -59,6 +61,12 @@ test('a database of before quotas counts what its accounts use', async () => {
     queuedBytes: jobBytesOf(job),
   });
   expect((await store.accounts.get('a'))?.limits).toEqual({});
+  const stored = await store.results.get({ accountId: 'a', tokenType: 'normal' }, 'r');
+  expect(stored?.details).toEqual({
+    failure: 'timeout',
+    screenshotUrl: 's',
+    originalHeaders: { content_type: 'a/b' },
+  });
   // What is counted goes when it goes.
   await store.queue.deleteJob('c', job.rid, at(0));
   await store.results.remove({ accountId: 'a', tokenType: 'normal' }, ['r']);

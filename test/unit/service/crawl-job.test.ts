@@ -32,7 +32,7 @@ function losing(blamed: boolean) {
       return Promise.reject(new ThreadLost(blamed, 'it did not answer'));
     },
     async result(page, { task, spec }) {
-      return { result: await buildResult(page, task.request, spec), held: undefined };
+      return { result: await buildResult({ page, request: task.request, spec }), held: undefined };
     },
   };
   return { jobs: createCrawlJobs({ crawling, clock, retentionDays: 14 }), crawls: () => crawls };
@@ -48,7 +48,7 @@ test('a crawl that ends its thread is a try that crashed, and the third ends the
   expect(outcome).toMatchObject({
     kind: 'stored',
     billed: false,
-    record: { cbStatus: 599, originalStatus: 0, extras: { failure: 'crawl_crashed' } },
+    record: { cbStatus: 599, originalStatus: 0, details: { failure: 'crawl_crashed' } },
   });
 });
 
@@ -66,6 +66,6 @@ test('a job whose claims never ended, ten times, is not crawled again', async ()
   expect(crawls()).toBe(0);
   expect(outcome).toMatchObject({
     kind: 'stored',
-    record: { extras: { failure: 'crawl_crashed' } },
+    record: { details: { failure: 'crawl_crashed' } },
   });
 });

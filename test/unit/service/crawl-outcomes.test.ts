@@ -27,7 +27,7 @@ async function outcomeOf(reason: FailureReason, retry: number): Promise<string> 
     url: '',
     packedType: '',
     packed: new Uint8Array(0),
-    extras: {},
+    details: {},
   };
   const jobs = createCrawlJobs({
     crawling: {

@@ -12,7 +12,7 @@ function bodyOf(overrides: Partial<DeliverySource>) {
     contentType: 'text/html; charset=utf-8',
     body: Buffer.from('<p>日本語</p>'),
     isText: true,
-    extras: {},
+    details: {},
     ...overrides,
   });
   return { contentType, text: Buffer.from(body).toString('utf8'), bytes: [...body] };
@@ -68,15 +68,18 @@ describe('json', () => {
     expect(JSON.parse(text)).toMatchObject({ body: '/9gAgA==', body_encoding: 'base64' });
   });
 
-  test('has the extras, none of which replaces a field', () => {
+  test('has the details, none of which replaces a field', () => {
     const { text } = bodyOf({
       format: 'json',
-      extras: { screenshot_url: 'https://q/1', original_status: '999', rid: 'x', body: 'y' },
+      details: {
+        screenshotUrl: 'https://q/1',
+        originalHeaders: { status: '999', server: 'nginx' },
+      },
     });
     expect(JSON.parse(text)).toMatchObject({
       screenshot_url: 'https://q/1',
       original_status: 404,
-      rid: '69f0c0de0123456789abcdef',
+      original_server: 'nginx',
       body: '<p>日本語</p>',
     });
   });

@@ -1,0 +1,41 @@
+/** The statuses and address of a finished crawl. */
+export interface CrawlStatus {
+  /** Status given by the service, see `status.ts`. */
+  readonly cbStatus: number;
+  /** Status of the target, 0 when it gave none; 504 for a job that waited too long. */
+  readonly originalStatus: number;
+  /** Address of the page after redirects. */
+  readonly url: string;
+}
+
+/** What a result reports beside its statuses, addresses and page. */
+export interface ResultDetails {
+  /** Why the crawl failed, for example `timeout`; absent when it ended well. */
+  readonly failure?: string | undefined;
+  /** Where the screenshot is kept for an hour. */
+  readonly screenshotUrl?: string | undefined;
+  /** Why there is no screenshot although one was requested. */
+  readonly screenshotFailed?: string | undefined;
+  /**
+   * The target's response headers that the client requested, by name in lower case with underscores
+   * for hyphens. Names and values are the target's: nothing about them is checked.
+   */
+  readonly originalHeaders?: Readonly<Record<string, string>>;
+}
+
+/** The end of a job, as it is stored or delivered. */
+export interface CrawlRecord extends CrawlStatus {
+  readonly rid: string;
+  /** The URL as it was pushed; storage is searched by it. */
+  readonly pushedUrl: string;
+  /** Media type of the body before compression. */
+  readonly contentType: string;
+  /** gzip-compressed, in the bytes that are served or delivered. */
+  readonly body: Uint8Array;
+  readonly details: ResultDetails;
+}
+
+/** A record in storage. */
+export interface StoredResult extends CrawlRecord {
+  readonly storedAt: Date;
+}
