@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { defaultSettings } from '../src/domain/crawler-settings.ts';
 import type { Job } from '../src/domain/job.ts';
 import { createRid } from '../src/domain/rid.ts';
 import { openSqliteStore } from '../src/store/sqlite/sqlite-store.ts';
@@ -113,11 +114,8 @@ async function main(): Promise<void> {
       tokenType: 'normal',
       delivery: 'storage',
       callbackUrl: undefined,
+      ...defaultSettings,
       concurrency: SLOTS,
-      deliveryConcurrency: 0,
-      maxRetries: 1,
-      retryWindowHours: 1,
-      politeness: undefined,
       pausedByUser: false,
       pausedByMonitor: false,
       webhookSecrets: [],

@@ -3,7 +3,7 @@ import { invalidField } from '../domain/errors.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { AsyncJobs } from '../service/queue/async-jobs.ts';
 import { ownerOf } from './authenticate-call.ts';
-import { jobStatusMessage, requestInfoMessage } from './crawler-messages.ts';
+import { toJobStatus, toRequestInfo } from './crawler-messages.ts';
 import type { Implementation } from './method.ts';
 import { nextPageToken, toPage } from './page-token.ts';
 
@@ -23,13 +23,13 @@ export function asyncJobHandlers(deps: {
       const found = await asyncJobs.list(owner, limit, toPlace(after));
       const places = found.map(({ dueAt, rid }) => ({ name: `${dueAt.getTime()}.${rid}` }));
       return {
-        jobs: found.map(requestInfoMessage),
+        jobs: found.map(toRequestInfo),
         nextPageToken: nextPageToken(places, limit),
       };
     },
     async findAsyncJob(request, call) {
       const owner = await ownerOf(authenticator, request, call);
-      return jobStatusMessage(request.rid, await asyncJobs.find(owner, request.rid));
+      return toJobStatus(request.rid, await asyncJobs.find(owner, request.rid));
     },
     async deleteAsyncJob(request, call) {
       const owner = await ownerOf(authenticator, request, call);

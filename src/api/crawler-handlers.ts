@@ -8,10 +8,10 @@ import type { JobManagement, ReplaySelector } from '../service/queue/jobs.ts';
 import { asyncJobHandlers } from './async-job-handlers.ts';
 import { ownerOf } from './authenticate-call.ts';
 import {
-  crawlerMessage,
-  deliveryMessage,
-  jobStatusMessage,
   toCrawlerInput,
+  toCrawlerMessage,
+  toDeliveryMessage,
+  toJobStatus,
 } from './crawler-messages.ts';
 import { type Method, methodsOf } from './method.ts';
 import { nextPageToken, toPage } from './page-token.ts';
@@ -24,7 +24,7 @@ export function crawlerHandlers(deps: {
   readonly asyncJobs: AsyncJobs;
 }): Method[] {
   const { authenticator, crawlers, jobs } = deps;
-  const messageOf = ({ crawler, counters }: CrawlerDetails) => crawlerMessage(crawler, counters);
+  const toMessage = ({ crawler, counters }: CrawlerDetails) => toCrawlerMessage(crawler, counters);
 
   return methodsOf(CrawlerService, {
     ...asyncJobHandlers(deps),
@@ -33,33 +33,33 @@ export function crawlerHandlers(deps: {
       const made = await crawlers.create(owner, request.name, toCrawlerInput(request));
       const secret = made.created ? made.crawler.webhookSecrets[0]?.secret : undefined;
       const shown = secret === undefined ? {} : { webhookSecret: secret };
-      return { crawler: { ...messageOf(made), ...shown }, created: made.created };
+      return { crawler: { ...toMessage(made), ...shown }, created: made.created };
     },
     async listCrawlers(request, call) {
       const owner = await ownerOf(authenticator, request, call);
       const { limit, after } = toPage(request);
       const found = await crawlers.list(owner, limit, after);
       return {
-        crawlers: found.map((crawler) => crawlerMessage(crawler)),
+        crawlers: found.map((crawler) => toCrawlerMessage(crawler)),
         nextPageToken: nextPageToken(found, limit),
       };
     },
     async getCrawler(request, call) {
       const owner = await ownerOf(authenticator, request, call);
-      return { crawler: messageOf(await crawlers.details(owner, request.name)) };
+      return { crawler: toMessage(await crawlers.details(owner, request.name)) };
     },
     async updateCrawler(request, call) {
       const owner = await ownerOf(authenticator, request, call);
       const updated = await crawlers.update(owner, request.name, toCrawlerInput(request));
-      return { crawler: messageOf(updated) };
+      return { crawler: toMessage(updated) };
     },
     async pauseCrawler(request, call) {
       const owner = await ownerOf(authenticator, request, call);
-      return { crawler: messageOf(await crawlers.pause(owner, request.name)) };
+      return { crawler: toMessage(await crawlers.pause(owner, request.name)) };
     },
     async unpauseCrawler(request, call) {
       const owner = await ownerOf(authenticator, request, call);
-      return { crawler: messageOf(await crawlers.unpause(owner, request.name)) };
+      return { crawler: toMessage(await crawlers.unpause(owner, request.name)) };
     },
     async purgeCrawler(request, call) {
       const owner = await ownerOf(authenticator, request, call);
@@ -77,7 +77,7 @@ export function crawlerHandlers(deps: {
     async findJob(request, call) {
       const owner = await ownerOf(authenticator, request, call);
       const { rid } = request;
-      return jobStatusMessage(rid, await jobs.find(owner, request.name, rid));
+      return toJobStatus(rid, await jobs.find(owner, request.name, rid));
     },
     async rotateWebhookSecret(request, call) {
       const owner = await ownerOf(authenticator, request, call);
@@ -87,7 +87,7 @@ export function crawlerHandlers(deps: {
     async getDelivery(request, call) {
       const owner = await ownerOf(authenticator, request, call);
       return {
-        delivery: deliveryMessage(await jobs.delivery(owner, request.name, request.rid)),
+        delivery: toDeliveryMessage(await jobs.delivery(owner, request.name, request.rid)),
       };
     },
     async replayDeliveries(request, call) {

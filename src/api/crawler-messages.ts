@@ -4,58 +4,66 @@ import {
   type CrawlerActivitySchema,
   type CrawlerSchema,
   CrawlerStatus,
+  type CreateCrawlerRequest,
   DeliveryMode,
   type DeliverySchema,
   DeliveryState,
   JobStatus,
   PausedBy,
-  type Politeness,
   type RequestInfoSchema,
   TokenType,
+  type UpdateCrawlerRequest,
 } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import type { TokenType as DomainTokenType } from '../domain/account.ts';
+import { type Crawler, type CrawlerCounters, isPaused } from '../domain/crawler.ts';
 import {
-  type Crawler,
-  type CrawlerCounters,
-  type DeliveryMode as DomainDeliveryMode,
-  type Politeness as DomainPoliteness,
-  isPaused,
-} from '../domain/crawler.ts';
+  crawlerSettings,
+  type Setting,
+  type SettingName,
+  settingNames,
+} from '../domain/crawler-settings.ts';
 import { defined } from '../domain/defined.ts';
 import type { DeliverySummary } from '../domain/delivery.ts';
+import type { DeliveryMode as DomainDeliveryMode } from '../domain/delivery-mode.ts';
 import type { QueuedJob } from '../domain/job.ts';
 import type { CrawlerInput } from '../service/crawlers/crawler-input.ts';
 
 /** A crawler on the wire. */
-export function crawlerMessage(
+export function toCrawlerMessage(
   crawler: Crawler,
   counters?: CrawlerCounters,
 ): MessageInitShape<typeof CrawlerSchema> {
-  const pausedBy = pausedByOf(crawler);
   return {
+    ...toSettingsMessage(crawler),
     name: crawler.name,
-    delivery: crawler.delivery === 'webhook' ? DeliveryMode.WEBHOOK : DeliveryMode.STORAGE,
-    ...defined({ callbackUrl: crawler.callbackUrl }),
-    tokenType: tokenTypeValue(crawler.tokenType),
-    concurrency: crawler.concurrency,
-    ...(crawler.delivery === 'webhook' ? { deliveryConcurrency: crawler.deliveryConcurrency } : {}),
-    status: statusOf(crawler),
+    delivery: DELIVERY_MODES[crawler.delivery],
+    tokenType: toTokenTypeValue(crawler.tokenType),
+    status: toStatus(crawler),
     ...defined({
-      pausedBy,
+      callbackUrl: crawler.callbackUrl,
+      pausedBy: toPausedBy(crawler),
       pausedAt: optionalTimestamp(crawler.pausedAt),
       pauseReason: crawler.pauseReason,
+      activity: counters === undefined ? undefined : toActivityMessage(counters),
     }),
-    maxRetries: crawler.maxRetries,
-    retryWindowHours: crawler.retryWindowHours,
-    ...defined({ politeness: crawler.politeness }),
     createdAt: timestampFromDate(crawler.createdAt),
     updatedAt: timestampFromDate(crawler.updatedAt),
-    ...defined({ activity: counters === undefined ? undefined : activityMessage(counters) }),
   };
 }
 
+/** The settings that mean something in the crawler's delivery mode. */
+function toSettingsMessage(
+  crawler: Crawler,
+): Pick<MessageInitShape<typeof CrawlerSchema>, SettingName> {
+  const shown = settingNames.filter((name) => {
+    const { appliesTo } = crawlerSettings[name] as Setting<unknown>;
+    return crawler[name] !== undefined && appliesTo?.(crawler.delivery) !== false;
+  });
+  return Object.fromEntries(shown.map((name) => [name, crawler[name]]));
+}
+
 /** Counters on the wire. */
-export function activityMessage(
+export function toActivityMessage(
   counters: CrawlerCounters,
 ): MessageInitShape<typeof CrawlerActivitySchema> {
   const { last } = counters;
@@ -78,52 +86,60 @@ export function activityMessage(
   };
 }
 
+const DELIVERY_MODES: Readonly<Record<DomainDeliveryMode, DeliveryMode>> = {
+  webhook: DeliveryMode.WEBHOOK,
+  storage: DeliveryMode.STORAGE,
+};
+
+const TOKEN_TYPES: Readonly<Record<DomainTokenType, TokenType>> = {
+  normal: TokenType.NORMAL,
+  javascript: TokenType.JAVASCRIPT,
+};
+
+/** The name that stands for a value of the wire; undefined for UNSPECIFIED and for no value. */
+function nameOnWire<Name extends string>(
+  values: Readonly<Record<Name, number>>,
+  value: number | undefined,
+): Name | undefined {
+  return (Object.keys(values) as Name[]).find((name) => values[name] === value);
+}
+
 /** Whether the crawler runs, on the wire. */
-export function statusOf(crawler: Crawler): CrawlerStatus {
+export function toStatus(crawler: Crawler): CrawlerStatus {
   return isPaused(crawler) ? CrawlerStatus.PAUSED : CrawlerStatus.RUNNING;
 }
 
 /** A token type on the wire. */
-export function tokenTypeValue(tokenType: DomainTokenType): TokenType {
-  return tokenType === 'javascript' ? TokenType.JAVASCRIPT : TokenType.NORMAL;
+export function toTokenTypeValue(tokenType: DomainTokenType): TokenType {
+  return TOKEN_TYPES[tokenType];
 }
 
 /** A token type from the wire; undefined when it was not said. */
 export function toTokenType(value: TokenType | undefined): DomainTokenType | undefined {
-  if (value === TokenType.JAVASCRIPT) return 'javascript';
-  return value === TokenType.NORMAL ? 'normal' : undefined;
+  return nameOnWire(TOKEN_TYPES, value);
 }
 
-/** The settings of a create or update request; fields that are absent stay absent. */
-export function toCrawlerInput(request: {
-  readonly callbackUrl?: string | undefined;
-  readonly concurrency?: number | undefined;
-  readonly deliveryConcurrency?: number | undefined;
-  readonly maxRetries?: number | undefined;
-  readonly retryWindowHours?: number | undefined;
-  readonly politeness?: Politeness | undefined;
-  readonly delivery?: DeliveryMode | undefined;
-  readonly tokenType?: TokenType | undefined;
-}): CrawlerInput {
-  const { callbackUrl, concurrency, deliveryConcurrency, maxRetries, retryWindowHours } = request;
-  const delivery = toDelivery(request.delivery);
-  const tokenType = toTokenType(request.tokenType);
+/** A create or update request; fields that are absent stay absent. */
+export function toCrawlerInput(
+  request: Pick<CreateCrawlerRequest, SettingName> &
+    Pick<UpdateCrawlerRequest, SettingName> & {
+      readonly callbackUrl?: string | undefined;
+      readonly delivery?: DeliveryMode | undefined;
+      readonly tokenType?: TokenType | undefined;
+    },
+): CrawlerInput {
   return {
+    settings: request,
     ...defined({
-      callbackUrl,
-      concurrency,
-      deliveryConcurrency,
-      maxRetries,
-      retryWindowHours,
-      politeness: request.politeness === undefined ? undefined : toPoliteness(request.politeness),
-      delivery,
-      tokenType,
+      callbackUrl: request.callbackUrl,
+      delivery: nameOnWire(DELIVERY_MODES, request.delivery),
+      tokenType: toTokenType(request.tokenType),
     }),
   };
 }
 
 /** A queued job on the wire. */
-export function requestInfoMessage(
+export function toRequestInfo(
   job: Pick<QueuedJob, 'rid' | 'url' | 'retry' | 'createdAt'>,
 ): MessageInitShape<typeof RequestInfoSchema> {
   const { rid, url, retry, createdAt } = job;
@@ -131,14 +147,16 @@ export function requestInfoMessage(
 }
 
 /** Whether a job is queued, on the wire; undefined for one that is not. */
-export function jobStatusMessage(rid: string, job: QueuedJob | undefined) {
+export function toJobStatus(rid: string, job: QueuedJob | undefined) {
   return job === undefined
     ? { status: JobStatus.NOT_QUEUED, requestInfo: { rid } }
-    : { status: JobStatus.QUEUED, requestInfo: requestInfoMessage(job) };
+    : { status: JobStatus.QUEUED, requestInfo: toRequestInfo(job) };
 }
 
 /** A delivery and its attempts on the wire. */
-export function deliveryMessage(summary: DeliverySummary): MessageInitShape<typeof DeliverySchema> {
+export function toDeliveryMessage(
+  summary: DeliverySummary,
+): MessageInitShape<typeof DeliverySchema> {
   const states = {
     pending: DeliveryState.PENDING,
     delivered: DeliveryState.DELIVERED,
@@ -164,17 +182,7 @@ function optionalTimestamp(moment: Date | undefined) {
   return moment === undefined ? undefined : timestampFromDate(moment);
 }
 
-function pausedByOf(crawler: Crawler): PausedBy | undefined {
+function toPausedBy(crawler: Crawler): PausedBy | undefined {
   if (crawler.pausedByUser) return PausedBy.USER;
   return crawler.pausedByMonitor ? PausedBy.MONITOR : undefined;
-}
-
-function toDelivery(value: DeliveryMode | undefined): DomainDeliveryMode | undefined {
-  if (value === DeliveryMode.WEBHOOK) return 'webhook';
-  return value === DeliveryMode.STORAGE ? 'storage' : undefined;
-}
-
-function toPoliteness(politeness: Politeness): DomainPoliteness {
-  const { maxPerHost, delayMs, robotsTxt } = politeness;
-  return { maxPerHost, delayMs, robotsTxt };
 }

@@ -10,7 +10,7 @@ import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Quotas } from '../service/accounts/quotas.ts';
 import { type CrawlerStatistics, type Statistics, sum } from '../service/reads/stats.ts';
 import { ownerOf } from './authenticate-call.ts';
-import { activityMessage, statusOf, tokenTypeValue } from './crawler-messages.ts';
+import { toActivityMessage, toStatus, toTokenTypeValue } from './crawler-messages.ts';
 import { type Method, methodsOf } from './method.ts';
 import { quotasMessage } from './quota-messages.ts';
 
@@ -60,15 +60,15 @@ function crawlerStats(
   const { crawler, counters, history } = row;
   return {
     name: crawler.name,
-    tokenType: tokenTypeValue(crawler.tokenType),
-    status: statusOf(crawler),
+    tokenType: toTokenTypeValue(crawler.tokenType),
+    status: toStatus(crawler),
     concurrency: { limit: BigInt(crawler.concurrency), running: BigInt(counters.running) },
     queue: {
       waiting: BigInt(counters.waiting),
       retrying: BigInt(counters.retrying),
       limit: BigInt(queueLimit),
     },
-    activity: activityMessage(counters),
+    activity: toActivityMessage(counters),
     history: history.map(dayMessage),
   };
 }

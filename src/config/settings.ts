@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { availableParallelism, totalmem } from 'node:os';
+import { crawlerSettings } from '../domain/crawler-settings.ts';
 import { parseRetrySchedule } from '../domain/retry-schedule.ts';
 import { parseNetworkAllow } from '../net/network-allow.ts';
 import { parseNetworkDeny } from '../net/network-deny.ts';
@@ -42,6 +43,12 @@ function integer(min: number, max: number) {
     }
     return number;
   };
+}
+
+/** The operator's default for a setting of crawlers: bounds and fallback are those of the setting. */
+function crawlerDefault(name: 'concurrency' | 'maxRetries' | 'retryWindowHours') {
+  const { min, max, default: fallback } = crawlerSettings[name];
+  return { fallback: String(fallback), parse: integer(min, max) };
 }
 
 function oneOf<const Word extends string>(...words: readonly Word[]) {
@@ -222,8 +229,7 @@ export const settings = {
   ...quotaSettings,
   defaultConcurrency: {
     variable: 'DEFAULT_CONCURRENCY',
-    fallback: '20',
-    parse: integer(1, 1_000),
+    ...crawlerDefault('concurrency'),
     meaning: 'Concurrency of a crawler whose creation names none.',
   },
   inlineConcurrency: {
@@ -234,14 +240,12 @@ export const settings = {
   },
   maxRetries: {
     variable: 'MAX_RETRIES',
-    fallback: '110',
-    parse: integer(0, 1_000),
+    ...crawlerDefault('maxRetries'),
     meaning: 'Retries of a crawl that fails for a transient reason.',
   },
   retryWindowHours: {
     variable: 'RETRY_WINDOW_HOURS',
-    fallback: '48',
-    parse: integer(1, 336),
+    ...crawlerDefault('retryWindowHours'),
     meaning: 'Hours from the first try in which retries are made.',
   },
   probeIntervalSeconds: {

@@ -1,5 +1,6 @@
 import type { Crawler } from '../domain/crawler.ts';
 import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
+import { deliveryModes } from '../domain/delivery-mode.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
 import type { DeliveryPaces, DeliverySlot, PacedLane } from './delivery-paces.ts';
@@ -187,7 +188,8 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     },
     begin(ended, crawler, claims) {
       const free = (crawler.deliveryConcurrency || MAX_POSTS_PER_ENDPOINT) - posts.size;
-      const delivers = crawler.delivery === 'webhook' && !crawler.pausedByMonitor && free > 0;
+      const mode = deliveryModes[crawler.delivery];
+      const delivers = mode.delivers && !crawler.pausedByMonitor && free > 0;
       const wantNew = delivers ? holdable(ended, free).size : 0;
       const room = delivers && claims && backlog ? roomToClaim(crawler) : undefined;
       const wantDue = room === undefined ? 0 : Math.min(MAX_CLAIM, free);

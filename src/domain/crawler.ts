@@ -1,35 +1,18 @@
 import type { TokenType } from './account.ts';
+import type { CrawlerDefaults, CrawlerSettings } from './crawler-settings.ts';
+import { defaultSettings } from './crawler-settings.ts';
+import { type DeliveryMode, deliveryModes } from './delivery-mode.ts';
+import { createRid } from './rid.ts';
+import { createWebhookSecret } from './webhook-signature.ts';
 
-/** Which of the two channels carries a crawler's results. */
-export type DeliveryMode = 'webhook' | 'storage';
-
-/** A secret that signs deliveries (Standard Webhooks); `expiresAt` is set once a newer one has replaced it. */
+/**
+ * A secret that signs deliveries (Standard Webhooks); `expiresAt` is set once a newer one has
+ * replaced it.
+ */
 export interface WebhookSecret {
   /** `whsec_` and base64 of 24 to 64 bytes. */
   readonly secret: string;
   readonly expiresAt?: Date;
-}
-
-/** How considerate a crawler is to each host; all zero and false is off. */
-export interface Politeness {
-  /** Most requests at one host at once, 0 for no limit. */
-  readonly maxPerHost: number;
-  /** Least time between the starts of two requests at one host. */
-  readonly delayMs: number;
-  readonly robotsTxt: boolean;
-}
-
-/** The fields of a crawler its owner may change. */
-export interface CrawlerSettings {
-  /** Set exactly when `delivery` is `webhook`. */
-  readonly callbackUrl: string | undefined;
-  /** Most URLs crawled at once. */
-  readonly concurrency: number;
-  /** Most deliveries in flight at its callback URL, 0 for as many as the endpoint takes. */
-  readonly deliveryConcurrency: number;
-  readonly maxRetries: number;
-  readonly retryWindowHours: number;
-  readonly politeness: Politeness | undefined;
 }
 
 /** A named queue of URLs with its own concurrency and delivery. */
@@ -41,6 +24,8 @@ export interface Crawler extends CrawlerSettings {
   readonly name: string;
   readonly tokenType: TokenType;
   readonly delivery: DeliveryMode;
+  /** Set exactly when the delivery mode posts to a callback URL. */
+  readonly callbackUrl: string | undefined;
   /** The two pauses are independent: the monitor never lifts the user's. */
   readonly pausedByUser: boolean;
   readonly pausedByMonitor: boolean;
@@ -48,10 +33,36 @@ export interface Crawler extends CrawlerSettings {
   readonly pausedAt?: Date;
   /** Why the monitor paused it, while it does. */
   readonly pauseReason?: string;
-  /** Newest first; empty in storage mode. */
+  /** Newest first; empty when the delivery mode posts to no callback URL. */
   readonly webhookSecrets: readonly WebhookSecret[];
   readonly createdAt: Date;
   readonly updatedAt: Date;
+}
+
+/** What a new crawler is made of. */
+export interface NewCrawler
+  extends Pick<Crawler, 'accountId' | 'name' | 'tokenType' | 'delivery' | 'callbackUrl'> {
+  /** The settings that its creation names. */
+  readonly settings: Partial<CrawlerSettings>;
+  readonly defaults: CrawlerDefaults;
+  readonly now: Date;
+}
+
+/** Makes a running crawler, with a signing secret if its delivery mode posts to a callback URL. */
+export function newCrawler({ settings, defaults, now, ...fixed }: NewCrawler): Crawler {
+  const { postsToCallback } = deliveryModes[fixed.delivery];
+  return {
+    ...defaultSettings,
+    ...defaults,
+    ...settings,
+    ...fixed,
+    crawlerId: createRid(now),
+    pausedByUser: false,
+    pausedByMonitor: false,
+    webhookSecrets: postsToCallback ? [{ secret: createWebhookSecret() }] : [],
+    createdAt: now,
+    updatedAt: now,
+  };
 }
 
 /** Whether the crawler takes no work. */

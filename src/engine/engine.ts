@@ -1,5 +1,5 @@
 import type { TokenType } from '../domain/account.ts';
-import type { Politeness } from '../domain/crawler.ts';
+import type { Politeness } from '../domain/crawler-settings.ts';
 import type { CrawlRequest } from '../domain/job.ts';
 import type { Room } from '../net/http-client.ts';
 

@@ -1,4 +1,5 @@
 import { Binary, type Collection, type Db } from 'mongodb';
+import { toStoredSettings } from '../domain/crawler-settings.ts';
 import type { DeliveryAttempt } from '../domain/delivery.ts';
 import { DomainError } from '../domain/errors.ts';
 import { type CrawlerDocument, type DayCounts, toCollections } from '../store/mongo/collections.ts';
@@ -292,17 +293,18 @@ function lastMoments(row: SqlRow): Pick<CrawlerDocument, 'last'> {
 
 /** All days are with their crawler at first; maintenance gives those that are over to the history. */
 function crawlerDocument(row: SqlRow, history: readonly SqlRow[]): CrawlerDocument {
-  const { crawlerId, callbackUrl, politeness, ...settings } = toCrawler(row);
+  const crawler = toCrawler(row);
+  const { crawlerId, callbackUrl, ...others } = crawler;
   const probeAt = toOptionalDate(row.probe_at);
   const days = Object.fromEntries(
     history.map(({ day, counts }) => [String(day), JSON.parse(String(counts)) as DayCounts]),
   );
   const firstDay = Object.keys(days).toSorted()[0];
   return {
-    ...settings,
+    ...others,
+    ...toStoredSettings(crawler),
     _id: crawlerId,
     callbackUrl: callbackUrl ?? null,
-    politeness: politeness ?? null,
     ...(probeAt === undefined ? {} : { probeAt }),
     ...lastMoments(row),
     live: Number(row.waiting) + Number(row.running) + Number(row.retrying),

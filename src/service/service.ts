@@ -4,7 +4,7 @@ import {
   type DispatchTiming,
 } from '../dispatcher/dispatcher.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { CrawlerSettings } from '../domain/crawler.ts';
+import type { CrawlerDefaults } from '../domain/crawler-settings.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { AccountLimits } from '../domain/quotas.ts';
 import type { CrawlEngine } from '../engine/engine.ts';
@@ -76,7 +76,7 @@ export interface ServiceSettings {
   readonly uncallable: (callbackUrl: string) => string | undefined;
   /** The operator's proxies: URLs by ISO country, and `tor`. */
   readonly proxies: Readonly<Record<string, string>>;
-  readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
+  readonly defaults: CrawlerDefaults;
   readonly retentionDays: number;
   readonly webhookRetrySchedule: readonly number[];
   readonly webhookAckTimeoutMs: number;

@@ -1,11 +1,7 @@
 import type { Account, TokenOwner, TokenType } from '../domain/account.ts';
 import type { Allowance } from '../domain/allowance.ts';
-import type {
-  Crawler,
-  CrawlerCounters,
-  CrawlerSettings,
-  WebhookSecret,
-} from '../domain/crawler.ts';
+import type { Crawler, CrawlerCounters, WebhookSecret } from '../domain/crawler.ts';
+import type { CrawlerSettings } from '../domain/crawler-settings.ts';
 import type { QueuedNotice } from '../domain/notice.ts';
 import type { AccountLimits, AccountUsage } from '../domain/quotas.ts';
 import type { CrawlRecord, StoredResult } from '../domain/result.ts';
@@ -93,6 +89,7 @@ export type CrawlerQuota = Pick<AccountLimits, 'crawlers' | 'concurrency'>;
 
 /** What `CrawlerStore.update` changes; an absent field stays as it is. */
 export type CrawlerPatch = Partial<CrawlerSettings> & {
+  readonly callbackUrl?: string;
   readonly webhookSecrets?: readonly WebhookSecret[];
 };
 

@@ -1,5 +1,5 @@
-import type { DeliveryMode } from '../domain/crawler.ts';
 import { defined } from '../domain/defined.ts';
+import type { DeliveryMode } from '../domain/delivery-mode.ts';
 import { discard } from '../domain/discard.ts';
 import type { CrawlRequest } from '../domain/job.ts';
 import type { CrawlParameters } from '../domain/parameters.ts';
@@ -69,7 +69,9 @@ export async function buildResult(input: ResultInput): Promise<CrawlResult> {
   };
   const { kind, rid } = spec;
   if (rid === undefined) return { ...result, packed: NOTHING, packedType: '' };
-  const content = packedContent(formatted, { ...result, rid, pushedUrl: request.url }, input);
+  const toContent = keptContents[kind === 'inline' ? 'storage' : spec.delivery];
+  const reported = { ...result, rid, pushedUrl: request.url };
+  const content = toContent(formatted, reported, request.parameters);
   const packed = await compress(content.body);
   if (content.body !== formatted.body) discard(content.body);
   return {
@@ -82,17 +84,21 @@ export async function buildResult(input: ResultInput): Promise<CrawlResult> {
 
 type Content = Pick<FormattedPage, 'contentType' | 'body'>;
 
-/** The bytes that are stored or delivered, before compression. */
-function packedContent(
-  formatted: FormattedPage,
-  result: ReportedResult & { readonly rid: string; readonly details: ResultDetails },
-  { request, spec }: ResultInput,
-): Content {
-  const { format = 'html', pretty } = request.parameters;
-  return spec.kind === 'inline' || spec.delivery === 'storage'
-    ? storedContent(formatted, result, request.parameters)
-    : deliveryBody({ ...result, ...formatted, format, pretty });
-}
+/** The bytes that are kept in each delivery mode, before compression. */
+const keptContents: Readonly<
+  Record<
+    DeliveryMode,
+    (
+      formatted: FormattedPage,
+      result: ReportedResult & { readonly rid: string; readonly details: ResultDetails },
+      parameters: CrawlParameters,
+    ) => Content
+  >
+> = {
+  webhook: (formatted, result, { format = 'html', pretty }) =>
+    deliveryBody({ ...result, ...formatted, format, pretty }),
+  storage: storedContent,
+};
 
 /**
  * The content that storage keeps of a page: the page itself, or with `scraper` or `autoparse` an

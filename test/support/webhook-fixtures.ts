@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import type { Crawler } from '../../src/domain/crawler.ts';
+import { defaultSettings } from '../../src/domain/crawler-settings.ts';
 import type { Delivery } from '../../src/domain/delivery.ts';
 import type { Logger } from '../../src/domain/logger.ts';
 
@@ -12,11 +13,7 @@ export function webhookCrawler(overrides: Partial<Crawler> = {}): Crawler {
     tokenType: 'normal',
     delivery: 'webhook',
     callbackUrl: 'https://hooks.example.com/in',
-    concurrency: 20,
-    deliveryConcurrency: 0,
-    maxRetries: 110,
-    retryWindowHours: 48,
-    politeness: undefined,
+    ...defaultSettings,
     pausedByUser: false,
     pausedByMonitor: false,
     webhookSecrets: [],

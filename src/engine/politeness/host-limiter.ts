@@ -1,5 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
-import type { Politeness } from '../../domain/crawler.ts';
+import type { Politeness } from '../../domain/crawler-settings.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 
 /**

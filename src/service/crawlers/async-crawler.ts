@@ -1,8 +1,8 @@
 import type { TokenOwner, TokenType } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
-import type { Crawler, CrawlerSettings } from '../../domain/crawler.ts';
+import { type Crawler, newCrawler } from '../../domain/crawler.ts';
 import { INTERNAL_PREFIX, isInternal } from '../../domain/crawler-name.ts';
-import { createRid } from '../../domain/rid.ts';
+import type { CrawlerDefaults } from '../../domain/crawler-settings.ts';
 import type { CrawlerStore } from '../../store/store.ts';
 
 const PREFIX = `${INTERNAL_PREFIX}async-`;
@@ -17,12 +17,12 @@ export const ASYNC_CRAWLER = Symbol('the crawler of async crawls');
 export type CrawlerReference = string | typeof ASYNC_CRAWLER;
 
 /** The name under which a reference is stored. */
-export function storedNameOf(reference: CrawlerReference, tokenType: TokenType): string {
+export function storedName(reference: CrawlerReference, tokenType: TokenType): string {
   return typeof reference === 'string' ? reference : PREFIX + tokenType;
 }
 
 /** How a crawler is named to its owner. */
-export function labelOf(crawler: Pick<Crawler, 'name'>): string {
+export function crawlerLabel(crawler: Pick<Crawler, 'name'>): string {
   return isInternal(crawler) ? 'async=true crawls' : `crawler "${crawler.name}"`;
 }
 
@@ -34,25 +34,20 @@ export async function ensureAsyncCrawler(
   deps: {
     readonly crawlers: Pick<CrawlerStore, 'insert'>;
     readonly clock: Clock;
-    readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
+    readonly defaults: CrawlerDefaults;
   },
   owner: TokenOwner,
 ): Promise<void> {
-  const now = deps.clock.now();
-  await deps.crawlers.insert({
-    ...deps.defaults,
-    deliveryConcurrency: 0,
-    crawlerId: createRid(now),
-    accountId: owner.account.accountId,
-    name: storedNameOf(ASYNC_CRAWLER, owner.tokenType),
-    tokenType: owner.tokenType,
-    delivery: 'storage',
-    callbackUrl: undefined,
-    politeness: undefined,
-    pausedByUser: false,
-    pausedByMonitor: false,
-    webhookSecrets: [],
-    createdAt: now,
-    updatedAt: now,
-  });
+  await deps.crawlers.insert(
+    newCrawler({
+      accountId: owner.account.accountId,
+      name: storedName(ASYNC_CRAWLER, owner.tokenType),
+      tokenType: owner.tokenType,
+      delivery: 'storage',
+      callbackUrl: undefined,
+      settings: {},
+      defaults: deps.defaults,
+      now: deps.clock.now(),
+    }),
+  );
 }

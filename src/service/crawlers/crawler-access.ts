@@ -4,7 +4,7 @@ import type { Crawler } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { DomainError, invalidField } from '../../domain/errors.ts';
 import type { CrawlerStore } from '../../store/store.ts';
-import { type CrawlerReference, storedNameOf } from './async-crawler.ts';
+import { type CrawlerReference, storedName } from './async-crawler.ts';
 import { createExpiringCache } from './expiring-cache.ts';
 
 /** The error for a name that no crawler has; `field` is the request's field that named it. */
@@ -64,7 +64,7 @@ export function createCrawlerAccess(deps: {
     reference: CrawlerReference,
     field: 'name' | 'crawler',
   ): string {
-    const name = storedNameOf(reference, owner.tokenType);
+    const name = storedName(reference, owner.tokenType);
     if (name === reference && isInternal({ name })) throw crawlerNotFound(name, field);
     return name;
   }

@@ -1,79 +1,91 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { TokenType } from '../../domain/account.ts';
 import { parseCallbackUrl } from '../../domain/callback-url.ts';
-import type { Crawler, DeliveryMode, Politeness } from '../../domain/crawler.ts';
-import { DomainError } from '../../domain/errors.ts';
-import { integerInRange } from '../../domain/limits.ts';
+import type { Crawler } from '../../domain/crawler.ts';
+import {
+  type CrawlerSettings,
+  type CrawlerSettingsInput,
+  checkSettings,
+} from '../../domain/crawler-settings.ts';
+import { defined } from '../../domain/defined.ts';
+import { type DeliveryMode, deliveryModes } from '../../domain/delivery-mode.ts';
+import { DomainError, invalidField } from '../../domain/errors.ts';
+import { fieldName } from '../../domain/field-name.ts';
 
-/** The settings of a create or update call; absent fields take their default, or stay. */
+/** What a create or update call says of a crawler; absent fields take their default, or stay. */
 export interface CrawlerInput {
+  readonly settings: CrawlerSettingsInput;
   readonly callbackUrl?: string;
-  readonly concurrency?: number;
-  readonly deliveryConcurrency?: number;
-  readonly maxRetries?: number;
-  readonly retryWindowHours?: number;
-  readonly politeness?: Politeness;
   readonly delivery?: DeliveryMode;
   readonly tokenType?: TokenType;
 }
 
-/** The input, checked. Throws `invalid` naming the field. */
-export function validateCrawlerInput(input: CrawlerInput): CrawlerInput {
-  const { concurrency, deliveryConcurrency, maxRetries, retryWindowHours, politeness } = input;
-  if (concurrency !== undefined) integerInRange('concurrency', concurrency, 1, 1_000);
-  if (deliveryConcurrency !== undefined) {
-    integerInRange('delivery_concurrency', deliveryConcurrency, 0, 1_000);
-  }
-  if (maxRetries !== undefined) integerInRange('max_retries', maxRetries, 0, 1_000);
-  if (retryWindowHours !== undefined)
-    integerInRange('retry_window_hours', retryWindowHours, 1, 336);
-  if (politeness !== undefined) {
-    integerInRange('politeness.max_per_host', politeness.maxPerHost, 0, 1_000);
-    integerInRange('politeness.delay_ms', politeness.delayMs, 0, 3_600_000);
-  }
-  const callbackUrl =
-    input.callbackUrl === undefined ? undefined : parseCallbackUrl(input.callbackUrl);
-  const { callbackUrl: _given, ...others } = input;
-  return callbackUrl === undefined ? others : { ...others, callbackUrl };
+/** The same, with its settings and URL as they are kept. */
+export interface CheckedCrawlerInput extends Omit<CrawlerInput, 'settings'> {
+  readonly settings: Partial<CrawlerSettings>;
 }
 
-/** Undefined when all of it is off. */
-export function politenessOrOff(politeness: Politeness | undefined): Politeness | undefined {
-  const on =
-    politeness !== undefined &&
-    (politeness.maxPerHost > 0 || politeness.delayMs > 0 || politeness.robotsTxt);
-  return on ? politeness : undefined;
+/** Returns the input as it is kept. Throws `invalid` naming the field. */
+export function checkCrawlerInput(input: CrawlerInput): CheckedCrawlerInput {
+  const settings = checkSettings(input.settings);
+  const { callbackUrl } = input;
+  const url = callbackUrl === undefined ? undefined : parseCallbackUrl(callbackUrl);
+  return { ...input, settings, ...defined({ callbackUrl: url }) };
+}
+
+/**
+ * The delivery mode of a creation: the one it names, else the one that its callback URL, or the
+ * lack of one, stands for. Throws `invalid` when the mode and the URL do not go together.
+ */
+export function chooseDelivery({
+  delivery,
+  callbackUrl,
+}: Pick<CheckedCrawlerInput, 'delivery' | 'callbackUrl'>): DeliveryMode {
+  const mode = delivery ?? (callbackUrl === undefined ? 'storage' : 'webhook');
+  const { title, postsToCallback } = deliveryModes[mode];
+  if (postsToCallback && callbackUrl === undefined) {
+    throw invalidField('callback_url', `${title} delivery needs a callback_url.`);
+  }
+  if (!postsToCallback && callbackUrl !== undefined) {
+    throw invalidField('callback_url', `${title} delivery takes no callback_url.`);
+  }
+  return mode;
 }
 
 /** Throws `failed_precondition` when what was chosen at creation would change. */
-export function assertFixed(crawler: Crawler, wanted: CrawlerInput): void {
-  const field =
-    wanted.delivery !== undefined && wanted.delivery !== crawler.delivery
-      ? 'delivery'
-      : wanted.tokenType !== undefined && wanted.tokenType !== crawler.tokenType
-        ? 'token_type'
-        : undefined;
-  if (field === undefined) return;
-  throw new DomainError(
-    'failed_precondition',
-    field === 'delivery' ? 'delivery_mode_fixed' : 'token_type_fixed',
-    `The ${field} of a crawler is chosen once, at creation; create a new crawler for another one.`,
-    { field },
+export function assertFixed(crawler: Crawler, wanted: CheckedCrawlerInput): void {
+  const field = (['delivery', 'tokenType'] as const).find(
+    (name) => wanted[name] !== undefined && wanted[name] !== crawler[name],
   );
+  if (field !== undefined) {
+    throw new DomainError(
+      'failed_precondition',
+      field === 'delivery' ? 'delivery_mode_fixed' : 'token_type_fixed',
+      `The ${fieldName(field)} of a crawler is chosen once, at creation; create a new crawler for another one.`,
+      { field: fieldName(field) },
+    );
+  }
+  const { title, postsToCallback } = deliveryModes[crawler.delivery];
+  if (wanted.callbackUrl !== undefined && !postsToCallback) {
+    throw new DomainError(
+      'failed_precondition',
+      'delivery_mode_fixed',
+      `A ${title.toLowerCase()}-mode crawler takes no callback_url; create a crawler with one instead.`,
+      { field: 'callback_url' },
+    );
+  }
 }
 
-/** A repeated creation is fine as long as everything it names is as it named it; throws `conflict` otherwise. */
-export function assertSame(crawler: Crawler, wanted: CrawlerInput): void {
-  const differs = (Object.keys(wanted) as (keyof CrawlerInput)[]).find(
-    (key) =>
-      key in crawler && wanted[key] !== undefined && !isDeepStrictEqual(wanted[key], crawler[key]),
+/**
+ * Allows a repeated creation whose given fields all have the values that the crawler has. Throws
+ * `conflict` naming the first that differs.
+ */
+export function assertSame(crawler: Crawler, given: Partial<Crawler>): void {
+  const differs = (Object.keys(given) as (keyof Crawler)[]).find(
+    (name) => !isDeepStrictEqual(given[name], crawler[name]),
   );
-  const missingUrl = crawler.delivery === 'webhook' && wanted.callbackUrl === undefined;
-  if (differs === undefined && !missingUrl) return;
-  const field = (differs ?? 'callbackUrl').replace(
-    /[A-Z]/g,
-    (letter) => `_${letter.toLowerCase()}`,
-  );
+  if (differs === undefined) return;
+  const field = fieldName(differs);
   throw new DomainError(
     'conflict',
     'crawler_exists',

@@ -1,11 +1,14 @@
 import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
 import type { TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
-import type { Crawler, CrawlerCounters, CrawlerSettings } from '../../domain/crawler.ts';
+import { type Crawler, type CrawlerCounters, newCrawler } from '../../domain/crawler.ts';
 import { parseCrawlerName } from '../../domain/crawler-name.ts';
+import { type CrawlerDefaults, settingNames } from '../../domain/crawler-settings.ts';
+import { defined } from '../../domain/defined.ts';
+import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { DomainError, invalidField } from '../../domain/errors.ts';
-import { createRid } from '../../domain/rid.ts';
-import { createWebhookSecret, rotateSecrets } from '../../domain/webhook-signature.ts';
+import { fieldName } from '../../domain/field-name.ts';
+import { rotateSecrets } from '../../domain/webhook-signature.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
@@ -14,9 +17,10 @@ import { type CrawlerAccess, crawlerNotFound } from './crawler-access.ts';
 import {
   assertFixed,
   assertSame,
+  type CheckedCrawlerInput,
   type CrawlerInput,
-  politenessOrOff,
-  validateCrawlerInput,
+  checkCrawlerInput,
+  chooseDelivery,
 } from './crawler-input.ts';
 
 /** A crawler with its counters. */
@@ -59,17 +63,21 @@ export interface CrawlerManagementDeps {
   readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly clock: Clock;
   readonly quotas: Pick<Quotas, 'limitsOf'>;
-  readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
+  readonly defaults: CrawlerDefaults;
   /** Why a callback URL can never be called; undefined when it may be. */
   readonly uncallable: (callbackUrl: string) => string | undefined;
 }
+
+const CHANGEABLE = ['callback_url', ...settingNames.map(fieldName)]
+  .join(', ')
+  .replace(/, (?=[^,]*$)/, ' or ');
 
 /** Makes the crawler management. */
 export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerManagement {
   const { store, access, clock } = deps;
 
-  function checked(input: CrawlerInput): CrawlerInput {
-    const wanted = validateCrawlerInput(input);
+  function checked(input: CrawlerInput): CheckedCrawlerInput {
+    const wanted = checkCrawlerInput(input);
     const why = wanted.callbackUrl === undefined ? undefined : deps.uncallable(wanted.callbackUrl);
     if (why === undefined) return wanted;
     throw invalidField('callback_url', `callback_url ${why}.`);
@@ -110,39 +118,31 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
 
   return {
     async create(owner, name, input) {
-      const wanted = { ...checked(input), name: parseCrawlerName(name) };
-      if (wanted.tokenType !== undefined && wanted.tokenType !== owner.tokenType) {
+      const wanted = checked(input);
+      const { settings, callbackUrl } = wanted;
+      const { accountId } = owner.account;
+      const { tokenType } = owner;
+      const parsedName = parseCrawlerName(name);
+      if (wanted.tokenType !== undefined && wanted.tokenType !== tokenType) {
         throw invalidField('token_type', 'token_type must be the type of the token that is used.');
       }
-      const delivery = wanted.callbackUrl === undefined ? 'storage' : 'webhook';
-      if (wanted.delivery !== undefined && wanted.delivery !== delivery) {
-        throw wanted.delivery === 'webhook'
-          ? invalidField('callback_url', 'Webhook delivery needs a callback_url.')
-          : invalidField('callback_url', 'Storage delivery takes no callback_url.');
-      }
-      const now = clock.now();
+      const delivery = chooseDelivery(wanted);
       const { crawler, inserted } = await store.crawlers.insert(
-        {
-          crawlerId: createRid(now),
-          accountId: owner.account.accountId,
-          name: wanted.name,
-          tokenType: owner.tokenType,
+        newCrawler({
+          accountId,
+          name: parsedName,
+          tokenType,
           delivery,
-          callbackUrl: wanted.callbackUrl,
-          concurrency: wanted.concurrency ?? deps.defaults.concurrency,
-          deliveryConcurrency: wanted.deliveryConcurrency ?? 0,
-          maxRetries: wanted.maxRetries ?? deps.defaults.maxRetries,
-          retryWindowHours: wanted.retryWindowHours ?? deps.defaults.retryWindowHours,
-          politeness: politenessOrOff(wanted.politeness),
-          pausedByUser: false,
-          pausedByMonitor: false,
-          webhookSecrets: delivery === 'webhook' ? [{ secret: createWebhookSecret() }] : [],
-          createdAt: now,
-          updatedAt: now,
-        },
+          callbackUrl,
+          settings,
+          defaults: deps.defaults,
+          now: clock.now(),
+        }),
         deps.quotas.limitsOf(owner.account),
       );
-      if (!inserted) assertSame(crawler, { ...wanted, tokenType: owner.tokenType, delivery });
+      if (!inserted) {
+        assertSame(crawler, { ...settings, ...defined({ callbackUrl }), tokenType, delivery });
+      }
       return { ...(await withCounters(crawler)), created: inserted };
     },
 
@@ -158,29 +158,12 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
       const wanted = checked(input);
       const crawler = await access.find(owner, name);
       assertFixed(crawler, wanted);
-      if (wanted.callbackUrl !== undefined && crawler.delivery === 'storage') {
-        throw new DomainError(
-          'failed_precondition',
-          'delivery_mode_fixed',
-          'A storage-mode crawler takes no callback_url; create a crawler with one instead.',
-          { field: 'callback_url' },
-        );
-      }
-      const { callbackUrl, concurrency, maxRetries, retryWindowHours, politeness } = wanted;
-      const { deliveryConcurrency } = wanted;
-      const patch = {
-        ...(callbackUrl === undefined ? {} : { callbackUrl }),
-        ...(concurrency === undefined ? {} : { concurrency }),
-        ...(deliveryConcurrency === undefined ? {} : { deliveryConcurrency }),
-        ...(maxRetries === undefined ? {} : { maxRetries }),
-        ...(retryWindowHours === undefined ? {} : { retryWindowHours }),
-        ...(politeness === undefined ? {} : { politeness: politenessOrOff(politeness) }),
-      };
+      const patch = { ...wanted.settings, ...defined({ callbackUrl: wanted.callbackUrl }) };
       if (Object.keys(patch).length === 0) {
         throw new DomainError(
           'invalid',
           'nothing_to_change',
-          'The request changes nothing: give callback_url, concurrency, max_retries, retry_window_hours or politeness. The status is changed by pause and unpause; name, delivery and token_type never change.',
+          `The request changes nothing: give ${CHANGEABLE}. The status is changed by pause and unpause; name, delivery and token_type never change.`,
         );
       }
       return changed(
@@ -213,11 +196,12 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
 
     async rotateSecret(owner, name) {
       const crawler = await access.find(owner, name);
-      if (crawler.delivery === 'storage') {
+      const { title, postsToCallback } = deliveryModes[crawler.delivery];
+      if (!postsToCallback) {
         throw new DomainError(
           'failed_precondition',
           'no_webhook',
-          'A storage-mode crawler signs nothing.',
+          `A ${title.toLowerCase()}-mode crawler signs nothing.`,
         );
       }
       const now = clock.now();

@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
+import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import { nextCrawlRetry } from '../../domain/retry-schedule.ts';
@@ -77,10 +78,10 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
       billed: isBilled(cbStatus, originalStatus),
       expiresAt: new Date(clock.now().getTime() + deps.retentionDays * DAY_MS),
     };
-    if (crawler.delivery === 'storage') {
-      return { ...ending, kind: 'stored', tokenType: crawler.tokenType };
+    if (deliveryModes[crawler.delivery].delivers) {
+      return { ...ending, kind: 'delivery', callbackHeaders: job.callbackHeaders, held: false };
     }
-    return { ...ending, kind: 'delivery', callbackHeaders: job.callbackHeaders, held: false };
+    return { ...ending, kind: 'stored', tokenType: crawler.tokenType };
   }
 
   async function fail(job: QueuedJob, crawler: Crawler, reason: FailureReason): Promise<JobEnd> {

@@ -1,6 +1,6 @@
 import type { TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
-import type { CrawlerSettings } from '../../domain/crawler.ts';
+import type { CrawlerDefaults } from '../../domain/crawler-settings.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { DomainError } from '../../domain/errors.ts';
 import type { CrawlRequest } from '../../domain/job.ts';
@@ -58,7 +58,7 @@ export interface InlineCrawlDeps {
   readonly quotas: Pick<Quotas, 'assertStorage' | 'takeRequest'>;
   readonly clock: Clock;
   readonly proxyNames: ProxyNames;
-  readonly defaults: Pick<CrawlerSettings, 'concurrency' | 'maxRetries' | 'retryWindowHours'>;
+  readonly defaults: CrawlerDefaults;
   readonly retentionDays: number;
   /** Most at once, for each token. */
   readonly concurrency: number;

@@ -6,7 +6,7 @@ import { DomainError, invalidField } from '../../domain/errors.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import { isRid } from '../../domain/rid.ts';
 import type { ListedJob, QueuePlace, Store } from '../../store/store.ts';
-import { ASYNC_CRAWLER, storedNameOf } from '../crawlers/async-crawler.ts';
+import { ASYNC_CRAWLER, storedName } from '../crawlers/async-crawler.ts';
 
 /** The jobs of a token's `async=true` crawls, which belong to no crawler of the client's. */
 export interface AsyncJobs {
@@ -30,7 +30,7 @@ export function createAsyncJobs(deps: {
 
   /** Undefined until the token's first `async=true` crawl. */
   function crawlerOf({ account, tokenType }: TokenOwner): Promise<Crawler | undefined> {
-    return crawlers.findByName(account.accountId, storedNameOf(ASYNC_CRAWLER, tokenType));
+    return crawlers.findByName(account.accountId, storedName(ASYNC_CRAWLER, tokenType));
   }
 
   return {

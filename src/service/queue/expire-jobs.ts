@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
+import { deliveryModes } from '../../domain/delivery-mode.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
 import type { CrawlJobs } from '../crawls/crawl-job.ts';
@@ -39,7 +40,9 @@ export function createTimeouts(deps: {
       const won = verdicts.filter((verdict) => verdict === 'won').length;
       ended += won;
       for (const { crawlerId, delivery } of crawlers.values()) {
-        if (delivery === 'webhook') await deps.scheduler.wake('crawl', crawlerId, clock.now());
+        if (deliveryModes[delivery].delivers) {
+          await deps.scheduler.wake('crawl', crawlerId, clock.now());
+        }
       }
       // Whatever was lost was claimed or deleted meanwhile; the next run sees what is left.
       if (won === 0 || jobs.length < BATCH) return ended;

@@ -3,6 +3,7 @@ import type { TokenOwner } from '../../domain/account.ts';
 import { parseCallbackHeaders } from '../../domain/callback-headers.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
+import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { DomainError, invalidField } from '../../domain/errors.ts';
 import type { Job } from '../../domain/job.ts';
 import { integerInRange, MAX_BATCH_ITEMS, MAX_QUEUE_TIMEOUT_MINUTES } from '../../domain/limits.ts';
@@ -11,7 +12,7 @@ import { createRid } from '../../domain/rid.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { PushLimits, PushOutcome, Store } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
-import { type CrawlerReference, labelOf } from '../crawlers/async-crawler.ts';
+import { type CrawlerReference, crawlerLabel } from '../crawlers/async-crawler.ts';
 import { type CrawlerAccess, crawlerNotFound } from '../crawlers/crawler-access.ts';
 import { type CrawlInput, type ProxyNames, parseCrawlRequest } from './crawl-request.ts';
 
@@ -91,7 +92,7 @@ export function createPushing(deps: PushingDeps): Pushing {
         return new DomainError(
           'exhausted',
           'crawler_queue_full',
-          `The queue of ${labelOf(crawler)} is full: it holds ${limits.crawlerQueue} URLs.`,
+          `The queue of ${crawlerLabel(crawler)} is full: it holds ${limits.crawlerQueue} URLs.`,
           { retryAfterMs: 1_000, metadata: { limit: limits.crawlerQueue } },
         );
       case 'account_queue_full':
@@ -187,7 +188,9 @@ function attempt<Value>(make: () => Value): Value | DomainError {
 function toJob(input: PushInput, crawler: Crawler, now: Date, proxyNames: ProxyNames): Job {
   const minutes = input.queueTimeout ?? 0;
   if (minutes !== 0) integerInRange('queue_timeout', minutes, 1, MAX_QUEUE_TIMEOUT_MINUTES);
-  const headers = crawler.delivery === 'webhook' ? (input.callbackHeaders ?? '') : '';
+  const headers = deliveryModes[crawler.delivery].postsToCallback
+    ? (input.callbackHeaders ?? '')
+    : '';
   return {
     ...parseCrawlRequest(input, crawler.tokenType, proxyNames),
     rid: createRid(now),

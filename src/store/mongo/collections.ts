@@ -1,6 +1,7 @@
 import type { Binary, Collection, Db } from 'mongodb';
 import type { TokenType } from '../../domain/account.ts';
-import type { Crawler, CrawlerMoments, Politeness } from '../../domain/crawler.ts';
+import type { Crawler, CrawlerMoments } from '../../domain/crawler.ts';
+import type { StoredSettings } from '../../domain/crawler-settings.ts';
 import type { DeliveryAttempt } from '../../domain/delivery.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { QueuedNotice } from '../../domain/notice.ts';
@@ -58,21 +59,20 @@ export interface PendingPush {
 }
 
 /**
- * A crawler with its counters, its lease and the days that history has not taken over yet, in one document: what must agree
- * is written together, and every reading adds up.
+ * A crawler with its counters, its lease and the days that history has not taken over yet, in one
+ * document: what must agree is written together, and every reading adds up. Its settings stand
+ * beside the other fields, so that an older program that shares the database finds them; one that
+ * is absent has its default.
  */
-export interface CrawlerDocument {
+export interface CrawlerDocument extends Partial<StoredSettings> {
   readonly _id: string;
+  /** A setting that quotas count, so it is always there. */
+  readonly concurrency: number;
   readonly accountId: string;
   readonly name: string;
   readonly tokenType: TokenType;
   readonly delivery: Crawler['delivery'];
   readonly callbackUrl: string | null;
-  readonly concurrency: number;
-  readonly deliveryConcurrency?: number;
-  readonly maxRetries: number;
-  readonly retryWindowHours: number;
-  readonly politeness: Politeness | null;
   readonly pausedByUser: boolean;
   readonly pausedByMonitor: boolean;
   readonly pausedAt?: Date;

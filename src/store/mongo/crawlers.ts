@@ -1,5 +1,8 @@
 import type { Filter } from 'mongodb';
 import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
+import { fromStoredSettings, toStoredSettings } from '../../domain/crawler-settings.ts';
+import { defined } from '../../domain/defined.ts';
+import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { DomainError } from '../../domain/errors.ts';
 import type { CrawlerQuota, CrawlerStore } from '../store.ts';
 import { countCrawlers, quotaShare, UNLIMITED } from './account-quota.ts';
@@ -62,7 +65,7 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
     async list(accountId, { limit, after = '' }, tokenType) {
       const found = await collections.crawlers
         .find(
-          { accountId, name: { $gt: after }, ...(tokenType === undefined ? {} : { tokenType }) },
+          { accountId, name: { $gt: after }, ...defined({ tokenType }) },
           { projection: settingsOnly },
         )
         .sort({ name: 1 })
@@ -72,11 +75,10 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
     },
 
     async update(crawlerId, patch, now, quota = UNLIMITED) {
-      const { callbackUrl, politeness, ...others } = patch;
+      const { callbackUrl, webhookSecrets } = patch;
       const set = {
-        ...others,
-        ...('callbackUrl' in patch ? { callbackUrl: callbackUrl ?? null } : {}),
-        ...('politeness' in patch ? { politeness: politeness ?? null } : {}),
+        ...toStoredSettings(patch),
+        ...defined({ callbackUrl, webhookSecrets }),
         updatedAt: now,
       };
       for (;;) {
@@ -294,13 +296,13 @@ function toCounters(document: CrawlerDocument): CrawlerCounters {
 }
 
 function toCrawlerDocument(crawler: Crawler): CrawlerDocument {
-  const { crawlerId, callbackUrl, politeness, ...others } = crawler;
+  const { crawlerId, callbackUrl, ...others } = crawler;
   return {
     ...others,
+    ...toStoredSettings(crawler),
     _id: crawlerId,
     callbackUrl: callbackUrl ?? null,
-    politeness: politeness ?? null,
-    ...(crawler.delivery === 'webhook' ? { probeAt: EPOCH } : {}),
+    ...(deliveryModes[crawler.delivery].postsToCallback ? { probeAt: EPOCH } : {}),
     live: 0,
     liveBytes: 0,
     running: 0,
@@ -333,16 +335,10 @@ function toCrawler(document: CrawlerDocument): Crawler {
     tokenType: document.tokenType,
     delivery: document.delivery,
     callbackUrl: document.callbackUrl ?? undefined,
-    concurrency: document.concurrency,
-    // Absent in crawlers made before there was such a limit.
-    deliveryConcurrency: document.deliveryConcurrency ?? 0,
-    maxRetries: document.maxRetries,
-    retryWindowHours: document.retryWindowHours,
-    politeness: document.politeness ?? undefined,
+    ...fromStoredSettings(document),
     pausedByUser: document.pausedByUser,
     pausedByMonitor: document.pausedByMonitor,
-    ...(document.pausedAt === undefined ? {} : { pausedAt: document.pausedAt }),
-    ...(document.pauseReason === undefined ? {} : { pauseReason: document.pauseReason }),
+    ...defined({ pausedAt: document.pausedAt, pauseReason: document.pauseReason }),
     webhookSecrets: document.webhookSecrets,
     createdAt: document.createdAt,
     updatedAt: document.updatedAt,

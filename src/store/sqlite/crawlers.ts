@@ -1,6 +1,12 @@
 import type { TokenType } from '../../domain/account.ts';
-import type { Crawler, CrawlerCounters, Politeness, WebhookSecret } from '../../domain/crawler.ts';
+import type { Crawler, CrawlerCounters, WebhookSecret } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
+import {
+  fromStoredSettings,
+  type StoredSettings,
+  toStoredSettings,
+} from '../../domain/crawler-settings.ts';
+import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { isOver, quotaExceeded } from '../../domain/quotas.ts';
 import type { CrawlerPatch, CrawlerQuota, CrawlerStore, Paging, PauseChange } from '../store.ts';
@@ -26,6 +32,10 @@ function secretsText(secrets: readonly WebhookSecret[]): string {
   );
 }
 
+function settingsText(crawler: Crawler): string {
+  return JSON.stringify(toStoredSettings(crawler));
+}
+
 /** A crawler of its row. */
 export function toCrawler(row: SqlRow): Crawler {
   return {
@@ -35,12 +45,7 @@ export function toCrawler(row: SqlRow): Crawler {
     tokenType: row.token_type as TokenType,
     delivery: row.delivery as Crawler['delivery'],
     callbackUrl: row.callback_url === null ? undefined : String(row.callback_url),
-    concurrency: Number(row.concurrency),
-    deliveryConcurrency: Number(row.delivery_concurrency),
-    maxRetries: Number(row.max_retries),
-    retryWindowHours: Number(row.retry_window_hours),
-    politeness:
-      row.politeness === null ? undefined : (JSON.parse(String(row.politeness)) as Politeness),
+    ...fromStoredSettings(JSON.parse(String(row.settings)) as Partial<StoredSettings>),
     pausedByUser: row.paused_by_user === 1,
     pausedByMonitor: row.paused_by_monitor === 1,
     ...(row.paused_at === null ? {} : { pausedAt: toDate(row.paused_at) }),
@@ -102,18 +107,15 @@ function insert(
     token_type: crawler.tokenType,
     delivery: crawler.delivery,
     callback_url: crawler.callbackUrl ?? null,
-    concurrency: crawler.concurrency,
-    delivery_concurrency: crawler.deliveryConcurrency,
-    max_retries: crawler.maxRetries,
-    retry_window_hours: crawler.retryWindowHours,
-    politeness: crawler.politeness === undefined ? null : JSON.stringify(crawler.politeness),
+    settings: settingsText(crawler),
     paused_by_user: Number(crawler.pausedByUser),
     paused_by_monitor: Number(crawler.pausedByMonitor),
     webhook_secrets: secretsText(crawler.webhookSecrets),
     created_at: crawler.createdAt.getTime(),
     updated_at: crawler.updatedAt.getTime(),
-    // 0 = not scheduled yet: `claimProbes` picks the first time, because only it knows the interval.
-    probe_at: crawler.delivery === 'webhook' ? 0 : null,
+    // 0 is "not scheduled yet": `claimProbes` picks the first time, because only it knows the
+    // interval.
+    probe_at: deliveryModes[crawler.delivery].postsToCallback ? 0 : null,
   });
   insertRow(sql, 'dispatch', { crawler_id: crawler.crawlerId });
   return { crawler, inserted: true };
@@ -165,15 +167,11 @@ function update(
   }
   const next = { ...crawler, ...patch };
   sql.run(
-    `UPDATE crawlers SET callback_url = ?, concurrency = ?, max_retries = ?, retry_window_hours = ?, politeness = ?,
-      webhook_secrets = ?, delivery_concurrency = ?, updated_at = ? WHERE crawler_id = ?`,
+    `UPDATE crawlers SET callback_url = ?, settings = ?, webhook_secrets = ?, updated_at = ?
+      WHERE crawler_id = ?`,
     next.callbackUrl ?? null,
-    next.concurrency,
-    next.maxRetries,
-    next.retryWindowHours,
-    next.politeness === undefined ? null : JSON.stringify(next.politeness),
+    settingsText(next),
     secretsText(next.webhookSecrets),
-    next.deliveryConcurrency,
     now.getTime(),
     crawlerId,
   );

@@ -133,6 +133,17 @@ export const migrations: readonly string[] = [
   CREATE INDEX jobs_next ON jobs (crawler_id, gen, due_at, rid) WHERE state <> 'running';
   CREATE TABLE sweeps (crawler_id TEXT PRIMARY KEY, account_id TEXT NOT NULL) WITHOUT ROWID;
   `,
+  // What owners may set is one JSON object, so that a new setting needs no column.
+  `
+  ALTER TABLE crawlers ADD COLUMN settings TEXT NOT NULL DEFAULT '{}';
+  UPDATE crawlers SET settings = json_object('concurrency', concurrency, 'deliveryConcurrency', delivery_concurrency,
+    'maxRetries', max_retries, 'retryWindowHours', retry_window_hours, 'politeness', json(politeness));
+  ALTER TABLE crawlers DROP COLUMN concurrency;
+  ALTER TABLE crawlers DROP COLUMN delivery_concurrency;
+  ALTER TABLE crawlers DROP COLUMN max_retries;
+  ALTER TABLE crawlers DROP COLUMN retry_window_hours;
+  ALTER TABLE crawlers DROP COLUMN politeness;
+  `,
 ];
 
 /** Brings the database to the newest version. Throws when a newer program has written it. */

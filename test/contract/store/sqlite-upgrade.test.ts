@@ -73,3 +73,41 @@ test('a database of before quotas counts what its accounts use, and its results 
   await store.crawlers.remove('c');
   expect(await store.accounts.usage('a')).toEqual(none);
 });
+
+/** The database as it was while each setting of a crawler had a column. */
+const BEFORE_SETTINGS = 7;
+
+test('crawlers of a database with a column for each setting keep their settings', async () => {
+  await using folder = await temporaryFolder();
+  const database = new DatabaseSync(join(folder.path, 'queued-crawler.db'));
+  for (const step of migrations.slice(0, BEFORE_SETTINGS)) database.exec(step);
+  database.exec(`PRAGMA user_version = ${BEFORE_SETTINGS}`);
+  const columns =
+    'crawler_id, account_id, name, token_type, delivery, callback_url, concurrency, max_retries, retry_window_hours, politeness, webhook_secrets, created_at, updated_at, delivery_concurrency';
+  database.exec(`
+    INSERT INTO crawlers (${columns}) VALUES
+      ('c', 'a', 'polite', 'normal', 'webhook', 'https://example.com/in', 7, 8, 9,
+        '{"maxPerHost":1,"delayMs":2,"robotsTxt":true}', '[{"secret":"s"}]', 0, 0, 3),
+      ('d', 'a', 'plain', 'javascript', 'storage', NULL, 30, 0, 336, NULL, '[]', 0, 0, 0);
+  `);
+  database.close();
+
+  const { store } = await openSqliteStore({ dataDir: folder.path, logger: silentLogger });
+  await using _closing = { [Symbol.asyncDispose]: () => store.close() };
+  expect(await store.crawlers.get('c')).toMatchObject({
+    callbackUrl: 'https://example.com/in',
+    concurrency: 7,
+    deliveryConcurrency: 3,
+    maxRetries: 8,
+    retryWindowHours: 9,
+    politeness: { maxPerHost: 1, delayMs: 2, robotsTxt: true },
+  });
+  expect(await store.crawlers.get('d')).toMatchObject({
+    callbackUrl: undefined,
+    concurrency: 30,
+    deliveryConcurrency: 0,
+    maxRetries: 0,
+    retryWindowHours: 336,
+    politeness: undefined,
+  });
+});

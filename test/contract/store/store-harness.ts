@@ -1,5 +1,6 @@
 import type { Account } from '../../../src/domain/account.ts';
 import type { Crawler, CrawlerCounters } from '../../../src/domain/crawler.ts';
+import { defaultSettings } from '../../../src/domain/crawler-settings.ts';
 import type { Job, QueuedJob } from '../../../src/domain/job.ts';
 import { createRid } from '../../../src/domain/rid.ts';
 import type { Lease, PushLimits, PushReceipt, Store } from '../../../src/store/store.ts';
@@ -59,11 +60,7 @@ export function crawlerOf(accountId: string, overrides: Partial<Crawler> = {}): 
     tokenType: 'normal',
     delivery: 'storage',
     callbackUrl: overrides.delivery === 'webhook' ? `https://example.com/${newId()}` : undefined,
-    concurrency: 20,
-    deliveryConcurrency: 0,
-    maxRetries: 110,
-    retryWindowHours: 48,
-    politeness: undefined,
+    ...defaultSettings,
     pausedByUser: false,
     pausedByMonitor: false,
     webhookSecrets: [],
