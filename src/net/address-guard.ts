@@ -14,28 +14,27 @@ import {
 
 /** Where a connection is to go. */
 export interface Destination {
-  /** As the caller wrote it, in lower case: a name, or an address without brackets. */
+  /** A name in lower case, or an address without brackets, as the caller wrote it. */
   readonly hostname: string;
-  /** An address `hostname` stands for. */
+  /** An address that `hostname` resolves to. */
   readonly address: string;
   readonly port: number;
 }
 
-/** Why a connection must not be made. */
-export type GatewayError = 'address_not_allowed' | 'port_not_allowed';
+/** Why a connection is refused. */
+export type AddressRefusal = 'address_not_allowed' | 'port_not_allowed';
 
 /** Decides on every connection before it is made. */
 export interface AddressGuard {
-  permits(destination: Destination): boolean;
-  /** Undefined for what may be connected to. */
-  refusalOf(destination: Destination): GatewayError | undefined;
+  /** Why the guard refuses a destination; undefined when it permits it. */
+  refusal(destination: Destination): AddressRefusal | undefined;
 }
 
-/** What a guard goes by beside what is allowed. */
+/** What a guard knows beside `NETWORK_ALLOW`. */
 export interface AddressGuardOptions {
   /** Default nothing. */
   readonly deny?: NetworkDeny | undefined;
-  /** Addresses of this machine; default those of its interfaces. */
+  /** Addresses of this machine; default: those of its interfaces. */
   readonly ownAddresses?: () => readonly string[];
 }
 
@@ -45,8 +44,8 @@ const globalIpv6 = parseBlock(GLOBAL_IPV6);
 const embedding = EMBEDDED_IPV4.map(({ block, at }) => ({ block: parseBlock(block), at }));
 
 /**
- * Whether an address belongs to the public Internet. Forms of IPv6 that carry an IPv4 address
- * (mapped, NAT64, 6to4, ISATAP) are judged by that one. Text that is no address is not public.
+ * Whether an address belongs to the public Internet. IPv6 addresses that contain an IPv4 address
+ * (mapped, NAT64, 6to4, ISATAP) are judged by that one. Text that is not an address is not public.
  */
 export function isPublicAddress(text: string): boolean {
   const address = parseAddress(text);
@@ -64,7 +63,7 @@ function isPublic(address: IpAddress): boolean {
   );
 }
 
-/** The IPv4 address within an IPv6 one; `decides` when the block is nothing but such addresses. */
+/** The IPv4 address inside an IPv6 one. `decides` when it alone determines where packets go. */
 function embeddedIpv4(
   address: IpAddress,
 ): { readonly address: IpAddress; readonly decides: boolean } | undefined {
@@ -79,9 +78,9 @@ function embeddedIpv4(
 }
 
 /**
- * Makes the guard. In this order: what the operator denied is refused, under every name and form; a
- * `host:port` he allowed passes; his other blocks and public addresses that are not this machine's
- * own pass, but for the ports of other protocols.
+ * Makes the guard. Its rules, in this order: what the operator denied is refused, in every
+ * spelling; a `host:port` that the operator allowed is permitted; ports of other protocols are
+ * refused; allowed blocks, and public addresses that do not belong to this machine, are permitted.
  */
 export function createAddressGuard(
   allow: NetworkAllow,
@@ -101,7 +100,7 @@ export function createAddressGuard(
     return (
       forms.some((address) => denied.some((block) => isInBlock(address, block))) ||
       isNamed(deny.hosts, hostname, forms, port) ||
-      (deny.names.size > 0 && holdsName(deny.names, hostname))
+      (deny.names.size > 0 && includesDomain(deny.names, hostname))
     );
   }
 
@@ -110,7 +109,7 @@ export function createAddressGuard(
     return ownAddresses().some((own) => spellings.includes(parseAddress(own)?.toString() ?? ''));
   }
 
-  function refusalOf({ hostname, address, port }: Destination): GatewayError | undefined {
+  function refusal({ hostname, address, port }: Destination): AddressRefusal | undefined {
     const parsed = parseAddress(address);
     if (parsed === undefined) return 'address_not_allowed';
     const name = hostname.toLowerCase().replace(/\.$/, '');
@@ -123,14 +122,11 @@ export function createAddressGuard(
     return BAD_PORTS.has(port) ? 'port_not_allowed' : undefined;
   }
 
-  return {
-    permits: (destination) => refusalOf(destination) === undefined,
-    refusalOf,
-  };
+  return { refusal };
 }
 
-/** Whether the name or one above it is in the set. */
-function holdsName(names: ReadonlySet<string>, hostname: string): boolean {
+/** Whether the set contains the name or one of its parent domains. */
+function includesDomain(names: ReadonlySet<string>, hostname: string): boolean {
   for (let name = hostname; name !== ''; name = name.slice(name.indexOf('.') + 1)) {
     if (names.has(name)) return true;
     if (!name.includes('.')) return false;

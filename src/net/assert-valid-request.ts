@@ -4,8 +4,8 @@ import { httpError } from './http-failures.ts';
 
 /**
  * Throws `protocol_error` for a method or headers that no request can have. undici would refuse
- * them too, but only after it has set up a connection for them, and with HTTP/2 in reach it then
- * keeps all later requests to that origin waiting for that connection.
+ * them, too, but only after it has made a connection for them, and where HTTP/2 is possible all
+ * later requests to that origin then wait for that connection.
  */
 export function assertValidRequest(request: Pick<HttpRequest, 'method' | 'headers'>): void {
   const { method, headers = [] } = request;

@@ -1,6 +1,6 @@
 /**
- * Ports of other protocols, which a request by HTTP could be made to speak to. The list of the
- * Fetch Standard, so that both engines and every browser agree.
+ * Ports of other protocols, whose servers could take parts of an HTTP request for commands. The
+ * list of the Fetch Standard, so that both engines and every browser agree.
  * https://fetch.spec.whatwg.org/#port-blocking
  */
 export const BAD_PORTS: ReadonlySet<number> = new Set([

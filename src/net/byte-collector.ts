@@ -3,14 +3,14 @@ import { discard, trimmed } from '../domain/discard.ts';
 /** Gathers the bytes of a body up to a limit. */
 export interface ByteCollector {
   readonly length: number;
-  /** False when the limit is passed; the chunk is then not kept. */
+  /** False when the limit would be passed; the chunk is then dropped. */
   push(chunk: Uint8Array): boolean;
   /** All bytes so far. */
   take(): Uint8Array;
 }
 
 /**
- * Makes a collector. A single chunk is kept as it is; several are copied into one growing buffer,
+ * Makes a collector. A single chunk is kept as it is. Several are copied into one growing buffer,
  * so that a body that arrives byte by byte takes no more memory than one that arrives at once.
  */
 export function createByteCollector(maxBytes: number): ByteCollector {

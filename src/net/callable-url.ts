@@ -3,8 +3,8 @@ import { parseAddress } from './ip-address.ts';
 import { bareHostname, effectivePort } from './url-parts.ts';
 
 /**
- * Why an http or https URL can never be called, whatever DNS says: its host is an address the guard
- * refuses, `localhost` included, or its port is none. Undefined when it may be callable.
+ * Why an http or https URL can never be called, whatever DNS says: its host is `localhost` or an
+ * address that the guard refuses, or its port is not usable. Undefined when it may be callable.
  */
 export function uncallableReason(text: string, guard: AddressGuard): string | undefined {
   const url = URL.parse(text);
@@ -17,7 +17,7 @@ export function uncallableReason(text: string, guard: AddressGuard): string | un
   const isLocalhost = hostname === 'localhost' || hostname.endsWith('.localhost');
   const addresses = isLocalhost ? ['127.0.0.1', '::1'] : [hostname];
   if (!isLocalhost && parseAddress(hostname) === undefined) return undefined;
-  const refusals = addresses.map((address) => guard.refusalOf({ hostname, address, port }));
+  const refusals = addresses.map((address) => guard.refusal({ hostname, address, port }));
   if (refusals.includes(undefined)) return undefined;
   if (refusals.includes('port_not_allowed')) return `names port ${port}, which is not one of HTTP`;
   return `names ${hostname}, which is not a public address; the operator can allow it by NETWORK_ALLOW`;

@@ -11,7 +11,7 @@ import {
 import type { HttpError } from './http-client.ts';
 import { httpError } from './http-failures.ts';
 
-/** Undoes a body's content encodings as it arrives. */
+/** Decodes the content encodings of a body as it arrives. */
 export interface ContentDecoder {
   /** False when no more should be written until `onDrain`. */
   write(chunk: Uint8Array): boolean;
@@ -23,24 +23,22 @@ export interface ContentDecoder {
   destroy(): void;
 }
 
-/** What a decoder tells. */
+/** Called as the decoder makes progress. */
 export interface ContentDecoderEvents {
   readonly onData: (chunk: Uint8Array) => void;
   readonly onDrain: () => void;
   readonly onEnd: () => void;
   /**
-   * The body is not what its encoding says, or is cut short; `body_too_large` when a stage made
-   * more than it may.
+   * The body does not match its encoding, or is cut short; `body_too_large` when one stage produced
+   * more than the limit.
    */
   readonly onError: (error: HttpError) => void;
 }
 
-/** More than this is no answer anybody means. */
+/** No server means more than this; each one multiplies what a body can expand to. */
 const MAX_ENCODINGS = 2;
 
-/**
- * RFC 9659: no body may need a larger window, 8 MiB; the format itself would let one ask for 2 GiB.
- */
+/** RFC 9659: no body may need a window of more than 8 MiB. The format itself allows 2 GiB. */
 const ZSTD_WINDOW_LOG = 23;
 
 type DecoderFactory = (firstByte: number | undefined) => Transform;
@@ -48,8 +46,8 @@ type DecoderFactory = (firstByte: number | undefined) => Transform;
 const FACTORIES: Readonly<Record<string, DecoderFactory>> = {
   gzip: () => createGunzip(),
   'x-gzip': () => createGunzip(),
-  // "deflate" means the zlib format, but some servers send raw deflate; the low half of zlib's
-  // first byte is always 8.
+  // "deflate" means the zlib format, but some servers send raw deflate. The low half of the first
+  // byte of zlib is always 8.
   deflate: (firstByte) =>
     firstByte === undefined || (firstByte & 0x0f) === 8 ? createInflate() : createInflateRaw(),
   br: () => createBrotliDecompress(),
@@ -58,9 +56,9 @@ const FACTORIES: Readonly<Record<string, DecoderFactory>> = {
 };
 
 /**
- * The encodings of a `Content-Encoding` value, in the order they were applied; none when there is
- * one we do not know, as browsers do it: values such as `utf-8` occur and mean nothing. Throws
- * `too_many_encodings` for more than two.
+ * The encodings of a `Content-Encoding` value, in the order they were applied. As in browsers, a
+ * value with an unknown encoding counts as none: values such as `utf-8` occur and mean nothing.
+ * Throws `too_many_encodings` for more than two.
  */
 export function parseContentEncoding(value: string): readonly string[] {
   const names = value
@@ -77,9 +75,9 @@ export function parseContentEncoding(value: string): readonly string[] {
 export const ACCEPT_ENCODING = 'gzip, deflate, br, zstd';
 
 /**
- * Makes a decoder for `encodings`, at least one. An empty body decodes to an empty one. What every
- * stage makes is counted against `maxBytes`: gigabytes of empty gzip members would otherwise come
- * out of the last stage as nothing.
+ * Makes a decoder for `encodings`, at least one. An empty body decodes to an empty one. The output
+ * of every stage but the last is limited to `maxBytes`: gigabytes of empty gzip members would
+ * otherwise come out of the last stage as nothing.
  */
 export function createContentDecoder(
   encodings: readonly string[],
@@ -88,7 +86,8 @@ export function createContentDecoder(
 ): ContentDecoder {
   let stages: readonly Transform[] = [];
 
-  // The stages are made when the first byte is known, which tells the two kinds of deflate apart.
+  // The stages are made when the first byte is known, because it distinguishes the two kinds of
+  // deflate.
   function start(firstByte: number | undefined): Transform {
     stages = encodings.toReversed().map((name, at) => {
       const create = FACTORIES[name];
@@ -98,7 +97,7 @@ export function createContentDecoder(
     for (const [at, stage] of stages.entries()) {
       stage.on('error', (error) => events.onError(httpError('decoding_failed', error)));
       const next = stages[at + 1];
-      // The last stage's output is counted by who keeps it.
+      // The receiver counts the output of the last stage.
       if (next === undefined) stage.on('data', events.onData).on('end', events.onEnd);
       else join(stage, next);
     }

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Claimant } from '../fairness/fair-pool.ts';
-import { createAddressGuard, type GatewayError } from './address-guard.ts';
+import { type AddressRefusal, createAddressGuard } from './address-guard.ts';
 import { assertValidRequest } from './assert-valid-request.ts';
 import { ACCEPT_ENCODING } from './content-decoder.ts';
 import type { HttpClient, HttpError, HttpRequest, HttpResponse } from './http-client.ts';
@@ -10,24 +10,24 @@ import { dispatchingFor, type Lookup } from './lookup.ts';
 import type { NetworkSettings } from './network-settings.ts';
 import { createOriginPools } from './origin-pools.ts';
 import { createResolver } from './resolver.ts';
-import { ExchangeError, runExchange } from './run-request.ts';
+import { ExchangeError, runExchange } from './run-exchange.ts';
 import { basicAuthorization, effectivePort } from './url-parts.ts';
 
-/** A connection that was refused, for who keeps watch over attempts. */
+/** A connection that the guard refused. */
 export interface RefusedConnection {
   readonly hostname: string;
   readonly port: number;
-  readonly refusal: GatewayError;
+  readonly refusal: AddressRefusal;
   readonly claimant: Claimant | undefined;
 }
 
-/** What the client is made of; only `allow` has no default. The settings are plain values. */
+/** How the client connects; only `allow` has no default. The settings are plain values. */
 export interface HttpClientDeps extends NetworkSettings {
-  /** Default: one of its own, over the settings' name servers. */
+  /** Default: a resolver that asks the name servers of the settings. */
   readonly lookup?: Lookup;
-  /** Told of every request that was refused for where it led. */
+  /** Called with every request that was refused because of its target. */
   readonly onRefused?: ((refused: RefusedConnection) => void) | undefined;
-  /** Certificate authorities, PEM, in place of node's own. */
+  /** Certificate authorities, PEM, in place of Node's own. */
   readonly ca?: string;
   /** Offer HTTP/2 to https servers; default true. */
   readonly http2?: boolean;
@@ -36,18 +36,17 @@ export interface HttpClientDeps extends NetworkSettings {
 }
 
 /**
- * Bodies beyond this are sent in pieces, so that the time for the answer counts from when the last
- * was taken.
+ * Larger bodies are sent in pieces, so that the time limit for the response starts when the last
+ * piece was taken.
  */
 const WHOLE_BODY_BYTES = 65_536;
-/** Methods a server may be asked twice without harm (RFC 9110, 9.2.2). */
+/** Idempotent methods, which may be sent twice (RFC 9110, 9.2.2). */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
 /**
- * Makes the client; it opens connections on demand and keeps them per origin. `close` ends them
- * all, exchanges under way included. The proxies are the operator's own and may be at private
- * addresses; https targets, and http ones as well, are reached by CONNECT, so that a proxy sees no
- * headers.
+ * Makes the client. It opens connections on demand and keeps them per origin; `close` ends them
+ * all, and the exchanges that use them. Proxies are chosen by the operator and may have private
+ * addresses. Both https and http targets are reached by CONNECT, so a proxy sees no headers.
  */
 export function createHttpClient(deps: HttpClientDeps): HttpClient {
   const { ca, http2 = true, maxOrigins = 256, dnsServers = [], torProxy, proxyTarget } = deps;
@@ -56,21 +55,19 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
   const pools = createOriginPools({ guard, lookup, ca, http2, maxOrigins, torProxy, proxyTarget });
   const running = new Set<AbortController>();
 
+  /** Runs `work` so that connections made for it find the request's claimant. */
   function dispatching<Result>(request: HttpRequest, work: () => Result): Result {
     return request.claimant === undefined ? work() : dispatchingFor.run(request.claimant, work);
   }
 
-  function failureOf(error: unknown, url: URL, request: HttpRequest): HttpError {
+  /** The error as the caller sees it; a refusal is reported to `onRefused`. */
+  function toReportedError(error: unknown, url: URL, request: HttpRequest): HttpError {
     const failure = toHttpError(error, false);
     const { code } = failure;
     if (code === 'address_not_allowed' || code === 'port_not_allowed') {
-      const { hostname } = url;
-      deps.onRefused?.({
-        hostname,
-        port: effectivePort(url),
-        refusal: code,
-        claimant: request.claimant,
-      });
+      const { claimant } = request;
+      const port = effectivePort(url);
+      deps.onRefused?.({ hostname: url.hostname, port, refusal: code, claimant });
     }
     return failure;
   }
@@ -94,16 +91,15 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
             onStart() {
               reused = pool.connections() === before;
             },
-            onDone: (taken) => pool.release(taken),
+            onDone: (accepted) => pool.release(accepted),
           }),
         );
       } catch (error) {
         if (!(error instanceof ExchangeError)) throw error;
-        // The server closed a kept connection just as the request was on its way: not the request's
-        // fault.
-        const stale =
+        // The server closed an idle connection just as the request was sent on it.
+        const isStale =
           reused && !error.answered && error.failure.code === 'connection_failed' && attempt === 1;
-        if (!stale || !REPEATABLE.has(request.method)) throw error.failure;
+        if (!isStale || !REPEATABLE.has(request.method)) throw error.failure;
       }
     }
   }
@@ -123,7 +119,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
       try {
         return await exchange(url, request, performance.now());
       } catch (error) {
-        throw failureOf(error, url, request);
+        throw toReportedError(error, url, request);
       } finally {
         running.delete(closing);
       }
@@ -142,7 +138,7 @@ function dispatchOptions(url: URL, request: HttpRequest): Dispatcher.DispatchOpt
     headers.push(name, value);
     names.add(name.toLowerCase());
   }
-  if (request.decode !== false && !names.has('accept-encoding')) {
+  if (!names.has('accept-encoding')) {
     headers.push('accept-encoding', ACCEPT_ENCODING);
   }
   const authorization = basicAuthorization(url);
@@ -157,13 +153,13 @@ function dispatchOptions(url: URL, request: HttpRequest): Dispatcher.DispatchOpt
     path: url.pathname + url.search,
     method: request.method,
     headers,
-    body: inPieces ? Readable.from(piecesOf(body)) : (body ?? null),
+    body: inPieces ? Readable.from(splitBody(body)) : (body ?? null),
     headersTimeout: 0,
     bodyTimeout: 0,
   };
 }
 
-function* piecesOf(body: Uint8Array): Generator<Uint8Array> {
+function* splitBody(body: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < body.length; at += WHOLE_BODY_BYTES) {
     yield body.subarray(at, at + WHOLE_BODY_BYTES);
   }

@@ -1,17 +1,19 @@
 import { Resolver } from 'node:dns/promises';
+import { errorCode } from './http-failures.ts';
 import type { LookupAnswer } from './lookup.ts';
 
-/** What a question to the name servers came to. */
+/** The addresses of a name, as name servers gave them. */
 export interface DnsAnswer {
-  /** IPv4 first: where there is no IPv6, connections do not begin with a wait for it. */
+  /**
+   * IPv4 first: on a machine without IPv6, connections would otherwise begin with a failing
+   * attempt.
+   */
   readonly addresses: readonly LookupAnswer[];
-  /** The least of the answers. */
+  /** The shortest time to live among the answers. */
   readonly ttlSeconds: number;
 }
 
-/**
- * A name that has no addresses (`ENOTFOUND`), or none that could be found out now (`EAI_AGAIN`).
- */
+/** The name has no addresses (`ENOTFOUND`), or they cannot be determined now (`EAI_AGAIN`). */
 export class LookupError extends Error {
   override readonly name = 'LookupError';
   readonly code: 'ENOTFOUND' | 'EAI_AGAIN';
@@ -26,29 +28,29 @@ export class LookupError extends Error {
 export interface DnsQuery {
   /** Rejects with {@link LookupError} within the time limit. */
   ask(name: string): Promise<DnsAnswer>;
-  /** Takes up the system's name servers anew. */
+  /** Reads the system's name servers again. */
   reset(): void;
 }
 
-/** A server that has not answered by then is asked again: packets get lost. */
+/** A server that has not answered by then is asked again, because packets get lost. */
 const TRY_MS = 2_000;
 /**
- * c-ares asks again sooner where answers have been quick, so that these take up the whole of the
- * time limit at the most.
+ * c-ares waits less where answers have been quick, so all tries together stay within the time
+ * limit.
  */
 const TRIES = 4;
-/** Servers exist that never answer questions for IPv6; those who have IPv4 do not wait for them. */
+/** How long IPv4 addresses wait for those of IPv6: some servers never answer questions for IPv6. */
 const OTHER_FAMILY_MS = 500;
 const NONE: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME', 'EBADQUERY']);
 
 /**
- * Makes the query over c-ares, which waits for answers without a thread: getaddrinfo would hold one
- * of the few of libuv's pool for each name whose server is silent. Without `servers` it asks those
- * of `/etc/resolv.conf`.
+ * Makes the query over c-ares, which needs no thread while it waits: getaddrinfo would occupy one
+ * of libuv's few threads for each name whose server is silent. Without `servers` it asks those of
+ * `/etc/resolv.conf`.
  */
 export function createDnsQuery(deps: {
   readonly servers: readonly string[];
-  /** Of a whole look-up. */
+  /** For one whole look-up. */
   readonly timeoutMs: number;
 }): DnsQuery {
   let resolver: Resolver | undefined;
@@ -78,7 +80,7 @@ export function createDnsQuery(deps: {
           ttlSeconds: Math.min(...records.map(({ ttl }) => ttl)),
         };
       }
-      const isCertain = [four, six].every(({ error }) => NONE.has(codeOf(error)));
+      const isCertain = [four, six].every(({ error }) => NONE.has(errorCode(error)));
       throw new LookupError(isCertain ? 'ENOTFOUND' : 'EAI_AGAIN', {
         cause: four.error ?? six.error,
       });
@@ -91,7 +93,10 @@ interface End<Found> {
   readonly error?: unknown;
 }
 
-/** Both ends; empty for one that did not come in time, or not soon after the other had answers. */
+/**
+ * Both results; empty for a query that did not end in time, or not soon after the other one had
+ * answers.
+ */
 function bothWithin<Found extends readonly unknown[]>(
   first: Promise<Found>,
   second: Promise<Found>,
@@ -116,9 +121,4 @@ function bothWithin<Found extends readonly unknown[]>(
       );
     }
   });
-}
-
-function codeOf(error: unknown): string {
-  if (typeof error !== 'object' || error === null || !('code' in error)) return '';
-  return typeof error.code === 'string' ? error.code : '';
 }

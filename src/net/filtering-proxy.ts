@@ -1,132 +1,87 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import {
-  createServer,
-  request as httpRequest,
-  type IncomingMessage,
-  type ServerResponse,
-} from 'node:http';
-import { type AddressInfo, connect as connectTcp, isIP, type Socket } from 'node:net';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Claimant } from '../fairness/fair-pool.ts';
-import type { AddressGuard } from './address-guard.ts';
 import type { RefusedConnection } from './create-http-client.ts';
-import { notAllowed, permittedAnswers } from './guarded-connector.ts';
+import { forwardRequest } from './forward-request.ts';
 import type { HttpFailure } from './http-client.ts';
 import { httpError, toHttpError } from './http-failures.ts';
-import type { Lookup } from './lookup.ts';
-import { connected } from './proxy-tunnel.ts';
-import { connectThroughProxy } from './tunnel-connector.ts';
+import {
+  type ConnectTarget,
+  connectToTarget,
+  type TargetConnectorDeps,
+} from './target-connector.ts';
+import { createTrafficMeter } from './traffic-meter.ts';
 import { bareHostname, effectivePort } from './url-parts.ts';
 
-/** What a proxy judges and reaches targets with. */
-export interface FilteringProxyDeps {
-  readonly guard: AddressGuard;
-  readonly lookup: Lookup;
-  /** URL of the operator's proxy that everything goes on through. */
-  readonly upstream?: string;
-  /** As of {@link ProxyRoute}. */
-  readonly torProxy?: string | undefined;
-  readonly proxyTarget?: 'address' | 'name' | undefined;
-  /** On whose behalf the page is shown. */
-  readonly claimant?: Claimant;
-  /** Told of every connection that was refused for where it led. */
+/** How a proxy connects to targets, and its limits. */
+export interface FilteringProxyDeps extends TargetConnectorDeps {
+  /** Called with every connection that was refused because of its target. */
   readonly onRefused?: ((refused: RefusedConnection) => void) | undefined;
-  /** Bytes that may come back in all; more ends every connection. */
+  /** Bytes that may be received in all; more ends every connection. */
   readonly maxBytes: number;
-  /**
-   * Bytes that may be sent in all, beside what belongs to every request; more ends every
-   * connection.
-   */
+  /** Bytes that may be sent in all, request headers of plain HTTP excepted; more ends every connection. */
   readonly maxSentBytes: number;
-  /** Told when an answer was cut off, or all are. */
-  readonly onCut?: () => void;
-  /** Bytes of one answer, where answers can be told apart (plain HTTP); more ends it. */
+  /** Bytes of one response, where responses can be told apart (plain HTTP); more ends it. */
   readonly maxAnswerBytes: number;
+  /** Called when a response, or all traffic, was cut off because of these limits. */
+  readonly onCutOff?: () => void;
 }
 
 /** A proxy on a port of its own, for one page of a browser. */
 export interface FilteringProxy extends AsyncDisposable {
   /** `http://127.0.0.1:PORT` */
   readonly url: string;
-  /** What the proxy asks of whoever uses it: otherwise every user of this machine could. */
+  /** Required of every client, because other users of this machine can connect to the port. */
   readonly credentials: { readonly username: string; readonly password: string };
-  /** Why the last connection to `host:port` could not be made. */
-  failureOf(authority: string): HttpFailure | undefined;
-  /** Whether more than `maxBytes` came back, or more than `maxSentBytes` was sent. */
-  readonly exhausted: boolean;
-  /** Whether the answer of an address was cut off for its length. */
-  hasCut(url: string): boolean;
+  /** Why the last connection to `host:port` failed; undefined when it did not. */
+  failureAt(authority: string): HttpFailure | undefined;
+  /** Whether `maxBytes` or `maxSentBytes` was passed. */
+  readonly isExhausted: boolean;
+  /** Whether the response of an address was cut off because it was too long. */
+  wasCutOff(url: string): boolean;
 }
 
 const REALM = 'Basic realm="page"';
-const CHALLENGE = `proxy-authenticate: ${REALM}\r\ncontent-length: 0\r\nconnection: close\r\n`;
-
-interface Target {
-  readonly hostname: string;
-  readonly port: number;
-}
+const PROXY_AUTH_REQUIRED = `HTTP/1.1 407 Proxy Authentication Required\r\nproxy-authenticate: ${REALM}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`;
 
 /**
  * Starts a proxy that a browser sends all its traffic through: plain HTTP as such, everything else
  * (TLS, WebSocket) by CONNECT. Names are looked up here, once for each connection, and the
- * addresses connected to are the ones the guard has judged. Whatever a page does, it reaches what
- * it may or nothing.
+ * addresses connected to are the ones that the guard has judged, so a page reaches nothing else.
  */
 export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<FilteringProxy> {
   const failures = new Map<string, HttpFailure>();
   const sockets = new Set<Duplex>();
-  const cut = new Set<string>();
+  const cutOff = new Set<string>();
   const credentials = { username: 'page', password: randomBytes(24).toString('base64url') };
-  const authorization = Buffer.from(
-    `Basic ${Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64')}`,
-  );
-  let bytes = 0;
-  let sent = 0;
-  let exhausted = false;
+  const isAuthorized = createProxyAuthorization(credentials);
+  const meter = createTrafficMeter({
+    maxReceivedBytes: deps.maxBytes,
+    maxSentBytes: deps.maxSentBytes,
+    onExhausted() {
+      for (const socket of sockets) socket.destroy();
+      deps.onCutOff?.();
+    },
+  });
 
-  function isOwn(request: IncomingMessage): boolean {
-    const given = Buffer.from(request.headers['proxy-authorization'] ?? '');
-    return given.length === authorization.length && timingSafeEqual(given, authorization);
-  }
-
-  function keep<T extends Duplex>(socket: T): T {
+  function track<T extends Duplex>(socket: T): T {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
-    // A broken connection is the browser's to notice: it is closed on both sides.
+    // The browser notices a broken connection by itself, because both sides are closed.
     socket.on('error', () => socket.destroy());
     return socket;
   }
 
-  function count(chunk: Buffer): void {
-    bytes += chunk.length;
-    if (bytes > deps.maxBytes) exhaust();
-  }
-
-  function countSent(chunk: Buffer): void {
-    sent += chunk.length;
-    if (sent > deps.maxSentBytes) exhaust();
-  }
-
-  function exhaust(): void {
-    if (exhausted) return;
-    exhausted = true;
-    for (const socket of sockets) socket.destroy();
-    deps.onCut?.();
-  }
-
-  async function reach(target: Target): Promise<Socket> {
-    const authority = `${target.hostname}:${target.port}`;
+  async function connectTo(target: ConnectTarget): Promise<Socket> {
     try {
-      if (exhausted) throw httpError('body_too_large');
-      const socket =
-        deps.upstream === undefined
-          ? await connectGuarded(deps, target)
-          : await connectThroughProxy({ ...deps, proxyUrl: deps.upstream }, target, deps);
-      failures.delete(authority);
-      return keep(socket);
+      if (meter.isExhausted) throw httpError('body_too_large');
+      const socket = track(await connectToTarget(deps, target));
+      failures.delete(authority(target));
+      return socket;
     } catch (error) {
       const { code } = toHttpError(error, deps.upstream !== undefined);
-      failures.set(authority, code);
+      failures.set(authority(target), code);
       if (code === 'address_not_allowed' || code === 'port_not_allowed') {
         deps.onRefused?.({ ...target, refusal: code, claimant: deps.claimant });
       }
@@ -134,18 +89,16 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
     }
   }
 
-  const server = createServer();
-  server.on('connection', keep);
-  server.on('connect', (request: IncomingMessage, client: Socket, head: Buffer) => {
-    if (!isOwn(request)) return void client.end(`HTTP/1.1 407 No\r\n${CHALLENGE}\r\n`);
-    const target = targetOf(`http://${request.url ?? ''}`);
+  function tunnel(request: IncomingMessage, client: Socket, head: Buffer): void {
+    if (!isAuthorized(request)) return void client.end(PROXY_AUTH_REQUIRED);
+    const target = parseTarget(`http://${request.url ?? ''}`);
     if (target === undefined) return void client.end('HTTP/1.1 400 Bad Request\r\n\r\n');
-    reach(target).then(
+    connectTo(target).then(
       (socket) => {
         client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
         if (head.length > 0) socket.write(head);
-        socket.on('data', count);
-        client.on('data', countSent);
+        socket.on('data', meter.received);
+        client.on('data', meter.sent);
         socket.pipe(client);
         client.pipe(socket);
         socket.once('close', () => client.destroy());
@@ -153,59 +106,44 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
       },
       () => client.end('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n'),
     );
-  });
+  }
+
+  async function forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = URL.parse(request.url ?? '');
+    const target = url?.protocol === 'http:' ? parseTarget(url.href) : undefined;
+    if (url === null || target === undefined) throw httpError('invalid_url');
+    const socket = await connectTo(target);
+    await forwardRequest(
+      request,
+      response,
+      { url, socket },
+      {
+        onSent: meter.sent,
+        onReceived(chunk, bodyBytes) {
+          meter.received(chunk);
+          if (bodyBytes <= deps.maxAnswerBytes) return true;
+          cutOff.add(url.href);
+          deps.onCutOff?.();
+          return false;
+        },
+        onUnanswered: (error) => failures.set(authority(target), toHttpError(error, false).code),
+      },
+    );
+  }
+
+  const server = createServer();
+  server.on('connection', track);
+  server.on('connect', tunnel);
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    if (!isOwn(request)) {
+    if (!isAuthorized(request)) {
       response.writeHead(407, { 'proxy-authenticate': REALM, connection: 'close' }).end();
       return;
     }
     forward(request, response).catch(() => {
-      // Closed without an answer: an error page of the proxy's own would look like the site's.
+      // Closed without a response: an error page of the proxy would look like one of the site.
       response.destroy();
     });
   });
-
-  async function forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = URL.parse(request.url ?? '');
-    const target = url?.protocol === 'http:' ? targetOf(url.href) : undefined;
-    if (url === null || target === undefined) throw httpError('invalid_url');
-    const socket = await reach(target);
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const onward = httpRequest({
-      createConnection: () => socket,
-      method: request.method,
-      path: url.pathname + url.search,
-      headers: onwardHeaders(request),
-      setHost: false,
-    });
-    // One that came through another proxy was paused when that had answered.
-    socket.resume();
-    onward.once('error', (error) => {
-      failures.set(`${target.hostname}:${target.port}`, toHttpError(error, false).code);
-      reject(error);
-    });
-    onward.once('response', (answer) => {
-      let answered = 0;
-      answer.on('data', (chunk: Buffer) => {
-        count(chunk);
-        answered += chunk.length;
-        if (answered <= deps.maxAnswerBytes) return;
-        cut.add(url.href);
-        socket.destroy();
-        deps.onCut?.();
-      });
-      answer.once('error', reject);
-      const headers = answer.rawHeaders.filter((_, index, all) => !isHop(all[index - (index % 2)]));
-      response.writeHead(answer.statusCode ?? 502, headers);
-      answer.pipe(response).once('finish', resolve);
-    });
-    response.once('close', () => socket.destroy());
-    request.on('data', countSent);
-    request.pipe(onward);
-    await promise;
-    socket.destroy();
-  }
-
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(0, '127.0.0.1', resolve);
@@ -214,10 +152,10 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
   return {
     url: `http://127.0.0.1:${port}`,
     credentials,
-    failureOf: (authority) => failures.get(authority),
-    hasCut: (address) => cut.has(address),
-    get exhausted() {
-      return exhausted;
+    failureAt: (hostAndPort) => failures.get(hostAndPort),
+    wasCutOff: (address) => cutOff.has(address),
+    get isExhausted() {
+      return meter.isExhausted;
     },
     async [Symbol.asyncDispose]() {
       const closed = new Promise((resolve) => server.close(resolve));
@@ -227,39 +165,25 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
   };
 }
 
-function targetOf(text: string): Target | undefined {
+/** Makes the check for `Proxy-Authorization`, in constant time. */
+function createProxyAuthorization({
+  username,
+  password,
+}: FilteringProxy['credentials']): (request: IncomingMessage) => boolean {
+  const basic = Buffer.from(`${username}:${password}`).toString('base64');
+  const expected = Buffer.from(`Basic ${basic}`);
+  return ({ headers }) => {
+    const given = Buffer.from(headers['proxy-authorization'] ?? '');
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  };
+}
+
+function authority({ hostname, port }: ConnectTarget): string {
+  return `${hostname}:${port}`;
+}
+
+function parseTarget(text: string): ConnectTarget | undefined {
   const url = URL.parse(text);
   if (url === null || url.hostname === '') return undefined;
   return { hostname: bareHostname(url), port: effectivePort(url) };
-}
-
-const HOP_BY_HOP = /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i;
-
-function isHop(name: string | undefined): boolean {
-  return HOP_BY_HOP.test(name ?? '');
-}
-
-function onwardHeaders(request: IncomingMessage): string[] {
-  const kept = request.rawHeaders.filter((_, index, all) => !isHop(all[index - (index % 2)]));
-  return [...kept, 'connection', 'close'];
-}
-
-async function connectGuarded(deps: FilteringProxyDeps, target: Target): Promise<Socket> {
-  const { hostname, port } = target;
-  if (isIP(hostname) !== 0) {
-    const refusal = deps.guard.refusalOf({ hostname, address: hostname, port });
-    if (refusal !== undefined) throw notAllowed(hostname, refusal);
-    return connected(connectTcp({ host: hostname, port }), 'connect');
-  }
-  const { claimant } = deps;
-  let failure: unknown = httpError('connection_failed');
-  for (const { address } of await permittedAnswers({ ...deps, port }, hostname, { claimant })) {
-    try {
-      return await connected(connectTcp({ host: address, port }), 'connect');
-    } catch (error) {
-      // The next address may answer.
-      failure = error;
-    }
-  }
-  throw failure;
 }

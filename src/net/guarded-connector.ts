@@ -1,38 +1,38 @@
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import type { Claimant } from '../fairness/fair-pool.ts';
-import type { AddressGuard, GatewayError } from './address-guard.ts';
+import type { AddressGuard, AddressRefusal } from './address-guard.ts';
 import { HttpError } from './http-client.ts';
 import { dispatchingFor, type Lookup, type LookupAnswer } from './lookup.ts';
 
-/** What the connections to one origin are made with. */
+/** What connections to one origin need. */
 export interface GuardedConnectorDeps {
   readonly guard: AddressGuard;
   readonly lookup: Lookup;
   /** Host of the origin; an IPv6 address without brackets. */
   readonly hostname: string;
   readonly port: number;
-  /** Certificate authorities, PEM; node's own when undefined. */
+  /** Certificate authorities, PEM; Node's own when undefined. */
   readonly ca: string | undefined;
   readonly http2: boolean;
-  /** After this an attempt that nobody waits for any more is given up. */
+  /** An attempt to connect ends after this time, even when no request waits for it any more. */
   readonly timeoutMs: number;
-  /** Sees each socket as soon as it exists. */
+  /** Called with each socket as soon as it exists. */
   readonly onSocket: (socket: Socket) => void;
   readonly onConnected: (socket: Socket) => void;
 }
 
 /**
  * Makes a connector for undici that refuses addresses the guard does not permit
- * (`address_not_allowed`). The addresses judged are the very ones connected to: a name is looked up
- * once for each connection, the answers not permitted are dropped, and the socket gets the rest. So
- * an answer that changes between look-ups gains nothing. Connections kept alive were judged when
- * made.
+ * (`address_not_allowed`). The addresses judged are the ones connected to: a name is looked up once
+ * for each connection, and the socket is given only the permitted answers, so a name server that
+ * changes its answer between look-ups gains nothing. A connection is judged when it is made, not
+ * when it is reused.
  */
 export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnector.connector {
   const { guard, hostname, port } = deps;
-  const refusalOf = (address: string): GatewayError | undefined =>
-    guard.refusalOf({ hostname, address, port });
+  const judge = (address: string): AddressRefusal | undefined =>
+    guard.refusal({ hostname, address, port });
 
   const lookup: LookupFunction = (name, options, callback) => {
     permittedAnswers(deps, name, { claimant: dispatchingFor.getStore() }).then(
@@ -53,7 +53,7 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
   }) as (...args: Parameters<buildConnector.connector>) => Socket;
 
   return (options, callback) => {
-    const refusal = isIP(hostname) === 0 ? undefined : refusalOf(hostname);
+    const refusal = isIP(hostname) === 0 ? undefined : judge(hostname);
     if (refusal !== undefined) {
       callback(notAllowed(hostname, refusal), null);
       return;
@@ -66,7 +66,7 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
           return;
         }
         const { remoteAddress } = connected;
-        const reached = remoteAddress === undefined ? undefined : refusalOf(remoteAddress);
+        const reached = remoteAddress === undefined ? undefined : judge(remoteAddress);
         if (reached !== undefined) {
           connected.destroy();
           callback(notAllowed(hostname, reached), null);
@@ -81,8 +81,8 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
 }
 
 /**
- * The addresses of `name` that may be connected to. Throws the first refusal when there are none,
- * and with `all` when one of them may not: for connections that somebody else makes by the name.
+ * The addresses of `name` that may be connected to. Throws the first refusal when there are none;
+ * with `all`, for connections that a proxy makes by the name, also when a single one is refused.
  */
 export async function permittedAnswers(
   deps: Pick<GuardedConnectorDeps, 'guard' | 'lookup' | 'port'>,
@@ -91,10 +91,10 @@ export async function permittedAnswers(
 ): Promise<readonly LookupAnswer[]> {
   const { guard, port } = deps;
   const permitted: LookupAnswer[] = [];
-  let refusal: GatewayError = 'address_not_allowed';
+  let refusal: AddressRefusal = 'address_not_allowed';
   const answers = await deps.lookup(name, claimant);
   for (const answer of answers.toReversed()) {
-    const refused = guard.refusalOf({ hostname: name, address: answer.address, port });
+    const refused = guard.refusal({ hostname: name, address: answer.address, port });
     if (refused === undefined) permitted.unshift(answer);
     else refusal = refused;
   }
@@ -103,8 +103,26 @@ export async function permittedAnswers(
   return permitted;
 }
 
-/** The refusal of a host. */
-export function notAllowed(hostname: string, refusal: GatewayError): HttpError {
+/**
+ * The addresses of a host, which may itself be one, that may be connected to. Throws as
+ * {@link permittedAnswers} does.
+ */
+export async function permittedAddresses(
+  deps: Pick<GuardedConnectorDeps, 'guard' | 'lookup' | 'port'>,
+  hostname: string,
+  options: { readonly all?: boolean; readonly claimant?: Claimant | undefined },
+): Promise<readonly string[]> {
+  if (isIP(hostname) === 0) {
+    const answers = await permittedAnswers(deps, hostname, options);
+    return answers.map(({ address }) => address);
+  }
+  const refusal = deps.guard.refusal({ hostname, address: hostname, port: deps.port });
+  if (refusal !== undefined) throw notAllowed(hostname, refusal);
+  return [hostname];
+}
+
+/** The error of a connection that the guard refused. */
+export function notAllowed(hostname: string, refusal: AddressRefusal): HttpError {
   return new HttpError(
     refusal,
     refusal === 'address_not_allowed'

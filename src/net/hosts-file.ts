@@ -2,19 +2,18 @@ import { readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import type { LookupAnswer } from './lookup.ts';
 
-/** Files that the system keeps its names in. */
+/** A file of the system that is read again when it changes. */
 export interface WatchedFile<Content> {
-  /** The content as it is now, at most a second old. Empty for a file that cannot be read. */
+  /** The parsed content, at most a second old; that of an empty file when it cannot be read. */
   read(): Promise<Content>;
 }
 
 const LOOK_AGAIN_MS = 1_000;
-/** Lists against advertising have some 100,000 lines. */
+/** Hosts files that block advertising have some 100,000 lines. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
 /**
- * Reads a file when it is first asked for, and again when its time of change or its length is
- * another.
+ * Reads a file at the first `read`, and again when its modification time or its length has changed.
  */
 export function watchFile<Content>(
   path: string,
@@ -33,7 +32,7 @@ export function watchFile<Content>(
       content = parse(size > MAX_BYTES ? '' : await readFile(path, 'utf8'));
       version = found;
     } catch {
-      // A machine without the file has no such names.
+      // Without the file there are no such names.
       content = parse('');
       version = '';
     }
@@ -70,9 +69,7 @@ export function parseHosts(text: string): ReadonlyMap<string, readonly LookupAns
   return hosts;
 }
 
-/**
- * What of `/etc/resolv.conf` is used here: the domains that names without a dot are searched in.
- */
+/** The domains in which `/etc/resolv.conf` has names without a dot looked up. */
 export function parseSearchDomains(text: string): readonly string[] {
   let domains: string[] = [];
   for (const line of text.split('\n')) {

@@ -4,62 +4,60 @@ import type { Claimant } from '../fairness/fair-pool.ts';
 export interface Room {
   /** How many bytes may be held now. */
   readonly bytes: number;
-  /**
-   * Waits until `bytes` in all may be held; asked once for each body, for all that it may come to.
-   */
+  /** Waits until `bytes` in all may be held. Called once for each body, with its largest size. */
   grow(bytes: number): Promise<void>;
-  /** Gives back what was granted beyond the beginning. */
+  /** Gives back everything that was granted by `grow`. */
   reset(): void;
 }
 
-/** What the one HTTP client of the service can be asked. */
+/** A request of the service's one HTTP client. */
 export interface HttpRequest {
   readonly url: string;
   readonly method: string;
   readonly headers?: readonly (readonly [string, string])[];
   readonly body?: Uint8Array;
-  /** Whole exchange, from the look-up of the name to the last byte. */
+  /** For the whole exchange, from the look-up of the name to the last byte. */
   readonly timeoutMs: number;
-  /** Time for a connection to stand; default `timeoutMs`. */
+  /** Until a connection is established; default `timeoutMs`. */
   readonly connectTimeoutMs?: number;
   /**
-   * Time from the last byte of the request to the first of the answer; default `timeoutMs`. The
-   * last byte of a long body counts as sent when the server's system has it, where that can be
-   * known (Linux).
+   * From the last byte of the request to the first of the response; default `timeoutMs`. The last
+   * byte of a long body counts as sent when the server's operating system has it, where that can be
+   * determined (Linux).
    */
   readonly headersTimeoutMs?: number;
   /** A longer body (as it arrives, and after decoding) ends the exchange with `body_too_large`. */
   readonly maxBodyBytes: number;
   /**
-   * Memory for the body: the exchange pauses until there is room. Without it only `maxBodyBytes`
+   * Memory for the body: the exchange pauses until there is room. Default: only `maxBodyBytes`
    * applies.
    */
   readonly room?: Room;
-  /** Decode gzip, deflate, br and zstd; default true. */
-  readonly decode?: boolean;
   /**
-   * Resolve at the headers with an empty `body`; the connection is kept for the next request only
-   * if a short rest of the answer arrives soon. Default false.
+   * Resolve at the headers, with an empty `body`. The connection is kept for the next request only
+   * if the body is short and arrives soon. Default false.
    */
   readonly headersOnly?: boolean;
   /** URL of a proxy. */
   readonly proxy?: string;
   readonly signal?: AbortSignal;
-  /** On whose behalf: names are looked up in turn by account, and refusals are told with it. */
+  /**
+   * On whose behalf: accounts take turns at looking up names, and refusals are reported with it.
+   */
   readonly claimant?: Claimant | undefined;
 }
 
-/** An answer. Redirects are answers like any other: following them is the caller's. */
+/** A response. Redirects are responses like any other; the caller follows them. */
 export interface HttpResponse {
   readonly status: number;
   /** In the order received, names in lower case. */
   readonly headers: readonly (readonly [string, string])[];
   readonly body: Uint8Array;
-  /** Milliseconds from the last byte of the request to the first of the answer. */
+  /** Milliseconds from the last byte of the request to the first of the response. */
   readonly answerMs: number;
 }
 
-/** Why an exchange gave no answer. */
+/** Why an exchange failed. */
 export type HttpFailure =
   | 'address_not_allowed'
   | 'port_not_allowed'
@@ -77,11 +75,11 @@ export type HttpFailure =
   | 'proxy_failed'
   | 'aborted';
 
-/** An exchange that gave no whole answer; `code` is stable, `message` names no secret. */
+/** An exchange without a complete response. `code` is stable, `message` contains no secret. */
 export class HttpError extends Error {
   override readonly name = 'HttpError';
   readonly code: HttpFailure;
-  /** What had arrived of an answer whose body was then not to be had. */
+  /** The head of a response whose body could not be read. */
   readonly head: Pick<HttpResponse, 'status' | 'headers'> | undefined;
 
   constructor(
@@ -96,12 +94,12 @@ export class HttpError extends Error {
 }
 
 /**
- * The only way out: every request made for a client goes through it. A connection to an address
- * that is not public is refused at connect time (`address_not_allowed`), whatever name led there,
- * unless the operator allowed it.
+ * Makes every request to the outside. A connection to an address that is not public is refused when
+ * it is made (`address_not_allowed`), whatever name led there, unless the operator allowed it.
  */
 export interface HttpClient {
   /** Throws {@link HttpError}. */
   request(request: HttpRequest): Promise<HttpResponse>;
+  /** Ends all exchanges and connections. */
   close(): Promise<void>;
 }

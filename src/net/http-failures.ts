@@ -68,26 +68,25 @@ const MESSAGES: Readonly<Record<HttpFailure, string>> = {
 };
 
 /**
- * The failure with its standard text; `cause`'s code is named in it, its message, which may hold
- * anything, is not.
+ * The failure with its standard text. The text includes the code of `cause` but never its message,
+ * which may contain secrets.
  */
 export function httpError(failure: HttpFailure, cause?: unknown): HttpError {
-  const code = codeOf(cause);
+  const code = errorCode(cause);
   return new HttpError(failure, MESSAGES[failure] + (code === '' ? '' : ` (${code})`), { cause });
 }
 
 /**
- * Puts any failure of an exchange into the client's terms; through a proxy, what has no name of its
- * own is the proxy's.
+ * Converts any failure of an exchange. With `viaProxy`, a failed connection or look-up is the
+ * proxy's.
  */
 export function toHttpError(error: unknown, viaProxy: boolean): HttpError {
   if (error instanceof HttpError) return error;
-  // With several addresses each attempt has its own failure; the last is of the address with the
-  // least preference.
-  if (error instanceof AggregateError && codeOf(error) === '') {
+  // Of the failures of several addresses the first counts: that address is preferred.
+  if (error instanceof AggregateError && errorCode(error) === '') {
     return toHttpError(error.errors[0], viaProxy);
   }
-  const code = codeOf(error);
+  const code = errorCode(error);
   const named =
     BY_CODE[code] ?? BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1] ?? undefined;
   const failure = named ?? (isParserError(error) ? 'protocol_error' : 'connection_failed');
@@ -95,12 +94,13 @@ export function toHttpError(error: unknown, viaProxy: boolean): HttpError {
   return httpError(viaProxy && isOfConnection ? 'proxy_failed' : failure, error);
 }
 
-// Some of llhttp's errors come without a code.
+// Some errors of undici's HTTP parser have no code.
 function isParserError(error: unknown): boolean {
   return error instanceof errors.HTTPParserError;
 }
 
-function codeOf(error: unknown): string {
+/** The `code` of a system error; empty for anything else. */
+export function errorCode(error: unknown): string {
   if (typeof error !== 'object' || error === null || !('code' in error)) return '';
   return typeof error.code === 'string' ? error.code : '';
 }

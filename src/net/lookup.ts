@@ -7,11 +7,11 @@ export interface LookupAnswer {
   readonly family: 4 | 6;
 }
 
-/** Finds all addresses of a name on behalf of an account; rejects when there are none. */
+/** Looks up all addresses of a name on behalf of an account; rejects when there are none. */
 export type Lookup = (hostname: string, claimant?: Claimant) => Promise<readonly LookupAnswer[]>;
 
 /**
- * On whose behalf a request is dispatched. A pool makes a connection when it is needed, without
- * telling for which request; what it starts within that request's dispatch finds the claimant here.
+ * On whose behalf a request is dispatched. A pool makes connections when they are needed and does
+ * not say for which request; the look-up for such a connection reads the claimant here.
  */
 export const dispatchingFor = new AsyncLocalStorage<Claimant>();

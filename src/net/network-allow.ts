@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js';
 import { parseAddress } from './ip-address.ts';
 
 /**
- * What may be reached though it is not public. Plain values, so that it can be sent to a thread.
+ * What may be reached although it is not public. Plain values, so that it can be sent to a thread.
  */
 export interface NetworkAllow {
   /** CIDRs. */
@@ -19,9 +19,9 @@ export const PUBLIC_ONLY: NetworkAllow = { blocks: [], hosts: new Set() };
 
 /**
  * Reads `NETWORK_ALLOW`: CIDRs (`10.1.0.0/16`), addresses (`10.1.2.3`, `fd00::1`) and `host:port`
- * (`db.internal:8080`, `127.0.0.1:3000`, `[::1]:3000`), separated by commas. A name allows whatever
- * address it stands for, at that port. Throws an Error that names the entry which is none of these,
- * or which could mean two of them.
+ * (`db.internal:8080`, `127.0.0.1:3000`, `[::1]:3000`), separated by commas. A name allows any
+ * address that it resolves to, at that port. Throws an Error that quotes an entry that is none of
+ * these or is ambiguous.
  */
 export function parseNetworkAllow(text: string): NetworkAllow {
   const blocks: string[] = [];
@@ -29,15 +29,15 @@ export function parseNetworkAllow(text: string): NetworkAllow {
   for (const part of text.split(',')) {
     const entry = part.trim();
     if (entry === '') continue;
-    const block = blockFrom(entry);
+    const block = parseCidr(entry);
     if (block === undefined) hosts.add(toHostAndPort(entry));
     else blocks.push(block);
   }
   return { blocks, hosts };
 }
 
-/** The CIDR of an entry that is one, or an address; undefined for others. */
-export function blockFrom(entry: string): string | undefined {
+/** The CIDR of an entry that is a CIDR or an address; undefined for any other. */
+export function parseCidr(entry: string): string | undefined {
   const [network = '', prefix, ...more] = entry.split('/');
   const address = parseAddress(network);
   const bits = address?.kind() === 'ipv4' ? 32 : 128;
@@ -85,8 +85,8 @@ export function toHostAndPort(entry: string): string {
 }
 
 /**
- * A name as a URL will spell it: international ones become ASCII, addresses their dotted form.
- * Throws for what is no name.
+ * A name as URLs spell it: international names become ASCII, addresses get their dotted form.
+ * Throws an Error for anything else.
  */
 export function toHostname(name: string, entry = name): string {
   const url = /^[\p{L}\p{M}\p{N}._-]+$/u.test(name) ? URL.parse(`http://${name}/`) : null;

@@ -1,12 +1,12 @@
-import { blockFrom, toHostAndPort, toHostname } from './network-allow.ts';
+import { parseCidr, toHostAndPort, toHostname } from './network-allow.ts';
 
-/** What is never reached, whatever else allows it. Plain values. */
+/** What is never reached, even when something else allows it. Plain values. */
 export interface NetworkDeny {
   /** CIDRs. */
   readonly blocks: readonly string[];
   /** `host:port`, as in {@link NetworkAllow}. */
   readonly hosts: ReadonlySet<string>;
-  /** Names, each with all below it. */
+  /** Names, each including its subdomains. */
   readonly names: ReadonlySet<string>;
 }
 
@@ -14,9 +14,9 @@ export interface NetworkDeny {
 export const DENY_NOTHING: NetworkDeny = { blocks: [], hosts: new Set(), names: new Set() };
 
 /**
- * Reads `NETWORK_DENY`: CIDRs, addresses, `host:port`, and names (`example.com`, which holds
- * `www.example.com` too), separated by commas. Throws an Error that names the entry which is none
- * of these.
+ * Reads `NETWORK_DENY`: CIDRs, addresses, `host:port`, and names (`example.com`, which includes
+ * `www.example.com`), separated by commas. Throws an Error that quotes an entry that is none of
+ * these.
  */
 export function parseNetworkDeny(text: string): NetworkDeny {
   const blocks: string[] = [];
@@ -25,7 +25,7 @@ export function parseNetworkDeny(text: string): NetworkDeny {
   for (const part of text.split(',')) {
     const entry = part.trim();
     if (entry === '') continue;
-    const block = blockFrom(entry);
+    const block = parseCidr(entry);
     if (block !== undefined) blocks.push(block);
     else if (entry.includes(':')) hosts.add(toHostAndPort(entry));
     else names.add(toHostname(entry));

@@ -8,8 +8,8 @@ export interface NetworkSettings {
   readonly deny?: NetworkDeny;
   /** Name servers in place of the system's, `address` or `address:port`. */
   readonly dnsServers?: readonly string[];
-  /** URL of the proxy that leads to Tor; only it is asked for names under `.onion`. */
+  /** URL of the proxy that leads to Tor; names under `.onion` are passed only to it. */
   readonly torProxy?: string | undefined;
-  /** What a proxy is asked to connect to; default `address`, the one that was judged. */
+  /** What a proxy is asked to connect to; default `address`: one that was judged here. */
   readonly proxyTarget?: 'address' | 'name';
 }

@@ -7,15 +7,18 @@ import type { Lookup } from './lookup.ts';
 import { createTunnelConnector } from './tunnel-connector.ts';
 import { bareHostname, effectivePort } from './url-parts.ts';
 
-/** What the pools make their connections with. */
+/** How the pools connect. */
 export interface OriginPoolsDeps {
   readonly guard: AddressGuard;
   readonly lookup: Lookup;
   readonly ca: string | undefined;
   readonly http2: boolean;
-  /** Origins whose connections are kept; beyond it the least recently used idle ones are closed. */
+  /**
+   * Origins whose connections are kept. Beyond it, those of the least recently used idle origin are
+   * closed.
+   */
   readonly maxOrigins: number;
-  /** What a request through a proxy goes by. */
+  /** As in `NetworkSettings`. */
   readonly torProxy?: string | undefined;
   readonly proxyTarget?: 'address' | 'name' | undefined;
 }
@@ -24,24 +27,22 @@ export interface OriginPoolsDeps {
 export interface AcquiredPool {
   readonly dispatcher: Dispatcher;
   /**
-   * Connections made so far: unchanged while a request waited for one means that it got a used one.
+   * Connections made so far. A request before and after which it is the same used an existing one.
    */
   connections(): number;
-  /**
-   * Gives the pool back, for nobody to use again when it is not `sound`; further calls do nothing.
-   */
+  /** Gives the pool back; nobody gets it again when it is not `sound`. Further calls do nothing. */
   release(sound: boolean): void;
 }
 
 /** Connections kept for each origin (scheme, host and port), separately for each proxy. */
 export interface OriginPools {
-  /** The pool of a URL's origin, as it is reached through the proxy when one is named. */
+  /** The pool of a URL's origin, reached through the proxy if one is given. */
   acquire(url: URL, proxyUrl?: string): AcquiredPool;
-  /** Ends all connections, those in use and those being made included. */
+  /** Ends all connections, including those in use and those being made. */
   destroy(): Promise<void>;
 }
 
-/** Larger than what honest sites send, well below what would fill memory. */
+/** More than ordinary sites send, and far less than would fill memory. */
 export const MAX_HEADER_BYTES = 65_536;
 /** An attempt to connect that no request waits for any more ends after this. */
 export const ABANDONED_CONNECT_MS = 30_000;
@@ -84,7 +85,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       connections: 0,
       pool: new Pool(url.origin, {
         maxHeaderSize: MAX_HEADER_BYTES,
-        // The requests' own timers are exact and count from other moments.
+        // Each request has timers of its own, which are exact.
         bodyTimeout: 0,
         connect:
           proxyUrl === undefined

@@ -1,11 +1,13 @@
 import { networkInterfaces } from 'node:os';
 
-/** Interfaces come and go while a process runs; reading them takes well under a millisecond. */
+/**
+ * Interfaces appear and disappear while a process runs; reading them takes less than a millisecond.
+ */
 const READ_AGAIN_MS = 5_000;
 
 /**
- * Answers with the addresses of this machine's interfaces as the system spells them, at most five
- * seconds old.
+ * Makes a function that returns the addresses of this machine's interfaces, as the system spells
+ * them and at most five seconds old.
  */
 export function createOwnAddresses(): () => readonly string[] {
   let addresses: readonly string[] = [];

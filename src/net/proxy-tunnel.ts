@@ -4,16 +4,16 @@ import { HttpError } from './http-client.ts';
 import { httpError } from './http-failures.ts';
 import { bareHostname, basicAuthorization, effectivePort } from './url-parts.ts';
 
-/** A way through a proxy of the operator. */
+/** A connection through a proxy of the operator. */
 export interface TunnelRequest {
-  /** http or https, with its credentials. */
+  /** An http or https URL, with credentials where the proxy needs them. */
   readonly proxyUrl: string;
   /** A name, or an address; IPv6 without brackets. */
   readonly host: string;
   readonly port: number;
-  /** Certificate authorities for an https proxy, PEM; node's own when undefined. */
+  /** Certificate authorities for an https proxy, PEM; Node's own when undefined. */
   readonly ca?: string | undefined;
-  /** Sees each socket as soon as it exists. */
+  /** Called with each socket as soon as it exists. */
   readonly onSocket?: ((socket: Socket) => void) | undefined;
 }
 
@@ -21,9 +21,9 @@ const CONNECT_TIMEOUT_MS = 20_000;
 const REPLY_BYTES = 16_384;
 
 /**
- * Connects to the proxy and has it connect to the host (CONNECT). The proxy itself may be at a
- * private address: it is the operator's. Rejects with `proxy_failed` when it refuses. The socket is
- * paused when bytes of the target arrived with the proxy's answer.
+ * Connects to the proxy and asks it to connect to the host (CONNECT). The proxy itself may have a
+ * private address, because the operator chose it. Rejects with `proxy_failed` when it refuses. The
+ * socket is paused, because bytes of the target may have arrived with the proxy's answer.
  */
 export async function openTunnel(request: TunnelRequest): Promise<Socket> {
   const proxy = URL.parse(request.proxyUrl);
@@ -35,7 +35,7 @@ export async function openTunnel(request: TunnelRequest): Promise<Socket> {
   const credentials =
     authorization === undefined ? '' : `proxy-authorization: ${authorization}\r\n`;
   socket.write(`CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n${credentials}\r\n`);
-  const { head, rest } = await replyOf(socket);
+  const { head, rest } = await readReply(socket);
   if (!/^HTTP\/1\.[01] 2\d\d/.test(head)) {
     socket.destroy();
     throw httpError('proxy_failed');
@@ -55,14 +55,14 @@ async function connectToProxy(
     : connectTcp(place);
   onSocket?.(socket);
   try {
-    return await connected(socket, isTls ? 'secureConnect' : 'connect');
+    return await untilConnected(socket, isTls ? 'secureConnect' : 'connect');
   } catch (error) {
     throw httpError('proxy_failed', error);
   }
 }
 
-/** The socket once it stands; rejects, and destroys it, when that takes longer than 20 s. */
-export function connected<T extends Socket>(
+/** Resolves once the socket is connected. Rejects, and destroys it, after 20 s or when it fails. */
+export function untilConnected<T extends Socket>(
   socket: T,
   event: 'connect' | 'secureConnect',
 ): Promise<T> {
@@ -83,8 +83,8 @@ export function connected<T extends Socket>(
   });
 }
 
-/** Reads the header of a proxy's answer to CONNECT. */
-async function replyOf(socket: Socket): Promise<{ head: string; rest: Buffer }> {
+/** Reads the head of a proxy's answer to CONNECT. */
+async function readReply(socket: Socket): Promise<{ head: string; rest: Buffer }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ head: string; rest: Buffer }>();
   let read = Buffer.alloc(0);
   const timer = setTimeout(

@@ -6,7 +6,7 @@ type RawHeaders =
 
 /**
  * Pairs of lower-case names and values from undici's raw forms: for HTTP/1.1 an array of names and
- * values in turn, for HTTP/2 an object. Bytes are read as latin1, which loses none.
+ * values in turn, for HTTP/2 an object. Bytes are read as Latin-1, which loses none.
  */
 export function toHeaderPairs(raw: RawHeaders): HttpResponse['headers'] {
   const pairs: [string, string][] = [];
@@ -23,6 +23,11 @@ export function toHeaderPairs(raw: RawHeaders): HttpResponse['headers'] {
     }
   }
   return pairs;
+}
+
+/** The values of a header, in the order received; `name` is in lower case. */
+export function headerValues(headers: HttpResponse['headers'], name: string): string[] {
+  return headers.filter(([each]) => each === name).map(([, value]) => value);
 }
 
 function isList(raw: RawHeaders): raw is readonly (Buffer | string)[] {

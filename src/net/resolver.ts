@@ -5,7 +5,7 @@ import { createDnsQuery, type DnsAnswer, LookupError } from './dns-query.ts';
 import { parseHosts, parseSearchDomains, watchFile } from './hosts-file.ts';
 import type { Lookup, LookupAnswer } from './lookup.ts';
 
-/** What names are looked up with; everything has a default. */
+/** How names are looked up; everything has a default. */
 export interface ResolverDeps {
   /** Name servers, `address` or `address:port`; none for the system's. */
   readonly servers?: readonly string[];
@@ -13,9 +13,9 @@ export interface ResolverDeps {
   readonly hostsFile?: string;
   /** Default `/etc/resolv.conf`. */
   readonly resolvConf?: string;
-  /** Of one look-up once its turn has come; default 5,000. */
+  /** For one look-up, from when its turn has come; default 5,000. */
   readonly timeoutMs?: number;
-  /** Look-ups at once; default 256, and a quarter of that beside it for accounts that make few. */
+  /** Look-ups at once; default 256. Accounts that make few share another quarter of that. */
   readonly capacity?: number;
 }
 
@@ -23,7 +23,7 @@ const MAX_NAMES = 5_000;
 const LEAST_KEPT_MS = 5_000;
 const MOST_KEPT_MS = 60_000;
 const FAILURE_KEPT_MS = 1_500;
-/** For a look-up's turn. */
+/** How long a look-up waits for its turn. */
 const MAX_WAIT_MS = 10_000;
 const MAX_WAITING = 5_000;
 const NOBODY: Claimant = { accountId: '' };
@@ -42,17 +42,17 @@ interface Known {
  * everything else. Only names without a dot are searched for in the domains of `resolv.conf`: what
  * a client means by `shop.example` must not depend on this machine.
  *
- * Answers are kept as long as they say, but 5 s at the least and a minute at the most; failures for
- * a moment. Look-ups under way are shared between accounts fairly, so that one with many names
- * whose servers are silent takes nothing from the others. Whoever uses an answer must still judge
- * it: keeping it is not what makes an address safe.
+ * Answers are cached for their time to live, but at least 5 s and at most a minute; failures for
+ * 1.5 s. Accounts take turns at the look-ups, so an account with many names whose servers are
+ * silent takes nothing from the others. A cached address is not a judged one: every connection must
+ * still pass the address guard.
  */
 export function createResolver(deps: ResolverDeps = {}): Lookup {
   const { servers = [], timeoutMs = 5_000, capacity = 256 } = deps;
   const hosts = watchFile(deps.hostsFile ?? '/etc/hosts', parseHosts);
   const query = createDnsQuery({ servers, timeoutMs });
   const resolvConf = watchFile(deps.resolvConf ?? '/etc/resolv.conf', (text) => {
-    // The name servers may be others now.
+    // The file may list other name servers now.
     query.reset();
     return parseSearchDomains(text);
   });
@@ -69,7 +69,7 @@ export function createResolver(deps: ResolverDeps = {}): Lookup {
     known.set(name, { until: performance.now() + keptMs, answers });
   }
 
-  /** What is known or on its way already. */
+  /** An answer that is cached, or the look-up of this name that is already running. */
   function recall(name: string): Promise<readonly LookupAnswer[]> | undefined {
     const entry = known.get(name);
     if (entry !== undefined && entry.until > performance.now()) {
@@ -110,7 +110,7 @@ export function createResolver(deps: ResolverDeps = {}): Lookup {
     }
   }
 
-  async function turn(claimant: Claimant): Promise<Grant> {
+  async function waitForTurn(claimant: Claimant): Promise<Grant> {
     const grant = pool.tryAcquire(claimant, 1);
     if (grant !== undefined) return grant;
     try {
@@ -132,9 +132,9 @@ export function createResolver(deps: ResolverDeps = {}): Lookup {
     const recalled = recall(name);
     if (recalled !== undefined) return recalled;
     using stack = new DisposableStack();
-    const grant = await turn(claimant);
+    const grant = await waitForTurn(claimant);
     stack.defer(() => grant.release());
-    // While this one waited, another may have asked.
+    // Another look-up of this name may have begun meanwhile.
     const meanwhile = recall(name);
     if (meanwhile !== undefined) return meanwhile;
     const work = ask(name).finally(() => running.delete(name));

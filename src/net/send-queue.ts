@@ -4,21 +4,21 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Where Linux tells what it holds for each connection; other systems have no such place. */
+/** Where Linux lists the bytes queued for each connection. Other systems have no such file. */
 const TABLES = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
-/** Many bodies may be waited for at once; they share one reading of the tables. */
+/** Bodies that are watched at the same time share one reading of the tables. */
 const FRESH_MS = 10;
 const LOOK_MS = 20;
 /**
- * What a system holds for a slow reader beyond what it has acknowledged to be read; grows from 128
- * KiB on Linux.
+ * How much a peer's system may have acknowledged that its program has not read; on Linux this grows
+ * from 128 KiB.
  */
 const PEER_BUFFER_BYTES = 512 * 1024;
 const LONGEST_EXTRA_MS = 3_000;
-/** A peer that takes nothing for so long reads no more. */
+/** A peer that takes nothing for this long counts as not reading. */
 const STALL_MS = 5_000;
 
-/** The connection each streamed body went out on. undici tells it here and nowhere else. */
+/** The connection that each streamed body was sent on. undici reports it only on this channel. */
 const sockets = new WeakMap<Readable, Socket>();
 diagnosticsChannel.subscribe('undici:client:sendHeaders', (message) => {
   const { request, socket } = message as { request?: { body?: unknown }; socket?: Socket };
@@ -36,7 +36,9 @@ function tables(): Promise<string> {
   return lastReading.text;
 }
 
-/** Bytes that the system has taken and the peer's has not; undefined where that cannot be known. */
+/**
+ * Bytes that this system has accepted and the peer's has not; undefined where that is not known.
+ */
 async function sendQueue({ localPort, remotePort }: Socket): Promise<number | undefined> {
   if (localPort === undefined || remotePort === undefined) return undefined;
   const hex = (port: number): string => port.toString(16).toUpperCase().padStart(4, '0');
@@ -50,20 +52,20 @@ async function sendQueue({ localPort, remotePort }: Socket): Promise<number | un
 }
 
 /**
- * Follows a body that was handed to the operating system until the peer has taken it: the system
- * takes megabytes at once, which a peer on a slow line, or one that is busy, reads for seconds.
- * Looks first after `firstLookMs`, which is soon enough for a peer that answers. Resolves when the
- * peer was still reading then and its system has taken all now, or takes no more, with the time
- * that the peer needs, at the pace seen, for what its own system may hold; to undefined when there
- * was nothing to wait for.
+ * Waits until the peer has taken a body that was handed to the operating system: the system accepts
+ * megabytes at once, which a peer that is busy or on a slow line needs seconds to read. The first
+ * look is after `firstLookMs`, early enough for a peer that answers quickly. Resolves to undefined
+ * when nothing was left to read by then. Otherwise resolves when the peer's system has taken
+ * everything, with the milliseconds that the peer needs, at the pace seen, for what its system
+ * still holds; or with 0 when the peer has stopped reading.
  */
 export async function untilTaken(
   body: unknown,
   follow: {
     readonly firstLookMs: number;
-    /** There is nothing left to wait for. */
+    /** Whether waiting has become pointless. */
     readonly isOver: () => boolean;
-    /** Called once, when the peer is found to be still reading. */
+    /** Called once, if the peer is still reading at the first look. */
     readonly onReading: () => void;
   },
 ): Promise<number | undefined> {

@@ -1,7 +1,7 @@
 /**
- * IPv4 blocks that are not the public Internet. IANA's special-purpose registry (RFC 6890 and
- * successors), multicast, and addresses at which clouds serve their machines' credentials though
- * they look public.
+ * IPv4 blocks that do not belong to the public Internet: IANA's special-purpose registry (RFC 6890
+ * and its successors), multicast, and public-looking addresses at which clouds serve the
+ * credentials of their machines.
  * https://www.iana.org/assignments/iana-ipv4-special-registry
  */
 export const NOT_PUBLIC_IPV4: readonly string[] = [
@@ -24,13 +24,13 @@ export const NOT_PUBLIC_IPV4: readonly string[] = [
 ];
 
 /**
- * The only IPv6 block of global unicast addresses; all else (loopback, ULA, link-local, multicast,
- * ...) is outside of it.
+ * The only IPv6 block of global unicast addresses. Everything else (loopback, ULA, link-local,
+ * multicast) is outside it.
  */
 export const GLOBAL_IPV6 = '2000::/3';
 
 /**
- * Blocks in the global one that are not the public Internet.
+ * Blocks inside the global one that do not belong to the public Internet.
  * https://www.iana.org/assignments/iana-ipv6-special-registry
  */
 export const NOT_PUBLIC_IPV6: readonly string[] = [
@@ -41,12 +41,12 @@ export const NOT_PUBLIC_IPV6: readonly string[] = [
 ];
 
 /**
- * The third quarter of an ISATAP address (RFC 5214), whose last is an IPv4 address that the packet
- * ends up at, whatever the network.
+ * Bytes 8 to 11 of an ISATAP address (RFC 5214). The last four are the IPv4 address that packets
+ * are delivered to, whatever the network.
  */
 export const ISATAP_MARKS: readonly string[] = ['00005efe', '02005efe'];
 
-/** Blocks whose addresses stand for an IPv4 address, which decides; `at` is its first byte. */
+/** Blocks whose addresses stand for an IPv4 address; `at` is the position of its first byte. */
 export const EMBEDDED_IPV4: readonly { readonly block: string; readonly at: number }[] = [
   { block: '::ffff:0:0/96', at: 12 }, // IPv4-mapped
   { block: '64:ff9b::/96', at: 12 }, // NAT64; the local one, 64:ff9b:1::/48, is private to a network

@@ -1,14 +1,14 @@
-import { isIP, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { AddressGuard } from './address-guard.ts';
-import { notAllowed, permittedAnswers } from './guarded-connector.ts';
+import { permittedAddresses } from './guarded-connector.ts';
 import type { HttpError } from './http-client.ts';
 import { toHttpError } from './http-failures.ts';
 import { dispatchingFor, type Lookup } from './lookup.ts';
 import { openTunnel } from './proxy-tunnel.ts';
 
-/** What a proxy is asked for, and how that is judged. */
+/** How hosts are reached through a proxy, and how their addresses are judged. */
 export interface ProxyRoute {
   readonly guard: AddressGuard;
   readonly lookup: Lookup;
@@ -20,15 +20,15 @@ export interface ProxyRoute {
   readonly ca?: string | undefined;
 }
 
-/** So many of a name's addresses are tried. */
+/** How many addresses of a name are tried. */
 const MAX_ADDRESSES = 3;
 
 /**
- * Connects to a host through a proxy. Its name is looked up here and the proxy is given an address
- * that was judged: given the name, it would look it up again, and a name server that answers
- * otherwise then would lead it into its own network. Where a proxy takes names only (`proxyTarget`
- * is `name`), all addresses the name has here must be permitted. Names under `.onion`, which no
- * name server knows, are left to the proxy of Tor.
+ * Connects to a host through a proxy. The name is looked up here, and the proxy is given an address
+ * that was judged: if it were given the name, it would look it up again, and a name server that
+ * answers differently then could lead the proxy into its own network. For a proxy that accepts only
+ * names (`proxyTarget` is `name`), all addresses that the name has here must be permitted. Names
+ * under `.onion`, which no name server knows, are passed to the proxy of Tor as they are.
  */
 export async function connectThroughProxy(
   route: ProxyRoute,
@@ -39,8 +39,10 @@ export async function connectThroughProxy(
   const open = (host: string): Promise<Socket> =>
     openTunnel({ proxyUrl: route.proxyUrl, host, port, ca: route.ca, onSocket: options.onSocket });
   if (hostname.endsWith('.onion') && route.proxyUrl === route.torProxy) return open(hostname);
-  const addresses = await judgedAddresses(route, target, options.claimant);
-  if (route.proxyTarget === 'name') return open(hostname);
+  const all = route.proxyTarget === 'name';
+  const { claimant } = options;
+  const addresses = await permittedAddresses({ ...route, port }, hostname, { all, claimant });
+  if (all) return open(hostname);
   let failure: unknown;
   for (const address of addresses.slice(0, MAX_ADDRESSES)) {
     try {
@@ -53,24 +55,9 @@ export async function connectThroughProxy(
   throw failure;
 }
 
-async function judgedAddresses(
-  route: ProxyRoute,
-  { hostname, port }: { readonly hostname: string; readonly port: number },
-  claimant: Claimant | undefined,
-): Promise<readonly string[]> {
-  if (isIP(hostname) === 0) {
-    const all = route.proxyTarget === 'name';
-    const answers = await permittedAnswers({ ...route, port }, hostname, { all, claimant });
-    return answers.map(({ address }) => address);
-  }
-  const refusal = route.guard.refusalOf({ hostname, address: hostname, port });
-  if (refusal !== undefined) throw notAllowed(hostname, refusal);
-  return [hostname];
-}
-
 /**
- * Makes a connector for undici that goes through a proxy; TLS, HTTP/2 and certificates are the
- * target's own, by its name.
+ * Makes a connector for undici that goes through a proxy. TLS, HTTP/2 and certificates are
+ * negotiated with the target itself, by its name.
  */
 export function createTunnelConnector(
   deps: ProxyRoute & {
@@ -108,12 +95,13 @@ export function createTunnelConnector(
         if (options.protocol === 'https:') secure({ ...options, httpSocket: socket }, done);
         else done(null, socket);
       },
-      (error: unknown): void => done(viaProxy(error), null),
+      (error: unknown): void => done(toProxyError(error), null),
     );
   };
 }
 
-function viaProxy(error: unknown): HttpError {
+/** A failed connection without a more precise reason is the proxy's failure. */
+function toProxyError(error: unknown): HttpError {
   const failure = toHttpError(error, false);
   return failure.code === 'connection_failed' ? toHttpError(error, true) : failure;
 }

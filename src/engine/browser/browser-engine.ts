@@ -87,14 +87,14 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
       proxyTarget: deps.proxyTarget,
       onRefused: deps.onRefused,
       claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
-      onCut: () => {
+      onCutOff: () => {
         if (isCut()) cut.abort();
       },
       ...(upstream === undefined ? {} : { upstream }),
     });
     const cut = new AbortController();
     const deadline = AbortSignal.any([signal, cut.signal, AbortSignal.timeout(limits.timeoutMs)]);
-    const isCut = (): boolean => proxy.exhausted || proxy.hasCut(visited.document?.url ?? '');
+    const isCut = (): boolean => proxy.isExhausted || proxy.wasCutOff(visited.document?.url ?? '');
     const visited = visits.begin(task, start, proxy);
     const seen = await withinTime(deadline, async () =>
       visited.run(await turn.open({ proxyServer: proxy.url })),

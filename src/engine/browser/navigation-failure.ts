@@ -1,4 +1,4 @@
-import { FAILURES, type FailureReason } from '../../domain/status.ts';
+import type { FailureReason } from '../../domain/status.ts';
 import type { FilteringProxy } from '../../net/filtering-proxy.ts';
 import { bareHostname, effectivePort } from '../../net/url-parts.ts';
 
@@ -25,18 +25,14 @@ const BY_NAME: readonly (readonly [pattern: RegExp, reason: FailureReason])[] = 
 export function navigationFailure(
   message: string,
   at: URL,
-  proxy: Pick<FilteringProxy, 'failureOf' | 'exhausted'>,
+  proxy: Pick<FilteringProxy, 'failureAt' | 'isExhausted'>,
 ): FailureReason {
-  if (proxy.exhausted) return 'body_too_large';
+  if (proxy.isExhausted) return 'body_too_large';
   const named = BY_NAME.find(([pattern]) => pattern.test(message))?.[1];
   // The proxy knows of the host, which may have failed before, or after: it is asked when the
   // browser cannot tell.
   if (named === 'invalid_redirect' || named === 'port_not_allowed') return named;
-  const known = failureAt(at, proxy);
-  if (known !== undefined && known in FAILURES) return known as FailureReason;
+  const known = proxy.failureAt(`${bareHostname(at)}:${effectivePort(at)}`);
+  if (known !== undefined && known !== 'aborted') return known;
   return named ?? 'connection_failed';
-}
-
-function failureAt(url: URL, proxy: Pick<FilteringProxy, 'failureOf'>): string | undefined {
-  return proxy.failureOf(`${bareHostname(url)}:${effectivePort(url)}`);
 }

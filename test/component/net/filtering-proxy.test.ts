@@ -65,7 +65,7 @@ test('ends everything when more is sent than may be', async () => {
   let cuts = 0;
   await using proxy = await proxyTo(site.host, {
     maxSentBytes: 1_000,
-    onCut: () => {
+    onCutOff: () => {
       cuts += 1;
     },
   });
@@ -73,9 +73,9 @@ test('ends everything when more is sent than may be', async () => {
   const post = (length: number): string =>
     `POST ${site.url}/echo HTTP/1.1\r\nhost: ${site.host}\r\nconnection: close\r\n${basic(username, password)}content-length: ${length}\r\n\r\n${'x'.repeat(length)}`;
   expect(await exchange(proxy, post(800))).toMatch(/^HTTP\/1\.1 200 /);
-  expect(proxy.exhausted).toBe(false);
+  expect(proxy.isExhausted).toBe(false);
   expect(await exchange(proxy, post(800))).not.toMatch(/ 200 /);
-  expect(proxy.exhausted).toBe(true);
+  expect(proxy.isExhausted).toBe(true);
   expect(cuts).toBe(1);
 });
 
@@ -93,7 +93,7 @@ test('refuses what may not be reached, and tells whose page wanted it', async ()
     exchange(proxy, `CONNECT ${to} HTTP/1.1\r\nhost: ${to}\r\n${basic(username, password)}\r\n`);
   const targets = ['10.0.0.1:443', 'inner.test:443', '8.8.8.8:25', '[::1]:443'];
   for (const to of targets) expect(await tunnel(to), to).toMatch(/^HTTP\/1\.1 502 /);
-  expect(proxy.failureOf('8.8.8.8:25')).toBe('port_not_allowed');
+  expect(proxy.failureAt('8.8.8.8:25')).toBe('port_not_allowed');
   expect(refused).toEqual([
     { hostname: '10.0.0.1', port: 443, refusal: 'address_not_allowed', claimant },
     { hostname: 'inner.test', port: 443, refusal: 'address_not_allowed', claimant },

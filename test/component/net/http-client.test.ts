@@ -253,13 +253,6 @@ describe('content encodings', () => {
   test('a zstd window beyond 8 MiB is refused', async () => {
     expect(await codeOf(open().request(get(`${site.url}/wide-zstd`)))).toBe('decoding_failed');
   });
-
-  test('are left alone when the caller wants the bytes', async () => {
-    const answer = await open().request(
-      get(`${site.url}/encoded?encoding=gzip`, { decode: false }),
-    );
-    expect(Buffer.from(answer.body)).toEqual(encode('gzip'));
-  });
 });
 
 describe('limits', () => {

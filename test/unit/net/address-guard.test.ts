@@ -135,7 +135,7 @@ describe('what the operator allows', () => {
     ['::1', '::1', 3001, true, 'IPv6 with its port'],
     ['example.com', '93.184.215.14', 80, true, 'public anyway'],
   ])('%s at %s port %i: %s (%s)', (hostname, address, port, expected) => {
-    expect(guard.permits({ hostname, address, port })).toBe(expected);
+    expect(guard.refusal({ hostname, address, port }) === undefined).toBe(expected);
   });
 });
 
@@ -189,11 +189,11 @@ describe('what could be read in two ways', () => {
   test('settings can be sent to a thread', () => {
     const allow = parseNetworkAllow('10.0.0.0/8,box:80');
     const deny = parseNetworkDeny('10.1.0.0/16');
-    const { refusalOf } = createAddressGuard(structuredClone(allow), {
+    const { refusal } = createAddressGuard(structuredClone(allow), {
       deny: structuredClone(deny),
     });
-    expect(refusalOf({ hostname: 'a', address: '10.2.0.1', port: 80 })).toBeUndefined();
-    expect(refusalOf({ hostname: 'a', address: '10.1.0.1', port: 80 })).toBe('address_not_allowed');
+    expect(refusal({ hostname: 'a', address: '10.2.0.1', port: 80 })).toBeUndefined();
+    expect(refusal({ hostname: 'a', address: '10.1.0.1', port: 80 })).toBe('address_not_allowed');
   });
 });
 
@@ -220,7 +220,7 @@ describe('what the operator denies', () => {
     ['api.test', '93.184.215.14', 8443, false, 'a name with its port'],
     ['api.test', '93.184.215.14', 443, true, 'another port'],
   ])('%s at %s port %i: %s (%s)', (hostname, address, port, expected) => {
-    expect(guard.permits({ hostname, address, port })).toBe(expected);
+    expect(guard.refusal({ hostname, address, port }) === undefined).toBe(expected);
   });
 
   test.each([['http://x/'], ['*.test'], ['10.0.0.1/8'], ['a b'], ['x:0'], ['::1:80']])(
@@ -246,7 +246,9 @@ describe("this machine's own addresses", () => {
     ['93.184.215.14:80', '93.184.215.14', true, 'allowed with the port'],
     ['93.184.215.14:81', '93.184.215.14', false, 'another port'],
   ])('allowing %j, %s is %s (%s)', (allow, address, expected) => {
-    expect(guard(allow).permits({ hostname: 'x.test', address, port: 80 })).toBe(expected);
+    expect(guard(allow).refusal({ hostname: 'x.test', address, port: 80 }) === undefined).toBe(
+      expected,
+    );
   });
 
   test('are read from its interfaces', () => {
@@ -256,7 +258,7 @@ describe("this machine's own addresses", () => {
 });
 
 describe('ports of other protocols', () => {
-  const { refusalOf } = createAddressGuard(parseNetworkAllow('10.0.0.0/8,10.0.0.1:22,git.test:22'));
+  const { refusal } = createAddressGuard(parseNetworkAllow('10.0.0.0/8,10.0.0.1:22,git.test:22'));
   test.each([
     ['example.com', '93.184.215.14', 22, 'port_not_allowed'],
     ['example.com', '93.184.215.14', 25, 'port_not_allowed'],
@@ -267,6 +269,6 @@ describe('ports of other protocols', () => {
     ['git.test', '93.184.215.14', 22, undefined],
     ['127.0.0.1', '127.0.0.1', 22, 'address_not_allowed'],
   ])('%s at %s port %i: %s', (hostname, address, port, expected) => {
-    expect(refusalOf({ hostname, address, port })).toBe(expected);
+    expect(refusal({ hostname, address, port })).toBe(expected);
   });
 });

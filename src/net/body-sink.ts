@@ -1,0 +1,140 @@
+import { createByteCollector } from './byte-collector.ts';
+import {
+  type ContentDecoder,
+  createContentDecoder,
+  parseContentEncoding,
+} from './content-decoder.ts';
+import type { HttpError, HttpResponse, Room } from './http-client.ts';
+import { httpError } from './http-failures.ts';
+import { headerValues } from './raw-headers.ts';
+
+/** The connection that a body arrives on. */
+export interface BodySource {
+  pause(): void;
+  resume(): void;
+}
+
+/** Gathers the body of one response. */
+export interface BodySink {
+  /**
+   * Prepares for the body that these headers announce. Throws `too_many_encodings`. Without this
+   * call the body is taken as empty.
+   */
+  start(headers: HttpResponse['headers'], source: BodySource): void;
+  /** Takes a piece as it arrived; pauses the source when it is ahead of the decoder. */
+  write(chunk: Uint8Array): void;
+  /** The last piece has arrived; `onComplete` follows once everything is decoded. */
+  end(): void;
+  /** Whether the response is paused until there is memory for its body. */
+  readonly isWaitingForRoom: boolean;
+  /** Everything decoded so far. */
+  take(): Uint8Array;
+  /** Stops decoding; no event follows. */
+  destroy(): void;
+}
+
+/** The limits of a body, and what is called when it has ended. */
+export interface BodySinkDeps {
+  /** For the body as it arrives, and for the decoded one. */
+  readonly maxBytes: number;
+  /** Memory for the body; without it only `maxBytes` applies. */
+  readonly room: Room | undefined;
+  readonly onComplete: () => void;
+  /** The body is too large or does not decode. The sink is destroyed by then. */
+  readonly onError: (error: HttpError) => void;
+}
+
+/** Makes a sink that has received nothing. */
+export function createBodySink(deps: BodySinkDeps): BodySink {
+  const { maxBytes, room } = deps;
+  const decoded = createByteCollector(maxBytes);
+  let source: BodySource | undefined;
+  let decoder: ContentDecoder | undefined;
+  /** `Content-Length`, where it says how long the decoded body is. */
+  let announcedBytes: number | undefined;
+  let receivedBytes = 0;
+  let hasEnded = false;
+  let decoderHasEnded = false;
+  let isWaitingForRoom = false;
+  let isDestroyed = false;
+
+  function destroy(): void {
+    isDestroyed = true;
+    decoder?.destroy();
+  }
+
+  function fail(error: HttpError): void {
+    if (isDestroyed) return;
+    destroy();
+    deps.onError(error);
+  }
+
+  function resumeSource(): void {
+    if (!isWaitingForRoom) source?.resume();
+  }
+
+  function keep(chunk: Uint8Array): void {
+    if (isDestroyed) return;
+    if (!decoded.push(chunk)) fail(httpError('body_too_large'));
+    else if (room !== undefined && !isWaitingForRoom && decoded.length > room.bytes) {
+      void waitForRoom(room);
+    }
+  }
+
+  /**
+   * Pauses the response until there is room for the whole body. All of it is asked for at once: a
+   * body that asked for a little more each time could wait for others that wait for it.
+   */
+  async function waitForRoom(memory: Room): Promise<void> {
+    isWaitingForRoom = true;
+    source?.pause();
+    decoder?.pause();
+    await memory.grow(Math.min(announcedBytes ?? maxBytes, maxBytes));
+    isWaitingForRoom = false;
+    if (isDestroyed) return;
+    decoder?.resume();
+    source?.resume();
+  }
+
+  function onDecoderEnd(): void {
+    decoderHasEnded = true;
+    // Bytes may follow the end of the encoded data. They are dropped, but the body ends after them.
+    if (hasEnded) deps.onComplete();
+    else resumeSource();
+  }
+
+  return {
+    start(headers, from) {
+      source = from;
+      const encodings = parseContentEncoding(headerValues(headers, 'content-encoding').join(','));
+      if (encodings.length > 0) {
+        decoder = createContentDecoder(encodings, maxBytes, {
+          onData: keep,
+          onDrain: resumeSource,
+          onEnd: onDecoderEnd,
+          onError: fail,
+        });
+        return;
+      }
+      const length = Number(headerValues(headers, 'content-length').at(-1));
+      if (length > 0) announcedBytes = length;
+    },
+    write(chunk) {
+      if (isDestroyed) return;
+      receivedBytes += chunk.length;
+      if (receivedBytes > maxBytes) fail(httpError('body_too_large'));
+      else if (decoder === undefined) keep(chunk);
+      else if (!decoderHasEnded && !decoder.write(chunk)) source?.pause();
+    },
+    end() {
+      hasEnded = true;
+      if (decoder === undefined || decoderHasEnded) deps.onComplete();
+      else decoder.end();
+    },
+    get isWaitingForRoom() {
+      return isWaitingForRoom;
+    },
+    take: () => decoded.take(),
+    destroy,
+  };
+}

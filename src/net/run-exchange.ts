@@ -1,0 +1,239 @@
+import type { Dispatcher } from 'undici';
+import { type BodySink, createBodySink } from './body-sink.ts';
+import { HttpError, type HttpRequest, type HttpResponse } from './http-client.ts';
+import { httpError, toHttpError } from './http-failures.ts';
+import { toHeaderPairs } from './raw-headers.ts';
+import { untilTaken } from './send-queue.ts';
+import { createTimeLimits, type TimeLimit } from './time-limits.ts';
+
+/** One request to one dispatcher. */
+export interface Exchange {
+  readonly dispatcher: Dispatcher;
+  readonly options: Dispatcher.DispatchOptions;
+  readonly request: HttpRequest;
+  /** What is left of `request.timeoutMs`. */
+  readonly timeoutMs: number;
+  /** Called when the request is about to be written to a connection. */
+  readonly onStart: () => void;
+  /**
+   * Called when the dispatcher is done with the request, whatever the result; this may be after the
+   * promise has settled. `accepted` is false when the dispatcher threw instead of taking it.
+   */
+  readonly onDone: (accepted: boolean) => void;
+}
+
+/** A failed exchange, and whether any part of a response had arrived. */
+export class ExchangeError extends Error {
+  override readonly name = 'ExchangeError';
+  readonly failure: HttpError;
+  readonly answered: boolean;
+
+  constructor(failure: HttpError, answered: boolean) {
+    super(failure.message, { cause: failure });
+    this.failure = failure;
+    this.answered = answered;
+  }
+}
+
+/** Limits of a body that nobody wants but that is read so that the connection can be reused. */
+const DRAIN_BYTES = 16_384;
+const DRAIN_MS = 1_000;
+
+/**
+ * Sends a request and gathers its response within the limits. Rejects with {@link ExchangeError}.
+ */
+export function runExchange(exchange: Exchange): Promise<HttpResponse> {
+  return new ExchangeRun(exchange).run();
+}
+
+/**
+ * `running`: the promise is open. `draining`: it was resolved at the headers (`headersOnly`), and a
+ * short body is still read, because the next request can then use the connection. `over`: nothing
+ * that arrives counts any more.
+ */
+type State = 'running' | 'draining' | 'over';
+
+/** The handler that undici reports the progress of one request to. */
+class ExchangeRun implements Dispatcher.DispatchHandler {
+  readonly #exchange: Exchange;
+  readonly #settled = Promise.withResolvers<HttpResponse>();
+  readonly #limits = createTimeLimits();
+  readonly #sink: BodySink;
+  #state: State = 'running';
+  #controller: Dispatcher.DispatchController | undefined;
+  #connectLimit: TimeLimit | undefined;
+  #headersLimit: TimeLimit | undefined;
+  #sentAt: number | undefined;
+  #head: Omit<HttpResponse, 'body'> | undefined;
+  #drainedBytes = 0;
+
+  constructor(exchange: Exchange) {
+    this.#exchange = exchange;
+    this.#sink = createBodySink({
+      maxBytes: exchange.request.maxBodyBytes,
+      room: exchange.request.room,
+      onComplete: () => this.#succeed(),
+      onError: (error) => this.#fail(error),
+    });
+  }
+
+  run(): Promise<HttpResponse> {
+    const { request, dispatcher, options, onDone } = this.#exchange;
+    if (request.signal?.aborted === true) {
+      this.#onAbort();
+      onDone(true);
+      return this.#settled.promise;
+    }
+    request.signal?.addEventListener('abort', this.#onAbort, { once: true });
+    this.#startLimits();
+    try {
+      dispatcher.dispatch(options, this);
+    } catch (error) {
+      this.#fail(toHttpError(error, false));
+      onDone(false);
+    }
+    return this.#settled.promise;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    this.#exchange.onStart();
+    // The time may have run out while the request waited for a connection.
+    if (this.#state === 'over') controller.abort(httpError('timeout'));
+    else this.#connectLimit?.cancel();
+  }
+
+  onRequestSent(): void {
+    this.#sentAt = performance.now();
+    const { request, options } = this.#exchange;
+    if (request.headersTimeoutMs === undefined || this.#isAnswered()) return;
+    this.#startHeadersLimit();
+    void untilTaken(options.body, {
+      firstLookMs: request.headersTimeoutMs / 4,
+      isOver: () => this.#isAnswered(),
+      onReading: () => this.#headersLimit?.cancel(),
+    }).then((extraMs) => {
+      if (extraMs === undefined || this.#isAnswered()) return;
+      this.#sentAt = performance.now();
+      this.#startHeadersLimit(extraMs);
+    });
+  }
+
+  onRequestUpgrade(
+    ...[, , , socket]: Parameters<NonNullable<Dispatcher.DispatchHandler['onRequestUpgrade']>>
+  ): void {
+    socket.destroy();
+    this.#fail(httpError('protocol_error'));
+    this.#exchange.onDone(true);
+  }
+
+  onResponseStart(
+    ...[controller, status, headers]: Parameters<
+      NonNullable<Dispatcher.DispatchHandler['onResponseStart']>
+    >
+  ): void {
+    // After 1xx the final response is still to come.
+    if (status < 200 || this.#state === 'over') return;
+    this.#headersLimit?.cancel();
+    const answerMs = this.#sentAt === undefined ? 0 : performance.now() - this.#sentAt;
+    this.#head = { status, headers: toHeaderPairs(controller.rawHeaders ?? headers), answerMs };
+    if (this.#exchange.request.headersOnly === true) {
+      this.#drain(this.#head);
+      return;
+    }
+    try {
+      this.#sink.start(this.#head.headers, controller);
+    } catch (error) {
+      this.#fail(toHttpError(error, false));
+    }
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#state === 'running') this.#sink.write(chunk);
+    if (this.#state !== 'draining') return;
+    this.#drainedBytes += chunk.length;
+    if (this.#drainedBytes > DRAIN_BYTES) this.#fail(httpError('body_too_large'));
+  }
+
+  onResponseEnd(): void {
+    if (this.#state === 'running') this.#sink.end();
+    else this.#end();
+    this.#exchange.onDone(true);
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#fail(toHttpError(error, false));
+    this.#exchange.onDone(true);
+  }
+
+  #startLimits(): void {
+    const { request, timeoutMs } = this.#exchange;
+    this.#limits.start(timeoutMs, () => this.#fail(httpError(this.#timeoutFailure())));
+    const { connectTimeoutMs } = request;
+    if (connectTimeoutMs === undefined) return;
+    this.#connectLimit = this.#limits.start(connectTimeoutMs, () =>
+      this.#fail(httpError('connect_timeout')),
+    );
+  }
+
+  /** What the exchange was waiting for when its whole time ran out. */
+  #timeoutFailure(): 'memory_busy' | 'connect_timeout' | 'timeout' {
+    if (this.#sink.isWaitingForRoom) return 'memory_busy';
+    return this.#controller === undefined ? 'connect_timeout' : 'timeout';
+  }
+
+  #startHeadersLimit(extraMs = 0): void {
+    const { request, timeoutMs } = this.#exchange;
+    this.#headersLimit?.cancel();
+    this.#headersLimit = this.#limits.start((request.headersTimeoutMs ?? timeoutMs) + extraMs, () =>
+      this.#fail(httpError('timeout')),
+    );
+  }
+
+  #isAnswered(): boolean {
+    return this.#state === 'over' || this.#head !== undefined;
+  }
+
+  readonly #onAbort = (): void => {
+    const cause: unknown = this.#exchange.request.signal?.reason;
+    this.#fail(new HttpError('aborted', 'aborted', { cause }));
+  };
+
+  #drain(head: Omit<HttpResponse, 'body'>): void {
+    this.#end();
+    this.#state = 'draining';
+    this.#settled.resolve({ ...head, body: this.#sink.take() });
+    this.#limits.start(DRAIN_MS, () => this.#fail(httpError('timeout')));
+  }
+
+  #succeed(): void {
+    if (this.#state !== 'running' || this.#head === undefined) return;
+    this.#end();
+    const response = { ...this.#head, body: this.#sink.take() };
+    // undici frees the connection in the next turn of the event loop. Resolved any earlier, a
+    // caller whose next request goes to the same origin would open another connection.
+    queueMicrotask(() => setImmediate(() => this.#settled.resolve(response)));
+  }
+
+  #fail(error: HttpError): void {
+    if (this.#state === 'over') return;
+    const isSettled = this.#state === 'draining';
+    this.#end();
+    this.#sink.destroy();
+    const head = this.#head;
+    if (!isSettled) {
+      const failure =
+        head === undefined
+          ? error
+          : new HttpError(error.code, error.message, { cause: error.cause, head });
+      this.#settled.reject(new ExchangeError(failure, head !== undefined));
+    }
+    this.#controller?.abort(error);
+  }
+
+  #end(): void {
+    this.#state = 'over';
+    this.#limits.cancelAll();
+    this.#exchange.request.signal?.removeEventListener('abort', this.#onAbort);
+  }
+}

@@ -1,0 +1,58 @@
+import { connect as connectTcp, type Socket } from 'node:net';
+import { defined } from '../domain/defined.ts';
+import type { Claimant } from '../fairness/fair-pool.ts';
+import type { AddressGuard } from './address-guard.ts';
+import { permittedAddresses } from './guarded-connector.ts';
+import { httpError } from './http-failures.ts';
+import type { Lookup } from './lookup.ts';
+import { untilConnected } from './proxy-tunnel.ts';
+import { connectThroughProxy, type ProxyRoute } from './tunnel-connector.ts';
+
+/** Where a connection is to go. */
+export interface ConnectTarget {
+  /** A name, or an address; IPv6 without brackets. */
+  readonly hostname: string;
+  readonly port: number;
+}
+
+/** How targets are connected to. */
+export interface TargetConnectorDeps {
+  readonly guard: AddressGuard;
+  readonly lookup: Lookup;
+  /** URL of the operator's proxy that every connection goes through. */
+  readonly upstream?: string | undefined;
+  /** As in {@link ProxyRoute}. */
+  readonly torProxy?: ProxyRoute['torProxy'];
+  readonly proxyTarget?: ProxyRoute['proxyTarget'];
+  /** On whose behalf. */
+  readonly claimant?: Claimant | undefined;
+}
+
+/**
+ * Connects to a target that the guard permits, directly or through the operator's proxy. A name is
+ * looked up once, and the addresses connected to are the ones that were judged. Rejects with an
+ * `HttpError` or with the socket's error.
+ */
+export function connectToTarget(deps: TargetConnectorDeps, target: ConnectTarget): Promise<Socket> {
+  const { upstream, claimant } = deps;
+  if (upstream === undefined) return connectDirectly(deps, target);
+  return connectThroughProxy({ ...deps, proxyUrl: upstream }, target, defined({ claimant }));
+}
+
+async function connectDirectly(
+  deps: TargetConnectorDeps,
+  { hostname, port }: ConnectTarget,
+): Promise<Socket> {
+  const { guard, lookup, claimant } = deps;
+  let failure: unknown = httpError('connection_failed');
+  const addresses = await permittedAddresses({ guard, lookup, port }, hostname, { claimant });
+  for (const host of addresses) {
+    try {
+      return await untilConnected(connectTcp({ host, port }), 'connect');
+    } catch (error) {
+      // The next address may answer.
+      failure = error;
+    }
+  }
+  throw failure;
+}
