@@ -1,5 +1,5 @@
 import type { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
-import { invalidField } from '../domain/errors.ts';
+import { invalidPageToken } from '../domain/errors.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { AsyncJobs } from '../service/queue/async-jobs.ts';
 import { ownerOf } from './authenticate-call.ts';
@@ -47,7 +47,7 @@ function toPlace(text: string): Parameters<AsyncJobs['list']>[2] {
   if (text === '') return undefined;
   const [, due, rid] = /^(\d{1,15})\.([0-9a-f]{24})$/.exec(text) ?? [];
   if (due === undefined || rid === undefined) {
-    throw invalidField('page_token', 'page_token must be the next_page_token of the page before.');
+    throw invalidPageToken();
   }
   return { dueAt: new Date(Number(due)), rid };
 }

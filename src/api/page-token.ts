@@ -1,4 +1,4 @@
-import { invalidField } from '../domain/errors.ts';
+import { invalidPageToken } from '../domain/errors.ts';
 import { integerInRange } from '../domain/limits.ts';
 
 const DEFAULT_PAGE = 100;
@@ -13,7 +13,7 @@ export function toPage(request: { readonly pageSize: number; readonly pageToken:
   const limit = pageSize === 0 ? DEFAULT_PAGE : integerInRange('page_size', pageSize, 1, MAX_PAGE);
   const after = Buffer.from(pageToken, 'base64url').toString();
   if (Buffer.from(after).toString('base64url') !== pageToken) {
-    throw invalidField('page_token', 'page_token must be the next_page_token of the page before.');
+    throw invalidPageToken();
   }
   return { limit, after };
 }

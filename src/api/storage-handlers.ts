@@ -5,7 +5,7 @@ import {
   StorageService,
   type StoredResultSchema,
 } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
-import { DomainError, invalidField } from '../domain/errors.ts';
+import { missingField, ridNotFound } from '../domain/errors.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { StoredResult } from '../domain/result.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
@@ -54,11 +54,11 @@ export function storageHandlers(deps: {
     async deleteResult(request, call) {
       const owner = await ownerOf(authenticator, request, call);
       if (request.rid === '') {
-        throw invalidField('rid', 'The rid parameter is missing.', 'missing_rid');
+        throw missingField('rid');
       }
       const removed = await storage.remove(owner, [request.rid]);
       if (removed.size === 0) {
-        throw new DomainError('not_found', 'rid_not_found', 'RID not found', { field: 'rid' });
+        throw ridNotFound();
       }
       return { success: 'The Storage item has been deleted successfully' };
     },

@@ -121,5 +121,5 @@ function shown(name: string): string {
 }
 
 function refuse(problem: string): DomainError {
-  return invalidField('callback_headers', `callback_headers: ${problem}`);
+  return invalidField('callback_headers', `callback_headers: ${problem}.`);
 }

@@ -48,3 +48,77 @@ export class DomainError extends Error {
 export function invalidField(field: string, message: string, reason?: string): DomainError {
   return new DomainError('invalid', reason ?? `invalid_${field}`, message, { field });
 }
+
+/** A required request field that is absent or empty. */
+export function missingField(field: string): DomainError {
+  return invalidField(field, `The ${field} parameter is missing.`, `missing_${field}`);
+}
+
+/** A `page_token` that no listing has returned. */
+export function invalidPageToken(): DomainError {
+  const message = 'page_token must be the next_page_token of the page before.';
+  return invalidField('page_token', message);
+}
+
+/**
+ * A token that belongs to no account, or whose account is gone. `message` may say more, `field`
+ * names the request's field where there is one.
+ */
+export function invalidToken(
+  message = 'The access token is not valid.',
+  options: Pick<ErrorOptions, 'field'> = {},
+): DomainError {
+  return new DomainError('unauthenticated', 'invalid_token', message, options);
+}
+
+/** A name that no crawler has; `field` is the field of the request that named it. */
+export function crawlerNotFound(name: string, field: 'name' | 'crawler'): DomainError {
+  const message = `There is no crawler "${name}".`;
+  return new DomainError('not_found', 'crawler_not_found', message, { field });
+}
+
+/** A `rid` that no result, job or delivery of the caller has. The text is the reference API's. */
+export function ridNotFound(): DomainError {
+  return new DomainError('not_found', 'rid_not_found', 'RID not found', { field: 'rid' });
+}
+
+/** A name that no account has. */
+export function accountNotFound(name: string): DomainError {
+  const message = `There is no account "${name}".`;
+  return new DomainError('not_found', 'account_not_found', message, { field: 'name' });
+}
+
+/** A name that another account has. */
+export function accountExists(name: string): DomainError {
+  const message = `There is an account "${name}".`;
+  return new DomainError('conflict', 'account_exists', message, { field: 'name' });
+}
+
+/** A preset token that another account has. */
+export function tokenTaken(): DomainError {
+  return new DomainError('conflict', 'token_taken', 'The token belongs to another account.');
+}
+
+/** An account that cannot be removed yet. */
+export function accountHasCrawlers(): DomainError {
+  const message = 'The account has crawlers; delete them first.';
+  return new DomainError('failed_precondition', 'account_has_crawlers', message);
+}
+
+/** A database, or the scheduler on it, that cannot answer now. Worth another try. */
+export function databaseUnavailable(
+  message = 'The database cannot be reached; try again.',
+  cause?: unknown,
+): DomainError {
+  const options = { retryAfterMs: 1_000, cause };
+  return new DomainError('unavailable', 'database_unavailable', message, options);
+}
+
+/** A database that a newer program has written; versions are those of the schema. */
+export function databaseTooNew(version: number, known: number): DomainError {
+  return new DomainError(
+    'failed_precondition',
+    'database_too_new',
+    `The database has version ${version}; this program knows ${known}. Start the newer program.`,
+  );
+}

@@ -1,4 +1,4 @@
-import { DomainError } from '../../src/domain/errors.ts';
+import { type DomainError, databaseUnavailable } from '../../src/domain/errors.ts';
 import { decorateStore, type StoreOperation } from '../../src/store/decorate-store.ts';
 import type { Store } from '../../src/store/store.ts';
 
@@ -56,5 +56,5 @@ export function createFaultyStore(store: Store): {
 }
 
 function unavailable(): DomainError {
-  return new DomainError('unavailable', 'database_unavailable', 'The test took the database away');
+  return databaseUnavailable('The test took the database away');
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Agenda, InMemoryNotificationChannel, type Job, toJobId } from 'agenda';
-import { DomainError } from '../../domain/errors.ts';
+import { databaseUnavailable } from '../../domain/errors.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { Scheduler, Task, TaskName, TaskOptions } from '../scheduler.ts';
 import { createFencedRepository, notBegun } from './fenced-repository.ts';
@@ -91,8 +91,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
       await connected;
       return await use();
     } catch (cause) {
-      const message = 'The scheduler cannot reach its database';
-      throw new DomainError('unavailable', 'database_unavailable', message, { cause });
+      throw databaseUnavailable('The scheduler cannot reach its database; try again.', cause);
     }
   }
 

@@ -5,7 +5,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { defined } from '../../domain/defined.ts';
-import { DomainError, invalidField } from '../../domain/errors.ts';
+import { accountHasCrawlers, accountNotFound, invalidField } from '../../domain/errors.ts';
 import type { AccountLimits } from '../../domain/quotas.ts';
 import { createRid } from '../../domain/rid.ts';
 import type { Store } from '../../store/store.ts';
@@ -59,14 +59,9 @@ export function createAccountManagement(deps: {
 }): AccountManagement {
   const { accounts, crawlers } = deps.store;
 
-  const notFound = (name: string): DomainError =>
-    new DomainError('not_found', 'account_not_found', `There is no account "${name}".`, {
-      field: 'name',
-    });
-
   async function byName(name: string): Promise<Account> {
     const account = await accounts.findByName(name);
-    if (account === undefined) throw notFound(name);
+    if (account === undefined) throw accountNotFound(name);
     return account;
   }
 
@@ -74,11 +69,7 @@ export function createAccountManagement(deps: {
   async function removeInternal(found: readonly Crawler[]): Promise<void> {
     if (found.length === 0) return;
     if (!found.every(isInternal)) {
-      throw new DomainError(
-        'failed_precondition',
-        'account_has_crawlers',
-        'The account has crawlers; delete them first.',
-      );
+      throw accountHasCrawlers();
     }
     for (const { crawlerId } of found) {
       deps.dispatcher.abortCrawler(crawlerId);
@@ -137,7 +128,7 @@ export function createAccountManagement(deps: {
           limits: limits === undefined ? undefined : checkedLimits(limits),
         }),
       });
-      if (account === undefined) throw notFound(name);
+      if (account === undefined) throw accountNotFound(name);
       // Limits travel with the owner of a token.
       deps.authenticator.reset();
       deps.quotas.forget(accountId);
@@ -150,7 +141,7 @@ export function createAccountManagement(deps: {
       const account = await accounts.update(accountId, {
         tokenHashes: { [tokenType]: tokenHash(token) },
       });
-      if (account === undefined) throw notFound(name);
+      if (account === undefined) throw accountNotFound(name);
       deps.authenticator.reset();
       return token;
     },
@@ -158,7 +149,7 @@ export function createAccountManagement(deps: {
     async remove(name) {
       const { accountId } = await byName(name);
       await removeInternal(await crawlers.list(accountId, { limit: INTERNAL_AT_MOST }));
-      if (!(await accounts.remove(accountId, deps.clock.now()))) throw notFound(name);
+      if (!(await accounts.remove(accountId, deps.clock.now()))) throw accountNotFound(name);
       deps.authenticator.reset();
     },
   };

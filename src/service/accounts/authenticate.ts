@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { DomainError } from '../../domain/errors.ts';
+import { DomainError, invalidToken } from '../../domain/errors.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import type { AccountStore } from '../../store/store.ts';
 import { createExpiringCache } from '../crawlers/expiring-cache.ts';
@@ -83,14 +83,7 @@ export function createAuthenticator(deps: {
       if (owner === undefined || !timingSafeEqual(Buffer.from(known), Buffer.from(hash))) {
         proven.delete(hash);
         failedTokens.note(remote);
-        throw new DomainError(
-          'unauthenticated',
-          'invalid_token',
-          `The access token is not valid. ${WHERE}`,
-          {
-            field: 'token',
-          },
-        );
+        throw invalidToken(`The access token is not valid. ${WHERE}`, { field: 'token' });
       }
       proven.set(hash, true);
       return owner;
@@ -112,7 +105,7 @@ export function createAuthenticator(deps: {
         }
         failedTokens.note(remote);
       }
-      throw new DomainError('unauthenticated', 'invalid_token', 'The admin token is not valid.');
+      throw invalidToken('The admin token is not valid.');
     },
     reset: () => owners.clear(),
   };

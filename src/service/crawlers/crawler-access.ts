@@ -2,17 +2,10 @@ import type { TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
-import { DomainError, invalidField } from '../../domain/errors.ts';
+import { crawlerNotFound, DomainError, missingField } from '../../domain/errors.ts';
 import type { CrawlerStore } from '../../store/store.ts';
 import { type CrawlerReference, storedName } from './async-crawler.ts';
 import { createExpiringCache } from './expiring-cache.ts';
-
-/** The error for a name that no crawler has; `field` is the request's field that named it. */
-export function crawlerNotFound(name: string, field: 'name' | 'crawler'): DomainError {
-  return new DomainError('not_found', 'crawler_not_found', `There is no crawler "${name}".`, {
-    field,
-  });
-}
 
 /** Finds the crawler a call names, for a caller who may address it. The service's own have no name a client could use. */
 export interface CrawlerAccess {
@@ -45,7 +38,7 @@ export function createCrawlerAccess(deps: {
     field: 'name' | 'crawler',
   ): Crawler {
     if (name === '') {
-      throw invalidField(field, `The ${field} parameter is missing.`, `missing_${field}`);
+      throw missingField(field);
     }
     if (crawler === undefined) throw crawlerNotFound(name, field);
     if (crawler.tokenType !== owner.tokenType) {

@@ -6,14 +6,14 @@ import { parseCrawlerName } from '../../domain/crawler-name.ts';
 import { type CrawlerDefaults, settingNames } from '../../domain/crawler-settings.ts';
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
-import { DomainError, invalidField } from '../../domain/errors.ts';
+import { crawlerNotFound, DomainError, invalidField } from '../../domain/errors.ts';
 import { fieldName } from '../../domain/field-name.ts';
 import { rotateSecrets } from '../../domain/webhook-signature.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
 import { BEFORE_CLIENT_NAMES } from './async-crawler.ts';
-import { type CrawlerAccess, crawlerNotFound } from './crawler-access.ts';
+import type { CrawlerAccess } from './crawler-access.ts';
 import {
   assertFixed,
   assertSame,

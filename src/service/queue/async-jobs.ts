@@ -2,7 +2,7 @@ import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
 import type { TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
-import { DomainError, invalidField } from '../../domain/errors.ts';
+import { missingField, ridNotFound } from '../../domain/errors.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import { isRid } from '../../domain/rid.ts';
 import type { ListedJob, QueuePlace, Store } from '../../store/store.ts';
@@ -45,12 +45,12 @@ export function createAsyncJobs(deps: {
     },
 
     async remove(owner, rid) {
-      if (rid === '') throw invalidField('rid', 'The rid parameter is missing.', 'missing_rid');
+      if (rid === '') throw missingField('rid');
       const crawler = await crawlerOf(owner);
       const { crawlerId } = crawler ?? { crawlerId: '' };
       const removed = isRid(rid) && (await queue.deleteJob(crawlerId, rid, deps.clock.now()));
       if (!removed) {
-        throw new DomainError('not_found', 'rid_not_found', 'RID not found', { field: 'rid' });
+        throw ridNotFound();
       }
       deps.dispatcher.abortJob(crawlerId, rid);
     },

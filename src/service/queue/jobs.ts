@@ -2,7 +2,7 @@ import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
 import type { TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
-import { DomainError, invalidField } from '../../domain/errors.ts';
+import { missingField, ridNotFound } from '../../domain/errors.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import { isRid } from '../../domain/rid.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
@@ -43,8 +43,6 @@ export interface JobManagementDeps {
 /** Makes the job management. */
 export function createJobManagement(deps: JobManagementDeps): JobManagement {
   const { store, access, quotas, clock } = deps;
-  const ridNotFound = (): DomainError =>
-    new DomainError('not_found', 'rid_not_found', 'RID not found', { field: 'rid' });
 
   return {
     async find(owner, crawlerName, rid) {
@@ -54,7 +52,7 @@ export function createJobManagement(deps: JobManagementDeps): JobManagement {
 
     async remove(owner, crawlerName, rid) {
       const { crawlerId } = await access.find(owner, crawlerName);
-      if (rid === '') throw invalidField('rid', 'The rid parameter is missing.', 'missing_rid');
+      if (rid === '') throw missingField('rid');
       const removed = isRid(rid) && (await store.queue.deleteJob(crawlerId, rid, clock.now()));
       if (!removed) throw ridNotFound();
       deps.dispatcher.abortJob(crawlerId, rid);

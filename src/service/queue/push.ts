@@ -4,7 +4,7 @@ import { parseCallbackHeaders } from '../../domain/callback-headers.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
-import { DomainError, invalidField } from '../../domain/errors.ts';
+import { crawlerNotFound, DomainError, invalidField } from '../../domain/errors.ts';
 import type { Job } from '../../domain/job.ts';
 import { integerInRange, MAX_BATCH_ITEMS, MAX_QUEUE_TIMEOUT_MINUTES } from '../../domain/limits.ts';
 import { jobBytesOf } from '../../domain/quotas.ts';
@@ -13,7 +13,7 @@ import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { PushLimits, PushOutcome, Store } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
 import { type CrawlerReference, crawlerLabel } from '../crawlers/async-crawler.ts';
-import { type CrawlerAccess, crawlerNotFound } from '../crawlers/crawler-access.ts';
+import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 import { type CrawlInput, type ProxyNames, parseCrawlRequest } from './crawl-request.ts';
 
 /** One URL to queue, as the client gave it. */

@@ -1,5 +1,5 @@
 import type { TokenOwner } from '../../domain/account.ts';
-import { DomainError, invalidField } from '../../domain/errors.ts';
+import { invalidField, ridNotFound } from '../../domain/errors.ts';
 import { integerInRange, MAX_BULK_RIDS } from '../../domain/limits.ts';
 import type { StoredResult } from '../../domain/result.ts';
 import { isRid } from '../../domain/rid.ts';
@@ -85,7 +85,7 @@ export function createStorage(deps: { readonly results: ResultStore }): Storage 
             ? await results.get(scope, rid)
             : undefined;
       if (found !== undefined) return found;
-      throw new DomainError('not_found', 'rid_not_found', 'RID not found', { field: 'rid' });
+      throw ridNotFound();
     },
 
     async sizeOf(owner, rid) {

@@ -1,5 +1,5 @@
 import { isInternal } from '../../domain/crawler-name.ts';
-import { DomainError } from '../../domain/errors.ts';
+import { invalidToken } from '../../domain/errors.ts';
 import { isOver, quotaExceeded } from '../../domain/quotas.ts';
 import type { CrawlerQuota } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
@@ -39,7 +39,7 @@ export async function countCrawlers(
     { projection: { crawlers: 1, concurrency: 1 } },
   );
   if (account === null) {
-    throw new DomainError('unauthenticated', 'invalid_token', 'The access token is not valid.');
+    throw invalidToken();
   }
   const over = bounded.find((name) => isOver(quota[name], account[name] ?? 0, more[name]));
   const name = over ?? bounded[0] ?? 'crawlers';

@@ -1,5 +1,5 @@
 import type { Account, TokenOwner } from '../../domain/account.ts';
-import { DomainError } from '../../domain/errors.ts';
+import { accountExists, accountHasCrawlers, tokenTaken } from '../../domain/errors.ts';
 import type { AccountStore } from '../store.ts';
 import type { AccountDocument, Collections } from './collections.ts';
 import { isDuplicate } from './errors.ts';
@@ -44,7 +44,7 @@ export function createAccounts(collections: Collections): AccountStore {
           { name: account.name },
           { projection: { _id: 1 } },
         );
-        throw named === null ? tokenTaken() : nameTaken(account.name);
+        throw named === null ? tokenTaken() : accountExists(account.name);
       }
     },
 
@@ -90,11 +90,7 @@ export function createAccounts(collections: Collections): AccountStore {
     async remove(accountId, now) {
       const crawler = await collections.crawlers.findOne({ accountId }, { projection: { _id: 1 } });
       if (crawler !== null) {
-        throw new DomainError(
-          'failed_precondition',
-          'account_has_crawlers',
-          'The account has crawlers; delete them first.',
-        );
+        throw accountHasCrawlers();
       }
       const known = await collections.accounts.findOne(
         { _id: accountId },
@@ -128,16 +124,6 @@ export function createAccounts(collections: Collections): AccountStore {
       return { crawlers, concurrency, storedBytes, queuedBytes };
     },
   };
-}
-
-function nameTaken(name: string): DomainError {
-  return new DomainError('conflict', 'account_exists', `There is an account "${name}".`, {
-    field: 'name',
-  });
-}
-
-function tokenTaken(): DomainError {
-  return new DomainError('conflict', 'token_taken', 'The token belongs to another account.');
 }
 
 function toAccount(document: AccountDocument): Account {

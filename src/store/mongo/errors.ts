@@ -7,7 +7,7 @@ import {
   MongoServerSelectionError,
   MongoTopologyClosedError,
 } from 'mongodb';
-import { DomainError } from '../../domain/errors.ts';
+import { DomainError, databaseUnavailable } from '../../domain/errors.ts';
 
 const DUPLICATE_KEY = 11_000;
 const WRITE_CONFLICT = 112;
@@ -41,13 +41,9 @@ export function duplicateIndexes(error: unknown): number[] {
 /** The driver's errors as the store's: a database that cannot answer now is `unavailable`, the rest is unknown. */
 export function toDomainError(error: unknown): unknown {
   if (error instanceof DomainError || !(error instanceof MongoError)) return error;
-  const transient = isTransient(error);
-  return new DomainError(
-    transient ? 'unavailable' : 'internal',
-    transient ? 'database_unavailable' : 'database_error',
-    transient ? 'The database cannot be reached; try again.' : 'The database refused an operation.',
-    transient ? { retryAfterMs: 1_000, cause: error } : { cause: error },
-  );
+  if (isTransient(error)) return databaseUnavailable(undefined, error);
+  const message = 'The database refused an operation.';
+  return new DomainError('internal', 'database_error', message, { cause: error });
 }
 
 function isTransient(error: MongoError): boolean {

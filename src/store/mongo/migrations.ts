@@ -1,5 +1,5 @@
 import { type Collection, type Db, type Document, MongoNetworkTimeoutError } from 'mongodb';
-import { DomainError } from '../../domain/errors.ts';
+import { databaseTooNew } from '../../domain/errors.ts';
 import type { Collections } from './collections.ts';
 
 const VERSION = 3;
@@ -27,11 +27,7 @@ export async function migrate(db: Db, collections: Collections): Promise<void> {
   const meta = db.collection<MetaDocument>('meta');
   const found = await meta.findOne({ _id: 'schema' });
   if (found !== null && found.version > VERSION) {
-    throw new DomainError(
-      'failed_precondition',
-      'database_too_new',
-      `The database has version ${found.version}; this program knows ${VERSION}. Start the newer program.`,
-    );
+    throw databaseTooNew(found.version, VERSION);
   }
   if (found !== null && found.version < 3) await countPurges(collections);
   // First: an index of the same key under another name is refused.

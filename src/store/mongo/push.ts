@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { DomainError } from '../../domain/errors.ts';
+import { type DomainError, databaseUnavailable } from '../../domain/errors.ts';
 import type { Job } from '../../domain/job.ts';
 import { jobBytesOf } from '../../domain/quotas.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
@@ -329,12 +329,7 @@ function takeGroup(queue: Waiting[]): Waiting[] {
 }
 
 function stalled(): DomainError {
-  return new DomainError(
-    'unavailable',
-    'database_unavailable',
-    'The push took too long and was given up; try again.',
-    { retryAfterMs: 1_000 },
-  );
+  return databaseUnavailable('The push took too long and was given up; try again.');
 }
 
 function totalBytes(jobs: readonly Job[]): number {

@@ -1,5 +1,5 @@
 import type { Account, TokenOwner } from '../../domain/account.ts';
-import { DomainError } from '../../domain/errors.ts';
+import { accountExists, accountHasCrawlers, tokenTaken } from '../../domain/errors.ts';
 import type { AccountLimits, AccountUsage } from '../../domain/quotas.ts';
 import type { AccountPatch, AccountStore, Paging } from '../store.ts';
 import type { InThread } from './in-thread.ts';
@@ -20,16 +20,14 @@ function assertTokensFree(sql: Sql, hashes: readonly string[], accountId: string
   for (const hash of hashes) {
     const owner = findByTokenHash(sql, hash);
     if (owner !== undefined && owner.account.accountId !== accountId) {
-      throw new DomainError('conflict', 'token_taken', 'The token belongs to another account.');
+      throw tokenTaken();
     }
   }
 }
 
 function create(sql: Sql, account: Account): void {
   if (findByName(sql, account.name) !== undefined) {
-    throw new DomainError('conflict', 'account_exists', `There is an account "${account.name}".`, {
-      field: 'name',
-    });
+    throw accountExists(account.name);
   }
   const { normal, javascript } = account.tokenHashes;
   assertTokensFree(sql, [normal, javascript], account.accountId);
@@ -86,11 +84,7 @@ function update(sql: Sql, accountId: string, patch: AccountPatch): Account | und
 
 function remove(sql: Sql, accountId: string, now: Date): boolean {
   if (sql.get('SELECT 1 FROM crawlers WHERE account_id = ? LIMIT 1', accountId) !== undefined) {
-    throw new DomainError(
-      'failed_precondition',
-      'account_has_crawlers',
-      'The account has crawlers; delete them first.',
-    );
+    throw accountHasCrawlers();
   }
   if (sql.run('DELETE FROM accounts WHERE account_id = ?', accountId) === 0) return false;
   insertRow(sql, 'removed_accounts', { account_id: accountId, removed_at: now.getTime() });

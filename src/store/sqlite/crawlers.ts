@@ -7,7 +7,7 @@ import {
   toStoredSettings,
 } from '../../domain/crawler-settings.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
-import { DomainError } from '../../domain/errors.ts';
+import { invalidToken } from '../../domain/errors.ts';
 import { isOver, quotaExceeded } from '../../domain/quotas.ts';
 import type { CrawlerPatch, CrawlerQuota, CrawlerStore, Paging, PauseChange } from '../store.ts';
 import type { InThread } from './in-thread.ts';
@@ -69,7 +69,7 @@ function countInAccount(
     accountId,
   );
   if (used === undefined) {
-    throw new DomainError('unauthenticated', 'invalid_token', 'The access token is not valid.');
+    throw invalidToken();
   }
   const wanted = { crawlers, concurrency };
   for (const name of ['crawlers', 'concurrency'] as const) {

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { DomainError } from '../../domain/errors.ts';
+import { databaseTooNew } from '../../domain/errors.ts';
 
 /**
  * The schema, one step a version. A released step never changes; a new one is added. Moments are milliseconds since 1970. Indexes
@@ -151,11 +151,7 @@ export function migrate(database: DatabaseSync): void {
   const row = database.prepare('PRAGMA user_version').get();
   const version = Number(row?.user_version ?? 0);
   if (version > migrations.length) {
-    throw new DomainError(
-      'failed_precondition',
-      'database_too_new',
-      `The database has version ${version}; this program knows ${migrations.length}. Start the newer program.`,
-    );
+    throw databaseTooNew(version, migrations.length);
   }
   for (let next = version; next < migrations.length; next++) {
     database.exec(

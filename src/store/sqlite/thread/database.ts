@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { DomainError } from '../../../domain/errors.ts';
+import { type DomainError, databaseUnavailable } from '../../../domain/errors.ts';
 import type { SqlRow } from '../sql.ts';
 import { type BatchMessage, type CallMessage, type ErrorMessage, toError } from './messages.ts';
 
@@ -97,6 +97,5 @@ export async function openSqliteDatabase(
 }
 
 function gone(cause?: Error): DomainError {
-  const because = cause === undefined ? {} : { cause };
-  return new DomainError('unavailable', 'database_unavailable', 'The database is closed.', because);
+  return databaseUnavailable('The database is closed.', cause);
 }
