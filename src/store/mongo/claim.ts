@@ -80,10 +80,10 @@ export function createClaim(collections: Collections, ledger: Ledger): QueueStor
       .limit(limit);
     const found = await documentsWithin(maxBytes, cursor);
     if (found.length === 0) return [];
-    const mark = `${ledger.processId}.${ledger.nextSeq()}`;
+    const writeId = ledger.newWriteId();
     const rids = found.map((each) => each._id);
     try {
-      const won = await take(found, mark, epoch, now);
+      const won = await take(found, writeId, epoch, now);
       if (won.length === 0) return [];
       const retrying = won.filter((each) => each.retry > 0).length;
       const delta = createDelta(now);
@@ -102,7 +102,7 @@ export function createClaim(collections: Collections, ledger: Ledger): QueueStor
         toUpdate(delta),
       );
       if (counted.matchedCount === 0) {
-        await giveBack(rids, mark);
+        await giveBack(rids, writeId);
         const after = await collections.crawlers.findOne(
           { _id: crawlerId },
           { projection: { recounts: 1 } },
@@ -118,14 +118,14 @@ export function createClaim(collections: Collections, ledger: Ledger): QueueStor
       });
     } catch (error) {
       // Its caller gets none of them. Before the next turn counts what is running, they are back.
-      await ledger.tidy(crawlerId, () => giveBack(rids, mark));
+      await ledger.tidy(crawlerId, () => giveBack(rids, writeId));
       throw error;
     }
   }
 
   async function take(
     found: readonly JobDocument[],
-    mark: string,
+    writeId: string,
     epoch: number,
     now: Date,
   ): Promise<JobDocument[]> {
@@ -138,7 +138,7 @@ export function createClaim(collections: Collections, ledger: Ledger): QueueStor
             state: 'running',
             attempt: { $add: ['$attempt', 1] },
             epoch,
-            mark,
+            mark: writeId,
             firstTriedAt: { $ifNull: ['$firstTriedAt', now] },
           },
         },
@@ -147,17 +147,17 @@ export function createClaim(collections: Collections, ledger: Ledger): QueueStor
     );
     if (modifiedCount === found.length) return [...found];
     const marked = await collections.jobs
-      .find({ _id: { $in: rids }, mark }, { projection: { _id: 1 } })
+      .find({ _id: { $in: rids }, mark: writeId }, { projection: { _id: 1 } })
       .toArray();
     const taken = new Set(marked.map((each) => each._id));
     return found.filter((each) => taken.has(each._id));
   }
 
   /** Undoes a claim. */
-  async function giveBack(rids: readonly string[], mark: string): Promise<void> {
+  async function giveBack(rids: readonly string[], writeId: string): Promise<void> {
     await collections.jobs.updateMany(
-      { _id: { $in: [...rids] }, mark, state: 'running' },
-      untriedUpdate(mark),
+      { _id: { $in: [...rids] }, mark: writeId, state: 'running' },
+      untriedUpdate(writeId),
     );
   }
 

@@ -2,6 +2,7 @@ import type { UpdateFilter } from 'mongodb';
 import type { CrawlerMoments } from '../../domain/crawler.ts';
 import { dayOf } from '../../domain/stats.ts';
 import type { CrawlerDocument, DayField, Tombstone } from './collections.ts';
+import type { BatchId } from './tombstones.ts';
 
 type Counter =
   | 'live'
@@ -98,11 +99,8 @@ export interface Returned {
 }
 
 /** One batch of ends of one crawler. */
-export interface Batch {
+export interface Batch extends BatchId {
   readonly crawlerId: string;
-  /** The process whose batch it is. */
-  readonly by: string;
-  readonly seq: number;
   readonly ended: readonly Ended[];
   readonly returned?: readonly Returned[];
 }

@@ -188,7 +188,7 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
       if (due.length === 0) return [];
       const ids = due.map((each) => each._id);
       const probeAt = new Date(now.getTime() + intervalMs);
-      const probeClaim = `${ledger.processId}.${ledger.nextSeq()}`;
+      const probeClaim = ledger.newWriteId();
       const move = { $set: { probeAt, probeClaim, 'last.probe': now } };
       await collections.crawlers.updateMany({ _id: { $in: ids }, probeAt: { $lte: now } }, move);
       const own = { _id: { $in: ids }, probeClaim };

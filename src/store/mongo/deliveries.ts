@@ -13,8 +13,6 @@ const KEPT_ATTEMPTS = 100;
 
 /** Results on their way to callback URLs. */
 export function createDeliveries(collections: Collections, ledger: Ledger): DeliveryStore {
-  const newMark = (): string => `${ledger.processId}.${ledger.nextSeq()}`;
-
   async function claimNow(
     lease: Lease,
     limit: number,
@@ -38,12 +36,14 @@ export function createDeliveries(collections: Collections, ledger: Ledger): Deli
     });
     if (taken.length === 0) return [];
     const rids = taken.map((each) => each._id);
-    const mark = newMark();
+    const writeId = ledger.newWriteId();
     await collections.deliveries.updateMany(
       { _id: { $in: rids }, state: 'due' },
-      { $set: { state: 'sending', epoch, mark }, $inc: { attempt: 1 } },
+      { $set: { state: 'sending', epoch, mark: writeId }, $inc: { attempt: 1 } },
     );
-    const claimed = await collections.deliveries.find({ _id: { $in: rids }, mark }).toArray();
+    const claimed = await collections.deliveries
+      .find({ _id: { $in: rids }, mark: writeId })
+      .toArray();
     const places = new Map(rids.map((rid, index) => [rid, index]));
     return claimed
       .toSorted((a, b) => (places.get(a._id) ?? 0) - (places.get(b._id) ?? 0))
@@ -80,15 +80,15 @@ export function createDeliveries(collections: Collections, ledger: Ledger): Deli
     outcomes: readonly DeliveryOutcome[],
     now: Date,
   ): Promise<Set<DeliveryOutcome>> {
-    const mark = newMark();
+    const writeId = ledger.newWriteId();
     const read = await readRecounts(crawlerId);
-    const moves = outcomes.map((each) => updateFor(each, now, mark));
-    const { matchedCount } = await collections.deliveries.bulkWrite(moves, { ordered: false });
+    const writes = outcomes.map((each) => updateFor(each, now, writeId));
+    const { matchedCount } = await collections.deliveries.bulkWrite(writes, { ordered: false });
     let won = new Set(outcomes);
     if (matchedCount !== outcomes.length) {
       const rids = outcomes.map((each) => each.rid);
       const marked = await collections.deliveries
-        .find({ _id: { $in: rids }, mark }, { projection: { _id: 1 } })
+        .find({ _id: { $in: rids }, mark: writeId }, { projection: { _id: 1 } })
         .toArray();
       const moved = new Set(marked.map((each) => each._id));
       won = new Set(outcomes.filter((each) => moved.has(each.rid)));
@@ -177,7 +177,7 @@ function toRangeFilter(which: Parameters<DeliveryStore['replay']>[1]): Filter<De
 function updateFor(
   outcome: DeliveryOutcome,
   now: Date,
-  mark: string,
+  writeId: string,
 ): AnyBulkWriteOperation<DeliveryDocument> {
   const { rid, crawlerId, attempt, log, kind, dueAt, expiresAt } = outcome;
   const again = kind === 'retry' || kind === 'release';
@@ -187,7 +187,7 @@ function updateFor(
       update: {
         $set: {
           state: again ? 'due' : kind,
-          mark,
+          mark: writeId,
           ...(again ? { due: dueAt ?? now } : {}),
           ...(expiresAt === undefined ? {} : { expiresAt }),
         },

@@ -63,7 +63,7 @@ export const FIELDS_DROPPED_AT_END = {
 } as const;
 
 /** Gives a running job back untried: what was never tried is as it was, so its queue deadline applies again. */
-export function untriedUpdate(mark: string, due?: Date): Document[] {
+export function untriedUpdate(writeId: string, due?: Date): Document[] {
   const untried = { $eq: ['$retry', 0] };
   const deadline = { $and: [untried, { $eq: [{ $type: '$queueDeadline' }, 'date'] }] };
   return [
@@ -72,7 +72,7 @@ export function untriedUpdate(mark: string, due?: Date): Document[] {
         state: { $cond: [untried, 'waiting', 'retrying'] },
         queued: true,
         ...(due === undefined ? {} : { due }),
-        mark,
+        mark: writeId,
         firstTriedAt: { $cond: [untried, '$$REMOVE', '$firstTriedAt'] },
         expires: { $cond: [deadline, true, '$$REMOVE'] },
       },

@@ -1,6 +1,7 @@
 import type { Filter } from 'mongodb';
 import type { Lease } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
+import { tombstonesFilter } from './tombstones.ts';
 
 /** The wake of a crawler that has nothing to do. */
 export const NO_WORK = new Date('9999-12-31T00:00:00Z');
@@ -118,16 +119,13 @@ export async function forgetProcesses(
   if (all.length < MANY_PROCESSES) return;
   // Their names begin with the second they were started in.
   const old = all.filter(
-    (by) => parseInt(by.slice(0, 8), 16) * 1_000 < now.getTime() - FORGOTTEN_MS,
+    (processId) => parseInt(processId.slice(0, 8), 16) * 1_000 < now.getTime() - FORGOTTEN_MS,
   );
   const left = await collections.jobs
-    .find(
-      { state: 'ended', endedAt: { $gte: new Date(0) }, crawlerId: crawler._id, by: { $in: old } },
-      { projection: { by: 1 } },
-    )
+    .find({ ...tombstonesFilter(crawler._id), by: { $in: old } }, { projection: { by: 1 } })
     .toArray();
-  const gone = old.filter((by) => !left.some((each) => each.by === by));
+  const gone = old.filter((processId) => !left.some((each) => each.by === processId));
   if (gone.length === 0) return;
-  const fields = Object.fromEntries(gone.map((by) => [`applied.${by}`, '' as const]));
+  const fields = Object.fromEntries(gone.map((processId) => [`applied.${processId}`, '' as const]));
   await collections.crawlers.updateOne({ _id: crawler._id }, { $unset: fields });
 }

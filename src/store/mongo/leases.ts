@@ -1,18 +1,16 @@
 import type { Lease, QueueStore } from '../store.ts';
-import type { Collections, Tombstone } from './collections.ts';
+import type { Collections } from './collections.ts';
 import { currentLease, forgetProcesses, MAX_LEASE_MS, setWake } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { recount } from './recount.ts';
 import { freeDeliveries, requeue } from './requeue.ts';
-import { tombstoneUpdate } from './tombstone-update.ts';
+import { batchFields, tombstoneUpdate } from './tombstones.ts';
 
 /** The part of the queue that is about leases: who dispatches a crawler, and what becomes of the work of those before. */
 export function createLeases(
   collections: Collections,
   ledger: Ledger,
 ): Pick<QueueStore, 'acquire' | 'renew' | 'release'> {
-  const newMark = (): string => `${ledger.processId}.${ledger.nextSeq()}`;
-
   /** Makes due again what epochs before `epoch` were working on; how many jobs. What was purged meanwhile is at its end. */
   async function takeBack(
     crawlerId: string,
@@ -27,7 +25,8 @@ export function createLeases(
     if (crawler === null) return 0;
     const ended = crawler.purges === 0 ? 0 : await endPurged(crawlerId, epoch, now, crawler);
     return (
-      ended + (await requeue(collections, { crawlerId, epoch, now, mark: newMark(), crashed }))
+      ended +
+      (await requeue(collections, { crawlerId, epoch, now, writeId: ledger.newWriteId(), crashed }))
     );
   }
 
@@ -37,26 +36,31 @@ export function createLeases(
     now: Date,
     crawler: { readonly purges: number; readonly recounts: number },
   ): Promise<number> {
-    const [by, seq] = [ledger.processId, ledger.nextSeq()];
+    const batch = ledger.newBatch();
     const older = { crawlerId, state: 'running', epoch: { $lt: epoch } } as const;
     const { modifiedCount } = await collections.jobs.updateMany(
       { ...older, gen: { $lt: crawler.purges } },
-      tombstoneUpdate('purged', now, by, seq),
+      tombstoneUpdate('purged', now, batch),
     );
     if (modifiedCount === 0) return 0;
     const gone = await collections.jobs
       .find(
-        { state: 'ended', endedAt: now, crawlerId, by, seq },
+        { state: 'ended', endedAt: now, crawlerId, ...batchFields(batch) },
         { projection: { gen: 1, size: 1 } },
       )
       .toArray();
-    const tombstone: Tombstone = { from: 'running', end: 'purged', endedAt: now, by, seq };
+    const tombstone = {
+      from: 'running',
+      end: 'purged',
+      endedAt: now,
+      ...batchFields(batch),
+    } as const;
     const ended = gone.map(({ _id: rid, gen, size = 0 }) => ({
       rid,
       gen,
       tombstone: { ...tombstone, size },
     }));
-    await ledger.settle({ crawlerId, by, seq, ended }, now, crawler);
+    await ledger.settle({ crawlerId, ...batch, ended }, now, crawler);
     return ended.length;
   }
 
@@ -134,7 +138,7 @@ export function createLeases(
     if (job !== null) {
       await ledger.runExclusive(crawlerId, async () => {
         // Such a claim is not counted by its maker; whether it was by somebody else, only counting tells.
-        await requeue(collections, { crawlerId, epoch, now, mark: newMark() });
+        await requeue(collections, { crawlerId, epoch, now, writeId: ledger.newWriteId() });
         await recount(collections, crawlerId);
       });
     } else if (delivery !== null) {

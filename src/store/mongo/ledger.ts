@@ -1,50 +1,70 @@
-import type { Filter } from 'mongodb';
 import type { Collections, CrawlerDocument, JobDocument, Tombstone } from './collections.ts';
-import { type Batch, batchDelta, toUpdate } from './counts.ts';
-import { createKeyedMutex, type KeyedMutex } from './keyed-mutex.ts';
+import { type Batch, batchDelta, type Delta, toUpdate } from './counts.ts';
+import { createKeyedMutex } from './keyed-mutex.ts';
 import { wakeNow } from './lease.ts';
-import { batchLabel, isUnapplied, recount } from './recount.ts';
+import { recount } from './recount.ts';
+import {
+  acceptsBatch,
+  appliedPath,
+  type BatchId,
+  batchFields,
+  batchLabel,
+  isFenced,
+  isUnapplied,
+  tombstonesFilter,
+} from './tombstones.ts';
 
 /**
- * Keeps a crawler's counters exact without transactions. A job ends by turning into a tombstone, one atomic write that is the
- * commit. The counters then take in the whole batch in one update of the crawler, which notes the batch as applied, and the
- * tombstones go. Whoever finds tombstones that a process left behind does the rest in its place: it fences the batch, so that its
- * process cannot apply it any more, and gives what is there a name of its own. So a tombstone that appears later still is
- * known as one that nobody has counted. Batches of one process for one crawler are applied in their order.
+ * Keeps a crawler's counters exact without transactions.
+ *
+ * A job ends by turning into a tombstone: one atomic write, which is the commit. Then one update of
+ * the crawler adds the whole batch to the counters and notes the batch as applied, and the
+ * tombstones are removed. A process that finds tombstones left by another one completes them: it
+ * fences the batch, so that the other process can no longer apply it, and moves its tombstones into
+ * a batch of its own. A tombstone that the other process writes even later still names the fenced
+ * batch, so it is known as not counted. The batches of one process for one crawler are applied in
+ * their order.
  */
 export interface Ledger {
   readonly processId: string;
-  nextSeq(): number;
-  /** Runs one operation after the other for each crawler; after one that failed midway, puts its counters right first. */
+  /** A name for one write, unique among all processes. */
+  newWriteId(): string;
+  newBatch(): BatchId;
+  /**
+   * Runs the operations on one crawler one after the other. After an operation that failed midway,
+   * repairs the crawler's counters before the next.
+   */
   runExclusive<T>(crawlerId: string, work: () => Promise<T>): Promise<T>;
   /**
-   * Does what the caller need not wait for to succeed, because what it leaves undone is harmless and found by others: when it fails,
-   * it is tried again in the crawler's next turn.
+   * Runs `work`, and retries it before the crawler's next operation if it fails. For what the caller
+   * need not wait for, because what it leaves undone is harmless and others find it.
    */
   tidy(crawlerId: string, work: () => Promise<unknown>): Promise<void>;
   /**
-   * Applies a batch and removes its tombstones. False when the crawler is gone. What was applied before is only tidied up.
-   * `read` is the crawler as it was before the first of the batch's moves.
+   * Applies a batch and removes its tombstones; a batch that was applied before is only tidied up.
+   * False when the crawler is gone. `read` is the crawler as it was before the batch's first write.
    */
-  settle(batch: Batch, now: Date, read: AsRead): Promise<boolean>;
+  settle(batch: Batch, now: Date, read: CrawlerGenerations): Promise<boolean>;
   /** Applies the batches that a process has left behind. */
-  recover(crawlerId: string, by: string, now: Date): Promise<void>;
+  recover(crawlerId: string, processId: string, now: Date): Promise<void>;
 }
 
-/** How a crawler was when a move began. */
-export type AsRead = Pick<CrawlerDocument, 'recounts' | 'purges'>;
+/** The purges and recounts of a crawler when a batch's writes began. */
+export type CrawlerGenerations = Pick<CrawlerDocument, 'recounts' | 'purges'>;
 
-// A process that cannot reach its database gathers what it would tidy; the rest is found by `maintain`.
+// A process that cannot reach its database collects work to tidy; `maintain` finds the rest.
 const MAX_UNTIDY = 1_000;
-const FENCES = 100;
+const MAX_FENCED = 100;
 
-/** Makes the ledger of this process. */
+const BATCH_FIELDS = { applied: 1, fenced: 1, purges: 1, recounts: 1 } as const;
+
+/** Creates the ledger of this process. */
 export function createLedger(collections: Collections, processId: string): Ledger {
-  const mutex: KeyedMutex = createKeyedMutex();
+  const mutex = createKeyedMutex();
   const unsure = new Set<string>();
   const untidy = new Map<string, (() => Promise<unknown>)[]>();
-  let seq = 0;
-  const nextSeq = (): number => ++seq;
+  let lastNo = 0;
+  const newBatch = (): BatchId => ({ processId, batchNo: ++lastNo });
 
   async function tidy(crawlerId: string, work: () => Promise<unknown>): Promise<void> {
     try {
@@ -62,130 +82,82 @@ export function createLedger(collections: Collections, processId: string): Ledge
     for (const work of left) await tidy(crawlerId, work);
   }
 
-  async function settle(batch: Batch, now: Date, read: AsRead): Promise<boolean> {
-    const { crawlerId, by } = batch;
-    const label = batchLabel(by, batch.seq);
-    const mark = `applied.${by}`;
+  async function settle(batch: Batch, now: Date, read: CrawlerGenerations): Promise<boolean> {
+    const { crawlerId } = batch;
     let { purges } = read;
-    let returns = (batch.returned ?? []).length > 0;
-    let miscounts = false;
+    let withReturned = (batch.returned ?? []).length > 0;
+    let miscounted = false;
     for (;;) {
-      const delta = batchDelta(batch, purges, now, returns);
-      const unapplied = {
-        _id: crawlerId,
-        $or: [{ [mark]: { $lt: batch.seq } }, { [mark]: { $exists: false } }],
-        fenced: { $ne: label },
-        purges,
-        ...(returns ? { recounts: read.recounts } : {}),
-      } as Filter<CrawlerDocument>;
-      const after = await collections.crawlers.findOneAndUpdate(
-        unapplied,
-        { ...toUpdate(delta), $set: { [mark]: batch.seq } },
-        {
-          returnDocument: 'after',
-          projection: { accountId: 1, live: 1, liveBytes: 1, running: 1, retrying: 1 },
-        },
-      );
+      const delta = batchDelta(batch, purges, now, withReturned);
+      const unchanged = { purges, ...(withReturned ? { recounts: read.recounts } : {}) };
+      const after = await applyDelta(collections, batch, delta, unchanged);
       if (after !== null) {
         await countInAccount(collections, after.accountId, delta);
-        await tidy(crawlerId, () => removeTombstones(batch, now));
-        // Nothing is left, so a crash has left these behind.
-        const { live, liveBytes = 0, running, retrying } = after;
-        const ghosts = live === 0 && (running !== 0 || retrying !== 0 || liveBytes !== 0);
-        if (ghosts || miscounts)
-          await tidy(crawlerId, () => recount(collections, crawlerId, ghosts));
+        await tidy(crawlerId, () => removeTombstones(collections, batch, now));
+        const all = hasGhosts(after);
+        if (all || miscounted) await tidy(crawlerId, () => recount(collections, crawlerId, all));
         return true;
       }
-      const current = await collections.crawlers.findOne(
-        { _id: crawlerId },
-        { projection: { applied: 1, fenced: 1, purges: 1, recounts: 1 } },
-      );
-      if (current === null) {
-        await tidy(crawlerId, () => removeTombstones(batch, now));
-        return false;
-      }
-      if (current.fenced?.includes(label) === true) {
-        await recover(crawlerId, by, now);
-        if (returns) await recount(collections, crawlerId);
+      const current = await readBatchFields(crawlerId);
+      if (current !== null && isFenced(current, batch)) {
+        await recover(crawlerId, batch.processId, now);
+        if (withReturned) await recount(collections, crawlerId);
         return true;
       }
-      if ((current.applied[by] ?? 0) >= batch.seq) {
-        await tidy(crawlerId, () => removeTombstones(batch, now));
-        return true;
+      if (current === null || !isUnapplied(current, batch)) {
+        await tidy(crawlerId, () => removeTombstones(collections, batch, now));
+        return current !== null;
       }
       purges = current.purges;
-      // They were counted anew since these moves began: nobody knows whether they were seen.
-      if (returns && current.recounts !== read.recounts) {
-        returns = false;
-        miscounts = true;
+      if (withReturned && current.recounts !== read.recounts) {
+        // A recount since the batch's first write may have seen the returned jobs or not.
+        withReturned = false;
+        miscounted = true;
       }
     }
   }
 
-  /** Hands over the deliveries that waited for their job's end, and removes the tombstones. */
-  async function removeTombstones(
-    { crawlerId, ended, by, seq: of }: Batch,
-    now: Date,
-  ): Promise<void> {
-    if (ended.length === 0) return;
-    const delivering = ended.filter((each) => each.tombstone.delivers === true);
-    if (delivering.length > 0) {
-      const rids = delivering.map((each) => each.rid);
-      await collections.deliveries.updateMany(
-        { _id: { $in: rids }, state: 'staged' },
-        { $set: { state: 'due' } },
-      );
-      await wakeNow(collections, crawlerId, now, 'delivery');
-    }
-    const rids = ended.map((each) => each.rid);
-    await collections.jobs.deleteMany({ _id: { $in: rids }, state: 'ended', by, seq: of });
+  function readBatchFields(crawlerId: string) {
+    return collections.crawlers.findOne({ _id: crawlerId }, { projection: BATCH_FIELDS });
   }
 
-  async function recover(crawlerId: string, by: string, now: Date): Promise<void> {
-    const left = await collections.jobs
-      .find({ state: 'ended', endedAt: { $gte: new Date(0) }, crawlerId, by })
-      .toArray();
-    const seqs = [...new Set(left.map((each) => each.seq ?? 0))].sort((a, b) => a - b);
-    for (const each of seqs) {
-      const ended = left.filter((document) => document.seq === each);
-      await recoverBatch({ crawlerId, by, seq: each, ended: ended.map(toEnded) }, now);
+  async function recover(crawlerId: string, owner: string, now: Date): Promise<void> {
+    const left = await collections.jobs.find(tombstonesFilter(crawlerId, owner)).toArray();
+    const numbers = [...new Set(left.map((each) => each.seq ?? 0))].sort((a, b) => a - b);
+    for (const batchNo of numbers) {
+      const ended = left.filter((each) => each.seq === batchNo).map(toEnded);
+      await recoverBatch({ crawlerId, processId: owner, batchNo, ended }, now);
     }
   }
 
   async function recoverBatch(batch: Batch, now: Date): Promise<void> {
-    const { crawlerId, by, seq: of } = batch;
-    const label = batchLabel(by, of);
-    const mark = `applied.${by}`;
+    const { crawlerId } = batch;
     await collections.crawlers.updateOne(
+      { _id: crawlerId, ...acceptsBatch(batch) },
       {
-        _id: crawlerId,
-        $or: [{ [mark]: { $lt: of } }, { [mark]: { $exists: false } }],
-        fenced: { $ne: label },
+        $push: { fenced: { $each: [batchLabel(batch)], $slice: -MAX_FENCED } },
+        $inc: { moves: 1 },
       },
-      { $push: { fenced: { $each: [label], $slice: -FENCES } }, $inc: { moves: 1 } },
     );
-    const crawler = await collections.crawlers.findOne(
-      { _id: crawlerId },
-      { projection: { applied: 1, fenced: 1, purges: 1, recounts: 1 } },
-    );
-    if (crawler === null || !isUnapplied(crawler, { by, seq: of }))
-      return removeTombstones(batch, now);
-    const renamed = { by: processId, seq: nextSeq() };
-    const rids = batch.ended.map((each) => each.rid);
+    const crawler = await readBatchFields(crawlerId);
+    if (crawler === null || !isUnapplied(crawler, batch)) {
+      return removeTombstones(collections, batch, now);
+    }
+    const own = newBatch();
+    const ended = { _id: { $in: batch.ended.map((each) => each.rid) }, state: 'ended' } as const;
     await collections.jobs.updateMany(
-      { _id: { $in: rids }, state: 'ended', by, seq: of },
-      { $set: renamed },
+      { ...ended, ...batchFields(batch) },
+      { $set: batchFields(own) },
     );
-    const own = await collections.jobs
-      .find({ _id: { $in: rids }, state: 'ended', ...renamed })
-      .toArray();
-    const at = own[0]?.endedAt ?? now;
-    await settle({ crawlerId, ...renamed, ended: own.map(toEnded) }, at, crawler);
+    const taken = await collections.jobs.find({ ...ended, ...batchFields(own) }).toArray();
+    const endedAt = taken[0]?.endedAt ?? now;
+    await settle({ crawlerId, ...own, ended: taken.map(toEnded) }, endedAt, crawler);
   }
 
   return {
     processId,
-    nextSeq,
+    newWriteId: () => batchLabel(newBatch()),
+    newBatch,
     runExclusive: (crawlerId, work) =>
       mutex.runExclusive(crawlerId, async () => {
         await tidyUp(crawlerId);
@@ -207,16 +179,67 @@ export function createLedger(collections: Collections, processId: string): Ledge
   };
 }
 
+/** Adds a batch to the counters; null when it is applied, fenced, or the crawler has changed. */
+function applyDelta(
+  collections: Collections,
+  batch: Batch,
+  delta: Delta,
+  unchanged: Partial<CrawlerGenerations>,
+) {
+  return collections.crawlers.findOneAndUpdate(
+    { _id: batch.crawlerId, ...acceptsBatch(batch), ...unchanged },
+    { ...toUpdate(delta), $set: { [appliedPath(batch)]: batch.batchNo } },
+    {
+      returnDocument: 'after',
+      projection: { accountId: 1, live: 1, liveBytes: 1, running: 1, retrying: 1 },
+    },
+  );
+}
+
+/** Whether the counters of an empty crawler are not zero: a crash has left them so. */
+function hasGhosts({
+  live,
+  liveBytes = 0,
+  running,
+  retrying,
+}: Pick<CrawlerDocument, 'live' | 'liveBytes' | 'running' | 'retrying'>): boolean {
+  return live === 0 && (running !== 0 || retrying !== 0 || liveBytes !== 0);
+}
+
+/** Hands over the deliveries that waited for the end of their jobs, and removes the tombstones. */
+async function removeTombstones(collections: Collections, batch: Batch, now: Date): Promise<void> {
+  const { crawlerId, ended } = batch;
+  if (ended.length === 0) return;
+  const delivering = ended.filter((each) => each.tombstone.delivers === true);
+  if (delivering.length > 0) {
+    await collections.deliveries.updateMany(
+      { _id: { $in: delivering.map((each) => each.rid) }, state: 'staged' },
+      { $set: { state: 'due' } },
+    );
+    await wakeNow(collections, crawlerId, now, 'delivery');
+  }
+  const rids = ended.map((each) => each.rid);
+  await collections.jobs.deleteMany({
+    _id: { $in: rids },
+    state: 'ended',
+    ...batchFields(batch),
+  });
+}
+
 /**
- * Adds to the totals of an account. Never fails: an increment must not be made twice, and what is lost is found when `maintain`
- * compares the totals.
+ * Adds to the totals of an account. Never fails: an increment must not be made twice, and `maintain`
+ * finds a lost one when it compares the totals.
  */
 export async function countInAccount(
   collections: Collections,
   accountId: string,
-  by: { readonly queued: number; readonly queuedBytes?: number; readonly storedBytes?: number },
+  change: {
+    readonly queued: number;
+    readonly queuedBytes?: number;
+    readonly storedBytes?: number;
+  },
 ): Promise<void> {
-  const { queued, queuedBytes = 0, storedBytes = 0 } = by;
+  const { queued, queuedBytes = 0, storedBytes = 0 } = change;
   if (queued === 0 && queuedBytes === 0 && storedBytes === 0) return;
   await collections.accounts
     .updateOne({ _id: accountId }, { $inc: { queued, queuedBytes, storedBytes } })

@@ -65,8 +65,8 @@ async function applyAbandoned(
     .limit(BATCH)
     .toArray();
   const owners = new Map(left.map((each) => [`${each.crawlerId}/${each.by}`, each]));
-  for (const { crawlerId, by = '' } of owners.values()) {
-    await ledger.runExclusive(crawlerId, () => ledger.recover(crawlerId, by, now));
+  for (const { crawlerId, by: processId = '' } of owners.values()) {
+    await ledger.runExclusive(crawlerId, () => ledger.recover(crawlerId, processId, now));
     await recount(collections, crawlerId);
     await setWake(collections, crawlerId);
   }

@@ -21,7 +21,7 @@ export function createNotices(collections: Collections, ledger: Ledger): NoticeS
         .toArray();
       if (due.length === 0) return [];
       const ids = due.map((each) => each._id);
-      const claim = `${ledger.processId}.${ledger.nextSeq()}`;
+      const claim = ledger.newWriteId();
       await collections.notices.updateMany(
         { _id: { $in: ids }, dueAt: { $lte: now } },
         { $set: { dueAt: new Date(now.getTime() + leaseMs), claim }, $inc: { attempts: 1 } },

@@ -40,7 +40,6 @@ interface Waiting {
 /** Makes `QueueStore.push`. Pushes to a crawler that come while one is written are written together next. */
 export function createPush(collections: Collections, ledger: Ledger) {
   const waiting = new Map<string, Waiting[]>();
-  const newId = (): string => `${ledger.processId}.${ledger.nextSeq()}`;
 
   function grouped(
     request: PushRequest,
@@ -102,7 +101,7 @@ export function createPush(collections: Collections, ledger: Ledger) {
   ): Promise<PushReceipt> {
     const startedAt = performance.now();
     const rids = jobs.map((job) => job.rid).sort();
-    const id = named?.id ?? newId();
+    const id = named?.id ?? ledger.newWriteId();
     const entry = {
       id,
       at: now,
@@ -189,7 +188,7 @@ export function createPush(collections: Collections, ledger: Ledger) {
   async function once(request: PushRequest, limits: PushLimits, now: Date): Promise<PushReceipt> {
     const { crawlerId, requestId } = request;
     const _id = `${crawlerId}/${requestId}`;
-    const claim = newId();
+    const claim = ledger.newWriteId();
     let { jobs } = request;
     let rids: readonly string[] = jobs.map((job) => job.rid);
     const expiresAt = new Date(now.getTime() + REQUEST_MS);

@@ -10,7 +10,7 @@ import { createLeases } from './leases.ts';
 import { countInAccount, type Ledger } from './ledger.ts';
 import { createPush } from './push.ts';
 import { noteRemoval, sweepUp } from './removal.ts';
-import { tombstoneUpdate } from './tombstone-update.ts';
+import { batchFields, tombstoneUpdate } from './tombstones.ts';
 
 /** How long a purge sweeps before it answers; `maintain` does the rest. */
 const SWEEP_MS = 1_000;
@@ -107,23 +107,23 @@ export function createQueue(collections: Collections, ledger: Ledger): QueueStor
     return ledger.runExclusive(crawlerId, async () => {
       const crawler = await readGenerations(crawlerId);
       if (crawler === null) return false;
-      const by = ledger.processId;
-      const seq = ledger.nextSeq();
+      const batch = ledger.newBatch();
       const before = await collections.jobs.findOneAndUpdate(
         {
           _id: rid,
           crawlerId,
           $or: [{ state: 'running' }, { queued: true, gen: crawler.purges }],
         },
-        tombstoneUpdate('deleted', now, by, seq),
+        tombstoneUpdate('deleted', now, batch),
         { returnDocument: 'before', projection: { state: 1, gen: 1, size: 1 } },
       );
       if (before === null) return false;
       const from = before.state as QueuedJob['state'];
       const { size = 0 } = before;
-      const tombstone: Tombstone = { from, end: 'deleted', size, endedAt: now, by, seq };
+      const named = batchFields(batch);
+      const tombstone: Tombstone = { from, end: 'deleted', size, endedAt: now, ...named };
       const ended = [{ rid, gen: before.gen, tombstone }];
-      return ledger.settle({ crawlerId, by, seq, ended }, now, crawler);
+      return ledger.settle({ crawlerId, ...batch, ended }, now, crawler);
     });
   }
 

@@ -6,28 +6,30 @@ import { detailsText, parseDetails } from '../stored-details.ts';
 import type { DeliveryDocument, ResultDocument } from './collections.ts';
 import { duplicateIndexes, isDuplicate } from './errors.ts';
 
-/** Where the results of a token are. */
+/** The key of a token's results. */
 export function scopeKey({ accountId, tokenType }: ResultScope): string {
   return `${accountId}/${tokenType}`;
 }
 
-/** Whose scope it is. */
+/** The account that a scope belongs to. */
 export function scopeAccountId(scope: string): string {
   return scope.slice(0, scope.indexOf('/'));
 }
 
-/** Addresses can be longer than an index takes. */
+/** A hash of a URL, which may itself be longer than an index takes. */
 export function hashUrl(url: string): string {
   return createHash('sha256').update(url).digest('base64url');
 }
 
-/** Which attempt of a job made a record, and the write that brought it. */
+/** Where a record comes from. */
 export interface Origin {
+  /** The job's attempt that made it. */
   readonly claim: number;
+  /** The id of the write that brought it. */
   readonly mark: string;
 }
 
-function recordFields(record: CrawlRecord, origin: Origin, expiresAt: Date) {
+function recordFields({ record, origin, expiresAt }: Omit<NewRecord, 'now'>) {
   return {
     _id: record.rid,
     ...origin,
@@ -43,35 +45,46 @@ function recordFields(record: CrawlRecord, origin: Origin, expiresAt: Date) {
   };
 }
 
+/** What a stored record is made of. */
+interface NewRecord {
+  readonly record: CrawlRecord;
+  readonly origin: Origin;
+  readonly now: Date;
+  readonly expiresAt: Date;
+}
+
 /** A result as it is stored. */
-export function resultDocument(
-  scope: ResultScope,
-  record: CrawlRecord,
-  origin: Origin,
-  now: Date,
-  expiresAt: Date,
-): ResultDocument {
+export function resultDocument({
+  scope,
+  now,
+  ...made
+}: NewRecord & { readonly scope: ResultScope }): ResultDocument {
   return {
-    ...recordFields(record, origin, expiresAt),
+    ...recordFields(made),
     scope: scopeKey(scope),
     storedAt: now,
-    urlHash: hashUrl(record.pushedUrl),
+    urlHash: hashUrl(made.record.pushedUrl),
   };
 }
 
-/** A new delivery. With `epoch`, the holder of that lease sends it at once; else it is staged until its job has ended. */
-export function deliveryDocument(
-  crawlerId: string,
-  record: CrawlRecord,
-  callbackHeaders: DeliveryDocument['callbackHeaders'],
-  origin: Origin,
-  now: Date,
-  expiresAt: Date,
-  epoch: number | undefined,
-): DeliveryDocument {
+/**
+ * A new delivery. With `epoch`, the holder of that lease sends it at once; otherwise it is staged
+ * until its job has ended.
+ */
+export function deliveryDocument({
+  crawlerId,
+  callbackHeaders,
+  epoch,
+  now,
+  ...made
+}: NewRecord & {
+  readonly crawlerId: string;
+  readonly callbackHeaders: DeliveryDocument['callbackHeaders'];
+  readonly epoch: number | undefined;
+}): DeliveryDocument {
   const sending = { state: 'sending', attempt: 1, epoch } as const;
   return {
-    ...recordFields(record, origin, expiresAt),
+    ...recordFields(made),
     crawlerId,
     ...(epoch === undefined ? { state: 'staged', attempt: 0 } : sending),
     due: now,
@@ -81,7 +94,7 @@ export function deliveryDocument(
   } as DeliveryDocument;
 }
 
-/** Inserts records; one left by an older attempt of its job is replaced, one of a newer attempt stays. */
+/** Inserts records. Replaces one of an older attempt of its job, and keeps one of a newer attempt. */
 export async function insertRecords<T extends ResultDocument | DeliveryDocument>(
   collection: Collection<T>,
   documents: readonly T[],
@@ -102,7 +115,7 @@ export async function insertRecords<T extends ResultDocument | DeliveryDocument>
   }
 }
 
-/** A record of its document. */
+/** The record of a document. */
 export function toRecord(document: ResultDocument | DeliveryDocument): CrawlRecord {
   return {
     rid: document._id,

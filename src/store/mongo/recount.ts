@@ -1,20 +1,8 @@
 import type { Filter } from 'mongodb';
-import type { Collections, CrawlerDocument, DeliveryDocument, JobDocument } from './collections.ts';
+import type { Collections, DeliveryDocument, JobDocument } from './collections.ts';
+import { batchLabel, findTombstones, isUnapplied, toBatchId } from './tombstones.ts';
 
 const TRIES = 5;
-
-/** Which of them are counted by nobody yet: their batch is not applied, or was taken from its process before it was. */
-export function isUnapplied(
-  { applied, fenced = [] }: Pick<CrawlerDocument, 'applied' | 'fenced'>,
-  { by = '', seq = 0 }: Pick<JobDocument, 'by' | 'seq'>,
-): boolean {
-  return seq > (applied[by] ?? 0) || fenced.includes(batchLabel(by, seq));
-}
-
-/** Names a batch of a process. */
-export function batchLabel(by: string, seq: number): string {
-  return `${by}.${seq}`;
-}
 
 /**
  * Counts what is being crawled, what waits for a retry and what is to be delivered, as after a crash between a write and its
@@ -62,12 +50,14 @@ async function recountOnce(
     collections.deliveries.countDocuments({ crawlerId, state: 'due' }),
     collections.deliveries.countDocuments({ crawlerId, state: 'sending' }),
   ]);
-  const unapplied = ended.filter((each) => isUnapplied(crawler, each));
+  const unapplied = ended.filter((each) => isUnapplied(crawler, toBatchId(each)));
   // What was purged in the queue has been taken from the counters with it.
   const counted = unapplied.filter((each) => each.from === 'running' || each.gen >= purges);
   const were = (state: string): number => counted.filter((each) => each.from === state).length;
   const early = [...running, ...unapplied].map((each) => each._id);
-  const late = ended.filter((each) => each.delivers === true && !isUnapplied(crawler, each));
+  const late = ended.filter(
+    (each) => each.delivers === true && !isUnapplied(crawler, toBatchId(each)),
+  );
   const among = (rids: readonly string[], ...states: DeliveryDocument['state'][]) =>
     rids.length === 0
       ? 0
@@ -136,13 +126,6 @@ async function countAndSize(
   return sum ?? NOTHING;
 }
 
-function findTombstones(collections: Collections, crawlerId: string) {
-  return collections.jobs
-    .find({ state: 'ended', endedAt: { $gte: new Date(0) }, crawlerId })
-    .sort({ endedAt: 1, _id: 1 })
-    .toArray();
-}
-
-function tombstoneKey({ _id, by = '', seq = 0 }: JobDocument): string {
-  return `${_id} ${batchLabel(by, seq)}`;
+function tombstoneKey(document: JobDocument): string {
+  return `${document._id} ${batchLabel(toBatchId(document))}`;
 }

@@ -1,5 +1,6 @@
 import type { Filter } from 'mongodb';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
+import { tombstonesFilter } from './tombstones.ts';
 
 /** How much one statement removes: few enough that none takes long. */
 export const SWEEP_BATCH = 5_000;
@@ -99,7 +100,7 @@ function removedSweeps(collections: Collections, crawlerId: string): Sweep[] {
   return [
     jobSweep(collections, { crawlerId, queued: true }),
     jobSweep(collections, { crawlerId, state: 'running' }),
-    jobSweep(collections, { state: 'ended', endedAt: { $gte: new Date(0) }, crawlerId }),
+    jobSweep(collections, tombstonesFilter(crawlerId)),
     of('deliveries'),
     of('history'),
     of('pushRequests'),

@@ -6,15 +6,14 @@ export interface Requeue {
   /** Work of epochs before this one. */
   readonly epoch: number;
   readonly now: Date;
-  /** Names this change. */
-  readonly mark: string;
+  readonly writeId: string;
   /** Whether the process that did the work counts as crashed. */
   readonly crashed?: boolean;
 }
 
 /** Makes due again what older epochs were working on; how many jobs. Counters are the caller's. */
 export async function requeue(collections: Collections, what: Requeue): Promise<number> {
-  const { crawlerId, epoch, now, mark, crashed = false } = what;
+  const { crawlerId, epoch, now, writeId, crashed = false } = what;
   const older = { crawlerId, state: 'running', epoch: { $lt: epoch } } as const;
   const running = await collections.jobs.find(older, { projection: { _id: 1 } }).toArray();
   let moved = 0;
@@ -26,14 +25,14 @@ export async function requeue(collections: Collections, what: Requeue): Promise<
           state: { $cond: [{ $gt: ['$retry', 0] }, 'retrying', 'waiting'] },
           queued: true,
           due: { $min: ['$due', now] },
-          mark,
+          mark: writeId,
           ...(crashed ? { crashes: { $add: [{ $ifNull: ['$crashes', 0] }, 1] } } : {}),
         },
       },
       { $unset: 'epoch' },
     ]);
     const back = await collections.jobs
-      .find({ _id: { $in: rids }, mark }, { projection: { attempt: 1 } })
+      .find({ _id: { $in: rids }, mark: writeId }, { projection: { attempt: 1 } })
       .toArray();
     moved = back.length;
     // Pages of crawls that did not come to their end. The record of a later attempt is somebody else's.

@@ -57,7 +57,7 @@ export function createResults(collections: Collections): ResultStore {
   return {
     async put(scope, record, now, expiresAt) {
       await insertRecords(collections.results, [
-        resultDocument(scope, record, NO_JOB, now, expiresAt),
+        resultDocument({ scope, record, origin: NO_JOB, now, expiresAt }),
       ]);
       await collections.accounts.updateOne(
         { _id: scope.accountId },

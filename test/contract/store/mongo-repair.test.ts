@@ -98,8 +98,9 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       const job = only(jobs);
       const scope = { accountId: made.accountId, tokenType: 'normal' } as const;
       const origin = { claim: 0, mark: 'dead.1.0' };
-      const early = recordOf(job, { body: new Uint8Array([9]) });
-      await c.results.insertOne(resultDocument(scope, early, origin, at(0), EXPIRES));
+      const record = recordOf(job, { body: new Uint8Array([9]) });
+      const early = { scope, record, origin, now: at(0), expiresAt: EXPIRES };
+      await c.results.insertOne(resultDocument(early));
       expect(await store.results.get(scope, job.rid)).toBeUndefined();
       expect(await store.results.newestByUrl(scope, job.url)).toBeUndefined();
       expect(await store.results.getMany(scope, [job.rid])).toEqual([]);

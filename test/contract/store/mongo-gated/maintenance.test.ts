@@ -89,10 +89,15 @@ describe.skipIf(mongodbUri === '')('maintenance', () => {
       const crawler = await bench.crawler({ delivery: 'webhook' });
       const { crawlerId } = crawler;
       const documents = jobsOf(crawler, 2_000).map((job, n) => ({
-        ...deliveryDocument(
-          ...([crawlerId, recordOf(job), '[]', { claim: 1, mark: '' }, at(0), at(10)] as const),
-          undefined,
-        ),
+        ...deliveryDocument({
+          crawlerId,
+          record: recordOf(job),
+          callbackHeaders: '[]',
+          origin: { claim: 1, mark: '' },
+          now: at(0),
+          expiresAt: at(10),
+          epoch: undefined,
+        }),
         state: n % 2 === 0 ? ('delivered' as const) : ('due' as const),
       }));
       await c.deliveries.insertMany(documents);
