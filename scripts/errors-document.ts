@@ -1,7 +1,7 @@
 import { Code } from '@connectrpc/connect';
 import { toConnectError } from '../src/api/errors.ts';
 import { DomainError } from '../src/domain/errors.ts';
-import { httpStatusOf } from '../src/rest/status.ts';
+import { toHttpStatus } from '../src/rest/status.ts';
 import { type ErrorReason, errorFamilies, errorTable } from './error-table.ts';
 
 /** HTTP statuses and gRPC codes of a reason, each empty where the other protocol alone has it. */
@@ -15,7 +15,7 @@ function codesOf({ as, rpcOnly }: ErrorReason): { readonly http: string; readonl
       const { code } = toConnectError(new DomainError(each, '', ''), silent, {
         route: '',
       });
-      if (rpcOnly !== true) https.add(httpStatusOf(code));
+      if (rpcOnly !== true) https.add(toHttpStatus(code));
       grpcs.add(Code[code].replace(/(?<=[a-z])[A-Z]/g, '_$&').toUpperCase());
     }
   }

@@ -1,7 +1,7 @@
 import type { DescField, DescMessage, DescMethod } from '@bufbuild/protobuf';
 import { forEachQueryField } from '../../src/rest/bind-parameters.ts';
-import { type HttpRule, httpRulesOf } from '../../src/rest/http-rule.ts';
-import { restNameOf } from '../../src/rest/rest-fields.ts';
+import { type HttpRule, httpRules } from '../../src/rest/http-rule.ts';
+import { restName } from '../../src/rest/rest-fields.ts';
 import type { DescribedApi } from './descriptors.ts';
 import { errorsOf } from './replies.ts';
 import { described, type Schema, type Schemas } from './schemas.ts';
@@ -25,7 +25,7 @@ export function operationsOf(
   api: DescribedApi,
   schemas: Schemas,
 ): PlacedOperation[] {
-  return httpRulesOf(method).map((rule, index) => {
+  return httpRules(method).map((rule, index) => {
     const path = rule.template.source;
     const bound = new Set(rule.template.variables.map(({ field }) => field));
     const hasBody = rule.body !== '';
@@ -101,7 +101,7 @@ function okReply({ desc, responseBody }: HttpRule, schemas: Schemas): Schema {
 }
 
 function fieldOf(desc: DescMessage, name: string): DescField {
-  const field = desc.fields.find((each) => each.name === name || restNameOf(each) === name);
+  const field = desc.fields.find((each) => each.name === name || restName(each) === name);
   if (field === undefined) throw new Error(`${desc.typeName} has no field ${name}`);
   return field;
 }

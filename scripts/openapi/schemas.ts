@@ -1,7 +1,7 @@
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
-import { enumWordsOf } from '../../src/rest/enum-names.ts';
-import { restNameOf, TIMESTAMP } from '../../src/rest/rest-fields.ts';
+import { enumNames } from '../../src/rest/enum-names.ts';
+import { restName, TIMESTAMP } from '../../src/rest/rest-fields.ts';
 import type { DescribedApi } from './descriptors.ts';
 
 /** A JSON Schema. */
@@ -34,15 +34,15 @@ export function createSchemas(api: DescribedApi): Schemas {
     direction: Direction,
     without: ReadonlySet<string> = new Set(),
   ): Schema {
-    const fields = desc.fields.filter((field) => !without.has(restNameOf(field)));
+    const fields = desc.fields.filter((field) => !without.has(restName(field)));
     const required = fields
       .filter((field) => field.presence === FeatureSet_FieldPresence.IMPLICIT)
-      .map(restNameOf);
+      .map(restName);
     return {
       type: 'object',
       ...described(api.commentOf(desc)),
       properties: Object.fromEntries(
-        fields.map((field) => [restNameOf(field), ofField(field, direction)]),
+        fields.map((field) => [restName(field), ofField(field, direction)]),
       ),
       ...(direction === 'reply' && required.length > 0 ? { required } : {}),
     };
@@ -80,7 +80,7 @@ export function createSchemas(api: DescribedApi): Schemas {
   }
 
   function ofEnum(desc: DescEnum, field: DescField, direction: Direction): Schema {
-    const { words } = enumWordsOf(desc);
+    const { words } = enumNames(desc);
     const mayBeEmpty =
       direction === 'reply' && field.presence === FeatureSet_FieldPresence.IMPLICIT;
     return { type: 'string', enum: mayBeEmpty ? ['', ...words] : words };

@@ -7,7 +7,7 @@ import type { AccountDetails, AccountManagement } from '../service/accounts/acco
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import { type AuditedCall, audited } from './audit.ts';
 import { toTokenType } from './crawler-messages.ts';
-import { type Call, type Method, methodsOf } from './method.ts';
+import { type Call, type Method, toMethods } from './method.ts';
 import { nextPageToken, toPage } from './page-token.ts';
 import { limitsMessage, quotasMessage, toLimits } from './quota-messages.ts';
 
@@ -29,7 +29,7 @@ export function accountHandlers(deps: {
     return audited(deps.logger, about, call, work);
   }
 
-  const messageOf = ({ account, queued, quotas }: AccountDetails) => ({
+  const toAccountMessage = ({ account, queued, quotas }: AccountDetails) => ({
     name: account.name,
     email: account.email,
     queued: BigInt(queued),
@@ -39,7 +39,7 @@ export function accountHandlers(deps: {
     ...defined({ quotas: quotas === undefined ? undefined : quotasMessage(quotas) }),
   });
 
-  return methodsOf(AccountService, {
+  return toMethods(AccountService, {
     createAccount: (request, call) => {
       const { name, email, limits } = request;
       return asAdmin(call, { method: 'CreateAccount', account: name }, async () => {
@@ -50,7 +50,7 @@ export function accountHandlers(deps: {
           limits === undefined ? {} : toLimits(limits),
         );
         return {
-          account: messageOf(made),
+          account: toAccountMessage(made),
           normalToken: made.tokens.normal,
           javascriptToken: made.tokens.javascript,
         };
@@ -61,11 +61,11 @@ export function accountHandlers(deps: {
         const { limit, after } = toPage(request);
         const found = await accounts.list(limit, after);
         const rows = found.map((each) => each.account);
-        return { accounts: found.map(messageOf), nextPageToken: nextPageToken(rows, limit) };
+        return { accounts: found.map(toAccountMessage), nextPageToken: nextPageToken(rows, limit) };
       }),
     getAccount: ({ name }, call) =>
       asAdmin(call, { method: 'GetAccount', account: name }, async () => ({
-        account: messageOf(await accounts.get(name)),
+        account: toAccountMessage(await accounts.get(name)),
       })),
     updateAccount: (request, call) => {
       const { name, email, limits } = request;
@@ -74,7 +74,7 @@ export function accountHandlers(deps: {
       };
       const about = { method: 'UpdateAccount', account: name, fields: Object.keys(patch) };
       return asAdmin(call, about, async () => ({
-        account: messageOf(await accounts.update(name, patch)),
+        account: toAccountMessage(await accounts.update(name, patch)),
       }));
     },
     rotateToken: (request, call) => {

@@ -4,7 +4,7 @@ import type { FairPool } from '../fairness/fair-pool.ts';
 import { ROOM_WAIT_MS } from '../http/room.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Call, Method } from './method.ts';
-import { type Access, policyOf } from './policy.ts';
+import { type Access, methodPolicy } from './policy.ts';
 
 /** Decides who is let in, before anything of a call is read. */
 export interface Admission {
@@ -49,13 +49,13 @@ export function withAdmission(
   { slots, waitMs = ROOM_WAIT_MS }: CallSlots,
 ): Method[] {
   return methods.map((method): Method => {
-    const { access, takesSlot } = policyOf(method.desc);
+    const { access, takesSlot } = methodPolicy(method.desc);
     // Streams learn the token from their messages, and their handlers check it for each.
     if (method.kind !== 'unary' || access === 'public') return method;
     return {
       ...method,
       async handle(request: Message, call: Call) {
-        await admission.admit(access, tokenOf(request), call);
+        await admission.admit(access, tokenInMessage(request), call);
         if (!takesSlot) return method.handle(request, call);
         const accountId = call.caller?.owner.account.accountId ?? 'operator';
         const slot = await acquireWithin(slots, { accountId }, 1, waitMs);
@@ -69,7 +69,7 @@ export function withAdmission(
   });
 }
 
-function tokenOf(request: Message): string {
+function tokenInMessage(request: Message): string {
   const { token } = request as { token?: unknown };
   return typeof token === 'string' ? token : '';
 }

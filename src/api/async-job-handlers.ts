@@ -2,7 +2,7 @@ import type { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_
 import { invalidPageToken } from '../domain/errors.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { AsyncJobs } from '../service/queue/async-jobs.ts';
-import { ownerOf } from './authenticate-call.ts';
+import { authenticateCall } from './authenticate-call.ts';
 import { toJobStatus, toRequestInfo } from './crawler-messages.ts';
 import type { Implementation } from './method.ts';
 import { nextPageToken, toPage } from './page-token.ts';
@@ -18,7 +18,7 @@ export function asyncJobHandlers(deps: {
   const { authenticator, asyncJobs } = deps;
   return {
     async listAsyncJobs(request, call) {
-      const owner = await ownerOf(authenticator, request, call);
+      const owner = await authenticateCall(authenticator, request, call);
       const { limit, after } = toPage(request);
       const found = await asyncJobs.list(owner, limit, toPlace(after));
       const places = found.map(({ dueAt, rid }) => ({ name: `${dueAt.getTime()}.${rid}` }));
@@ -28,16 +28,16 @@ export function asyncJobHandlers(deps: {
       };
     },
     async findAsyncJob(request, call) {
-      const owner = await ownerOf(authenticator, request, call);
+      const owner = await authenticateCall(authenticator, request, call);
       return toJobStatus(request.rid, await asyncJobs.find(owner, request.rid));
     },
     async deleteAsyncJob(request, call) {
-      const owner = await ownerOf(authenticator, request, call);
+      const owner = await authenticateCall(authenticator, request, call);
       await asyncJobs.remove(owner, request.rid);
       return { rid: request.rid };
     },
     async purgeAsyncJobs(request, call) {
-      const owner = await ownerOf(authenticator, request, call);
+      const owner = await authenticateCall(authenticator, request, call);
       return { purged: BigInt(await asyncJobs.purge(owner)) };
     },
   };

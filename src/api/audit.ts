@@ -34,7 +34,7 @@ export async function audited<Result>(
     logger.info(line('ok'), 'admin call');
     return result;
   } catch (error) {
-    logger.warn(line(reasonOf(error)), 'admin call failed');
+    logger.warn(line(errorReason(error)), 'admin call failed');
     throw error;
   }
 }
@@ -49,7 +49,7 @@ export function withAudit(admission: Admission, logger: Logger): Admission {
         // Those that are turned away unread, because too many came, are not worth a line each.
         const isThrottled = error instanceof DomainError && error.kind === 'exhausted';
         if (access === 'admin' && !isThrottled) {
-          const line = { ...whoCalled('unauthenticated', call), outcome: reasonOf(error) };
+          const line = { ...whoCalled('unauthenticated', call), outcome: errorReason(error) };
           logger.warn(line, 'admin call refused');
         }
         throw error;
@@ -68,6 +68,6 @@ function whoCalled(by: 'admin' | 'unauthenticated', call: Call) {
   };
 }
 
-function reasonOf(error: unknown): string {
+function errorReason(error: unknown): string {
   return error instanceof DomainError ? error.reason : 'internal';
 }

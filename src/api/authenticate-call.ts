@@ -6,7 +6,7 @@ import type { Call } from './method.ts';
  * Whose call it is: by the token of the request (REST paths and queries carry it), else by `authorization: Bearer`. What admission has
  * found out already is not asked again. Throws `unauthenticated`.
  */
-export async function ownerOf(
+export async function authenticateCall(
   authenticator: Pick<Authenticator, 'authenticate'>,
   request: { readonly token: string },
   call: Call,

@@ -4,7 +4,7 @@ import {
 } from '../../gen/health/v1/health_pb.ts';
 import { DomainError } from '../domain/errors.ts';
 import { raceAbort } from '../domain/race-abort.ts';
-import { type Method, methodsOf } from './method.ts';
+import { type Method, toMethods } from './method.ts';
 
 /** What health works with. */
 export interface HealthDeps {
@@ -23,21 +23,21 @@ export function createHealthMethods(deps: HealthDeps): Method[] {
   const services = new Set(['', ...deps.services]);
   const { join, nextLook } = createWatch(deps);
 
-  async function statusOf(service: string): Promise<ServingStatus> {
+  async function servingStatus(service: string): Promise<ServingStatus> {
     if (!services.has(service)) return ServingStatus.SERVICE_UNKNOWN;
     return (await deps.isReady()) ? ServingStatus.SERVING : ServingStatus.NOT_SERVING;
   }
 
-  return methodsOf(Health, {
+  return toMethods(Health, {
     async check({ service }) {
-      const status = await statusOf(service);
+      const status = await servingStatus(service);
       if (status === ServingStatus.SERVICE_UNKNOWN) {
         throw new DomainError('not_found', 'unknown_service', 'There is no service of this name.');
       }
       return { status };
     },
     async list() {
-      const status = await statusOf('');
+      const status = await servingStatus('');
       return { statuses: Object.fromEntries([...services].map((name) => [name, { status }])) };
     },
     async *watch({ service }, call) {
@@ -45,7 +45,7 @@ export function createHealthMethods(deps: HealthDeps): Method[] {
       try {
         let last: ServingStatus | undefined;
         for (;;) {
-          const status = await statusOf(service);
+          const status = await servingStatus(service);
           if (status !== last) yield { status };
           last = status;
           await nextLook(call.signal);

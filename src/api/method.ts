@@ -85,7 +85,7 @@ export type Implementation<S extends DescService> = {
  * The table rows of a service. `implementation` is checked against the generated types; throws when it lacks a method or the
  * service has a client-streaming one, which the table has no kind for.
  */
-export function methodsOf<S extends DescService>(
+export function toMethods<S extends DescService>(
   service: S,
   implementation: Implementation<S>,
 ): Method[] {

@@ -56,7 +56,7 @@ const pushes: Readonly<Record<string, MethodPolicy>> = {
 };
 
 /** The policy of a method; one that is not named needs a token and takes small messages. */
-export function policyOf(desc: DescMethod): MethodPolicy {
+export function methodPolicy(desc: DescMethod): MethodPolicy {
   const service = desc.parent.typeName;
   if (service === 'queuedcrawler.v1.PushService') return pushes[desc.name] ?? ordinary;
   return services[service] ?? ordinary;

@@ -9,9 +9,9 @@ import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { InlineCrawls, InlineResult } from '../service/crawls/inline-crawl.ts';
 import type { CrawlInput } from '../service/queue/crawl-request.ts';
 import type { PushedItem, PushInput, Pushing } from '../service/queue/push.ts';
-import { ownerOf } from './authenticate-call.ts';
+import { authenticateCall } from './authenticate-call.ts';
 import { toParameters } from './crawl-parameters.ts';
-import { type Call, type Method, methodsOf } from './method.ts';
+import { type Call, type Method, toMethods } from './method.ts';
 
 /** What the push service works with. */
 export interface PushHandlerDeps {
@@ -32,27 +32,27 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
     for await (const request of requests) {
       token = request.token === '' ? token : request.token;
       crawler = request.crawler === '' ? crawler : request.crawler;
-      const owner = await ownerOf(authenticator, { token }, call);
+      const owner = await authenticateCall(authenticator, { token }, call);
       const items = request.items.map(toPushInput);
       const results = await pushing.pushBatch(owner, crawler, items, '');
       yield { results: results.map(resultMessage), sequence: request.sequence };
     }
   }
 
-  return methodsOf(PushService, {
+  return toMethods(PushService, {
     async push(request, call) {
-      const owner = await ownerOf(authenticator, request, call);
+      const owner = await authenticateCall(authenticator, request, call);
       return { rid: await pushing.push(owner, request.crawler, toPushInput(request)) };
     },
     async pushBatch(request, call) {
-      const owner = await ownerOf(authenticator, request, call);
+      const owner = await authenticateCall(authenticator, request, call);
       const items = request.items.map(toPushInput);
       const results = await pushing.pushBatch(owner, request.crawler, items, request.requestId);
       return { results: results.map(resultMessage) };
     },
     pushStream,
     async crawl(request, call) {
-      const owner = await ownerOf(authenticator, request, call);
+      const owner = await authenticateCall(authenticator, request, call);
       const input = toCrawlInput(request);
       if (request.async === true) {
         const rid = await inlineCrawls.crawlLater(owner, input);

@@ -13,7 +13,7 @@ import {
   ServerReflection as V1,
 } from '../../gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as V1Alpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
-import { type Method, methodsOf } from './method.ts';
+import { type Method, toMethods } from './method.ts';
 
 /** Codes of gRPC as they stand in an ErrorResponse. */
 const INVALID_ARGUMENT = 3;
@@ -39,17 +39,17 @@ export function createReflectionMethods(services: readonly DescService[]): Metho
       case 'listServices':
         return { case: 'listServicesResponse' as const, value: { service: names } };
       case 'fileByFilename':
-        return filesOf(files.get(query.value), `file "${query.value}"`);
+        return fileWithImports(files.get(query.value), `file "${query.value}"`);
       case 'fileContainingSymbol':
-        return filesOf(fileOfSymbol(registry, query.value), `symbol "${query.value}"`);
+        return fileWithImports(findSymbolFile(registry, query.value), `symbol "${query.value}"`);
       case 'fileContainingExtension': {
         const { containingType, extensionNumber } = query.value;
         const extendee = registry.getMessage(containingType);
         const found = extendee && registry.getExtensionFor(extendee, extensionNumber);
-        return filesOf(found?.file, `extension ${extensionNumber} of "${containingType}"`);
+        return fileWithImports(found?.file, `extension ${extensionNumber} of "${containingType}"`);
       }
       case 'allExtensionNumbersOfType':
-        return extensionNumbersOf(registry, query.value);
+        return extensionNumbers(registry, query.value);
       default:
         return failure(INVALID_ARGUMENT, 'The request asks for nothing.');
     }
@@ -68,14 +68,14 @@ export function createReflectionMethods(services: readonly DescService[]): Metho
   }
 
   return [
-    ...methodsOf(V1, { serverReflectionInfo }),
+    ...toMethods(V1, { serverReflectionInfo }),
     // The two versions differ in their package only.
-    ...methodsOf(V1Alpha, { serverReflectionInfo: serverReflectionInfo as never }),
+    ...toMethods(V1Alpha, { serverReflectionInfo: serverReflectionInfo as never }),
   ];
 }
 
 /** The file with all it imports, so that the client can build it without asking again. */
-function filesOf(file: DescFile | undefined, what: string) {
+function fileWithImports(file: DescFile | undefined, what: string) {
   if (file === undefined) return failure(NOT_FOUND, `There is no ${what}.`);
   const needed = new Map<string, DescFile>();
   addWithDependencies(needed, file);
@@ -85,7 +85,7 @@ function filesOf(file: DescFile | undefined, what: string) {
   return { case: 'fileDescriptorResponse' as const, value: { fileDescriptorProto } };
 }
 
-function extensionNumbersOf(registry: Registry, typeName: string) {
+function extensionNumbers(registry: Registry, typeName: string) {
   if (registry.getMessage(typeName) === undefined) {
     return failure(NOT_FOUND, `There is no message "${typeName}".`);
   }
@@ -104,7 +104,7 @@ function failure(errorCode: number, errorMessage: string) {
 }
 
 /** Symbols are types, and the methods, fields and values inside them. */
-function fileOfSymbol(registry: Registry, symbol: string): DescFile | undefined {
+function findSymbolFile(registry: Registry, symbol: string): DescFile | undefined {
   const type = registry.get(symbol);
   if (type !== undefined) return type.file;
   const dot = symbol.lastIndexOf('.');

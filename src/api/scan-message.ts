@@ -25,7 +25,7 @@ export class MessageFault extends Error {
  */
 export function scanBinary(desc: DescMessage, bytes: Uint8Array, maxFields: number): void {
   const scan: BinaryScan = { bytes, at: 0, left: maxFields, maxFields };
-  scanMessage(scan, fieldsOf(desc), bytes.byteLength, 1);
+  scanMessage(scan, fieldShapes(desc), bytes.byteLength, 1);
 }
 
 /**
@@ -98,15 +98,15 @@ type Fields = ReadonlyMap<number, FieldShape>;
 
 const known = new WeakMap<DescMessage, Fields>();
 
-function fieldsOf(desc: DescMessage): Fields {
+function fieldShapes(desc: DescMessage): Fields {
   const found = known.get(desc);
   if (found !== undefined) return found;
-  const fields = new Map(desc.fields.map((field) => [field.number, shapeOf(field)]));
+  const fields = new Map(desc.fields.map((field) => [field.number, toFieldShape(field)]));
   known.set(desc, fields);
   return fields;
 }
 
-function shapeOf(field: DescField): FieldShape {
+function toFieldShape(field: DescField): FieldShape {
   if (field.fieldKind === 'map') {
     const entry = new Map([
       [1, scalarShape(field.mapKey, false)],
@@ -119,7 +119,7 @@ function shapeOf(field: DescField): FieldShape {
 
 function valueShape(field: DescField, isList: boolean): FieldShape {
   const { message } = field;
-  if (message !== undefined) return nestedShape(() => fieldsOf(message));
+  if (message !== undefined) return nestedShape(() => fieldShapes(message));
   return scalarShape(field.scalar ?? ScalarType.INT32, isList);
 }
 
@@ -128,7 +128,7 @@ function nestedShape(nested: () => Fields): FieldShape {
 }
 
 function scalarShape(scalar: ScalarType, isList: boolean): FieldShape {
-  const wireType = wireTypeOf(scalar);
+  const wireType = toWireType(scalar);
   return {
     wireType,
     isPackable: isList && wireType !== LENGTH_DELIMITED,
@@ -137,7 +137,7 @@ function scalarShape(scalar: ScalarType, isList: boolean): FieldShape {
   };
 }
 
-function wireTypeOf(scalar: ScalarType): number {
+function toWireType(scalar: ScalarType): number {
   switch (scalar) {
     case ScalarType.STRING:
     case ScalarType.BYTES:

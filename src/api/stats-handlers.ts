@@ -9,9 +9,9 @@ import type { HistoryDay } from '../domain/stats.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Quotas } from '../service/accounts/quotas.ts';
 import { type CrawlerStatistics, type Statistics, sum } from '../service/reads/stats.ts';
-import { ownerOf } from './authenticate-call.ts';
+import { authenticateCall } from './authenticate-call.ts';
 import { toActivityMessage, toStatus, toTokenTypeValue } from './crawler-messages.ts';
-import { type Method, methodsOf } from './method.ts';
+import { type Method, toMethods } from './method.ts';
 import { quotasMessage } from './quota-messages.ts';
 
 /** The methods of the stats service. The two limits are those pushes are held to. */
@@ -22,9 +22,9 @@ export function statsHandlers(deps: {
   readonly limits: { readonly crawlerQueue: number; readonly accountQueue: number };
 }): Method[] {
   const { authenticator, statistics, quotas, limits } = deps;
-  return methodsOf(StatsService, {
+  return toMethods(StatsService, {
     async getStats(request, call) {
-      const owner = await ownerOf(authenticator, request, call);
+      const owner = await authenticateCall(authenticator, request, call);
       const { historyFrom, historyTo } = request;
       const [found, report] = await Promise.all([
         statistics.read(owner, historyFrom, historyTo),

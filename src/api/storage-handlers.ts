@@ -10,8 +10,8 @@ import type { Logger } from '../domain/logger.ts';
 import type { StoredResult } from '../domain/result.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Storage } from '../service/reads/storage.ts';
-import { ownerOf } from './authenticate-call.ts';
-import { type Call, type Method, methodsOf } from './method.ts';
+import { authenticateCall } from './authenticate-call.ts';
+import { type Call, type Method, toMethods } from './method.ts';
 
 /** A page on its way out: as read, in its message, encoded, and in its envelope. */
 const COPIES = 4;
@@ -30,15 +30,15 @@ export function storageHandlers(deps: {
   readonly logger: Logger;
 }): Method[] {
   const { authenticator, storage, logger } = deps;
-  return methodsOf(StorageService, {
+  return toMethods(StorageService, {
     async getResult(request, call) {
-      const owner = await ownerOf(authenticator, request, call);
+      const owner = await authenticateCall(authenticator, request, call);
       const bytes = request.rid === '' ? 0 : await storage.sizeOf(owner, request.rid);
       await makeRoom(call, bytes);
       return { result: resultMessage(await storage.get(owner, request.rid, request.url)) };
     },
     async bulkGetResults(request, call) {
-      const owner = await ownerOf(authenticator, request, call);
+      const owner = await authenticateCall(authenticator, request, call);
       const { rids, bytes, deferred } = await storage.select(owner, request.rids);
       await makeRoom(call, bytes);
       const results = await storage.getMany(owner, rids);
@@ -52,7 +52,7 @@ export function storageHandlers(deps: {
       return { results: results.map(resultMessage), deferredRids: [...deferred] };
     },
     async deleteResult(request, call) {
-      const owner = await ownerOf(authenticator, request, call);
+      const owner = await authenticateCall(authenticator, request, call);
       if (request.rid === '') {
         throw missingField('rid');
       }
@@ -63,7 +63,7 @@ export function storageHandlers(deps: {
       return { success: 'The Storage item has been deleted successfully' };
     },
     async bulkDeleteResults(request, call) {
-      const owner = await ownerOf(authenticator, request, call);
+      const owner = await authenticateCall(authenticator, request, call);
       const removed = await storage.remove(owner, request.rids);
       return {
         results: request.rids.map((rid) => ({
@@ -74,14 +74,14 @@ export function storageHandlers(deps: {
       };
     },
     async listRids(request, call) {
-      const owner = await ownerOf(authenticator, request, call);
+      const owner = await authenticateCall(authenticator, request, call);
       const { limit, scrollId } = request;
       const order = request.scrollOrder === ScrollOrder.ASC ? 'asc' : 'desc';
       const page = await storage.rids(owner, { limit, order, cursor: scrollId });
       return { rids: page.rids, scrollId: page.cursor ?? '' };
     },
     async countResults(request, call) {
-      const owner = await ownerOf(authenticator, request, call);
+      const owner = await authenticateCall(authenticator, request, call);
       return { totalCount: BigInt(await storage.count(owner)) };
     },
   });

@@ -5,12 +5,12 @@ import type { Call } from './method.ts';
 /** What a call has of the connection that carries it. */
 export type Transfer = Pick<Call, 'remote' | 'room' | 'sent'>;
 
-/** The transfer of a request. `callerOf` tells whose call it is, once that is known. */
+/** The transfer of a request. `findCaller` tells whose call it is, once that is known. */
 export function createTransfer(
   request: AnyRequest,
   response: AnyResponse,
   pools: RoomPools,
-  callerOf: () => Call['caller'],
+  findCaller: () => Call['caller'],
 ): Transfer {
   const remote = request.socket?.remoteAddress ?? '';
   let room: Room | undefined;
@@ -18,7 +18,7 @@ export function createTransfer(
   const newRoom = (): Room =>
     createRoom(
       pools,
-      () => ({ accountId: callerOf()?.owner.account.accountId, remote }),
+      () => ({ accountId: findCaller()?.owner.account.accountId, remote }),
       (taken) => {
         if (isClosed(response)) taken.release();
         else response.once('close', () => taken.release());

@@ -45,7 +45,7 @@ export function answerRefusedRequests(
       return;
     }
     refused.add(socket);
-    socket.end(textOf(refusedBy(error.code, limits.maxHeaderBytes)));
+    socket.end(toHttpText(refusedBy(error.code, limits.maxHeaderBytes)));
     drain(socket);
   });
   server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) =>
@@ -96,7 +96,7 @@ function refusedBy(code: string | undefined, maxHeaderBytes: number): Refused {
   }
 }
 
-function textOf({ status, phrase, code, error }: Refused): string {
+function toHttpText({ status, phrase, code, error }: Refused): string {
   const body = JSON.stringify({ error, code });
   return [
     `HTTP/1.1 ${status} ${phrase}`,

@@ -67,10 +67,10 @@ export interface RoomOwner {
   readonly remote: string;
 }
 
-/** Makes the room of a call. `ownerOf` is asked at each claim; `onTaken` is told of the first one. */
+/** Makes the room of a call. `authenticateCall` is asked at each claim; `onTaken` is told of the first one. */
 export function createRoom(
   pools: RoomPools,
-  ownerOf: () => RoomOwner,
+  authenticateCall: () => RoomOwner,
   onTaken: (room: Room) => void,
 ): Room {
   const grants = new Set<Grant>();
@@ -83,7 +83,7 @@ export function createRoom(
       return bytes;
     },
     async take(bytes) {
-      const { accountId, remote } = ownerOf();
+      const { accountId, remote } = authenticateCall();
       const pool = accountId === undefined ? pools.strangers : pools.memory;
       const claimant: Claimant = { accountId: accountId ?? remote };
       const wanted = Math.min(bytes, pools.mostBytes);

@@ -8,8 +8,8 @@ import {
 import { type Method, methodName, type UnaryMethod } from '../api/method.ts';
 import type { Exchange } from './exchange.ts';
 import type { Reply } from './reply.ts';
-import { requestBinderOf } from './request-binder.ts';
-import { messageWriterOf } from './write-json.ts';
+import { compileRequestBinder } from './request-binder.ts';
+import { compileMessageWriter } from './write-json.ts';
 
 /** A hand-written answer to exact paths, for shapes that a rule cannot say. It goes before the rules. */
 export interface Adapter {
@@ -46,7 +46,7 @@ export type AdapterFactory = (parts: AdapterToolkit) => readonly Adapter[];
 export function adapterToolkit(methods: readonly Method[]): AdapterToolkit {
   return {
     binder<I extends DescMessage, O extends DescMessage>(method: DescMethodUnary<I, O>, body = '') {
-      const bind = requestBinderOf(method.input, body, `adapter of ${methodName(method)}`);
+      const bind = compileRequestBinder(method.input, body, `adapter of ${methodName(method)}`);
       return async (exchange: Exchange) => (await bind(exchange)) as MessageShape<I>;
     },
     caller<I extends DescMessage, O extends DescMessage>(method: DescMethodUnary<I, O>) {
@@ -54,7 +54,7 @@ export function adapterToolkit(methods: readonly Method[]): AdapterToolkit {
       return async (request: MessageShape<I>, exchange: Exchange) =>
         create(method.output, (await found.handle(request, exchange.call)) as never);
     },
-    writer: (desc) => messageWriterOf(desc),
+    writer: (desc) => compileMessageWriter(desc),
   };
 }
 

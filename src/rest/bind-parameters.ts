@@ -7,8 +7,8 @@ import {
   ScalarType,
 } from '@bufbuild/protobuf';
 import { query_inline } from '../../gen/queuedcrawler/v1/options_pb.ts';
-import { textParserOf } from './parse-scalar.ts';
-import { type Fields, fieldNamed, restFieldsOf, restNameOf, TIMESTAMP } from './rest-fields.ts';
+import { compileTextParser } from './parse-scalar.ts';
+import { type Fields, fieldNamed, restFields, restName, TIMESTAMP } from './rest-fields.ts';
 
 /** Puts one parameter's text into the request. Throws a 422 GatewayError that names the parameter. */
 export type ParameterSetter = (request: Fields, text: string) => void;
@@ -23,13 +23,13 @@ type Opener = (request: Fields) => Fields;
  * The query parameters of a request message: its fields by name, those of nested messages joined by dots, those of
  * `query_inline` messages as if they were its own. Maps and lists of messages have none. Throws when two have the same name.
  */
-export function queryParametersOf(
+export function compileQueryParameters(
   desc: DescMessage,
   exclude: ReadonlySet<string> = new Set(),
 ): ReadonlyMap<string, ParameterSetter> {
   const setters = new Map<string, ParameterSetter>();
   forEachQueryField(desc, exclude, (name, field, open) => {
-    const setter = setterOf(field, name, open);
+    const setter = fieldSetter(field, name, open);
     if (setter === undefined) return;
     if (setters.has(name)) throw new Error(`${desc.typeName}: parameter "${name}" is ambiguous`);
     setters.set(name, setter);
@@ -37,29 +37,33 @@ export function queryParametersOf(
   return setters;
 }
 
-/** Visits the fields that {@link queryParametersOf} binds, with the way to the message that holds each. */
+/** Visits the fields that {@link compileQueryParameters} binds, with the way to the message that holds each. */
 export function forEachQueryField(
   desc: DescMessage,
   exclude: ReadonlySet<string>,
   visit: (name: string, field: DescField, open: Opener) => void,
 ): void {
   function walk(message: DescMessage, prefix: string, open: Opener, depth: number): void {
-    for (const field of restFieldsOf(message)) {
-      const name = prefix + restNameOf(field);
+    for (const field of restFields(message)) {
+      const name = prefix + restName(field);
       if (exclude.has(name) || field.fieldKind === 'map') continue;
       const nested = field.fieldKind === 'message' ? field.message : undefined;
       if (nested !== undefined && nested.typeName !== TIMESTAMP) {
         const inline = hasOption(field, query_inline) && getOption(field, query_inline);
         const inner = inline ? prefix : `${name}.`;
         if (depth < MAX_DEPTH) walk(nested, inner, opener(open, field, nested), depth + 1);
-      } else if (textParserOf(field) !== undefined) visit(name, field, open);
+      } else if (compileTextParser(field) !== undefined) visit(name, field, open);
     }
   }
   walk(desc, '', (request) => request, 0);
 }
 
 /** The setter of a path variable, `path` being proto names joined by dots. Throws when it names no plain field. */
-export function pathParameterOf(desc: DescMessage, path: string, where: string): ParameterSetter {
+export function compilePathParameter(
+  desc: DescMessage,
+  path: string,
+  where: string,
+): ParameterSetter {
   let message = desc;
   let open: Opener = (request) => request;
   const names = path.split('.');
@@ -71,7 +75,7 @@ export function pathParameterOf(desc: DescMessage, path: string, where: string):
     message = field.message;
   }
   const field = fieldNamed(message, last, where);
-  const setter = field.fieldKind === 'list' ? undefined : setterOf(field, path, open);
+  const setter = field.fieldKind === 'list' ? undefined : fieldSetter(field, path, open);
   if (setter === undefined) throw new Error(`${where}: "${path}" cannot stand in a path`);
   return setter;
 }
@@ -88,8 +92,8 @@ function opener(open: Opener, field: DescField, nested: DescMessage): Opener {
   };
 }
 
-function setterOf(field: DescField, name: string, open: Opener): ParameterSetter | undefined {
-  const parse = textParserOf(field);
+function fieldSetter(field: DescField, name: string, open: Opener): ParameterSetter | undefined {
+  const parse = compileTextParser(field);
   if (parse === undefined || field.fieldKind === 'map') return undefined;
   const key = field.localName;
   if (field.fieldKind === 'list') {

@@ -1,28 +1,28 @@
 import type { DescMessage } from '@bufbuild/protobuf';
 import { methodName, type UnaryMethod } from '../api/method.ts';
-import { type ParameterSetter, pathParameterOf } from './bind-parameters.ts';
+import { compilePathParameter, type ParameterSetter } from './bind-parameters.ts';
 import type { Exchange } from './exchange.ts';
 import type { HttpRule } from './http-rule.ts';
 import { percentDecoded } from './query-string.ts';
 import { jsonReply, type Reply } from './reply.ts';
-import { requestBinderOf } from './request-binder.ts';
+import { compileRequestBinder } from './request-binder.ts';
 import { type Fields, fieldNamed } from './rest-fields.ts';
 import type { TemplateVariable } from './template.ts';
-import { messageWriterOf, valueWriterOf } from './write-json.ts';
+import { compileMessageWriter, compileValueWriter } from './write-json.ts';
 
 /** Answers one request of a rule; `segments` are those of the path. Throws a GatewayError, or what the method throws. */
 export type Endpoint = (exchange: Exchange, segments: readonly string[]) => Promise<Reply>;
 
 /** Compiles a rule over the method it belongs to. Throws when the rule names a field that does not exist. */
-export function endpointOf(rule: HttpRule, method: UnaryMethod): Endpoint {
+export function compileEndpoint(rule: HttpRule, method: UnaryMethod): Endpoint {
   const { input, output } = rule.desc;
   const where = `${methodName(rule.desc)} (${rule.verb} ${rule.template.source})`;
-  const bind = requestBinderOf(input, rule.body, where);
+  const bind = compileRequestBinder(input, rule.body, where);
   const variables = rule.template.variables.map((variable) => ({
     variable,
-    set: pathParameterOf(input, variable.field, where),
+    set: compilePathParameter(input, variable.field, where),
   }));
-  const write = responseWriterOf(output, rule.responseBody, where);
+  const write = compileResponseWriter(output, rule.responseBody, where);
 
   return async (exchange, segments) => {
     const request = await bind(exchange);
@@ -44,11 +44,11 @@ function bindVariable(
   set(request, percentDecoded(text));
 }
 
-function responseWriterOf(output: DescMessage, responseBody: string, where: string) {
-  if (responseBody === '') return messageWriterOf(output);
+function compileResponseWriter(output: DescMessage, responseBody: string, where: string) {
+  if (responseBody === '') return compileMessageWriter(output);
   const field = fieldNamed(output, responseBody, where);
-  const write = valueWriterOf(field);
-  const whole = messageWriterOf(output);
+  const write = compileValueWriter(field);
+  const whole = compileMessageWriter(output);
   return (response: unknown): string => {
     const value = (response as Record<string, unknown>)[field.localName];
     if (value !== undefined) return write(value);

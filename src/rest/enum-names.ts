@@ -2,19 +2,19 @@ import { type DescEnum, getOption, hasOption } from '@bufbuild/protobuf';
 import { rest_name } from '../../gen/queuedcrawler/v1/options_pb.ts';
 
 /** The words that stand for an enum's values over REST. */
-export interface EnumWords {
+export interface EnumNames {
   /** The word of a value, or the number itself of one that is not known. */
-  wordOf(value: number): string | number;
+  toName(value: number): string | number;
   /** By word or full name, in any case; undefined when there is none. */
   valueOf(text: string): number | undefined;
   /** All words but the empty one, in the order of the proto. */
   readonly words: readonly string[];
 }
 
-const cache = new WeakMap<DescEnum, EnumWords>();
+const cache = new WeakMap<DescEnum, EnumNames>();
 
-/** The {@link EnumWords} of an enum. Throws when a value has no `rest_name` or two share one. */
-export function enumWordsOf(desc: DescEnum): EnumWords {
+/** The {@link EnumNames} of an enum. Throws when a value has no `rest_name` or two share one. */
+export function enumNames(desc: DescEnum): EnumNames {
   const known = cache.get(desc);
   if (known !== undefined) return known;
   const words = new Map<number, string>();
@@ -31,8 +31,8 @@ export function enumWordsOf(desc: DescEnum): EnumWords {
     words.set(value.number, word);
   }
   for (const value of desc.values) values.set(value.name.toLowerCase(), value.number);
-  const made: EnumWords = {
-    wordOf: (value) => words.get(value) ?? value,
+  const made: EnumNames = {
+    toName: (value) => words.get(value) ?? value,
     valueOf: (text) => values.get(text.toLowerCase()),
     words: [...words.values()].filter((word) => word !== ''),
   };

@@ -6,7 +6,7 @@ import {
 } from '../../gen/google/rpc/error_details_pb.ts';
 import type { GatewayError } from './gateway-error.ts';
 import { jsonReply, type Reply } from './reply.ts';
-import { httpStatusOf } from './status.ts';
+import { toHttpStatus } from './status.ts';
 
 /** The reply to a request the gateway refused. */
 export function replyFromGatewayError(refusal: GatewayError): Reply {
@@ -25,17 +25,17 @@ export function replyFromError(error: ConnectError): Reply {
   const field = badRequest?.fieldViolations[0]?.field;
   const body: Record<string, unknown> = {
     error: error.rawMessage,
-    code: info?.reason ?? reasonOf(error.code),
+    code: info?.reason ?? codeName(error.code),
   };
   if (field !== undefined) body['field'] = field;
   for (const [name, value] of Object.entries(info?.metadata ?? {})) {
     // Metadata is text on the wire of gRPC; JSON clients read limits as numbers.
     if (!(name in body)) body[name] = /^\d{1,15}$/.test(value) ? Number(value) : value;
   }
-  return jsonReply(JSON.stringify(body), httpStatusOf(error.code), headersOf(error));
+  return jsonReply(JSON.stringify(body), toHttpStatus(error.code), errorHeaders(error));
 }
 
-function headersOf(error: ConnectError): Record<string, string> {
+function errorHeaders(error: ConnectError): Record<string, string> {
   if (error.code === Code.Unauthenticated) return { 'www-authenticate': 'Bearer' };
   const isPassing = error.code === Code.ResourceExhausted || error.code === Code.Unavailable;
   if (!isPassing) return {};
@@ -45,6 +45,6 @@ function headersOf(error: ConnectError): Record<string, string> {
   return { 'retry-after': String(Math.max(delay, 1)) };
 }
 
-function reasonOf(code: Code): string {
+function codeName(code: Code): string {
   return Code[code].replace(/(?<=[a-z])[A-Z]/g, '_$&').toLowerCase();
 }

@@ -5,7 +5,7 @@ import { parseBearer } from '../domain/header-rules.ts';
 import { type AnyRequest, type AnyResponse, isGone } from '../http/node-http.ts';
 import { hasBody } from '../http/receive-body.ts';
 import type { RoomPools } from '../http/room.ts';
-import { parametersOf } from './query-string.ts';
+import { parseQuery } from './query-string.ts';
 import { readRequestBody } from './request-body.ts';
 
 /** One request on its way through the gateway. */
@@ -37,7 +37,7 @@ export function createExchange(
   query: string,
   pools: RoomPools,
 ): Exchange {
-  const parameters = parametersOf(query);
+  const parameters = parseQuery(query);
   let bytes: Promise<Uint8Array> | undefined;
   let maxBytes = 0;
   let maxFields = 0;

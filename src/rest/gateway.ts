@@ -2,17 +2,17 @@ import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/pr
 import type { ConnectError } from '@connectrpc/connect';
 import type { Admission } from '../api/admission.ts';
 import { type Method, methodName } from '../api/method.ts';
-import { type Access, MAX_UNKNOWN_CALLER_BYTES, policyOf } from '../api/policy.ts';
+import { type Access, MAX_UNKNOWN_CALLER_BYTES, methodPolicy } from '../api/policy.ts';
 import { type AnyRequest, type AnyResponse, breakOff } from '../http/node-http.ts';
 import { createBoundlessPools, type RoomPools } from '../http/room.ts';
 import { type AdapterFactory, adapterToolkit } from './adapter.ts';
-import { type Endpoint, endpointOf } from './endpoint.ts';
+import { compileEndpoint, type Endpoint } from './endpoint.ts';
 import { replyFromError, replyFromGatewayError } from './error-reply.ts';
 import { createExchange, type Exchange } from './exchange.ts';
 import { GatewayError } from './gateway-error.ts';
-import { httpRulesOf } from './http-rule.ts';
+import { httpRules } from './http-rule.ts';
 import { percentDecoded } from './query-string.ts';
-import { bytesOf, isStreamed, type Reply, sendReply } from './reply.ts';
+import { byteCount, isStreamed, type Reply, sendReply } from './reply.ts';
 import { parseTemplate } from './template.ts';
 import { createTrie } from './trie.ts';
 
@@ -61,14 +61,14 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const exact = createTrie<Route>();
   const rules = createTrie<Route>();
   for (const method of deps.methods) {
-    for (const rule of httpRulesOf(method.desc)) {
+    for (const rule of httpRules(method.desc)) {
       if (method.kind !== 'unary') throw new Error(`${methodName(method.desc)} is not unary`);
       const name = `${rule.verb} ${rule.template.source}`;
       const noHead = method.desc.idempotency !== IdempotencyLevel.NO_SIDE_EFFECTS;
-      const { access, maxBytes, maxFields } = policyOf(method.desc);
+      const { access, maxBytes, maxFields } = methodPolicy(method.desc);
       rules.add(rule.verb, rule.template, {
         name,
-        answer: endpointOf(rule, method),
+        answer: compileEndpoint(rule, method),
         access,
         maxBodyBytes: Math.min(maxBytes, longest),
         maxFields,
@@ -95,7 +95,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     }
   }
 
-  function routeOf(verb: string, segments: readonly string[]): Route {
+  function findRoute(verb: string, segments: readonly string[]): Route {
     const method = verb === 'HEAD' ? 'GET' : verb;
     const route = exact.find(method, segments) ?? rules.find(method, segments);
     const refused = verb === 'HEAD' && route?.noHead === true;
@@ -114,17 +114,21 @@ export function createGateway(deps: GatewayDeps): Gateway {
   async function answer(exchange: Exchange, path: string): Promise<Reply> {
     let name = 'no route';
     try {
-      const segments = segmentsOf(path);
-      const route = routeOf(exchange.method, segments);
+      const segments = parseSegments(path);
+      const route = findRoute(exchange.method, segments);
       name = route.name;
       if (exchange.hasBody) {
         exchange.limitBody(route.maxBodyBytes, route.maxFields);
         // Nothing of a body is read for a stranger.
-        await admission?.admit(route.access, tokenOf(route, exchange, segments), exchange.call);
+        await admission?.admit(
+          route.access,
+          tokenInRequest(route, exchange, segments),
+          exchange.call,
+        );
       }
       const reply = await route.answer(exchange, segments);
       if (!isStreamed(reply.body)) {
-        const length = bytesOf(reply.body);
+        const length = byteCount(reply.body);
         const { room } = exchange.call;
         if (length > UNCOUNTED_REPLY_BYTES && room.held < length) {
           await room.take(length - room.held);
@@ -139,7 +143,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
 
   return {
     handle(request, response) {
-      const { path, query } = targetOf(request.url ?? '/');
+      const { path, query } = parseTarget(request.url ?? '/');
       const exchange = createExchange(request, response, query, pools);
       answer(exchange, path)
         .then((reply) => sendReply(request, response, reply))
@@ -159,7 +163,7 @@ const UNCOUNTED_REPLY_BYTES = 64 * 1024;
 const MAX_ADAPTER_FIELDS = 4_096;
 
 /** The token as the request names it: in its path, else in its query; empty for the bearer's. */
-function tokenOf(route: Route, exchange: Exchange, segments: readonly string[]): string {
+function tokenInRequest(route: Route, exchange: Exchange, segments: readonly string[]): string {
   const { tokenAt } = route;
   if (tokenAt === undefined) return exchange.parameter('token') ?? '';
   return percentDecoded(segments[tokenAt] ?? '');
@@ -168,12 +172,12 @@ function tokenOf(route: Route, exchange: Exchange, segments: readonly string[]):
 const ROOT: readonly string[] = [];
 
 /** A slash too many, at the end or doubled, is overlooked: bases that end in one are common. */
-function segmentsOf(path: string): readonly string[] {
+function parseSegments(path: string): readonly string[] {
   return path === '/' ? ROOT : path.split('/').filter((segment) => segment !== '');
 }
 
 /** The path and the query of a request target, which may be absolute or lack the slash. */
-function targetOf(url: string): { readonly path: string; readonly query: string } {
+function parseTarget(url: string): { readonly path: string; readonly query: string } {
   const target = url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '');
   const mark = target.indexOf('?');
   const path = mark < 0 ? target : target.slice(0, mark);

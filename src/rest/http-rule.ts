@@ -16,13 +16,13 @@ export interface HttpRule {
 }
 
 /** The google.api.http rules of a method, additional bindings included; none when it has no rule. Throws on a wrong one. */
-export function httpRulesOf(desc: DescMethod): HttpRule[] {
+export function httpRules(desc: DescMethod): HttpRule[] {
   if (!hasOption(desc, http)) return [];
   const name = `${desc.parent.typeName}/${desc.name}`;
   if (desc.methodKind !== 'unary') throw new Error(`${name}: only a unary method can have a rule`);
   const first = getOption(desc, http);
   return [first, ...first.additionalBindings].map((option) => {
-    const { verb, path } = patternOf(option, name);
+    const { verb, path } = rulePattern(option, name);
     return {
       desc,
       verb,
@@ -34,7 +34,7 @@ export function httpRulesOf(desc: DescMethod): HttpRule[] {
   });
 }
 
-function patternOf({ pattern }: HttpRuleOption, name: string): { verb: string; path: string } {
+function rulePattern({ pattern }: HttpRuleOption, name: string): { verb: string; path: string } {
   if (pattern.case === undefined) throw new Error(`${name}: a rule names no path`);
   if (pattern.case === 'custom') {
     return { verb: pattern.value.kind.toUpperCase(), path: pattern.value.path };

@@ -1,5 +1,5 @@
 import { type DescEnum, type DescField, ScalarType } from '@bufbuild/protobuf';
-import { enumWordsOf } from './enum-names.ts';
+import { enumNames } from './enum-names.ts';
 import { badValue } from './gateway-error.ts';
 import { isNumberTrue, TIMESTAMP } from './rest-fields.ts';
 import { timestampFromText } from './timestamp.ts';
@@ -22,7 +22,7 @@ const MAX_UINT32 = 0xffff_ffff;
 const MAX_INT32 = 0x7fff_ffff;
 
 /** The parser of one value of a scalar, enum or Timestamp field; undefined for other messages. */
-export function textParserOf(field: DescField): TextParser | undefined {
+export function compileTextParser(field: DescField): TextParser | undefined {
   if (field.enum !== undefined) return enumParser(field.enum);
   if (field.message !== undefined) {
     return field.message.typeName === TIMESTAMP ? timestampParser : undefined;
@@ -89,7 +89,7 @@ function longParser(min: bigint, max: bigint): TextParser {
 }
 
 function enumParser(desc: DescEnum): TextParser {
-  const names = enumWordsOf(desc);
+  const names = enumNames(desc);
   const expected = `one of ${names.words.join(', ')}`;
   return (text, path) => {
     const value = names.valueOf(text);

@@ -12,7 +12,7 @@ export function percentDecoded(text: string): string {
 }
 
 /** The names and values of a query string in turn, in order, decoded; empty parts are passed over. */
-export function parametersOf(query: string): string[] {
+export function parseQuery(query: string): string[] {
   const parameters: string[] = [];
   for (let at = 0; at < query.length; ) {
     let end = query.indexOf('&', at);

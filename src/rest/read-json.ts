@@ -1,7 +1,7 @@
 import { create, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { badValue } from './gateway-error.ts';
-import { scalarTextParser, textParserOf } from './parse-scalar.ts';
-import { type Fields, isNumberTrue, restFieldsOf, restNameOf, TIMESTAMP } from './rest-fields.ts';
+import { compileTextParser, scalarTextParser } from './parse-scalar.ts';
+import { type Fields, isNumberTrue, restFields, restName, TIMESTAMP } from './rest-fields.ts';
 
 /** Turns one parsed JSON value into a field's value. Throws a 422 GatewayError that names `path`. */
 export type ValueReader = (value: unknown, path: string) => unknown;
@@ -15,7 +15,7 @@ const readers = new WeakMap<DescMessage, MessageReader>();
  * The reader of a message: fields by REST name or lowerCamelCase, unknown ones ignored, null the same as absent. Compiled once
  * for each message type.
  */
-export function messageReaderOf(desc: DescMessage): MessageReader {
+export function compileMessageReader(desc: DescMessage): MessageReader {
   const known = readers.get(desc);
   if (known !== undefined) return known;
   const members = new Map<string, { key: string; read: ValueReader }>();
@@ -28,16 +28,16 @@ export function messageReaderOf(desc: DescMessage): MessageReader {
   };
   // Before the fields, so that a recursive message finds itself.
   readers.set(desc, reader);
-  for (const field of restFieldsOf(desc)) {
-    const member = { key: field.localName, read: valueReaderOf(field) };
+  for (const field of restFields(desc)) {
+    const member = { key: field.localName, read: compileValueReader(field) };
     members.set(field.jsonName, member);
-    members.set(restNameOf(field), member);
+    members.set(restName(field), member);
   }
   return reader;
 }
 
 /** The reader of a field's whole value. */
-export function valueReaderOf(field: DescField): ValueReader {
+export function compileValueReader(field: DescField): ValueReader {
   if (field.fieldKind === 'list') return listReader(singleReader(field));
   if (field.fieldKind === 'map') return mapReader(field, singleReader(field));
   return singleReader(field);
@@ -65,7 +65,7 @@ function mapReader(field: DescField & { fieldKind: 'map' }, read: ValueReader): 
 function singleReader(field: DescField): ValueReader {
   if (field.message !== undefined && field.message.typeName !== TIMESTAMP) {
     const { message } = field;
-    const read = messageReaderOf(message);
+    const read = compileMessageReader(message);
     return (value, path) => {
       if (!isObject(value)) throw badValue(path, 'an object');
       const made = create(message) as Fields;
@@ -73,7 +73,7 @@ function singleReader(field: DescField): ValueReader {
       return made;
     };
   }
-  const parse = textParserOf(field);
+  const parse = compileTextParser(field);
   if (parse === undefined) throw new Error(`${String(field)} has no REST form`);
   if (field.scalar === undefined) return textReader(parse, 'a string');
   switch (field.scalar) {

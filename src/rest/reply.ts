@@ -34,7 +34,7 @@ export function isStreamed(body: Reply['body']): body is AsyncIterable<Uint8Arra
 }
 
 /** The length of a body that is there as a whole. */
-export function bytesOf(body: string | Uint8Array): number {
+export function byteCount(body: string | Uint8Array): number {
   return typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
 }
 
@@ -58,7 +58,7 @@ export async function sendReply(
     await writePieces(http1, body);
     return;
   }
-  const length = bytesOf(body);
+  const length = byteCount(body);
   http1.writeHead(reply.status, withNames({ ...reply.headers, 'content-length': length }));
   if (request.method === 'HEAD') http1.end();
   else if (length <= PIECE_BYTES) http1.end(body);

@@ -1,9 +1,9 @@
 import { create, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { MessageFault, scanJson } from '../api/scan-message.ts';
-import { queryParametersOf } from './bind-parameters.ts';
+import { compileQueryParameters } from './bind-parameters.ts';
 import type { Exchange } from './exchange.ts';
 import { GatewayError } from './gateway-error.ts';
-import { messageReaderOf, valueReaderOf } from './read-json.ts';
+import { compileMessageReader, compileValueReader } from './read-json.ts';
 import { type Fields, fieldNamed } from './rest-fields.ts';
 
 /** Makes the request message of an exchange from its query and body. Throws a GatewayError. */
@@ -18,10 +18,14 @@ type BodyBinder = (request: Fields, body: Uint8Array, maxFields: number) => void
  * Compiles the binder of a request message. `body` is a rule's: empty, `*`, or a field's name; a bytes field gets the body as it
  * is. A value in the body wins over the query. Throws when `body` names no field.
  */
-export function requestBinderOf(desc: DescMessage, body: string, where: string): RequestBinder {
+export function compileRequestBinder(
+  desc: DescMessage,
+  body: string,
+  where: string,
+): RequestBinder {
   const exclude = new Set(body === '' || body === '*' ? [] : [body]);
-  const parameters = queryParametersOf(desc, exclude);
-  const bindBody = bodyBinderOf(desc, body, where);
+  const parameters = compileQueryParameters(desc, exclude);
+  const bindBody = compileBodyBinder(desc, body, where);
 
   const fromQuery = (exchange: BindableExchange): Fields => {
     const request = create(desc) as Fields;
@@ -41,10 +45,10 @@ export function requestBinderOf(desc: DescMessage, body: string, where: string):
   };
 }
 
-function bodyBinderOf(desc: DescMessage, body: string, where: string): BodyBinder | undefined {
+function compileBodyBinder(desc: DescMessage, body: string, where: string): BodyBinder | undefined {
   if (body === '') return undefined;
   if (body === '*') {
-    const read = messageReaderOf(desc);
+    const read = compileMessageReader(desc);
     return (request, bytes, maxFields) => {
       const json = parsedJson(bytes, maxFields);
       if (typeof json !== 'object' || json === null || Array.isArray(json)) {
@@ -60,7 +64,7 @@ function bodyBinderOf(desc: DescMessage, body: string, where: string): BodyBinde
       request[key] = bytes;
     };
   }
-  const read = valueReaderOf(field);
+  const read = compileValueReader(field);
   return (request, bytes, maxFields) => {
     request[key] = read(parsedJson(bytes, maxFields), field.name);
   };

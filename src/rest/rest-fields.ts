@@ -14,7 +14,7 @@ export type Fields = Message & Record<string, unknown>;
 export const TIMESTAMP = 'google.protobuf.Timestamp';
 
 /** The name of a field in REST requests and replies: its `rest_field`, else its proto name. */
-export function restNameOf(field: DescField): string {
+export function restName(field: DescField): string {
   return hasOption(field, rest_field) ? getOption(field, rest_field) : field.name;
 }
 
@@ -27,7 +27,7 @@ export function isNumberTrue(field: DescField): boolean {
  * The fields of a message that REST can carry: all of them. Throws at start for what the gateway has no JSON form for: members
  * of a oneof, and well-known types other than Timestamp.
  */
-export function restFieldsOf(desc: DescMessage): readonly DescField[] {
+export function restFields(desc: DescMessage): readonly DescField[] {
   if (desc.typeName.startsWith('google.protobuf.')) {
     throw new Error(`${desc.typeName} has no REST form`);
   }

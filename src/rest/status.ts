@@ -20,6 +20,6 @@ const statuses: Readonly<Record<Code, number>> = {
 };
 
 /** The HTTP status of a REST reply that ends with this code. */
-export function httpStatusOf(code: Code): number {
+export function toHttpStatus(code: Code): number {
   return statuses[code];
 }

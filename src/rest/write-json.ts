@@ -1,7 +1,7 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { FeatureSet_FieldPresence, type Timestamp } from '@bufbuild/protobuf/wkt';
-import { enumWordsOf } from './enum-names.ts';
-import { restFieldsOf, restNameOf, TIMESTAMP } from './rest-fields.ts';
+import { enumNames } from './enum-names.ts';
+import { restFields, restName, TIMESTAMP } from './rest-fields.ts';
 import { textFromTimestamp } from './timestamp.ts';
 
 /** Writes one value as JSON text. */
@@ -14,7 +14,7 @@ const writers = new WeakMap<DescMessage, ValueWriter>();
  * without presence, lists and maps are always there; absent optional and message fields are left out. Takes an initializer
  * as well as a message. Compiled once for each message type.
  */
-export function messageWriterOf(desc: DescMessage): ValueWriter {
+export function compileMessageWriter(desc: DescMessage): ValueWriter {
   const known = writers.get(desc);
   if (known !== undefined) return known;
   const members: ((message: Record<string, unknown>) => string)[] = [];
@@ -26,13 +26,13 @@ export function messageWriterOf(desc: DescMessage): ValueWriter {
   };
   // Before the fields, so that a recursive message finds itself.
   writers.set(desc, writer);
-  for (const field of restFieldsOf(desc)) {
+  for (const field of restFields(desc)) {
     const key = field.localName;
-    const name = `,${JSON.stringify(restNameOf(field))}:`;
-    const write = valueWriterOf(field);
+    const name = `,${JSON.stringify(restName(field))}:`;
+    const write = compileValueWriter(field);
     // Lists and maps count as implicit.
     const absent =
-      field.presence === FeatureSet_FieldPresence.IMPLICIT ? name + write(zeroOf(field)) : '';
+      field.presence === FeatureSet_FieldPresence.IMPLICIT ? name + write(zeroValue(field)) : '';
     members.push((message) => {
       const value = message[key];
       return value === undefined ? absent : name + write(value);
@@ -42,7 +42,7 @@ export function messageWriterOf(desc: DescMessage): ValueWriter {
 }
 
 /** The writer of a field's whole value. */
-export function valueWriterOf(field: DescField): ValueWriter {
+export function compileValueWriter(field: DescField): ValueWriter {
   const write = singleWriter(field);
   if (field.fieldKind === 'list') {
     return (value) => `[${(value as unknown[]).map(write).join(',')}]`;
@@ -61,11 +61,11 @@ function singleWriter(field: DescField): ValueWriter {
     if (field.message.typeName === TIMESTAMP) {
       return (value) => `"${textFromTimestamp(value as Partial<Timestamp>)}"`;
     }
-    return messageWriterOf(field.message);
+    return compileMessageWriter(field.message);
   }
   if (field.enum !== undefined) {
-    const names = enumWordsOf(field.enum);
-    return (value) => JSON.stringify(names.wordOf(value as number));
+    const names = enumNames(field.enum);
+    return (value) => JSON.stringify(names.toName(value as number));
   }
   switch (field.scalar) {
     case ScalarType.STRING:
@@ -81,7 +81,7 @@ function singleWriter(field: DescField): ValueWriter {
   }
 }
 
-function zeroOf(field: DescField): unknown {
+function zeroValue(field: DescField): unknown {
   if (field.fieldKind === 'list') return [];
   if (field.fieldKind === 'map') return {};
   if (field.enum !== undefined) return field.enum.values[0]?.number ?? 0;

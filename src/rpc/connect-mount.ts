@@ -17,7 +17,7 @@ import {
 import type { Admission } from '../api/admission.ts';
 import { toConnectError } from '../api/errors.ts';
 import { type Call, type Method, methodName } from '../api/method.ts';
-import { type MethodPolicy, policyOf } from '../api/policy.ts';
+import { type MethodPolicy, methodPolicy } from '../api/policy.ts';
 import { createTransfer, type Transfer } from '../api/transfer.ts';
 import { untilAborted } from '../api/until-aborted.ts';
 import { parseBearer } from '../domain/header-rules.ts';
@@ -26,7 +26,7 @@ import { raceAbort } from '../domain/race-abort.ts';
 import { type AnyRequest, type AnyResponse, breakOff } from '../http/node-http.ts';
 import { paced } from '../http/paced.ts';
 import { createBoundlessPools, type RoomPools } from '../http/room.ts';
-import { acceptCompression, scanQueryMessage, takeIn, wireShapeOf } from './intake.ts';
+import { acceptCompression, parseWireShape, scanQueryMessage, takeIn } from './intake.ts';
 
 /** What the mount works with. */
 export interface ConnectMountDeps {
@@ -77,11 +77,11 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
   const rows = new Map<string, { readonly method: Method; readonly policy: MethodPolicy }>();
 
   function mount(method: Method): void {
-    const own = policyOf(method.desc);
+    const own = methodPolicy(method.desc);
     const policy =
       readMaxBytes === undefined ? own : { ...own, maxBytes: Math.min(readMaxBytes, own.maxBytes) };
     const route = methodName(method.desc);
-    const implementation = implementationOf(method, draining.signal) as MethodImpl<DescMethod>;
+    const implementation = toImplementation(method, draining.signal) as MethodImpl<DescMethod>;
     router.rpc(method.desc, implementation, {
       readMaxBytes: policy.maxBytes,
       async requestGate(context) {
@@ -114,7 +114,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     };
     const values = createContextValues().set(passageKey, passage);
     const incoming = universalRequestFromNodeRequest(request, response, undefined, values);
-    const shape = wireShapeOf(contentType);
+    const shape = parseWireShape(contentType);
     const sent = { ...incoming, body: nothing() };
     if (shape !== undefined) {
       const encoding = request.headers['content-encoding'];
@@ -184,7 +184,7 @@ async function* withWireErrors(
   }
 }
 
-function implementationOf(method: Method, draining: AbortSignal) {
+function toImplementation(method: Method, draining: AbortSignal) {
   if (method.kind === 'unary') {
     return (request: Message, context: HandlerContext) => {
       const work = method.handle(request, toCall(context));

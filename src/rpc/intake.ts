@@ -41,7 +41,7 @@ const CONNECT_END = 2;
 const HEAD_BYTES = 5;
 
 /** The shape of a request's messages; undefined for a Content-Type that no protocol takes. */
-export function wireShapeOf(contentType: string | undefined): WireShape | undefined {
+export function parseWireShape(contentType: string | undefined): WireShape | undefined {
   const found = /^application\/(?:(grpc-web|grpc|connect)(?:\+(json|proto))?|(json|proto))\b/i.exec(
     contentType ?? '',
   );
@@ -100,7 +100,7 @@ async function plainMessage(
   { input, policy, call }: IntakeOptions,
 ): Promise<Uint8Array> {
   const maxBytes = maxBytesFor(policy, call());
-  const encoding = encodingOf(request, shape);
+  const encoding = bodyEncoding(request, shape);
   const expected = Math.min(saidLength(request) ?? maxBytes, maxBytes);
   await call().room.take(roomFor(expected, encoding, maxBytes));
   const bytes = await unpacked(await receiveBody(request, maxBytes), encoding, maxBytes);
@@ -114,7 +114,7 @@ async function* framedMessages(
   { input, policy, isStream, call }: IntakeOptions,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const reader = createFrameReader(request);
-  const encoding = encodingOf(request, shape);
+  const encoding = bodyEncoding(request, shape);
   const maxBytes = maxBytesFor(policy, call());
   for (;;) {
     // A stream of a known caller may rest between messages.
@@ -153,7 +153,7 @@ function roomFor(length: number, encoding: string | undefined, maxBytes: number)
   return encoding === undefined ? length * 2 : length + maxBytes * 2;
 }
 
-function encodingOf(request: AnyRequest, shape: WireShape): string | undefined {
+function bodyEncoding(request: AnyRequest, shape: WireShape): string | undefined {
   const encoding = request.headers[shape.encodingHeader];
   return typeof encoding !== 'string' || encoding === 'identity' ? undefined : encoding;
 }

@@ -5,7 +5,7 @@ import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { toConnectError, withConnectErrors } from '../../src/api/errors.ts';
 import { createHealthMethods } from '../../src/api/health.ts';
-import { type Call, type Implementation, type Method, methodsOf } from '../../src/api/method.ts';
+import { type Call, type Implementation, type Method, toMethods } from '../../src/api/method.ts';
 import { createReflectionMethods } from '../../src/api/reflection.ts';
 import { DomainError, invalidField } from '../../src/domain/errors.ts';
 import type { Logger } from '../../src/domain/logger.ts';
@@ -40,7 +40,7 @@ export function partialMethodsOf<S extends DescService>(
       },
     ]),
   );
-  return methodsOf(service, { ...missing, ...implementation });
+  return toMethods(service, { ...missing, ...implementation });
 }
 
 /** Errors that the stub's GetCrawler throws, by the name asked for. */

@@ -5,7 +5,7 @@ import {
   type PushRequest,
   PushService,
 } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
-import { policyOf } from '../../api/policy.ts';
+import { methodPolicy } from '../../api/policy.ts';
 import { toHeaderText } from '../../domain/header-rules.ts';
 import { dataEnvelope, pageEnvelope, resultFields } from '../../domain/result-fields.ts';
 import type { AdapterFactory } from '../adapter.ts';
@@ -32,7 +32,7 @@ export const pushOrCrawl: AdapterFactory = (parts) => {
       path: '/',
       methods: ['GET', 'POST', 'PUT'],
       getChanges: true,
-      maxBodyBytes: policyOf(push).maxBytes,
+      maxBodyBytes: methodPolicy(push).maxBytes,
       async handle(exchange) {
         const { method, parameters, call } = exchange;
         if (method === 'GET' && parameters.length === 0 && call.bearer === undefined) {

@@ -52,7 +52,7 @@ export const scraper: AdapterFactory = (parts) => {
         const secure = await visit('https');
         const page = secure.cbStatus === 200 ? secure : await visit('http');
         const success = page.cbStatus === 200;
-        const emails = success ? emailsOf(page.body) : [];
+        const emails = success ? parseEmails(page.body) : [];
         const leads = emails.map((email) => ({ email, sources: [page.url] }));
         const reply = { success, remaining_requests: REMAINING_REQUESTS, domain, leads };
         return jsonReply(JSON.stringify(reply));
@@ -61,7 +61,7 @@ export const scraper: AdapterFactory = (parts) => {
   ];
 };
 
-function emailsOf(data: Uint8Array): string[] {
+function parseEmails(data: Uint8Array): string[] {
   try {
     const { emails = [] } = JSON.parse(Buffer.from(data).toString()) as { emails?: string[] };
     return emails;

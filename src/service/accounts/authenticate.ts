@@ -50,7 +50,7 @@ export function createAuthenticator(deps: {
   });
   const read = (hash: string) => deps.accounts.findByTokenHash(hash);
   const readTogether = createSharedLookup(read);
-  const ownerOf = (hash: string) =>
+  const findOwner = (hash: string) =>
     deps.sharesDatabase ? readTogether(hash) : owners.get(hash, () => read(hash));
   const proven = createLruMap<string, true>({ maxEntries: MAX_PROVEN });
 
@@ -78,7 +78,7 @@ export function createAuthenticator(deps: {
       }
       const hash = tokenHash(token);
       if (!proven.has(hash)) assertMayTry(remote);
-      const owner = await ownerOf(hash);
+      const owner = await findOwner(hash);
       const known = owner?.account.tokenHashes[owner.tokenType] ?? '0'.repeat(64);
       if (owner === undefined || !timingSafeEqual(Buffer.from(known), Buffer.from(hash))) {
         proven.delete(hash);

@@ -31,7 +31,7 @@ export function createFailedTokens(deps: {
   let sinceLine = 0;
   let lineAt = Number.NEGATIVE_INFINITY;
 
-  function countOf(prefix: string, now: number): number {
+  function currentCount(prefix: string, now: number): number {
     const known = failures.get(prefix);
     if (known === undefined) return 0;
     return Math.max(0, known.count - Math.max(0, (now - known.at) / 1_000) * PER_SECOND);
@@ -40,7 +40,7 @@ export function createFailedTokens(deps: {
   return {
     retryAfterMs(remote) {
       if (remote === '') return 0;
-      const over = countOf(prefixOf(remote), deps.clock.now().getTime()) - BURST + 1;
+      const over = currentCount(addressPrefix(remote), deps.clock.now().getTime()) - BURST + 1;
       return over <= 0 ? 0 : Math.ceil((over / PER_SECOND) * 1_000);
     },
     note(remote) {
@@ -53,15 +53,15 @@ export function createFailedTokens(deps: {
         sinceLine = 0;
       }
       if (remote === '') return;
-      const prefix = prefixOf(remote);
-      const count = countOf(prefix, now) + 1;
+      const prefix = addressPrefix(remote);
+      const count = currentCount(prefix, now) + 1;
       failures.set(prefix, { count, at: now });
     },
   };
 }
 
 /** Who is taken for one: an IPv4 address, or the 64 bits of IPv6 that one subscriber has. */
-export function prefixOf(remote: string): string {
+export function addressPrefix(remote: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(remote)?.[1];
   if (mapped !== undefined) return mapped;
   if (!remote.includes(':')) return remote;

@@ -22,7 +22,7 @@ export type QuotaReport = Readonly<
 
 /** What accounts may use of what all share. */
 export interface Quotas {
-  limitsOf(account: Holder): AccountLimits;
+  limits(account: Holder): AccountLimits;
   /** The account's limits have changed. */
   forget(accountId: string): void;
   report(account: Holder): Promise<QuotaReport>;
@@ -92,7 +92,7 @@ export function createQuotas(deps: {
 
   const limits = (account: Holder): AccountLimits => limitsOf(account.limits, defaults);
 
-  async function knownOf(accountId: string): Promise<Known> {
+  async function loadKnown(accountId: string): Promise<Known> {
     const found = await known.get(accountId, async () => {
       const [account, usage] = await Promise.all([
         store.accounts.get(accountId),
@@ -106,7 +106,7 @@ export function createQuotas(deps: {
 
   const isFull = (limit: number, stored: number): boolean => isOver(limit, stored, 1);
 
-  const replaysOf = (account: Holder, count: number) =>
+  const replayAllowance = (account: Holder, count: number) =>
     store.rates.takeWhole(
       `replays:${account.accountId}`,
       count,
@@ -115,13 +115,13 @@ export function createQuotas(deps: {
     );
 
   return {
-    limitsOf: limits,
+    limits,
     forget: known.forget,
 
     async report(account) {
       const own = limits(account);
       const usage = (await store.accounts.usage(account.accountId)) ?? NOTHING;
-      const replays = own.replaysPerHour === 0 ? undefined : await replaysOf(account, 0);
+      const replays = own.replaysPerHour === 0 ? undefined : await replayAllowance(account, 0);
       const used = {
         crawlers: usage.crawlers,
         concurrency: usage.concurrency,
@@ -151,7 +151,7 @@ export function createQuotas(deps: {
 
     async admit(account, sizes) {
       const own = limits(account);
-      const now = await knownOf(account.accountId);
+      const now = await loadKnown(account.accountId);
       const { usage } = now;
       if (isFull(own.storageBytes, usage.storedBytes)) {
         const refusal = quotaExceeded('storageBytes', own.storageBytes, usage.storedBytes, {
@@ -178,7 +178,7 @@ export function createQuotas(deps: {
 
     async assertStorage(account) {
       const limit = limits(account).storageBytes;
-      const { usage } = await knownOf(account.accountId);
+      const { usage } = await loadKnown(account.accountId);
       if (!isFull(limit, usage.storedBytes)) return;
       throw quotaExceeded('storageBytes', limit, usage.storedBytes, {
         kind: 'invalid',
@@ -187,13 +187,13 @@ export function createQuotas(deps: {
     },
 
     async mayCrawl(accountId) {
-      const { usage, limits: own } = await knownOf(accountId);
+      const { usage, limits: own } = await loadKnown(accountId);
       return !isFull(own.storageBytes, usage.storedBytes);
     },
 
     async takeProbe(accountId, callbackUrl) {
-      const perMinute = (await knownOf(accountId)).limits.probesPerMinute;
-      const target = targetOf(accountId, callbackUrl);
+      const perMinute = (await loadKnown(accountId)).limits.probesPerMinute;
+      const target = probeTarget(accountId, callbackUrl);
       const take = (key: string, rate: number): boolean =>
         rate === 0 || buckets.take(`probes:${key}`, rate / 60, rate) === 0;
       return (
@@ -203,19 +203,19 @@ export function createQuotas(deps: {
     },
 
     proveCallback(accountId, callbackUrl) {
-      const target = targetOf(accountId, callbackUrl);
+      const target = probeTarget(accountId, callbackUrl);
       proven.set(target, true);
     },
 
     async replaysLeft(account) {
       if (limits(account).replaysPerHour === 0) return Number.MAX_SAFE_INTEGER - 1;
-      return (await replaysOf(account, 0)).left;
+      return (await replayAllowance(account, 0)).left;
     },
 
     async takeReplays(account, count) {
       const { replaysPerHour } = limits(account);
       if (replaysPerHour === 0) return;
-      const { granted, left, retryAfterMs } = await replaysOf(account, count);
+      const { granted, left, retryAfterMs } = await replayAllowance(account, count);
       if (granted) return;
       throw quotaExceeded('replaysPerHour', replaysPerHour, replaysPerHour - left, {
         kind: 'exhausted',
@@ -225,6 +225,6 @@ export function createQuotas(deps: {
   };
 }
 
-function targetOf(accountId: string, callbackUrl: string): string {
+function probeTarget(accountId: string, callbackUrl: string): string {
   return `${accountId}@${URL.parse(callbackUrl)?.host ?? callbackUrl}`;
 }

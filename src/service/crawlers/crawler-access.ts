@@ -29,7 +29,7 @@ export function createCrawlerAccess(deps: {
     ttlMs: CACHE_MS,
     maxEntries: 10_000,
   });
-  const keyOf = (accountId: string, name: string): string => `${accountId} ${name}`;
+  const cacheKey = (accountId: string, name: string): string => `${accountId} ${name}`;
 
   function checked(
     owner: TokenOwner,
@@ -52,7 +52,7 @@ export function createCrawlerAccess(deps: {
     return crawler;
   }
 
-  function nameOf(
+  function referencedName(
     owner: TokenOwner,
     reference: CrawlerReference,
     field: 'name' | 'crawler',
@@ -65,18 +65,18 @@ export function createCrawlerAccess(deps: {
   return {
     async find(owner, reference) {
       const { accountId } = owner.account;
-      const name = nameOf(owner, reference, 'name');
+      const name = referencedName(owner, reference, 'name');
       return checked(owner, name, await deps.crawlers.findByName(accountId, name), 'name');
     },
     async findRecent(owner, reference) {
       const { accountId } = owner.account;
-      const name = nameOf(owner, reference, 'crawler');
+      const name = referencedName(owner, reference, 'crawler');
       const look = () => deps.crawlers.findByName(accountId, name);
-      const crawler = await recent.get(keyOf(accountId, name), look);
+      const crawler = await recent.get(cacheKey(accountId, name), look);
       // Of the other type, it may have been made anew since.
       const isOther = crawler !== undefined && crawler.tokenType !== owner.tokenType;
       return checked(owner, name, isOther ? await look() : crawler, 'crawler');
     },
-    forget: (crawler) => recent.forget(keyOf(crawler.accountId, crawler.name)),
+    forget: (crawler) => recent.forget(cacheKey(crawler.accountId, crawler.name)),
   };
 }

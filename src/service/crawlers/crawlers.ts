@@ -62,7 +62,7 @@ export interface CrawlerManagementDeps {
   readonly dispatcher: Pick<Dispatcher, 'refresh' | 'abortCrawler'>;
   readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly clock: Clock;
-  readonly quotas: Pick<Quotas, 'limitsOf'>;
+  readonly quotas: Pick<Quotas, 'limits'>;
   readonly defaults: CrawlerDefaults;
   /** Why a callback URL can never be called; undefined when it may be. */
   readonly uncallable: (callbackUrl: string) => string | undefined;
@@ -138,7 +138,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
           defaults: deps.defaults,
           now: clock.now(),
         }),
-        deps.quotas.limitsOf(owner.account),
+        deps.quotas.limits(owner.account),
       );
       if (!inserted) {
         assertSame(crawler, { ...settings, ...defined({ callbackUrl }), tokenType, delivery });
@@ -172,7 +172,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
           crawler.crawlerId,
           patch,
           clock.now(),
-          deps.quotas.limitsOf(owner.account),
+          deps.quotas.limits(owner.account),
         ),
       );
     },

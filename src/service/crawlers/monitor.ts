@@ -81,7 +81,7 @@ export function createMonitor(
 
   /** Whether one of the accounts whose URL it is may probe it. */
   async function isAllowed(group: readonly Crawler[]): Promise<boolean> {
-    for (const accountId of accountsOf(group)) {
+    for (const accountId of accountIds(group)) {
       if (await deps.mayProbe(accountId, group[0]?.callbackUrl ?? '')) return true;
     }
     return false;
@@ -94,7 +94,7 @@ export function createMonitor(
   async function slotFor(group: readonly Crawler[], signal: AbortSignal): Promise<Grant> {
     const found = new AbortController();
     const either = AbortSignal.any([signal, found.signal]);
-    const claims = accountsOf(group).map((accountId) => slots.acquire({ accountId }, 1, either));
+    const claims = accountIds(group).map((accountId) => slots.acquire({ accountId }, 1, either));
     const slot = await Promise.race(claims);
     found.abort();
     for (const claim of claims) {
@@ -153,7 +153,7 @@ export function createMonitor(
       if (pending.size >= MAX_PENDING) return false;
       const due = await store.crawlers.claimProbes(clock.now(), deps.intervalMs, BATCH);
       // One that hung for a whole interval is due again before it is over.
-      for (const group of groupsOf(due.filter(({ crawlerId }) => !pending.has(crawlerId)))) {
+      for (const group of groupByUrl(due.filter(({ crawlerId }) => !pending.has(crawlerId)))) {
         start(group);
       }
       return due.length >= BATCH;
@@ -180,12 +180,12 @@ export function createMonitor(
 
 const TOUCH_MS = 1_000;
 
-function accountsOf(crawlers: readonly Crawler[]): string[] {
+function accountIds(crawlers: readonly Crawler[]): string[] {
   return [...new Set(crawlers.map((crawler) => crawler.accountId))];
 }
 
 /** Crawlers with the same callback URL together. */
-function groupsOf(crawlers: readonly Crawler[]): [Crawler, ...Crawler[]][] {
+function groupByUrl(crawlers: readonly Crawler[]): [Crawler, ...Crawler[]][] {
   const groups = new Map<string, [Crawler, ...Crawler[]]>();
   const full: [Crawler, ...Crawler[]][] = [];
   for (const crawler of crawlers) {

@@ -29,24 +29,24 @@ export function createAsyncJobs(deps: {
   const { crawlers, queue } = deps.store;
 
   /** Undefined until the token's first `async=true` crawl. */
-  function crawlerOf({ account, tokenType }: TokenOwner): Promise<Crawler | undefined> {
+  function findAsyncCrawler({ account, tokenType }: TokenOwner): Promise<Crawler | undefined> {
     return crawlers.findByName(account.accountId, storedName(ASYNC_CRAWLER, tokenType));
   }
 
   return {
     async list(owner, limit, after) {
-      const crawler = await crawlerOf(owner);
+      const crawler = await findAsyncCrawler(owner);
       return crawler === undefined ? [] : queue.listQueued(crawler.crawlerId, limit, after);
     },
 
     async find(owner, rid) {
-      const crawler = await crawlerOf(owner);
+      const crawler = await findAsyncCrawler(owner);
       return crawler === undefined || !isRid(rid) ? undefined : queue.find(crawler.crawlerId, rid);
     },
 
     async remove(owner, rid) {
       if (rid === '') throw missingField('rid');
-      const crawler = await crawlerOf(owner);
+      const crawler = await findAsyncCrawler(owner);
       const { crawlerId } = crawler ?? { crawlerId: '' };
       const removed = isRid(rid) && (await queue.deleteJob(crawlerId, rid, deps.clock.now()));
       if (!removed) {
@@ -56,7 +56,7 @@ export function createAsyncJobs(deps: {
     },
 
     async purge(owner) {
-      const crawler = await crawlerOf(owner);
+      const crawler = await findAsyncCrawler(owner);
       return crawler === undefined ? 0 : queue.purge(crawler.crawlerId, deps.clock.now());
     },
   };

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { TokenOwner } from '../../../src/domain/account.ts';
 import { createAuthenticator } from '../../../src/service/accounts/authenticate.ts';
-import { createFailedTokens, prefixOf } from '../../../src/service/accounts/failed-tokens.ts';
+import { addressPrefix, createFailedTokens } from '../../../src/service/accounts/failed-tokens.ts';
 import { tokenHash } from '../../../src/service/accounts/tokens.ts';
 import { createRecordingLogger } from '../../support/wire.ts';
 
@@ -86,5 +86,5 @@ test.each([
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ['::1', '0:0:0:0::/64'],
 ])('%s counts as %s', (remote, prefix) => {
-  expect(prefixOf(remote)).toBe(prefix);
+  expect(addressPrefix(remote)).toBe(prefix);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
-import { type Implementation, methodsOf } from '../../../src/api/method.ts';
+import { type Implementation, toMethods } from '../../../src/api/method.ts';
 
 const implementation: Implementation<typeof PushService> = {
   push: async (request) => ({ rid: request.url }),
@@ -12,7 +12,7 @@ const implementation: Implementation<typeof PushService> = {
 };
 
 test('a row for each method, in the order of the service', () => {
-  const methods = methodsOf(PushService, implementation);
+  const methods = toMethods(PushService, implementation);
   expect(methods.map((method) => [method.desc.name, method.kind])).toEqual([
     ['Push', 'unary'],
     ['PushBatch', 'unary'],
@@ -27,12 +27,12 @@ test('handlers are checked against the generated types', () => {
     // @ts-expect-error rid is a string
     push: async () => ({ rid: 1 }),
   };
-  expect(methodsOf(PushService, wrong)).toHaveLength(4);
+  expect(toMethods(PushService, wrong)).toHaveLength(4);
 });
 
 test('a missing handler stops the start', () => {
   const { push: _push, ...rest } = implementation;
-  expect(() => methodsOf(PushService, rest as Implementation<typeof PushService>)).toThrow(
+  expect(() => toMethods(PushService, rest as Implementation<typeof PushService>)).toThrow(
     'queuedcrawler.v1.PushService/Push has no handler',
   );
 });

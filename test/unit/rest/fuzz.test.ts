@@ -6,11 +6,11 @@ import {
   PushRequestSchema,
 } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { BulkGetResultsRequestSchema } from '../../../gen/queuedcrawler/v1/storage_service_pb.ts';
-import { queryParametersOf } from '../../../src/rest/bind-parameters.ts';
+import { compileQueryParameters } from '../../../src/rest/bind-parameters.ts';
 import { GatewayError } from '../../../src/rest/gateway-error.ts';
-import { parametersOf } from '../../../src/rest/query-string.ts';
-import { type BindableExchange, requestBinderOf } from '../../../src/rest/request-binder.ts';
-import { messageWriterOf } from '../../../src/rest/write-json.ts';
+import { parseQuery } from '../../../src/rest/query-string.ts';
+import { type BindableExchange, compileRequestBinder } from '../../../src/rest/request-binder.ts';
+import { compileMessageWriter } from '../../../src/rest/write-json.ts';
 
 const schemas = [
   CreateCrawlerRequestSchema,
@@ -20,10 +20,10 @@ const schemas = [
 ];
 
 function exchangeOf(query: string, body: Uint8Array): BindableExchange {
-  return { parameters: parametersOf(query), body: async () => body, maxFields: 4_096 };
+  return { parameters: parseQuery(query), body: async () => body, maxFields: 4_096 };
 }
 
-const names = schemas.flatMap((schema) => [...queryParametersOf(schema).keys()]);
+const names = schemas.flatMap((schema) => [...compileQueryParameters(schema).keys()]);
 const value = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.constantFrom('true', '1', '-0', '1e9', '%', '%ff', '+', '99999999999', 'html', ''),
@@ -46,8 +46,8 @@ const body = fc.oneof(
 test('any query and body bind or are refused with a 4xx', async () => {
   const binders = schemas.flatMap((schema) =>
     ['', '*'].map((rule) => ({
-      bind: requestBinderOf(schema, rule, 'fuzz'),
-      write: messageWriterOf(schema),
+      bind: compileRequestBinder(schema, rule, 'fuzz'),
+      write: compileMessageWriter(schema),
     })),
   );
   await fc.assert(
@@ -68,8 +68,8 @@ test('any query and body bind or are refused with a 4xx', async () => {
 });
 
 test('what the writer writes, the binder reads back', async () => {
-  const bind = requestBinderOf(CreateCrawlerRequestSchema, '*', 'fuzz');
-  const write = messageWriterOf(CreateCrawlerRequestSchema);
+  const bind = compileRequestBinder(CreateCrawlerRequestSchema, '*', 'fuzz');
+  const write = compileMessageWriter(CreateCrawlerRequestSchema);
   const crawler = fc.record(
     {
       name: fc.string({ unit: 'binary' }),

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 import { type DescribedApi, readApi } from '../../../scripts/openapi/descriptors.ts';
 import { openApiDocument } from '../../../scripts/openapi/document.ts';
-import { httpRulesOf } from '../../../src/rest/http-rule.ts';
+import { httpRules } from '../../../src/rest/http-rule.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -25,7 +25,7 @@ test('docs/openapi.json is what the protos say; "npm run docs" writes it', () =>
 
 test('every rule has an operation, every reference a target', () => {
   for (const method of api.services.flatMap((service) => service.methods)) {
-    for (const { verb, template } of httpRulesOf(method)) {
+    for (const { verb, template } of httpRules(method)) {
       expect(made['paths']?.[template.source], template.source).toHaveProperty(verb.toLowerCase());
     }
   }
