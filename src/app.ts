@@ -14,7 +14,6 @@ import { createEdge } from './edge/edge.ts';
 import { createBrowserTurns } from './engine/browser/browser-turns.ts';
 import { NO_SANDBOX, runsAsRoot } from './engine/browser/sandbox.ts';
 import { createLazyEngine } from './engine/lazy-engine.ts';
-import { createHostLimiter } from './engine/politeness/host-limiter.ts';
 import { createPoliteness } from './engine/politeness/politeness.ts';
 import { createFairPool } from './fairness/fair-pool.ts';
 import { createRoomPools } from './http/room.ts';
@@ -175,7 +174,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     scheduler,
     threads,
     browser,
-    entry: createPoliteness({ client, clock, gate: createHostLimiter({ clock }) }),
+    politeness: createPoliteness({ client, clock }),
     shared: tenantsShare,
     webhook: createWebhook({
       client,

@@ -6,58 +6,59 @@ import { createLruMap } from '../domain/lru-map.ts';
 export interface Cookies {
   /** The `Cookie` header's value for a URL; empty for none. */
   headerFor(url: string): string;
-  /**
-   * Takes the `Set-Cookie` values of an answer from `url`; those that do not belong to it are
-   * dropped.
-   */
+  /** Stores the `Set-Cookie` values of a response from `url`; those for other sites are dropped. */
   receive(url: string, setCookies: readonly string[]): void;
   /**
-   * Takes `a=1; b=2` as cookies of the URL's origin alone: another port of its host, or plain HTTP
-   * after https, does not get them. One that the site sets anew is the site's own from then on.
+   * Stores `a=1; b=2` as cookies for the URL's origin alone: another port of its host, or http
+   * instead of https, does not receive them. A cookie that the site sets itself replaces a given
+   * one of the same name.
    */
   give(url: string, text: string): void;
 }
 
 /**
- * RFC 6265 asks for at least 50 cookies of 4,096 bytes for each domain; browsers keep somewhat
+ * RFC 6265 demands room for at least 50 cookies of 4,096 bytes for each domain; browsers keep a few
  * more.
  */
 const MAX_COOKIE_CHARACTERS = 4_096;
-const MAX_COOKIES_PER_ANSWER = 60;
+const MAX_COOKIES_PER_RESPONSE = 60;
 const MAX_COOKIES = 300;
-/** Servers refuse longer request headers, most from 8 or 16 KiB on. */
+/** Most servers refuse request headers from 8 or 16 KiB on. */
 const MAX_HEADER_CHARACTERS = 8_192;
 
-/** Marks a cookie that the client gave; a site cannot, because it sends no line breaks. */
+/**
+ * Marks a cookie that the client gave. A site cannot set this mark, because headers have no line
+ * breaks.
+ */
 const GIVEN = 'given\n';
 
-function givenTo(url: string): string {
+function givenMark(url: string): string {
   return GIVEN + (URL.parse(url)?.origin ?? '');
 }
 
-/** Makes an empty set; it is bounded, because what fills it is whatever a site sends. */
+/** Makes an empty set. It is bounded, because sites decide what is put into it. */
 export function createCookies(): Cookies {
-  // Most crawls meet no cookie, so the jar is made when the first comes.
+  // Most crawls see no cookie, so the jar is made with the first one.
   let jar: CookieJar | undefined;
-  let taken = 0;
+  let stored = 0;
 
-  function take(cookie: string | Cookie, url: string): void {
-    if (taken >= MAX_COOKIES) return;
+  function store(cookie: string | Cookie, url: string): void {
+    if (stored >= MAX_COOKIES) return;
     jar ??= new CookieJar(new MemoryCookieStore(), { looseMode: true });
     try {
       const kept = jar.setCookieSync(cookie, url, { ignoreError: true, loose: true });
-      if (kept !== undefined) taken += 1;
+      if (kept !== undefined) stored += 1;
     } catch {
-      // Hosts such as a bare `local` can have no cookies, and the jar throws for them whatever it
-      // was told to ignore.
+      // Hosts such as a bare `local` can have no cookies; the jar throws for them in spite of
+      // `ignoreError`.
     }
   }
 
-  function cookiesFor(url: string): readonly Cookie[] {
+  function matching(url: string): readonly Cookie[] {
     try {
       return jar?.getCookiesSync(url) ?? [];
     } catch {
-      // The same hosts.
+      // As in `store`.
       return [];
     }
   }
@@ -65,8 +66,8 @@ export function createCookies(): Cookies {
   return {
     headerFor(url) {
       let header = '';
-      const mark = givenTo(url);
-      for (const cookie of cookiesFor(url)) {
+      const mark = givenMark(url);
+      for (const cookie of matching(url)) {
         const given = cookie.extensions?.find((each) => each.startsWith(GIVEN));
         if (given !== undefined && given !== mark) continue;
         const pair = cookie.cookieString();
@@ -76,16 +77,16 @@ export function createCookies(): Cookies {
       return header;
     },
     receive(url, setCookies) {
-      for (const text of setCookies.slice(0, MAX_COOKIES_PER_ANSWER)) {
-        if (text.length <= MAX_COOKIE_CHARACTERS) take(text, url);
+      for (const text of setCookies.slice(0, MAX_COOKIES_PER_RESPONSE)) {
+        if (text.length <= MAX_COOKIE_CHARACTERS) store(text, url);
       }
     },
     give(url, text) {
-      for (const part of text.split(';').slice(0, MAX_COOKIES_PER_ANSWER)) {
+      for (const part of text.split(';').slice(0, MAX_COOKIES_PER_RESPONSE)) {
         const [name, ...value] = part.trim().split('=');
         if (name === undefined || name === '' || part.length > MAX_COOKIE_CHARACTERS) continue;
-        const extensions = [givenTo(url)];
-        take(new Cookie({ key: name, value: value.join('='), path: '/', extensions }), url);
+        const extensions = [givenMark(url)];
+        store(new Cookie({ key: name, value: value.join('='), path: '/', extensions }), url);
       }
     },
   };
@@ -93,7 +94,10 @@ export function createCookies(): Cookies {
 
 /** Cookie sets that outlive a crawl. */
 export interface CookieSessions {
-  /** The set of an account's session; new when there is none, or when its last use is 300 s ago. */
+  /**
+   * The cookies of an account's session; new ones when there is no session or its last use was 300
+   * s ago.
+   */
   open(accountId: string, session: string): Cookies;
 }
 
@@ -102,8 +106,8 @@ const SESSION_MS = 300_000;
 const MAX_SESSIONS = 5_000;
 
 /**
- * Makes an empty collection, in this process's memory. Of more than 5,000 sessions the least
- * recently used are dropped.
+ * Makes an empty collection, in the memory of this process. Of more than 5,000 sessions the least
+ * recently used ones are dropped.
  */
 export function createCookieSessions(deps: { readonly clock: Clock }): CookieSessions {
   const sessions = createLruMap<string, { readonly cookies: Cookies; readonly usedAt: number }>({

@@ -1,7 +1,8 @@
 import type { CrawlEngine } from './engine.ts';
 
 /**
- * An engine that is made for the first crawl: what it loads costs those who never use it nothing.
+ * Makes an engine that is created for its first crawl, so that it costs nothing when it is never
+ * used.
  */
 export function createLazyEngine(make: () => Promise<CrawlEngine>): CrawlEngine {
   let made: Promise<CrawlEngine> | undefined;

@@ -43,7 +43,7 @@ export interface ServiceDeps {
   readonly threads: CrawlThreads;
   /** Crawls of the JavaScript token. */
   readonly browser: CrawlEngine;
-  readonly entry: PolitenessGate;
+  readonly politeness: PolitenessGate;
   readonly shared: SharedResources;
   readonly webhook: Webhook;
   readonly mailer: Mailer;
@@ -124,7 +124,7 @@ export function createService(deps: ServiceDeps): Service {
   const crawling = createCrawling({
     threads,
     browser: deps.browser,
-    entry: deps.entry,
+    politeness: deps.politeness,
     proxies: settings.proxies,
     screenshots: store.screenshots,
     clock,

@@ -7,8 +7,8 @@ import type { CrawlStatus, ResultDetails } from '../domain/result.ts';
 import { dataEnvelope, type ReportedResult, resultFields } from '../domain/result-fields.ts';
 import type { CrawlFailure, Page } from '../engine/engine.ts';
 import {
-  type DocumentAnswer,
-  documentWorkOf,
+  type DocumentOutput,
+  documentWork,
   type FormattedPage,
   formatPage,
 } from '../engine/extract/format-page.ts';
@@ -30,7 +30,7 @@ export interface ResultInput {
   readonly request: CrawlRequest;
   readonly spec: ResultSpec;
   /** The answer of the document threads, for pages that {@link needsDocument}. */
-  readonly document?: DocumentAnswer | undefined;
+  readonly document?: DocumentOutput | undefined;
   /** Where the page's screenshot is kept. */
   readonly screenshotUrl?: string | undefined;
 }
@@ -119,7 +119,7 @@ function storedContent(
  * structured data.
  */
 export function needsDocument(page: Page, request: CrawlRequest): boolean {
-  return documentWorkOf(page, request.parameters) !== undefined;
+  return documentWork(page, request.parameters) !== undefined;
 }
 
 function resultDetails({ page, request, screenshotUrl }: ResultInput): ResultDetails {

@@ -1,7 +1,7 @@
 import { parentPort } from 'node:worker_threads';
 import { Readability } from '@mozilla/readability';
 import TurndownService from 'turndown';
-import { type DocumentAnswer, UNREADABLE } from '../engine/extract/format-page.ts';
+import { type DocumentOutput, UNREADABLE } from '../engine/extract/format-page.ts';
 import { parseDocument } from '../engine/extract/parse-document.ts';
 import { scraperFor, scrapers } from '../engine/extract/scrapers/scrapers.ts';
 import type { DocumentTask } from './document-threads.ts';
@@ -47,7 +47,7 @@ function whereThrown(error: unknown): string {
 
 parentPort?.postMessage('ready');
 parentPort?.on('message', (task: DocumentTask) => {
-  let answer: DocumentAnswer;
+  let answer: DocumentOutput;
   try {
     answer = { text: perform(task) };
   } catch (error) {

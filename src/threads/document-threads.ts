@@ -4,8 +4,8 @@ import type { CrawlRequest } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { Page } from '../engine/engine.ts';
 import {
-  type DocumentAnswer,
-  documentWorkOf,
+  type DocumentOutput,
+  documentWork,
   MAX_DOCUMENT_BYTES,
 } from '../engine/extract/format-page.ts';
 import { type Claimant, createFairPool } from '../fairness/fair-pool.ts';
@@ -30,7 +30,7 @@ export interface DocumentThreads {
     request: CrawlRequest,
     claimant: Claimant,
     signal: AbortSignal,
-  ): Promise<DocumentAnswer | undefined>;
+  ): Promise<DocumentOutput | undefined>;
   close(): Promise<void>;
 }
 
@@ -66,7 +66,7 @@ export function createDocumentThreads(deps: {
     return worker;
   }
 
-  async function perform(task: DocumentTask): Promise<DocumentAnswer> {
+  async function perform(task: DocumentTask): Promise<DocumentOutput> {
     if (closed) return { failed: 'the service is closing' };
     const waiting = idle.pop();
     const worker = waiting ?? start();
@@ -83,7 +83,7 @@ export function createDocumentThreads(deps: {
       // Copied, not handed over: the page itself is delivered when its document cannot be read.
       worker.postMessage(task);
       const answer = await Promise.race([
-        once(worker, 'message', { signal }).then(([message]) => message as DocumentAnswer),
+        once(worker, 'message', { signal }).then(([message]) => message as DocumentOutput),
         once(worker, 'exit', { signal }).then(() => undefined),
       ]);
       if (answer === undefined) return { failed: TOO_MUCH };
@@ -100,7 +100,7 @@ export function createDocumentThreads(deps: {
 
   return {
     async read(page, request, claimant, signal) {
-      const work = documentWorkOf(page, request.parameters);
+      const work = documentWork(page, request.parameters);
       if (work === undefined) return undefined;
       if (page.body.byteLength > MAX_DOCUMENT_BYTES) {
         return { failed: `the page is longer than ${MAX_DOCUMENT_BYTES} bytes` };

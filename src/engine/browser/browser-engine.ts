@@ -5,9 +5,9 @@ import type { AddressGuard } from '../../net/address-guard.ts';
 import { type FilteringProxyDeps, startFilteringProxy } from '../../net/filtering-proxy.ts';
 import type { HttpClient } from '../../net/http-client.ts';
 import type { Lookup } from '../../net/lookup.ts';
+import { resolveTarget } from '../crawl-target.ts';
 import type { CrawlEngine, CrawlTask, Page } from '../engine.ts';
-import { asFailedPage, failedAnswer, failedPage, resolveTarget } from '../failed-page.ts';
-import { createHostLimiter } from '../politeness/host-limiter.ts';
+import { asFailedPage, failedPage, failedResponse } from '../failed-page.ts';
 import { createPoliteness } from '../politeness/politeness.ts';
 import { BrowserBusy, BrowserUnavailable, PageEnded } from './browser-failures.ts';
 import type { BrowserPool } from './browser-pool.ts';
@@ -49,24 +49,20 @@ const BUSY_MS = 1_000;
 export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
   const { pool, clock, limits, proxies, logger } = deps;
   const visits = createPageVisits({ clock, limits, sessions: createBrowserSessions({ clock }) });
-  const entry = createPoliteness({
-    client: deps.client,
-    clock,
-    gate: createHostLimiter({ clock }),
-  });
+  const politeness = createPoliteness({ client: deps.client, clock });
 
   async function crawl(task: CrawlTask, signal: AbortSignal): Promise<Page> {
-    const departure = resolveTarget(task.request, proxies);
-    if ('refused' in departure) return failedPage(task, departure.refused);
-    const { start, proxy: upstream } = departure;
-    const admission = await entry.enter(task, start, upstream, signal);
+    const target = resolveTarget(task.request, proxies);
+    if ('refused' in target) return failedPage(task, target.refused);
+    const { start, proxy: upstream } = target;
+    const admission = await politeness.acquire(task, start, upstream, signal);
     if ('refused' in admission) return failedPage(task, admission.refused, admission.retryAfterMs);
     let page: Page | undefined;
     try {
       page = await visit(task, start, upstream, signal);
       return page;
     } finally {
-      admission.leave(task.politeness === undefined ? 0 : page?.failure?.retryAfterMs);
+      admission.release(task.politeness === undefined ? 0 : page?.failure?.retryAfterMs);
     }
   }
 
@@ -108,7 +104,7 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
       const { document } = visited;
       return document === undefined
         ? failedPage(task, 'body_too_large')
-        : failedAnswer(task, 'body_too_large', document);
+        : failedResponse(task, 'body_too_large', document);
     }
     return seen ?? failedPage(task, 'timeout');
   }

@@ -9,7 +9,7 @@ import {
 } from '../../domain/status.ts';
 import type { FilteringProxy } from '../../net/filtering-proxy.ts';
 import type { CrawlTask, Page } from '../engine.ts';
-import { failedAnswer, failedPage, failureOf } from '../failed-page.ts';
+import { failedPage, failedResponse, failureFields } from '../failed-page.ts';
 import { detectBlock } from '../http/block-pages.ts';
 import { parseRequestHeaders } from '../http/request-headers.ts';
 import { pageBody } from '../text/page-body.ts';
@@ -122,7 +122,7 @@ export function createPageVisits(deps: {
       const visit: Visit = { page, navigation, quiet, device, budget };
       const ended = documents.end.then((end) =>
         end.kind === 'failed'
-          ? failedAnswer(task, end.reason, end.answer)
+          ? failedResponse(task, end.reason, end.answer)
           : pageOf(
               { answer: withCookies(end.answer), bytes: end.answer.body, isHtml: false },
               end.answer.url,
@@ -245,7 +245,7 @@ export function createPageVisits(deps: {
         url,
         ...shape,
         headers,
-        ...failureOf(verdict, retryAfterMs),
+        ...failureFields(verdict, retryAfterMs),
       };
     }
 

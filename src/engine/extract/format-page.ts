@@ -1,7 +1,10 @@
 import type { CrawlParameters } from '../../domain/parameters.ts';
 import type { Page } from '../engine.ts';
 
-/** A page in the shape its client asked for; `body` is not compressed, and UTF-8 when `isText`. */
+/**
+ * A page in the format that its client asked for. `body` is not compressed, and UTF-8 when
+ * `isText`.
+ */
 export interface FormattedPage {
   readonly contentType: string;
   readonly body: Uint8Array;
@@ -9,27 +12,29 @@ export interface FormattedPage {
 }
 
 /**
- * What reading a document came to. `failed` is for the client, `cause` for the log: where the
- * reader threw.
+ * The output for a document, or why there is none. `failed` is for the client; `cause`, where the
+ * code threw, for the log.
  */
-export type DocumentAnswer =
+export type DocumentOutput =
   | { readonly text: string }
   | { readonly failed: string; readonly cause?: string | undefined };
 
-/** What a client is told of a page that broke its reader. */
+/** The client's message when the code that reads a page threw. */
 export const UNREADABLE = 'the page could not be read';
 
-/** A longer document is delivered as it is: its tree would take a hundred times its size. */
+/**
+ * A longer document is delivered as it is, because its tree would take a hundred times its size.
+ */
 export const MAX_DOCUMENT_BYTES = 4 * 1024 * 1024;
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**
- * What has to be read in a page's document: `md`, `readable_md`, `autoparse` or the name of a
- * scraper; undefined when the page is delivered as it is. Documents are read of HTML pages that
- * were crawled well.
+ * What the document of a page must be parsed for: `md`, `readable_md`, `autoparse` or the name of a
+ * scraper. Undefined when the page is delivered as it is, which includes failed pages and pages
+ * other than HTML.
  */
-export function documentWorkOf(page: Page, parameters: CrawlParameters): string | undefined {
+export function documentWork(page: Page, parameters: CrawlParameters): string | undefined {
   const isHtml = /^(text\/html|application\/xhtml\+xml)/i.test(page.contentType);
   if (!page.isText || !isHtml || page.failure !== undefined) return undefined;
   if (parameters.scraper !== undefined) return parameters.scraper;
@@ -39,16 +44,16 @@ export function documentWorkOf(page: Page, parameters: CrawlParameters): string 
 }
 
 /**
- * The page as it is delivered. A scraper that failed gives `{"error": ...}`, Markdown that failed
- * the page itself.
+ * The page as it is delivered. A scraper that failed results in `{"error": ...}`, Markdown that
+ * failed in the page itself.
  */
 export function formatPage(
   page: Page,
   parameters: CrawlParameters,
-  document: DocumentAnswer | undefined,
+  document: DocumentOutput | undefined,
 ): FormattedPage {
   const { contentType, body, isText } = page;
-  const work = documentWorkOf(page, parameters);
+  const work = documentWork(page, parameters);
   const asItIs = { contentType, body, isText };
   if (work === undefined || document === undefined) return asItIs;
   const structured = work !== 'md' && work !== 'readable_md';

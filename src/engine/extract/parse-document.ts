@@ -2,12 +2,12 @@ import { parseHTML } from 'linkedom';
 import { type DefaultTreeAdapterTypes, html as names, parse } from 'parse5';
 
 /**
- * As browsers do: what is nested deeper becomes a sibling, so that nobody who walks the tree runs
- * out of stack.
+ * As in browsers, elements that are nested deeper become siblings, so that recursion over the tree
+ * does not exceed the stack.
  */
 const MAX_DEPTH = 512;
 
-/** Setting one takes as long as there are others. */
+/** linkedom needs time for each attribute that an element already has. */
 const MAX_ATTRIBUTES = 256;
 
 interface Place {
@@ -16,34 +16,36 @@ interface Place {
 }
 
 /**
- * The document of an HTML page, built by the HTML standard's rules: html, head and body are there
- * even when the page does not write them. linkedom's own parser does not, so its tree is made from
- * parse5's. The page is read as by a browser without scripts.
+ * Parses an HTML page by the rules of the HTML standard: html, head and body exist even when the
+ * page does not contain them. linkedom's own parser does not follow these rules, so its tree is
+ * built from parse5's. The page is parsed as in a browser without scripts.
  */
 export function parseDocument(html: string): Document {
   const { document } = parseHTML('<!doctype html>') as unknown as { document: Document };
   const root = parse(html, { scriptingEnabled: false });
-  // A stack of its own instead of recursion: a hostile page nests hundreds of thousands of
-  // elements.
+  // A list instead of recursion, because a hostile page nests hundreds of thousands of elements.
   const open: (readonly [DefaultTreeAdapterTypes.ChildNode, Place])[] = [];
-  const enter = (children: readonly DefaultTreeAdapterTypes.ChildNode[], place: Place): void => {
+  const pushChildren = (
+    children: readonly DefaultTreeAdapterTypes.ChildNode[],
+    place: Place,
+  ): void => {
     for (const child of children.toReversed()) open.push([child, place]);
   };
-  enter(root.childNodes, { parent: document, depth: 0 });
+  pushChildren(root.childNodes, { parent: document, depth: 0 });
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const [node, place] = next;
-    const made = nodeOf(document, node);
+    const made = toNode(document, node);
     if (made === undefined) continue;
     place.parent.appendChild(made);
     if (!('tagName' in node)) continue;
     const children = 'content' in node ? node.content.childNodes : node.childNodes;
     const deep = place.depth >= MAX_DEPTH;
-    enter(children, deep ? place : { parent: made as Element, depth: place.depth + 1 });
+    pushChildren(children, deep ? place : { parent: made as Element, depth: place.depth + 1 });
   }
   return document;
 }
 
-function nodeOf(document: Document, node: DefaultTreeAdapterTypes.ChildNode): Node | undefined {
+function toNode(document: Document, node: DefaultTreeAdapterTypes.ChildNode): Node | undefined {
   if ('tagName' in node) {
     const element =
       node.namespaceURI === names.NS.SVG

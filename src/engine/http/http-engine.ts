@@ -1,31 +1,32 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { parseRetryAfter } from '../../domain/retry-after.ts';
-import { parseSuccessCodes, verdictOnAnswer, verdictOnFailure } from '../../domain/status.ts';
-import type { HttpClient } from '../../net/http-client.ts';
-import { type Cookies, createCookieSessions, createCookies } from '../cookies.ts';
-import type { CrawlEngine, CrawlTask, Page, ProcessBody } from '../engine.ts';
 import {
-  asFailedPage,
-  failedAnswer,
-  failedPage,
-  failureOf,
-  resolveTarget,
-} from '../failed-page.ts';
-import { createHostLimiter } from '../politeness/host-limiter.ts';
+  parseSuccessCodes,
+  type StatusVerdict,
+  verdictOnAnswer,
+  verdictOnFailure,
+} from '../../domain/status.ts';
+import type { HttpClient, HttpResponse } from '../../net/http-client.ts';
+import { headerValues } from '../../net/raw-headers.ts';
+import { type Cookies, createCookieSessions, createCookies } from '../cookies.ts';
+import { resolveTarget } from '../crawl-target.ts';
+import type { CrawlEngine, CrawlTask, Page, ProcessBody } from '../engine.ts';
+import { asFailedPage, failedPage, failedResponse, failureFields } from '../failed-page.ts';
 import { createPoliteness } from '../politeness/politeness.ts';
 import { pageBody } from '../text/page-body.ts';
 import { detectBlock } from './block-pages.ts';
-import { type FollowResult, follow, valuesOf } from './follow.ts';
+import { type FollowResult, follow } from './follow.ts';
 
-/** What the engine works with. */
+/** What the engine crawls with, and its limits. */
 export interface HttpEngineDeps {
+  /** The caller closes it. */
   readonly client: Pick<HttpClient, 'request'>;
   readonly clock: Clock;
   readonly limits: {
-    /** Of a whole crawl, redirects included. */
+    /** For a whole crawl, including redirects. */
     readonly timeoutMs: number;
-    /** Of each body, as it arrives and decoded. */
+    /** For each body, as it arrives and decoded. */
     readonly maxBodyBytes: number;
   };
   /** Proxy URLs by ISO country, and `tor`. */
@@ -36,49 +37,45 @@ export interface HttpEngineDeps {
 const runAtOnce: ProcessBody = async (_bodyBytes, work) => work();
 
 /**
- * Makes the engine that crawls by plain HTTP requests. It holds cookie sessions, host queues and
- * robots.txt in memory. The client is its maker's to close.
+ * Makes the engine that crawls by plain HTTP requests. Cookie sessions, the limits of hosts and
+ * robots.txt files are in memory.
  */
 export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
   const { client, clock, limits, proxies, logger } = deps;
   const sessions = createCookieSessions({ clock });
-  const entry = createPoliteness({ client, clock, gate: createHostLimiter({ clock }) });
+  const politeness = createPoliteness({ client, clock });
 
   async function crawl(task: CrawlTask, signal: AbortSignal): Promise<Page> {
-    const { request, politeness } = task;
     const deadline = performance.now() + limits.timeoutMs;
-    const departure = resolveTarget(request, proxies);
-    if ('refused' in departure) return failedPage(task, departure.refused);
-    const { start, proxy } = departure;
-
-    const admission = await entry.enter(task, start, proxy, signal);
+    const target = resolveTarget(task.request, proxies);
+    if ('refused' in target) return failedPage(task, target.refused);
+    const { start, proxy } = target;
+    const admission = await politeness.acquire(task, start, proxy, signal);
     if ('refused' in admission) return failedPage(task, admission.refused, admission.retryAfterMs);
     let page: Page | undefined;
     try {
-      const cookies = cookiesOf(task, start);
-      const { maxBodyBytes } = limits;
-      const { room, process = runAtOnce } = task;
-      const arrival = await follow({
+      const { request, room, process = runAtOnce } = task;
+      const result = await follow({
         client,
         request,
         start,
-        cookies,
+        cookies: openCookies(task, start),
         proxy,
         deadline,
-        maxBodyBytes,
+        maxBodyBytes: limits.maxBodyBytes,
         signal,
         room,
         claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
       });
-      page = await process(arrival.answer?.body.byteLength ?? 0, () => toPage(task, arrival));
+      const bodyBytes = result.response?.body.byteLength ?? 0;
+      page = await process(bodyBytes, () => toPage(task, result));
       return page;
     } finally {
-      const slowDownMs = politeness === undefined ? 0 : page?.failure?.retryAfterMs;
-      admission.leave(slowDownMs);
+      admission.release(task.politeness === undefined ? 0 : page?.failure?.retryAfterMs);
     }
   }
 
-  function cookiesOf({ accountId, request }: CrawlTask, start: URL): Cookies {
+  function openCookies({ accountId, request }: CrawlTask, start: URL): Cookies {
     const { cookies_session: session, set_cookies: given } = request.parameters;
     const cookies =
       session === undefined || session === '' ? createCookies() : sessions.open(accountId, session);
@@ -86,48 +83,31 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     return cookies;
   }
 
-  function toPage(task: CrawlTask, arrival: FollowResult): Page {
-    const { answer, failure } = arrival;
-    const url = arrival.redirected ? arrival.hop.url.href : task.request.url;
-    if (answer === undefined) {
+  function toPage(task: CrawlTask, result: FollowResult): Page {
+    const { response, failure, head } = result;
+    const url = result.redirected ? result.hop.url.href : task.request.url;
+    if (response === undefined) {
       const reason = failure ?? 'connection_failed';
-      const { head } = arrival;
-      return head === undefined
-        ? failedPage(task, reason)
-        : failedAnswer(task, reason, { ...head, url });
+      if (head === undefined) return failedPage(task, reason);
+      return failedResponse(task, reason, { ...head, url });
     }
-    const { status, headers } = answer;
-    const { body, contentType, isText } = pageBody(
-      answer.body,
-      valuesOf(answer, 'content-type').at(-1),
-    );
-    // Text grows when its character set becomes UTF-8.
-    if (body.byteLength > limits.maxBodyBytes) {
-      return failedAnswer(task, 'body_too_large', { status, headers, url });
+    const { status, headers } = response;
+    const shown = pageBody(response.body, headerValues(headers, 'content-type').at(-1));
+    // Text can become longer when it is converted to UTF-8.
+    if (shown.body.byteLength > limits.maxBodyBytes) {
+      return failedResponse(task, 'body_too_large', { status, headers, url });
     }
     const verdict =
       failure === undefined
-        ? verdictOnAnswer({
-            status,
-            method: arrival.hop.method,
-            isEmpty: answer.body.length === 0,
-            block: detectBlock({ status, headers: new Map(headers), body: answer.body }),
-            successCodes: parseSuccessCodes(task.request.parameters.custom_success_codes),
-          })
+        ? responseVerdict(task, result.hop.method, response)
         : verdictOnFailure(failure);
-    const wish =
-      status === 429 || status === 503
-        ? parseRetryAfter(valuesOf(answer, 'retry-after')[0], clock.now())
-        : undefined;
     return {
       cbStatus: verdict.cbStatus,
       originalStatus: status,
       url,
-      body,
-      contentType,
-      isText,
+      ...shown,
       headers,
-      ...failureOf(verdict, wish),
+      ...failureFields(verdict, requestedDelay(response, clock.now())),
     };
   }
 
@@ -135,4 +115,29 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     crawl: (task, signal) => asFailedPage(task, signal, logger, () => crawl(task, signal)),
     close: async () => undefined,
   };
+}
+
+function responseVerdict(
+  { request }: CrawlTask,
+  method: string,
+  { status, headers, body }: HttpResponse,
+): StatusVerdict {
+  return verdictOnAnswer({
+    status,
+    method,
+    isEmpty: body.length === 0,
+    block: detectBlock({ status, headers: new Map(headers), body }),
+    successCodes: parseSuccessCodes(request.parameters.custom_success_codes),
+  });
+}
+
+/**
+ * Milliseconds that a response with 429 or 503 asks to wait (`Retry-After`); undefined for others.
+ */
+export function requestedDelay(
+  { status, headers }: Pick<HttpResponse, 'status' | 'headers'>,
+  now: Date,
+): number | undefined {
+  if (status !== 429 && status !== 503) return undefined;
+  return parseRetryAfter(headerValues(headers, 'retry-after')[0], now);
 }

@@ -2,25 +2,25 @@
 export interface Hop {
   readonly url: URL;
   readonly method: string;
-  /** Whether the body, and the headers that describe it, go along. */
+  /** Whether the body, and the headers that describe it, are sent. */
   readonly withBody: boolean;
   /**
-   * Whether every request so far went to the origin of the first: what the client gave is for that
-   * one only.
+   * Whether all requests so far went to the first origin. The client's headers are sent only to
+   * that one.
    */
   readonly sameOrigin: boolean;
 }
 
-/** Of a redirect's target; servers refuse longer request lines, most from 8 KiB on. */
+/** Longest target of a redirect. Most servers refuse request lines from 8 KiB on. */
 const MAX_LOCATION = 16_384;
 /** Statuses that send a client to the address in `Location`. */
 export const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
- * Where an answer sends its reader on, by the rules of the Fetch Standard: after 303, and after a
- * POST with 301 or 302, the next request is a GET without body; the fragment is inherited.
- * Undefined when the answer is no redirect, and so is itself the end; `invalid_redirect` when it
- * leads to what is no http or https URL (`file:`, `data:`), or to one longer than 16 KiB.
+ * The request that a response redirects to, by the rules of the Fetch Standard: after 303, and
+ * after a POST with 301 or 302, it is a GET without a body; the fragment is inherited. Undefined
+ * when the response is not a redirect; `invalid_redirect` when the target is not an http or https
+ * URL (`file:`, `data:`) or is longer than 16 KiB.
  */
 export function nextHop(
   hop: Hop,
@@ -43,13 +43,13 @@ export function nextHop(
   };
 }
 
-// Header values are read as latin1; servers that put unescaped letters into Location mean UTF-8, as
-// browsers take it.
+// Header values are read as Latin-1, but servers that put unescaped letters into `Location` mean
+// UTF-8, and browsers read it so.
 function utf8FromLatin1(text: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(text, 'latin1'));
   } catch {
-    // Not UTF-8, so latin1 it is.
+    // Not UTF-8: the text stays Latin-1.
     return text;
   }
 }

@@ -4,14 +4,14 @@ import type { Hop } from './redirect.ts';
 import { USER_AGENTS } from './user-agents.ts';
 
 /**
- * What other origins are told of the client's headers after a redirect. Everything else is for the
- * origin the client named: whatever a header is called, it may be a credential there.
+ * The client's headers that other origins receive after a redirect. Everything else is only for the
+ * origin that the client named, because any header may be a credential there.
  */
 const FOR_EVERY_ORIGIN = new Set(['accept', 'accept-language', 'user-agent']);
 
 /**
- * `request_headers` (`name:value|name2:value2`); what cannot be a header, or must not be set, is
- * left out: refusing is the push's.
+ * Parses `request_headers` (`name:value|name2:value2`). Invalid and forbidden headers are skipped;
+ * a push with such headers was refused already.
  */
 export function parseRequestHeaders(text: string | undefined): HeaderPair[] {
   const pairs: HeaderPair[] = [];
@@ -27,8 +27,9 @@ export function parseRequestHeaders(text: string | undefined): HeaderPair[] {
 }
 
 /**
- * The headers of one request of a crawl: a browser's usual ones, over them what the URL was pushed
- * with, and `cookies` (a `Cookie` value, empty for none) added to a `Cookie` among those.
+ * The headers of one request of a crawl: those that browsers send, overridden by the ones that the
+ * URL was pushed with. `cookies`, the value of a `Cookie` header or empty, is added to a `Cookie`
+ * among them.
  */
 export function requestHeaders(request: CrawlRequest, hop: Hop, cookies: string): HeaderPair[] {
   const { parameters } = request;

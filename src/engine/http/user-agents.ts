@@ -2,8 +2,9 @@
 export const CRAWLER_NAME = 'QueuedCrawler';
 
 /**
- * User agents by `device`. In the form the large search engines use: a current browser's, so that
- * sites serve their normal page, with the crawler's own name in it, so that they can tell who asks.
+ * User agents by `device`, in the form that the large search engines use: that of a current
+ * browser, so that sites serve their normal page, with the crawler's own name in it, so that they
+ * can identify it.
  */
 export const USER_AGENTS = {
   desktop:

@@ -3,62 +3,64 @@ import type { Politeness } from '../../domain/crawler-settings.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 
 /**
- * The reason of a page that was not crawled because its host's turn had not come. The job is to be
- * given back for `retryAfterMs`; it counts neither as a try nor as a failure.
+ * The reason of a page that was not crawled because its host had no free slot. The job goes back to
+ * the queue for `retryAfterMs`, and that counts neither as a try nor as a failure.
  */
 export const HOST_BUSY = 'host_busy';
 
-/** Whose requests to which host are counted together. */
+/** Which requests are limited together. */
 export interface HostKey {
-  /** Undefined for inline crawls, which share one queue per account. */
+  /** Undefined for inline crawls, which share one limit per account. */
   readonly crawlerId: string | undefined;
   readonly accountId: string;
   /** Host with its port. */
   readonly host: string;
 }
 
-/** The answer to a wish to ask a host. */
-export type Admission =
+/** Result of {@link HostLimiter.acquire}. */
+export type HostAdmission =
   | {
       readonly admitted: true;
-      /** Ends the request; `slowDownMs` keeps the host alone for that long (`Retry-After`). */
-      leave(slowDownMs?: number): void;
+      /**
+       * Ends the request. No request to the host starts for `slowDownMs` after it (`Retry-After`).
+       */
+      release(slowDownMs?: number): void;
     }
   | { readonly admitted: false; readonly retryAfterMs: number };
 
-/** Spaces requests to hosts, separately for each crawler. */
+/** Limits and spaces requests to hosts, separately for each crawler. */
 export interface HostLimiter {
   /**
-   * Waits for the host's turn, a few seconds at the longest. Rejects with the signal's reason when
-   * aborted.
+   * Waits up to two seconds until a request to the host may start. Rejects with the signal's reason
+   * when aborted.
    */
-  enter(key: HostKey, politeness: HostPace, signal: AbortSignal): Promise<Admission>;
+  acquire(key: HostKey, pace: HostPace, signal: AbortSignal): Promise<HostAdmission>;
 }
 
-/** The part of {@link Politeness} the gate keeps. */
+/** The part of {@link Politeness} that the limiter enforces. */
 export type HostPace = Pick<Politeness, 'maxPerHost' | 'delayMs'>;
 
-/** Whoever would wait longer gives its place at the crawler to a URL of another host. */
-const LONGEST_WAIT_MS = 2_000;
-/**
- * Turns are promised no further ahead than this; a host whose queue is longer is asked about again.
- */
-const LONGEST_PROMISE_MS = 10 * 60_000;
-const LEAST_PROMISE_MS = 250;
+/** A crawl that would wait longer frees its slot of the crawler for a URL of another host. */
+const MAX_WAIT_MS = 2_000;
+/** Slots are reserved at most this far ahead; a URL beyond that asks again. */
+const MAX_RESERVATION_MS = 10 * 60_000;
+const MIN_RESERVATION_MS = 250;
 const MAX_HOSTS = 10_000;
+/** Assumed duration of a request until some were measured. */
+const INITIAL_REQUEST_MS = 500;
 
 interface Host {
   running: number;
-  /** No request starts before. */
+  /** No request starts before this time. */
   notBefore: number;
-  /** Until when turns have been promised to those sent away. */
-  promisedUntil: number;
-  /** Running average of how long requests take. */
+  /** The latest time that was reserved for a URL that was turned away. */
+  reservedUntil: number;
+  /** Moving average of how long requests take. */
   requestMs: number;
   readonly waiting: (() => void)[];
 }
 
-/** Makes a gate without any hosts. */
+/** Makes a limiter that knows no host. */
 export function createHostLimiter(deps: { readonly clock: Clock }): HostLimiter {
   const now = (): number => deps.clock.now().getTime();
   const hosts = createLruMap<string, Host>({
@@ -66,45 +68,45 @@ export function createHostLimiter(deps: { readonly clock: Clock }): HostLimiter 
     isPinned: (host) => host.running > 0 || host.waiting.length > 0 || host.notBefore > now(),
   });
 
-  function hostOf(key: HostKey): Host {
+  function openHost(key: HostKey): Host {
     const name = `${key.crawlerId ?? key.accountId} ${key.host}`;
     const host = hosts.get(name) ?? {
       running: 0,
       notBefore: 0,
-      promisedUntil: 0,
-      requestMs: 500,
+      reservedUntil: 0,
+      requestMs: INITIAL_REQUEST_MS,
       waiting: [],
     };
     hosts.set(name, host);
     return host;
   }
 
-  // A turn later than all promised before: those sent away come back spread out, not all at once.
-  function promise(host: Host, pace: HostPace): number {
+  /** Reserves the next free time, so that URLs that were turned away come back one by one. */
+  function reserve(host: Host, pace: HostPace): number {
     const moment = now();
     const spacing = Math.max(
       pace.delayMs,
       pace.maxPerHost > 0 ? host.requestMs / pace.maxPerHost : 0,
     );
     const next = Math.max(
-      host.promisedUntil >= moment ? host.promisedUntil + spacing : 0,
+      host.reservedUntil >= moment ? host.reservedUntil + spacing : 0,
       host.notBefore,
-      moment + LEAST_PROMISE_MS,
+      moment + MIN_RESERVATION_MS,
     );
-    host.promisedUntil = Math.min(next, moment + LONGEST_PROMISE_MS);
-    return Math.round(host.promisedUntil - moment);
+    host.reservedUntil = Math.min(next, moment + MAX_RESERVATION_MS);
+    return Math.round(host.reservedUntil - moment);
   }
 
-  function start(host: Host, pace: HostPace): Admission {
+  function start(host: Host, pace: HostPace): HostAdmission {
     const startedAt = now();
-    let left = false;
+    let released = false;
     host.running += 1;
     host.notBefore = Math.max(host.notBefore, startedAt + pace.delayMs);
     return {
       admitted: true,
-      leave(slowDownMs = 0) {
-        if (left) return;
-        left = true;
+      release(slowDownMs = 0) {
+        if (released) return;
+        released = true;
         const endedAt = now();
         host.running -= 1;
         host.requestMs = host.requestMs * 0.8 + (endedAt - startedAt) * 0.2;
@@ -115,9 +117,9 @@ export function createHostLimiter(deps: { readonly clock: Clock }): HostLimiter 
   }
 
   return {
-    async enter(key, pace, signal) {
-      const host = hostOf(key);
-      const deadline = now() + LONGEST_WAIT_MS;
+    async acquire(key, pace, signal) {
+      const host = openHost(key);
+      const deadline = now() + MAX_WAIT_MS;
       for (;;) {
         signal.throwIfAborted();
         const moment = now();
@@ -125,7 +127,7 @@ export function createHostLimiter(deps: { readonly clock: Clock }): HostLimiter 
         if (!isFull && host.notBefore <= moment) return start(host, pace);
         const wakeAt = isFull ? deadline : host.notBefore;
         if (moment >= deadline || wakeAt > deadline) {
-          return { admitted: false, retryAfterMs: promise(host, pace) };
+          return { admitted: false, retryAfterMs: reserve(host, pace) };
         }
         await sleep(host, wakeAt - moment, signal);
       }
@@ -133,7 +135,7 @@ export function createHostLimiter(deps: { readonly clock: Clock }): HostLimiter 
   };
 }
 
-// Until the time is over, a request at the host ends, or the crawl is aborted.
+/** Resolves after `ms`, when a request to the host ends, or when the signal is aborted. */
 function sleep(host: Host, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const wake = (): void => {

@@ -4,37 +4,46 @@ import type { HttpClient } from '../../net/http-client.ts';
 import { createCookies } from '../cookies.ts';
 import type { CrawlTask } from '../engine.ts';
 import { follow } from '../http/follow.ts';
-import { HOST_BUSY, type HostLimiter } from './host-limiter.ts';
+import { createHostLimiter, HOST_BUSY } from './host-limiter.ts';
 import { createRobots } from './robots.ts';
 
-/** Whether a crawl may ask its host now. */
-export type Entry =
-  | { readonly leave: (slowDownMs?: number) => void }
+/** Whether a crawl may request its host now. */
+export type CrawlAdmission =
+  | {
+      /** Ends the crawl; as `release` of `HostAdmission`. */
+      readonly release: (slowDownMs?: number) => void;
+    }
   | { readonly refused: FailureReason; readonly retryAfterMs?: number };
 
-/** Keeps a crawler's politeness before each crawl. */
+/** Enforces the politeness of a crawler before each of its crawls. */
 export interface PolitenessGate {
   /** Rejects only with the signal's reason. */
-  enter(task: CrawlTask, url: URL, proxy: string | undefined, signal: AbortSignal): Promise<Entry>;
+  acquire(
+    task: CrawlTask,
+    url: URL,
+    proxy: string | undefined,
+    signal: AbortSignal,
+  ): Promise<CrawlAdmission>;
 }
 
 const ROBOTS_TIMEOUT_MS = 10_000;
-const UNRESTRICTED: Entry = { leave: () => undefined };
+const UNRESTRICTED: CrawlAdmission = { release: () => undefined };
 
 /**
- * Makes the entry. Politeness is of the host a URL was pushed for; hosts it redirects to are asked
- * as part of the same visit. A crawl-delay counts when it is longer than the crawler's own delay.
+ * Makes the gate, with its robots.txt cache and its limits in memory. It judges the host of the
+ * pushed URL; redirects are followed as part of the same crawl, wherever they lead. A crawl-delay
+ * counts when it is longer than the delay of the crawler.
  */
 export function createPoliteness(deps: {
   readonly client: Pick<HttpClient, 'request'>;
   readonly clock: Clock;
-  readonly gate: HostLimiter;
 }): PolitenessGate {
-  const { client, clock, gate } = deps;
+  const { client, clock } = deps;
+  const limiter = createHostLimiter({ clock });
   const robots = createRobots({
     clock,
     async fetch(start, proxy, maxBodyBytes, claimant) {
-      const arrival = await follow({
+      const { response, failure } = await follow({
         client,
         request: {
           url: start.href,
@@ -51,31 +60,26 @@ export function createPoliteness(deps: {
         signal: undefined,
         claimant,
       });
-      return arrival.answer ?? arrival.failure ?? 'connection_failed';
+      return response ?? failure ?? 'connection_failed';
     },
   });
 
   return {
-    async enter(task, url, proxy, signal) {
+    async acquire(task, url, proxy, signal) {
       const { politeness, crawlerId, accountId } = task;
       if (politeness === undefined) return UNRESTRICTED;
       let { delayMs } = politeness;
       if (politeness.robotsTxt) {
-        const verdict = await robots.ask(url, proxy, signal, { accountId, crawlerId });
+        const verdict = await robots.check(url, proxy, signal, { accountId, crawlerId });
         if (verdict.unknown) return { refused: 'robots_unreachable' };
         if (!verdict.allowed) return { refused: 'robots_disallowed' };
         delayMs = Math.max(delayMs, verdict.delayMs);
       }
       const key = { crawlerId, accountId, host: url.host };
-      const admission = await gate.enter(
-        key,
-        { maxPerHost: politeness.maxPerHost, delayMs },
-        signal,
-      );
-      if (!admission.admitted) {
-        return { refused: HOST_BUSY, retryAfterMs: admission.retryAfterMs };
-      }
-      return { leave: (slowDownMs) => admission.leave(slowDownMs) };
+      const pace = { maxPerHost: politeness.maxPerHost, delayMs };
+      const admission = await limiter.acquire(key, pace, signal);
+      if (admission.admitted) return admission;
+      return { refused: HOST_BUSY, retryAfterMs: admission.retryAfterMs };
     },
   };
 }

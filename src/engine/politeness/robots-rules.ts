@@ -1,4 +1,4 @@
-/** What a robots.txt says to one crawler. */
+/** The rules of a robots.txt for one crawler. */
 export interface RobotsRules {
   /** Whether a URL of the file's site may be crawled. */
   allows(url: URL): boolean;
@@ -6,23 +6,22 @@ export interface RobotsRules {
   readonly crawlDelay: number;
 }
 
-// A file is its site's to write and costs every URL of that site, so everything is bounded: what is
-// beyond these is overlooked.
+// A site can write anything into its file, and every URL of the site pays for it. So everything is
+// bounded, and what exceeds these limits is ignored.
 const MAX_RULES = 5_000;
-/** Rules with `*` inside or `$` have to be searched for; no site in earnest has more. */
+/** Rules with `*` or `$` have to be searched for. No ordinary site has this many. */
 const MAX_PATTERNS = 500;
 const MAX_STARS = 16;
 const MAX_RULE_LENGTH = 2_048;
-/** Of the path with its query; a longer one is judged by its beginning. */
+/** Of the path with its query. Of a longer one only the beginning is matched. */
 const MAX_PATH_LENGTH = 2_048;
 /**
- * Work spent on one URL, in characters searched; a file that asks for more is obeyed as if it said
- * no. Less than 1 ms.
+ * Work for one URL, in characters searched; less than 1 ms. A URL that needs more counts as
+ * disallowed.
  */
 const MAX_SEARCHED = 150_000;
 /**
- * A text of this length costs as much again: searches for longer ones may compare every place many
- * times.
+ * A search for a text of this length counts twice, because it may compare each position many times.
  */
 const COSTLY_LENGTH = 32;
 const MAX_LINES = 60_000;
@@ -44,35 +43,35 @@ interface Group {
 }
 
 /**
- * Reads a file for a crawler: the groups that name it (in any case, together), else those for `*`.
- * Time and memory are linear.
+ * Parses a file for one crawler: all groups that name it, whatever the case, else those for `*`.
+ * Takes linear time and memory.
  */
 export function parseRobots(text: string, crawlerName: string): RobotsRules {
   const own = newGroup();
-  const everybody = newGroup();
+  const everyone = newGroup();
   const names = crawlerName.toLowerCase();
   let isOwnNamed = false;
-  let applies = { own: false, everybody: false };
+  let applies = { own: false, everyone: false };
   let isNaming = false;
   let lines = 0;
 
-  for (const line of linesOf(text)) {
+  for (const line of splitLines(text)) {
     lines += 1;
     if (lines > MAX_LINES) break;
-    const [key, value] = fieldOf(line);
+    const [key, value] = parseField(line);
     if (key === 'user-agent') {
-      if (!isNaming) applies = { own: false, everybody: false };
+      if (!isNaming) applies = { own: false, everyone: false };
       isNaming = true;
-      if (value === '*') applies.everybody = true;
-      else if (productOf(value) === names) applies.own = isOwnNamed = true;
+      if (value === '*') applies.everyone = true;
+      else if (productToken(value) === names) applies.own = isOwnNamed = true;
     } else if (key !== '') {
       isNaming = false;
-      if (applies.own) take(own, key, value);
-      if (applies.everybody) take(everybody, key, value);
+      if (applies.own) addRule(own, key, value);
+      if (applies.everyone) addRule(everyone, key, value);
     }
   }
-  const { rules, crawlDelay } = isOwnNamed ? own : everybody;
-  // The longest first, and of equals the one that allows: the first that matches decides.
+  const { rules, crawlDelay } = isOwnNamed ? own : everyone;
+  // The longest rule first, and `allow` before `disallow`: the first rule that matches decides.
   rules.sort((a, b) => b.length - a.length || Number(b.allow) - Number(a.allow));
   return { crawlDelay, allows: (url) => isAllowed(rules, url) };
 }
@@ -81,7 +80,7 @@ function newGroup(): Group {
   return { rules: [], patterns: 0, crawlDelay: 0 };
 }
 
-function* linesOf(text: string): Generator<string> {
+function* splitLines(text: string): Generator<string> {
   const breaks = /\r\n|\r|\n/g;
   let from = text.startsWith('\ufeff') ? 1 : 0;
   for (const { index, 0: separator } of text.matchAll(breaks)) {
@@ -91,7 +90,7 @@ function* linesOf(text: string): Generator<string> {
   yield text.slice(from);
 }
 
-function fieldOf(line: string): [key: string, value: string] {
+function parseField(line: string): [key: string, value: string] {
   const comment = line.indexOf('#');
   const plain = comment < 0 ? line : line.slice(0, comment);
   const colon = plain.indexOf(':');
@@ -100,20 +99,20 @@ function fieldOf(line: string): [key: string, value: string] {
 }
 
 /** The product token of a user agent: `QueuedCrawler/1.0` means `QueuedCrawler`. */
-function productOf(userAgent: string): string {
+function productToken(userAgent: string): string {
   return (/^[A-Za-z_-]{0,100}/.exec(userAgent)?.[0] ?? '').toLowerCase();
 }
 
-function take(group: Group, key: string, value: string): void {
+function addRule(group: Group, key: string, value: string): void {
   if (key === 'crawl-delay') {
     const seconds = Number(value);
     if (seconds > 0) group.crawlDelay = seconds;
   }
   if ((key !== 'allow' && key !== 'disallow') || value === '') return;
-  // A run of stars is one.
+  // Several stars in a row mean the same as one.
   const pattern = value.replace(/\*+/g, '*');
   if (pattern.length > MAX_RULE_LENGTH || group.rules.length >= MAX_RULES) return;
-  const rule = ruleOf(pattern, key === 'allow');
+  const rule = parseRule(pattern, key === 'allow');
   if (rule.parts.length > 1 || rule.toEnd) {
     if (rule.parts.length > MAX_STARS || group.patterns >= MAX_PATTERNS) return;
     group.patterns += 1;
@@ -121,17 +120,17 @@ function take(group: Group, key: string, value: string): void {
   group.rules.push(rule);
 }
 
-function ruleOf(value: string, allow: boolean): Rule {
+function parseRule(value: string, allow: boolean): Rule {
   const toEnd = value.endsWith('$');
-  const pattern = normalised(toEnd ? value.slice(0, -1) : value);
+  const pattern = normalize(toEnd ? value.slice(0, -1) : value);
   const parts = pattern.split('*');
-  // One at the end says nothing.
+  // A star at the end adds nothing.
   if (!toEnd && parts.length > 1 && parts.at(-1) === '') parts.pop();
   return { allow, length: pattern.length + (toEnd ? 1 : 0), parts, toEnd };
 }
 
-/** RFC 9309, 2.2.2: escapes that say the same become the same. */
-function normalised(path: string): string {
+/** Normalizes percent-encoding, so that equivalent paths become equal (RFC 9309, 2.2.2). */
+function normalize(path: string): string {
   return path
     .replace(/[^\x20-\x7e]+/gu, (run) => encodeURIComponent(run.toWellFormed()))
     .replace(/%[0-9a-f]{2}/gi, (escape) => {
@@ -142,26 +141,26 @@ function normalised(path: string): string {
 
 function isAllowed(rules: readonly Rule[], url: URL): boolean {
   if (url.pathname === '/robots.txt') return true;
-  const whole = normalised((url.pathname + url.search).slice(0, 4 * MAX_PATH_LENGTH));
+  const whole = normalize((url.pathname + url.search).slice(0, 4 * MAX_PATH_LENGTH));
   const path = whole.slice(0, MAX_PATH_LENGTH);
   const isCut = whole.length > path.length;
   let searched = 0;
   for (const rule of rules) {
     if (!path.startsWith(rule.parts[0] ?? '')) continue;
-    const end = endOfMiddle(rule, path);
+    const end = matchMiddle(rule, path);
     searched += end.searched;
     if (searched > MAX_SEARCHED) return false;
-    if (end.at >= 0 && endsAsAsked(rule, path, end.at, isCut)) return rule.allow;
+    if (end.at >= 0 && matchesEnd(rule, path, end.at, isCut)) return rule.allow;
   }
   return true;
 }
 
 /**
- * Finds the parts between the first and the end, one after the other: each at its first place,
- * which leaves the most room for the next. `at` is where the last of them ends, -1 when one is
- * missing.
+ * Finds the parts between the first and the last, one after the other. Each is taken at its first
+ * position, which leaves the most room for the next. `at` is where the last of them ends, -1 when
+ * one is missing.
  */
-function endOfMiddle(
+function matchMiddle(
   { parts, toEnd }: Rule,
   path: string,
 ): { readonly at: number; readonly searched: number } {
@@ -177,7 +176,7 @@ function endOfMiddle(
   return { at, searched };
 }
 
-function endsAsAsked({ parts, toEnd }: Rule, path: string, from: number, isCut: boolean): boolean {
+function matchesEnd({ parts, toEnd }: Rule, path: string, from: number, isCut: boolean): boolean {
   if (!toEnd) return true;
   if (isCut) return false;
   if (parts.length === 1) return from === path.length;

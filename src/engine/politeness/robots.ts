@@ -12,14 +12,20 @@ export interface RobotsVerdict {
   readonly allowed: boolean;
   /** Its crawl-delay, 0 without one. */
   readonly delayMs: number;
-  /** The file could not be had for a reason that may pass, so the answer is not known. */
+  /**
+   * The file could not be fetched for a transient reason, so it is not known whether the URL is
+   * allowed.
+   */
   readonly unknown: boolean;
 }
 
-/** Answers for sites, keeping their files for a while. */
+/** Checks URLs against the robots.txt of their sites, which it caches. */
 export interface Robots {
-  /** `proxy` is what the site is reached through. Rejects only with the signal's reason. */
-  ask(
+  /**
+   * `proxy` is the URL of the proxy that the site is reached through. Rejects only with the
+   * signal's reason.
+   */
+  check(
     url: URL,
     proxy: string | undefined,
     signal: AbortSignal,
@@ -27,10 +33,10 @@ export interface Robots {
   ): Promise<RobotsVerdict>;
 }
 
-/** What robots.txt is read with. */
+/** How robots.txt is fetched. */
 export interface RobotsDeps {
   readonly clock: Clock;
-  /** Fetches a URL, redirects followed; resolves with the reason when there is no answer. */
+  /** Fetches a URL and follows redirects; resolves with the reason when there is no response. */
   readonly fetch: (
     url: URL,
     proxy: string | undefined,
@@ -44,7 +50,7 @@ const KEEP_MS = 60 * 60_000;
 const KEEP_UNKNOWN_MS = 60_000;
 const MAX_BYTES = 512 * 1024;
 const MAX_SITES = 2_000;
-/** A longer crawl-delay would let a site hold its part of a queue for years. */
+/** With a longer crawl-delay, a site could keep its part of a queue waiting for years. */
 const MAX_DELAY_MS = 120_000;
 
 const ALLOWED: RobotsVerdict = { allowed: true, delayMs: 0, unknown: false };
@@ -53,8 +59,9 @@ const UNKNOWN: RobotsVerdict = { allowed: false, delayMs: 0, unknown: true };
 type Rules = (url: URL) => RobotsVerdict;
 
 /**
- * Makes an empty cache. As RFC 9309 has it: an answer of 4xx allows everything, none or 5xx leaves
- * it unknown, and the rules are those for `QueuedCrawler`, else for everybody.
+ * Makes an empty cache. As in RFC 9309: a response of 4xx allows everything; without a response, or
+ * with 5xx, it is unknown what is allowed; the rules that apply are those for `QueuedCrawler`, else
+ * those for every crawler.
  */
 export function createRobots(deps: RobotsDeps): Robots {
   const sites = createLruMap<string, { readonly rules: Promise<Rules>; until: number }>({
@@ -68,15 +75,17 @@ export function createRobots(deps: RobotsDeps): Robots {
   ): Promise<{ readonly rules: Rules; readonly keepMs: number }> {
     const url = new URL('/robots.txt', origin);
     const unknown = { rules: () => UNKNOWN, keepMs: KEEP_UNKNOWN_MS };
-    const free = { rules: () => ALLOWED, keepMs: KEEP_MS };
-    const answer = await deps.fetch(url, proxy, MAX_BYTES, claimant);
-    if (typeof answer === 'string') {
-      // A file too large or broken is no set of rules; the same as none.
-      return answer === 'body_too_large' || answer === 'decoding_failed' ? free : unknown;
+    const unrestricted = { rules: () => ALLOWED, keepMs: KEEP_MS };
+    const response = await deps.fetch(url, proxy, MAX_BYTES, claimant);
+    if (typeof response === 'string') {
+      // A file that is too large or broken counts as missing.
+      return response === 'body_too_large' || response === 'decoding_failed'
+        ? unrestricted
+        : unknown;
     }
-    if (answer.status >= 500 || answer.status === 429) return unknown;
-    if (answer.status !== 200) return free;
-    return { rules: rulesOf(Buffer.from(answer.body).toString('utf8')), keepMs: KEEP_MS };
+    if (response.status >= 500 || response.status === 429) return unknown;
+    if (response.status !== 200) return unrestricted;
+    return { rules: toRules(Buffer.from(response.body).toString('utf8')), keepMs: KEEP_MS };
   }
 
   function rulesFor(
@@ -104,7 +113,7 @@ export function createRobots(deps: RobotsDeps): Robots {
   }
 
   return {
-    async ask(url, proxy, signal, claimant) {
+    async check(url, proxy, signal, claimant) {
       // The load is shared by everyone who asks, so an abort ends only this wait.
       const rules = await raceAbort(rulesFor(url.origin, proxy, claimant), signal);
       return rules(url);
@@ -112,8 +121,8 @@ export function createRobots(deps: RobotsDeps): Robots {
   };
 }
 
-function rulesOf(text: string): Rules {
+function toRules(text: string): Rules {
   const { allows, crawlDelay } = parseRobots(text, CRAWLER_NAME);
   const delayMs = Math.min(crawlDelay * 1_000, MAX_DELAY_MS);
-  return (asked) => ({ allowed: allows(asked), delayMs, unknown: false });
+  return (url) => ({ allowed: allows(url), delayMs, unknown: false });
 }

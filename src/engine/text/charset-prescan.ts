@@ -1,38 +1,38 @@
 /**
- * The standard asks for 1,024 bytes; some pages have more before their `meta`, and browsers find it
- * all the same.
+ * The HTML standard demands 1,024 bytes; some pages have more before their `meta`, and browsers
+ * still find it.
  */
 const PRESCAN_BYTES = 4_096;
 const MAX_LABEL = 40;
 
 /**
- * The character set a document names in its own first bytes: the `meta` of HTML or the declaration
- * of XML; undefined without one. A `meta` that claims UTF-16 or `x-user-defined` cannot be right
- * and means UTF-8 and windows-1252, as the HTML standard has it. Every step is linear in the bytes
- * that are looked at.
+ * The character set that a document names in its first bytes, in a `meta` of HTML or the
+ * declaration of XML; undefined without one. A `meta` that names UTF-16 or `x-user-defined` cannot
+ * be right; as in the HTML standard it means UTF-8 or windows-1252. Every step is linear in the
+ * bytes that are read.
  */
 export function charsetInDocument(bytes: Uint8Array, mediaType: string): string | undefined {
-  const utf16 = utf16OfDeclaration(bytes);
+  const utf16 = utf16Declaration(bytes);
   if (utf16 !== undefined) return utf16;
   const head = Buffer.from(bytes.subarray(0, PRESCAN_BYTES)).toString('latin1');
-  const declared = charsetOfDeclaration(head);
+  const declared = charsetInXmlDeclaration(head);
   if (!mediaType.includes('html')) return declared;
-  return charsetOfMeta(withoutComments(head)) ?? declared;
+  return charsetInMeta(withoutComments(head)) ?? declared;
 }
 
-// `<?` in UTF-16: what follows can only be read as that.
-function utf16OfDeclaration(bytes: Uint8Array): string | undefined {
+// `<?` in UTF-16: the rest of the document is UTF-16, too.
+function utf16Declaration(bytes: Uint8Array): string | undefined {
   const start = Buffer.from(bytes.subarray(0, 4)).toString('hex');
   if (start === '3c003f00') return 'utf-16le';
   if (start === '003c003f') return 'utf-16be';
   return undefined;
 }
 
-function charsetOfDeclaration(head: string): string | undefined {
+function charsetInXmlDeclaration(head: string): string | undefined {
   const start = head.trimStart();
   if (!/^<\?xml\s/i.test(start)) return undefined;
   const end = start.indexOf('>');
-  const label = attributesOf(start.slice(5, end < 0 ? undefined : end)).get('encoding');
+  const label = parseAttributes(start.slice(5, end < 0 ? undefined : end)).get('encoding');
   return label === undefined || label === '' ? undefined : label.slice(0, MAX_LABEL);
 }
 
@@ -48,9 +48,9 @@ function withoutComments(head: string): string {
   }
 }
 
-function charsetOfMeta(head: string): string | undefined {
+function charsetInMeta(head: string): string | undefined {
   for (const [tag] of head.matchAll(/<meta[\s/][^>]*/gi)) {
-    const attributes = attributesOf(tag.slice(5));
+    const attributes = parseAttributes(tag.slice(5));
     const isDeclaration = attributes.get('http-equiv')?.toLowerCase() === 'content-type';
     const label =
       attributes.get('charset') ??
@@ -75,8 +75,8 @@ function charsetInContent(content: string): string | undefined {
 const NAME_END = /[\s=/]/;
 const SPACE_OR_SLASH = /[\s/]/;
 
-/** Attributes of a tag's inside, names in lower case; of repeated ones the first counts. */
-function attributesOf(tag: string): Map<string, string> {
+/** The attributes of a tag, names in lower case; of repeated ones the first counts. */
+function parseAttributes(tag: string): Map<string, string> {
   const found = new Map<string, string>();
   let at = 0;
   const skip = (pattern: RegExp): void => {

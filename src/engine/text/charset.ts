@@ -6,13 +6,13 @@ import { charsetInDocument } from './charset-prescan.ts';
 export interface DecodedText {
   /** Without a byte order mark; broken sequences are U+FFFD. */
   readonly utf8: Uint8Array;
-  /** What the bytes were taken for, a name of the WHATWG Encoding Standard. */
+  /** The character set that the bytes were read as, a name of the WHATWG Encoding Standard. */
   readonly charset: string;
 }
 
 /**
- * For these node's own decoder differs from the standard's tables, or lacks extensions that pages
- * use; iconv-lite has them.
+ * Character sets for which Node's decoder differs from the standard, or lacks extensions that pages
+ * use. iconv-lite has them.
  */
 const BY_ICONV: Readonly<Record<string, string>> = {
   big5: 'big5',
@@ -24,17 +24,17 @@ const BY_ICONV: Readonly<Record<string, string>> = {
 };
 
 /**
- * Turns the bytes of a text into UTF-8. The character set is, in the order of the WHATWG standards:
- * a byte order mark's, the HTTP header's, the one named in the document (`meta` in HTML, the
- * declaration of XML), else UTF-8 when the bytes are valid UTF-8, else windows-1252. Names that are
- * unknown count as absent.
+ * Converts the bytes of a text to UTF-8. In the order of the WHATWG standards, the character set is
+ * that of a byte order mark, of the HTTP header, or of the document itself (`meta` in HTML, the
+ * declaration of XML), else UTF-8 when the bytes are valid UTF-8, else windows-1252. Unknown names
+ * count as absent.
  */
 export function decodeText(
   bytes: Uint8Array,
   hints: { readonly headerCharset: string | undefined; readonly mediaType: string },
 ): DecodedText {
   const charset =
-    charsetOfMark(bytes) ??
+    byteOrderMark(bytes) ??
     resolveCharset(hints.headerCharset) ??
     resolveCharset(charsetInDocument(bytes, hints.mediaType)) ??
     (isUtf8(bytes) ? 'utf-8' : 'windows-1252');
@@ -42,8 +42,8 @@ export function decodeText(
 }
 
 /**
- * The standard's name for a label such as `latin1` or `sjis`; undefined for one it does not know or
- * that browsers refuse.
+ * The standard's name for a label such as `latin1` or `sjis`; undefined for a label that the
+ * standard does not know or browsers refuse.
  */
 export function resolveCharset(label: string | undefined): string | undefined {
   if (label === undefined || label === '') return undefined;
@@ -56,7 +56,7 @@ export function resolveCharset(label: string | undefined): string | undefined {
   }
 }
 
-function charsetOfMark(bytes: Uint8Array): string | undefined {
+function byteOrderMark(bytes: Uint8Array): string | undefined {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return 'utf-8';
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le';
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf-16be';
@@ -65,7 +65,7 @@ function charsetOfMark(bytes: Uint8Array): string | undefined {
 
 function toUtf8(bytes: Uint8Array, charset: string): Uint8Array {
   if (charset === 'utf-8' && isUtf8(bytes)) {
-    return charsetOfMark(bytes) === 'utf-8' ? bytes.subarray(3) : bytes;
+    return byteOrderMark(bytes) === 'utf-8' ? bytes.subarray(3) : bytes;
   }
   const byIconv = BY_ICONV[charset];
   const text =

@@ -7,19 +7,20 @@ const BINARY_TYPES =
   /^(?:image|audio|video|font)\/|^application\/(?:pdf|zip|gzip|x-gzip|x-tar|x-7z-compressed|x-rar-compressed|vnd\.rar|octet-stream|wasm|msword|vnd\..*|java-archive|x-protobuf|protobuf)$/;
 
 /**
- * Longer types and parameters mean nothing to anybody, and a delivery's headers have to hold them.
+ * Longer types and parameters have no meaning, and they must fit into the headers of a delivery.
  */
 const MAX_TYPE = 128;
 const MAX_PARAMETER = 256;
 const MAX_PARAMETERS = 32;
 
-/** How many bytes decide between text and binary; as in the MIME Sniffing Standard, 7. */
+/** Bytes that decide between text and binary (MIME Sniffing Standard, 7). */
 const SNIFF_BYTES = 1_445;
 
 /**
- * A body as it is delivered: text in UTF-8 without a byte order mark, everything else in its own
- * bytes. The media type decides; where it is missing, unknown, or `text/plain`, the standard's
- * "binary data bytes" decide. HTML is recognised by its beginning when no type is given.
+ * A body as it is delivered: text in UTF-8 without a byte order mark, everything else as it
+ * arrived. The media type decides which it is; when the type is missing, unknown or `text/plain`,
+ * the "binary data bytes" of the MIME Sniffing Standard decide. Without a type, HTML is recognised
+ * by its beginning.
  */
 export function pageBody(
   bytes: Uint8Array,
@@ -43,12 +44,12 @@ function binaryType(given: string | undefined, type: string): string {
 interface ContentType {
   /** Lower case, empty when there is none. */
   readonly type: string;
-  /** All but `charset`, as they were. */
+  /** All except `charset`, as the site sent them. */
   readonly parameters: readonly string[];
   readonly charset: string | undefined;
 }
 
-// Without a regular expression over the value: a site sends up to 64 KiB of it.
+// Uses no regular expression on the whole value, because a site may send 64 KiB of it.
 function parseContentType(value: string | undefined): ContentType {
   const [essence = '', ...rest] = (value ?? '').split(';', MAX_PARAMETERS).map(trimmed);
   const type = essence.toLowerCase();
@@ -93,8 +94,8 @@ function isUtf16(bytes: Uint8Array, charset: string | undefined): boolean {
   return mark === 0xfffe || mark === 0xfeff || /^(?:utf-16|ucs-2|unicode)/i.test(charset ?? '');
 }
 
-// The controls that no text has: all but tab, line breaks, form feed and escape, which ISO-2022-JP
-// needs.
+// Control characters that occur in no text: all except tab, line breaks, form feed, and escape,
+// which ISO-2022-JP needs.
 function hasBinaryBytes(bytes: Uint8Array): boolean {
   return bytes
     .subarray(0, SNIFF_BYTES)

@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import { createRid } from '../../domain/rid.ts';
+import { resolveTarget } from '../../engine/crawl-target.ts';
 import type { CrawlEngine, Page } from '../../engine/engine.ts';
 import { failedPage } from '../../engine/failed-page.ts';
 import type { PolitenessGate } from '../../engine/politeness/politeness.ts';
@@ -26,7 +27,7 @@ export interface CrawlingDeps {
   readonly threads: Pick<CrawlThreads, 'crawl' | 'build'>;
   /** Crawls of the JavaScript token; it keeps politeness itself. */
   readonly browser: CrawlEngine;
-  readonly entry: PolitenessGate;
+  readonly politeness: PolitenessGate;
   /** Proxy URLs by name, for robots.txt. */
   readonly proxies: Readonly<Record<string, string>>;
   readonly screenshots: Pick<ScreenshotStore, 'put'>;
@@ -37,7 +38,7 @@ export interface CrawlingDeps {
 
 /** Makes the use case. */
 export function createCrawling(deps: CrawlingDeps): Crawling {
-  const { threads, browser, entry } = deps;
+  const { threads, browser, politeness } = deps;
 
   /** Stores the screenshot; returns its URL. */
   async function keepScreenshot(jpeg: Uint8Array): Promise<string> {
@@ -56,13 +57,10 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
   }
 
   async function politely(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
-    const { request } = order.task;
-    const url = URL.parse(request.url);
-    // An address that is none is refused by the engine.
-    if (url === null) return threads.crawl(order, signal);
-    const { tor_network: tor, country } = request.parameters;
-    const proxy = deps.proxies[tor === true ? 'tor' : (country ?? '')];
-    const admission = await entry.enter(order.task, url, proxy, signal);
+    const target = resolveTarget(order.task.request, deps.proxies);
+    if ('refused' in target) return result(failedPage(order.task, target.refused), order);
+    const { start, proxy } = target;
+    const admission = await politeness.acquire(order.task, start, proxy, signal);
     if ('refused' in admission) {
       return result(failedPage(order.task, admission.refused, admission.retryAfterMs), order);
     }
@@ -71,7 +69,7 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
       crawled = await threads.crawl(order, signal);
       return crawled;
     } finally {
-      admission.leave(crawled?.result.failure?.retryAfterMs);
+      admission.release(crawled?.result.failure?.retryAfterMs);
     }
   }
 

@@ -77,31 +77,31 @@ describe('requests at one host', () => {
 
 describe('the gate', () => {
   test('frees a place when a request ends or is aborted while it waits', async () => {
-    const gate = createHostLimiter({ clock: createTestClock() });
+    const limiter = createHostLimiter({ clock: createTestClock() });
     const pace = { maxPerHost: 1, delayMs: 0 };
-    const first = await gate.enter(KEY, pace, signal);
+    const first = await limiter.acquire(KEY, pace, signal);
     if (!first.admitted) throw new Error('refused');
     const controller = new AbortController();
-    const aborted = expect(gate.enter(KEY, pace, controller.signal)).rejects.toThrow('enough');
-    const second = gate.enter(KEY, pace, signal);
+    const aborted = expect(limiter.acquire(KEY, pace, controller.signal)).rejects.toThrow('enough');
+    const second = limiter.acquire(KEY, pace, signal);
     controller.abort(new Error('enough'));
     await aborted;
-    first.leave();
-    first.leave();
+    first.release();
+    first.release();
     expect((await second).admitted).toBe(true);
     // Leaving twice has not made a second place.
-    const third = gate.enter(KEY, pace, AbortSignal.timeout(50));
+    const third = limiter.acquire(KEY, pace, AbortSignal.timeout(50));
     await expect(third).rejects.toThrow();
   });
 
   test('is open again when the delay is over', async () => {
     const clock = createTestClock();
-    const gate = createHostLimiter({ clock });
+    const limiter = createHostLimiter({ clock });
     const pace = { maxPerHost: 0, delayMs: 60_000 };
-    expect((await gate.enter(KEY, pace, signal)).admitted).toBe(true);
-    expect((await gate.enter(KEY, pace, signal)).admitted).toBe(false);
+    expect((await limiter.acquire(KEY, pace, signal)).admitted).toBe(true);
+    expect((await limiter.acquire(KEY, pace, signal)).admitted).toBe(false);
     clock.advance(60_000);
-    expect((await gate.enter(KEY, pace, signal)).admitted).toBe(true);
+    expect((await limiter.acquire(KEY, pace, signal)).admitted).toBe(true);
   });
 });
 

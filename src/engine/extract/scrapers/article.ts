@@ -1,5 +1,5 @@
 import { Readability } from '@mozilla/readability';
-import { isOfType, jsonLdOf, metaOf, type ScrapedPage } from './scraper.ts';
+import { hasSchemaType, jsonLdObjects, metaContent, type ScrapedPage } from './scraper.ts';
 
 const TYPES = [
   'Article',
@@ -12,8 +12,8 @@ const TYPES = [
 
 /** Whether the page says that it is an article. */
 export function isArticle(page: ScrapedPage): boolean {
-  if (metaOf(page, 'og:type')?.toLowerCase() === 'article') return true;
-  return jsonLdOf(page).some((object) => isOfType(object, ...TYPES));
+  if (metaContent(page, 'og:type')?.toLowerCase() === 'article') return true;
+  return jsonLdObjects(page).some((object) => hasSchemaType(object, ...TYPES));
 }
 
 /**
@@ -21,8 +21,8 @@ export function isArticle(page: ScrapedPage): boolean {
  * found.
  */
 export function article(page: ScrapedPage) {
-  const object = jsonLdOf(page).find((each) => isOfType(each, ...TYPES));
-  const published = metaOf(page, 'article:published_time', 'date') ?? object?.datePublished;
+  const object = jsonLdObjects(page).find((each) => hasSchemaType(each, ...TYPES));
+  const published = metaContent(page, 'article:published_time', 'date') ?? object?.datePublished;
   // Readability takes the document apart, so it comes last.
   const readable = new Readability(page.document).parse();
   const text =
@@ -30,7 +30,7 @@ export function article(page: ScrapedPage) {
     '';
   return {
     title: readable?.title ?? null,
-    byline: readable?.byline ?? metaOf(page, 'author') ?? null,
+    byline: readable?.byline ?? metaContent(page, 'author') ?? null,
     published_at: typeof published === 'string' ? published : (readable?.publishedTime ?? null),
     site_name: readable?.siteName ?? null,
     language: readable?.lang ?? null,

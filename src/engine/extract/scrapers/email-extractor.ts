@@ -1,11 +1,11 @@
-import { blockTextOf, type ScrapedPage } from './scraper.ts';
+import { blockText, type ScrapedPage } from './scraper.ts';
 
 const LOCAL = /[A-Za-z0-9._%+-]/;
 const DOMAIN_CHARACTER = /[A-Za-z0-9.-]/;
 const DOMAIN = /^(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,24}/;
 const MAX_LOCAL = 64;
 const MAX_DOMAIN = 253;
-/** What looks like an address but is the name of a picture, as `logo@2x.png`. */
+/** Names of files that look like addresses, such as `logo@2x.png`. */
 const FILE = /\.(png|jpe?g|gif|svg|webp|avif|ico|css|js)$/i;
 
 /**
@@ -21,16 +21,12 @@ export function emailExtractor(page: ScrapedPage) {
   for (const anchor of page.document.querySelectorAll('a[href^="mailto:" i]')) {
     add(decoded(anchor.getAttribute('href') ?? ''));
   }
-  // Without a space between blocks the end of one would become the beginning of an address in the
-  // next.
-  add(blockTextOf(page.document.documentElement));
+  // Without spaces between blocks, the end of one would become part of an address in the next.
+  add(blockText(page.document.documentElement));
   return { emails: [...found] };
 }
 
-/**
- * From each `@` outwards, no further than an address can reach: linear in the text, whatever it
- * holds.
- */
+/** Searches from each `@` outwards, no further than the longest address: linear in the text. */
 function* emailsIn(text: string): Generator<string> {
   for (let at = text.indexOf('@'); at >= 0; at = text.indexOf('@', at + 1)) {
     let start = at;
@@ -46,7 +42,7 @@ function decoded(href: string): string {
   try {
     return decodeURIComponent(href);
   } catch {
-    // A stray percent sign: the address is read as it stands.
+    // A percent sign that begins no escape: the address is used as it is.
     return href;
   }
 }

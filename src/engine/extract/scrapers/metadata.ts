@@ -1,4 +1,10 @@
-import { addressOf, jsonLdOf, metaOf, type ScrapedPage, textOf } from './scraper.ts';
+import {
+  elementText,
+  jsonLdObjects,
+  metaContent,
+  resolveAddress,
+  type ScrapedPage,
+} from './scraper.ts';
 
 function prefixed(page: ScrapedPage, prefix: string): Record<string, string> {
   const found: Record<string, string> = {};
@@ -15,8 +21,8 @@ function prefixed(page: ScrapedPage, prefix: string): Record<string, string> {
 }
 
 /**
- * What the page says of itself: title, description, canonical address, Open Graph, Twitter card,
- * JSON-LD.
+ * What the page declares about itself: title, description, canonical address, Open Graph, Twitter
+ * card and JSON-LD.
  */
 export function metadata(page: ScrapedPage) {
   const { document } = page;
@@ -24,18 +30,18 @@ export function metadata(page: ScrapedPage) {
     document.querySelector('link[rel~="canonical" i]')?.getAttribute('href') ?? null;
   const icon = document.querySelector('link[rel~="icon" i]')?.getAttribute('href') ?? null;
   return {
-    title: textOf(document.querySelector('title')) ?? metaOf(page, 'og:title') ?? null,
-    description: metaOf(page, 'description', 'og:description') ?? null,
-    keywords: (metaOf(page, 'keywords') ?? '')
+    title: elementText(document.querySelector('title')) ?? metaContent(page, 'og:title') ?? null,
+    description: metaContent(page, 'description', 'og:description') ?? null,
+    keywords: (metaContent(page, 'keywords') ?? '')
       .split(',')
       .map((word) => word.trim())
       .filter((word) => word !== ''),
-    author: metaOf(page, 'author', 'article:author') ?? null,
+    author: metaContent(page, 'author', 'article:author') ?? null,
     language: document.documentElement?.getAttribute('lang') ?? null,
-    canonical: addressOf(page, canonical) ?? null,
-    icon: addressOf(page, icon) ?? null,
+    canonical: resolveAddress(page, canonical) ?? null,
+    icon: resolveAddress(page, icon) ?? null,
     open_graph: prefixed(page, 'og:'),
     twitter: prefixed(page, 'twitter:'),
-    json_ld: jsonLdOf(page),
+    json_ld: jsonLdObjects(page),
   };
 }

@@ -16,7 +16,7 @@ export const scrapers: Readonly<Record<string, Scraper>> = {
   metadata,
 };
 
-/** The name of the scraper that fits what a page says it is. */
+/** The name of the scraper that fits what a page declares to be. */
 export function scraperFor(page: ScrapedPage): string {
   if (isProduct(page)) return 'product';
   return isArticle(page) ? 'article' : 'generic-extractor';
