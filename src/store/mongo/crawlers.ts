@@ -4,7 +4,8 @@ import { fromStoredSettings, toStoredSettings } from '../../domain/crawler-setti
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { DomainError } from '../../domain/errors.ts';
-import type { CrawlerQuota, CrawlerStore } from '../store.ts';
+import { pauseChanges } from '../rules.ts';
+import type { CrawlerQuota, CrawlerStore, PauseChange } from '../store.ts';
 import { countCrawlers, quotaShare, UNLIMITED } from './account-quota.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { isConflict, isDuplicate } from './errors.ts';
@@ -108,9 +109,10 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
     },
 
     async setPaused(crawlerId, change, now, reason) {
-      const { set, unless } = pauses[change];
+      const set = pauseChanges[change];
+      const differs = Object.entries(set).map(([pause, paused]) => ({ [pause]: !paused }));
       const document = await collections.crawlers.findOneAndUpdate(
-        { _id: crawlerId, ...unless },
+        { _id: crawlerId, $or: differs },
         [
           {
             $set: {
@@ -243,9 +245,7 @@ function ignoreGone(error: unknown): void {
   if (!(error instanceof DomainError) || error.kind !== 'unauthenticated') throw error;
 }
 
-type PauseChange = Parameters<CrawlerStore['setPaused']>[1];
-
-// The user's pause is the one that is shown while both hold.
+// While both pauses hold, the user's is the one that is shown.
 function pausedAt(change: PauseChange, now: Date) {
   if (change === 'user_unpause') return '$$REMOVE';
   const pauses = change === 'user_pause' || change === 'monitor_pause';
@@ -256,16 +256,6 @@ function pauseReason(change: PauseChange, reason: string | undefined) {
   if (change === 'user_pause') return '$pauseReason';
   return change === 'monitor_pause' && reason !== undefined ? { $literal: reason } : '$$REMOVE';
 }
-
-const pauses = {
-  user_pause: { set: { pausedByUser: true }, unless: { pausedByUser: false } },
-  user_unpause: {
-    set: { pausedByUser: false, pausedByMonitor: false },
-    unless: { $or: [{ pausedByUser: true }, { pausedByMonitor: true }] },
-  },
-  monitor_pause: { set: { pausedByMonitor: true }, unless: { pausedByMonitor: false } },
-  monitor_resume: { set: { pausedByMonitor: false }, unless: { pausedByMonitor: true } },
-};
 
 const countersOnly = {
   live: 1,

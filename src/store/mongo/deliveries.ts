@@ -1,6 +1,7 @@
 import type { AnyBulkWriteOperation, Filter } from 'mongodb';
 import type { Delivery, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
+import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, Lease } from '../store.ts';
 import type { Collections, DeliveryDocument } from './collections.ts';
 import { createDelta, type Delta, toUpdate } from './counts.ts';
@@ -8,8 +9,6 @@ import { currentLease, wakeNow } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { toRecord } from './records.ts';
 import { recount } from './recount.ts';
-
-const KEPT_ATTEMPTS = 100;
 
 /** Results on their way to callback URLs. */
 export function createDeliveries(collections: Collections, ledger: Ledger): DeliveryStore {
@@ -195,7 +194,7 @@ function updateFor(
         ...(kind === 'release' ? { $inc: { attempt: -1 } } : {}),
         ...(log === undefined
           ? {}
-          : { $push: { attempts: { $each: [log], $slice: -KEPT_ATTEMPTS } } }),
+          : { $push: { attempts: { $each: [log], $slice: -MAX_LOGGED_ATTEMPTS } } }),
       },
     },
   };

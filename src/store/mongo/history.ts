@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../domain/durations.ts';
 import { createRid } from '../../domain/rid.ts';
 import { dayOf } from '../../domain/stats.ts';
 import type { Collections, CrawlerDocument, DayCounts } from './collections.ts';
@@ -16,7 +17,7 @@ export async function moveDays(
   goesOn: () => boolean,
 ): Promise<void> {
   // Yesterday stays: most that comes late comes within minutes.
-  const yesterday = dayOf(new Date(now.getTime() - 86_400_000));
+  const yesterday = dayOf(new Date(now.getTime() - DAY_MS));
   for (;;) {
     const crawlers = await collections.crawlers
       .find({ firstDay: { $lt: yesterday } }, { projection: { days: 1, moving: 1 } })

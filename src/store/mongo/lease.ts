@@ -1,4 +1,6 @@
 import type { Filter } from 'mongodb';
+import { DAY_MS } from '../../domain/durations.ts';
+import { heldBackBy, type WorkKind } from '../rules.ts';
 import type { Lease } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { tombstonesFilter } from './tombstones.ts';
@@ -26,16 +28,13 @@ export function currentLease(lease: Lease, now: Date): Filter<CrawlerDocument> {
 }
 
 /**
- * The wake once there is work at `at`. Under a lease it stays, for its holder sees the work, or lets go and sets it anew; what is
- * paused has nothing to do until the pause is lifted, which sets it too.
+ * The wake time once there is work at `at`. It stays under a lease, whose holder sees the work or
+ * sets the wake time when it releases the lease, and during a pause, whose end sets it too.
  */
-export function wakeExpression(at: Date, what: 'job' | 'delivery'): object {
-  const asleep = [
-    { $ne: ['$leaseOwner', null] },
-    '$pausedByMonitor',
-    ...(what === 'job' ? ['$pausedByUser'] : []),
-  ];
-  return { $cond: [{ $or: asleep }, '$wakeAt', { $min: ['$wakeAt', at] }] };
+export function wakeExpression(at: Date, work: WorkKind): object {
+  const pauses = heldBackBy[work].map((pause) => `$${pause}`);
+  const keeps = { $or: [{ $ne: ['$leaseOwner', null] }, ...pauses] };
+  return { $cond: [keeps, '$wakeAt', { $min: ['$wakeAt', at] }] };
 }
 
 /** Notes that there is work now. */
@@ -43,10 +42,10 @@ export async function wakeNow(
   collections: Collections,
   crawlerId: string,
   now: Date,
-  what: 'job' | 'delivery',
+  work: WorkKind,
 ): Promise<void> {
   await collections.crawlers.updateOne({ _id: crawlerId }, [
-    { $set: { wakes: { $add: ['$wakes', 1] }, wakeAt: wakeExpression(now, what) } },
+    { $set: { wakes: { $add: ['$wakes', 1] }, wakeAt: wakeExpression(now, work) } },
   ]);
 }
 
@@ -107,7 +106,7 @@ export async function setWake(
 }
 
 const MANY_PROCESSES = 50;
-const FORGOTTEN_MS = 7 * 86_400_000;
+const FORGOTTEN_MS = 7 * DAY_MS;
 
 /** Takes processes of long ago out of `applied`, unless they left something that is yet to be applied. */
 export async function forgetProcesses(

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type DomainError, databaseUnavailable } from '../../domain/errors.ts';
 import type { Job } from '../../domain/job.ts';
 import { jobBytesOf } from '../../domain/quotas.ts';
+import { PUSH_REQUEST_MS } from '../rules.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
 import type { Collections, PushRequestDocument } from './collections.ts';
 import { duplicateIndexes, isDuplicate } from './errors.ts';
@@ -11,7 +12,6 @@ import type { Ledger } from './ledger.ts';
 import { recount } from './recount.ts';
 import { confirm, reserveInAccount, reserveInCrawler, resolve, wentOver } from './reservations.ts';
 
-const REQUEST_MS = 24 * 60 * 60 * 1_000;
 const MAX_GROUP = 1_000;
 /** A push that has slept this long before its insert may have been given up by `resolvePending`. */
 const MAX_STALL_MS = 20_000;
@@ -191,7 +191,7 @@ export function createPush(collections: Collections, ledger: Ledger) {
     const claim = ledger.newWriteId();
     let { jobs } = request;
     let rids: readonly string[] = jobs.map((job) => job.rid);
-    const expiresAt = new Date(now.getTime() + REQUEST_MS);
+    const expiresAt = new Date(now.getTime() + PUSH_REQUEST_MS);
     await collections.pushRequests.deleteOne({ _id, expiresAt: { $lte: now } });
     // A call with nothing to queue, because its rate is used up, is not the one that counts.
     const empty = jobs.length > 0 ? null : await collections.pushRequests.findOne({ _id });

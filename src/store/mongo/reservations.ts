@@ -1,9 +1,7 @@
 import { dayOf } from '../../domain/stats.ts';
+import { EPISODE_END } from '../rules.ts';
 import type { Collections, CrawlerDocument, PendingPush } from './collections.ts';
 import { wakeExpression } from './lease.ts';
-
-/** An episode over the account's limit ends at this share of it, so that a queue that hovers at its limit is told of once. */
-const EPISODE_END = 0.9;
 
 /**
  * Takes room for up to `n` URLs in the account, and counts their bytes if there is room for all of them; `granted` says how many.

@@ -1,7 +1,7 @@
 import type { Filter } from 'mongodb';
-import { invalidField } from '../../domain/errors.ts';
 import { recordBytesOf, storedBytesOf } from '../../domain/quotas.ts';
 import type { StoredResult } from '../../domain/result.ts';
+import { parsePageStart, type ResultPosition, ridsPage } from '../cursor.ts';
 import type { ResultStore } from '../store.ts';
 import type { Collections, ResultDocument } from './collections.ts';
 import {
@@ -112,46 +112,35 @@ export function createResults(collections: Collections): ResultStore {
     remove: (scope, rids) => remove(scopeKey(scope), rids),
 
     async rids(scope, page) {
-      const { order, after } = placeOf(page);
+      const { order, after } = parsePageStart(page);
       const direction = order === 'asc' ? 1 : -1;
-      const found = await collections.results
-        .find({ scope: scopeKey(scope), ...after }, { projection: { storedAt: 1 } })
+      const behind = after === undefined ? {} : behindFilter(order, after);
+      const documents = await collections.results
+        .find({ scope: scopeKey(scope), ...behind }, { projection: { storedAt: 1 } })
         .sort({ storedAt: direction, _id: direction })
         .limit(page.limit)
         .toArray();
-      const last = found.at(-1);
-      const full = found.length === page.limit && last !== undefined;
-      return {
-        rids: found.map((each) => each._id),
-        cursor: full ? `${order}.${last.storedAt.getTime()}.${last._id}` : undefined,
-      };
+      const found = documents.map(({ _id, storedAt }) => ({ rid: _id, storedAt }));
+      return ridsPage(order, page.limit, found);
     },
 
     count: (scope) => collections.results.countDocuments({ scope: scopeKey(scope) }),
   };
 }
 
-/** Where a page begins: behind the cursor, or at the end that the order starts from. */
-function placeOf(page: { order: 'asc' | 'desc'; cursor?: string }): {
-  order: 'asc' | 'desc';
-  after: Filter<ResultDocument>;
-} {
-  if (page.cursor === undefined) return { order: page.order, after: {} };
-  const [, order, text, rid] = /^(asc|desc)\.(\d+)\.([0-9a-f]{24})$/.exec(page.cursor) ?? [];
-  if (rid === undefined) {
-    throw invalidField('scroll_id', 'scroll_id must be the one of the page before.');
-  }
-  const storedAt = new Date(Number(text));
-  const ascending = order === 'asc';
-  const beyond = ascending ? { $gt: storedAt } : { $lt: storedAt };
-  const beyondRid = ascending ? { $gt: rid } : { $lt: rid };
-  return {
-    order: ascending ? 'asc' : 'desc',
-    after: {
-      storedAt: ascending ? { $gte: storedAt } : { $lte: storedAt },
-      $or: [{ storedAt: beyond }, { storedAt, _id: beyondRid }],
-    },
-  };
+function behindFilter(
+  order: 'asc' | 'desc',
+  { storedAt, rid }: ResultPosition,
+): Filter<ResultDocument> {
+  return order === 'asc'
+    ? {
+        storedAt: { $gte: storedAt },
+        $or: [{ storedAt: { $gt: storedAt } }, { storedAt, _id: { $gt: rid } }],
+      }
+    : {
+        storedAt: { $lte: storedAt },
+        $or: [{ storedAt: { $lt: storedAt } }, { storedAt, _id: { $lt: rid } }],
+      };
 }
 
 function toResult(document: ResultDocument): StoredResult {

@@ -9,9 +9,10 @@ import {
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { invalidToken } from '../../domain/errors.ts';
 import { isOver, quotaExceeded } from '../../domain/quotas.ts';
+import { type Pauses, pauseChanges } from '../rules.ts';
 import type { CrawlerPatch, CrawlerQuota, CrawlerStore, Paging, PauseChange } from '../store.ts';
 import type { InThread } from './in-thread.ts';
-import { isLeased, setWake } from './lease.ts';
+import { isLeased, pauseColumns, setWake } from './lease.ts';
 import { insertRow, type Sql, type SqlRow, toDate } from './sql.ts';
 import { beginSweep } from './sweep.ts';
 
@@ -185,24 +186,19 @@ function setPaused(
   now: Date,
   reason?: string,
 ): { crawler: Crawler; changed: boolean } | undefined {
-  const sets = {
-    user_pause: ['paused_by_user = 1', 'paused_by_user = 0'],
-    user_unpause: [
-      'paused_by_user = 0, paused_by_monitor = 0',
-      '(paused_by_user = 1 OR paused_by_monitor = 1)',
-    ],
-    monitor_pause: ['paused_by_monitor = 1', 'paused_by_monitor = 0'],
-    monitor_resume: ['paused_by_monitor = 0', 'paused_by_monitor = 1'],
-  };
-  // The user's pause is the one that is shown while both hold.
+  const flags = Object.entries(pauseChanges[change]).map(
+    ([pause, paused]) => [pauseColumns[pause as keyof Pauses], Number(paused)] as const,
+  );
+  const set = flags.map(([column, value]) => `${column} = ${value}`).join(', ');
+  const differs = flags.map(([column, value]) => `${column} <> ${value}`).join(' OR ');
+  // While both pauses hold, the user's is the one that is shown.
   const sinceUser = 'iif(paused_by_user = 1, paused_at, ?)';
-  const [set = '', unless = ''] = sets[change];
   const pauses = change === 'user_pause' || change === 'monitor_pause';
   const changed =
     sql.run(
       `UPDATE crawlers SET ${set}, paused_at = ${change === 'user_unpause' ? '?' : sinceUser},
         pause_reason = ${change === 'user_pause' ? 'coalesce(?, pause_reason)' : '?'}, updated_at = ?
-        WHERE crawler_id = ? AND ${unless}`,
+        WHERE crawler_id = ? AND (${differs})`,
       pauses ? now.getTime() : null,
       change === 'monitor_pause' ? (reason ?? null) : null,
       now.getTime(),
@@ -210,7 +206,7 @@ function setPaused(
     ) > 0;
   const crawler = getCrawler(sql, crawlerId);
   if (crawler === undefined) return undefined;
-  // Under a lease the wake stays, for its holder may crash; letting go sets it anew.
+  // While leased, keep `wake_at`: it is the safety net if the holder crashes. `release` sets it.
   if (changed && !isLeased(sql, crawlerId, now)) setWake(sql, crawlerId);
   return { crawler, changed };
 }

@@ -1,14 +1,13 @@
 import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import type { Verdict } from '../finish-receipt.ts';
+import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, Lease, ReplaySelector } from '../store.ts';
 import { createCounts } from './counts.ts';
 import type { InThread } from './in-thread.ts';
 import { isCurrent, purgeCount, wakeBy } from './lease.ts';
 import { toRecord } from './pages.ts';
 import { type Sql, type SqlRow, toDate, toOptionalDate } from './sql.ts';
-
-const KEPT_ATTEMPTS = 100;
 
 type StoredAttempt = Omit<DeliveryAttempt, 'startedAt'> & { readonly startedAt: number };
 
@@ -85,7 +84,7 @@ function settle(sql: Sql, outcomes: readonly DeliveryOutcome[], now: Date): Verd
 function withAttempt(text: string, log: DeliveryAttempt): string {
   const attempts = JSON.parse(text) as StoredAttempt[];
   attempts.push({ ...log, startedAt: log.startedAt.getTime() });
-  return JSON.stringify(attempts.slice(-KEPT_ATTEMPTS));
+  return JSON.stringify(attempts.slice(-MAX_LOGGED_ATTEMPTS));
 }
 
 function get(sql: Sql, crawlerId: string, rid: string): DeliverySummary | undefined {

@@ -1,6 +1,13 @@
+import { heldBackBy, type Pauses, type WorkKind } from '../rules.ts';
 import type { Lease } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { type Sql, toOptionalDate } from './sql.ts';
+
+/** The columns of a crawler's pauses. */
+export const pauseColumns: Readonly<Record<keyof Pauses, string>> = {
+  pausedByUser: 'paused_by_user',
+  pausedByMonitor: 'paused_by_monitor',
+};
 
 /** Whether the lease is the crawler's current one and has not lapsed. */
 export function isCurrent(sql: Sql, lease: Lease, now: Date): boolean {
@@ -167,17 +174,15 @@ export function setWake(sql: Sql, crawlerId: string): Date | undefined {
   return wakeAt;
 }
 
-// What is paused has nothing to do; lifting the pause sets the wake anew.
-const PAUSES = {
-  job: 'paused_by_user = 1 OR paused_by_monitor = 1',
-  delivery: 'paused_by_monitor = 1',
-};
-
-/** Lowers the moment at which the crawler has something to do. */
-export function wakeBy(sql: Sql, crawlerId: string, at: Date, what: keyof typeof PAUSES): void {
+/**
+ * Notes that the crawler has work at `at`: lowers its wake time to it. Not during a pause that holds
+ * the work back, whose end sets the wake time.
+ */
+export function wakeBy(sql: Sql, crawlerId: string, at: Date, work: WorkKind): void {
+  const paused = heldBackBy[work].map((pause) => `${pauseColumns[pause]} = 1`).join(' OR ');
   sql.run(
     `UPDATE dispatch SET wake_at = ? WHERE crawler_id = ? AND (wake_at IS NULL OR wake_at > ?)
-      AND NOT EXISTS (SELECT 1 FROM crawlers WHERE crawler_id = ? AND (${PAUSES[what]}))`,
+      AND NOT EXISTS (SELECT 1 FROM crawlers WHERE crawler_id = ? AND (${paused}))`,
     at.getTime(),
     crawlerId,
     at.getTime(),

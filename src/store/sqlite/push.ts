@@ -1,13 +1,10 @@
 import type { Job } from '../../domain/job.ts';
 import { jobBytesOf } from '../../domain/quotas.ts';
+import { EPISODE_END, PUSH_REQUEST_MS } from '../rules.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { wakeBy } from './lease.ts';
 import { insertRow, type Sql, toMs } from './sql.ts';
-
-const REQUEST_MS = 24 * 60 * 60 * 1_000;
-/** An episode over the account's limit ends at this share of it, so that a queue that hovers at its limit is told of once. */
-const EPISODE_END = 0.9;
 
 /** Admits and inserts; see `QueueStore.push`. */
 export function push(
@@ -72,7 +69,7 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
         crawler_id: crawlerId,
         request_id: requestId,
         outcomes: JSON.stringify(outcomes),
-        expires_at: now.getTime() + REQUEST_MS,
+        expires_at: now.getTime() + PUSH_REQUEST_MS,
       },
       'DO UPDATE SET outcomes = excluded.outcomes, expires_at = excluded.expires_at',
     );

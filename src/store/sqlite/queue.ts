@@ -181,7 +181,7 @@ function purge(sql: Sql, crawlerId: string, now: Date): number {
   counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.held_bytes));
   counts.write(sql, now);
   beginSweep(sql, crawlerId, String(row.account_id));
-  // Under a lease the wake stays, for its holder may crash; letting go sets it anew.
+  // While leased, keep `wake_at`: it is the safety net if the holder crashes. `release` sets it.
   if (!isLeased(sql, crawlerId, now)) setWake(sql, crawlerId);
   return purged;
 }

@@ -1,6 +1,6 @@
-import { invalidField } from '../../domain/errors.ts';
 import { recordBytesOf, storedBytesOf } from '../../domain/quotas.ts';
 import type { CrawlRecord, StoredResult } from '../../domain/result.ts';
+import { parsePageStart, ridsPage } from '../cursor.ts';
 import type { ResultScope, ResultStore, RidsPage } from '../store.ts';
 import { addStored } from './accounts.ts';
 import { insertResult } from './finish.ts';
@@ -80,37 +80,19 @@ function rids(
   scope: ResultScope,
   page: RidsPage,
 ): { rids: string[]; cursor: string | undefined } {
-  const { order, storedAt, rid } = placeOf(page);
-  const after = order === 'asc' ? '>' : '<';
+  const { order, after } = parsePageStart(page);
+  const behind =
+    after === undefined ? '' : `AND (stored_at, rid) ${order === 'asc' ? '>' : '<'} (?, ?)`;
   const rows = sql.all(
-    `SELECT rid, stored_at FROM results WHERE account_id = ? AND token_type = ? AND (stored_at, rid) ${after} (?, ?)
+    `SELECT rid, stored_at FROM results WHERE account_id = ? AND token_type = ? ${behind}
       ORDER BY stored_at ${order}, rid ${order} LIMIT ?`,
     scope.accountId,
     scope.tokenType,
-    storedAt,
-    rid,
+    ...(after === undefined ? [] : [after.storedAt.getTime(), after.rid]),
     page.limit,
   );
-  const last = rows.at(-1);
-  const full = rows.length === page.limit && last !== undefined;
-  return {
-    rids: rows.map((row) => String(row.rid)),
-    cursor: full ? `${order}.${Number(last.stored_at)}.${String(last.rid)}` : undefined,
-  };
-}
-
-/** Where a page begins: behind the cursor, or at the end that the order starts from. */
-function placeOf(page: RidsPage) {
-  if (page.cursor === undefined) {
-    return page.order === 'asc'
-      ? { order: page.order, storedAt: -1, rid: '' }
-      : { order: page.order, storedAt: Number.MAX_SAFE_INTEGER, rid: '' };
-  }
-  const [, order, storedAt, rid] = /^(asc|desc)\.(\d+)\.([0-9a-f]{24})$/.exec(page.cursor) ?? [];
-  if (rid === undefined) {
-    throw invalidField('scroll_id', 'scroll_id must be the one of the page before.');
-  }
-  return { order: order as 'asc' | 'desc', storedAt: Number(storedAt), rid };
+  const found = rows.map((row) => ({ rid: String(row.rid), storedAt: toDate(row.stored_at) }));
+  return ridsPage(order, page.limit, found);
 }
 
 function count(sql: Sql, scope: ResultScope): number {

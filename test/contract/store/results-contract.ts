@@ -134,6 +134,19 @@ export function resultsContract(open: OpenStore): void {
         expect(page).toEqual({ rids: [], cursor: undefined });
       }),
     );
+
+    test(
+      'are not listed from a cursor that no page has returned',
+      withStore(open, async ({ store }) => {
+        for (const cursor of ['', 'asc.1', `up.1.${newId()}`, `asc.${'9'.repeat(30)}.${newId()}`]) {
+          const page = { limit: 2, order: 'asc', cursor } as const;
+          await expect(store.results.rids(newScope(), page), cursor).rejects.toMatchObject({
+            kind: 'invalid',
+            field: 'scroll_id',
+          });
+        }
+      }),
+    );
   });
 
   /** Places of the rids in the order of storing; equal moments may come in any order. */

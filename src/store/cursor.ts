@@ -1,0 +1,41 @@
+import { invalidField } from '../domain/errors.ts';
+import type { RidsPage } from './store.ts';
+
+/** A record's position in a listing of results: by time of storing, then by `rid`. */
+export interface ResultPosition {
+  readonly storedAt: Date;
+  readonly rid: string;
+}
+
+/** Where a page of a listing begins: behind `after`, or at the beginning of the order. */
+export interface PageStart {
+  readonly order: RidsPage['order'];
+  readonly after: ResultPosition | undefined;
+}
+
+/**
+ * Where a page begins. A page with a cursor keeps the order of the first. Throws `invalid` for a
+ * cursor that no page has returned.
+ */
+export function parsePageStart({ order, cursor }: RidsPage): PageStart {
+  if (cursor === undefined) return { order, after: undefined };
+  const [, direction, ms, rid] = /^(asc|desc)\.(\d{1,15})\.([0-9a-f]{24})$/.exec(cursor) ?? [];
+  if (rid === undefined) {
+    throw invalidField('scroll_id', 'scroll_id must be the one of the page before.');
+  }
+  const after = { storedAt: new Date(Number(ms)), rid };
+  return { order: direction === 'asc' ? 'asc' : 'desc', after };
+}
+
+/** A page of `rid`s, with the cursor of the next one unless it is known to be the last. */
+export function ridsPage(
+  order: RidsPage['order'],
+  limit: number,
+  found: readonly ResultPosition[],
+): { readonly rids: string[]; readonly cursor: string | undefined } {
+  const last = found.length === limit ? found.at(-1) : undefined;
+  return {
+    rids: found.map((each) => each.rid),
+    cursor: last === undefined ? undefined : `${order}.${last.storedAt.getTime()}.${last.rid}`,
+  };
+}

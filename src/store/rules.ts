@@ -1,0 +1,39 @@
+import { DAY_MS } from '../domain/durations.ts';
+import type { PauseChange } from './store.ts';
+
+// What both stores do alike, whatever their database.
+
+/** How long the outcomes of a push with a `request_id` are kept for a repetition of it. */
+export const PUSH_REQUEST_MS = DAY_MS;
+
+/** The attempts that a delivery's log keeps: the latest. */
+export const MAX_LOGGED_ATTEMPTS = 100;
+
+/**
+ * An episode over an account's limit lasts until the account has fallen to this share of the limit,
+ * so that a queue that stays near its limit causes one notice and not many.
+ */
+export const EPISODE_END = 0.9;
+
+/** The two pauses of a crawler. */
+export interface Pauses {
+  readonly pausedByUser: boolean;
+  readonly pausedByMonitor: boolean;
+}
+
+/** What each change sets. It changes nothing, and reports so, when all of it is set already. */
+export const pauseChanges: Readonly<Record<PauseChange, Partial<Pauses>>> = {
+  user_pause: { pausedByUser: true },
+  user_unpause: { pausedByUser: false, pausedByMonitor: false },
+  monitor_pause: { pausedByMonitor: true },
+  monitor_resume: { pausedByMonitor: false },
+};
+
+/** The pauses that hold back each kind of a crawler's work. */
+export const heldBackBy = {
+  job: ['pausedByUser', 'pausedByMonitor'],
+  delivery: ['pausedByMonitor'],
+} as const satisfies Readonly<Record<string, readonly (keyof Pauses)[]>>;
+
+/** A kind of work that a crawler can have due. */
+export type WorkKind = keyof typeof heldBackBy;
