@@ -11,7 +11,10 @@ import { type Call, type Method, toMethods } from './method.ts';
 import { nextPageToken, toPage } from './page-token.ts';
 import { limitsMessage, quotasMessage, toLimits } from './quota-messages.ts';
 
-/** The methods of the account service; each needs the admin token, and is logged. */
+/**
+ * The methods of the account service. Each needs the admin token and writes one audit line to the
+ * log.
+ */
 export function accountHandlers(deps: {
   readonly authenticator: Authenticator;
   readonly accounts: AccountManagement;

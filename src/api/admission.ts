@@ -6,16 +6,17 @@ import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Call, Method } from './method.ts';
 import { type Access, methodPolicy } from './policy.ts';
 
-/** Decides who is let in, before anything of a call is read. */
+/** Checks who calls, before anything of the call is read. */
 export interface Admission {
   /**
-   * Checks the token of a call, or `authorization: Bearer` for an empty one, and notes in `call.caller` whose it is. Rejects with
-   * `unauthenticated`, or with `exhausted` when too many wrong tokens came from the same address.
+   * Checks the token of a call, or `authorization: Bearer` when `token` is empty, and sets
+   * `call.caller`. Rejects with `unauthenticated`, or with `exhausted` when too many wrong tokens
+   * came from the same address.
    */
   admit(access: Access, token: string, call: Call): Promise<void>;
 }
 
-/** Makes the admission over the tokens' owners. */
+/** Makes the admission over an authenticator. */
 export function createAdmission(authenticator: Authenticator): Admission {
   return {
     async admit(access, token, call) {
@@ -32,16 +33,19 @@ export function createAdmission(authenticator: Authenticator): Admission {
   };
 }
 
-/** Slots for the calls of all accounts, so that a thousand slow calls of one leave the database to the others. */
+/**
+ * Slots that the calls of all accounts share, so that slow calls of one account do not keep the
+ * others from the database.
+ */
 export interface CallSlots {
   readonly slots: FairPool;
-  /** How long a call waits for its turn. Default 10 s. */
+  /** How long a call waits for a slot, in milliseconds. Default 10,000. */
   readonly waitMs?: number;
 }
 
 /**
- * The same methods, which are called only with a token that was checked, and in a slot where their policy asks for one. The slot is given
- * back when the method returns, not when its reply has been sent.
+ * Wraps methods so that they run only with a checked token, and in a slot where their policy asks
+ * for one. The slot is released when the method returns, not when its reply has been sent.
  */
 export function withAdmission(
   methods: readonly Method[],
@@ -50,7 +54,7 @@ export function withAdmission(
 ): Method[] {
   return methods.map((method): Method => {
     const { access, takesSlot } = methodPolicy(method.desc);
-    // Streams learn the token from their messages, and their handlers check it for each.
+    // Messages of a stream carry the token, and the handler checks it for each message.
     if (method.kind !== 'unary' || access === 'public') return method;
     return {
       ...method,

@@ -4,18 +4,21 @@ import type { Logger } from '../domain/logger.ts';
 import type { Admission } from './admission.ts';
 import type { Call } from './method.ts';
 
-/** One admin call, for the log: what was to be done, to which account. Values and tokens stay out. */
+/** An admin call, for the log: its method and its account. Values and tokens are not logged. */
 export interface AuditedCall {
   readonly method: string;
-  /** Empty for a call about no account in particular. */
+  /** Empty for a call that concerns no single account. */
   readonly account: string;
-  /** Names of the fields that were to change. */
+  /** Names of the fields that the call changes. */
   readonly fields?: readonly string[];
 }
 
 const NAME = /^[\w.-]{1,64}$/;
 
-/** Does a call that came with the admin token, and logs one line about it, however it ends. */
+/**
+ * Performs a call that came with the admin token, and logs one line about it, whether it succeeds
+ * or fails.
+ */
 export async function audited<Result>(
   logger: Logger,
   { method, account, fields = [] }: AuditedCall,
@@ -39,14 +42,14 @@ export async function audited<Result>(
   }
 }
 
-/** The same admission, which logs one line about each call that asked for the operator's rights in vain. */
+/** Wraps an admission so that it logs one line about each refused admin call. */
 export function withAudit(admission: Admission, logger: Logger): Admission {
   return {
     async admit(access, token, call) {
       try {
         await admission.admit(access, token, call);
       } catch (error) {
-        // Those that are turned away unread, because too many came, are not worth a line each.
+        // Throttled calls are not logged one by one: there may be too many.
         const isThrottled = error instanceof DomainError && error.kind === 'exhausted';
         if (access === 'admin' && !isThrottled) {
           const line = { ...whoCalled('unauthenticated', call), outcome: errorReason(error) };

@@ -3,8 +3,8 @@ import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Call } from './method.ts';
 
 /**
- * Whose call it is: by the token of the request (REST paths and queries carry it), else by `authorization: Bearer`. What admission has
- * found out already is not asked again. Throws `unauthenticated`.
+ * Returns the caller, by the token of the request (REST paths and queries carry it), else by
+ * `authorization: Bearer`. Reuses what the admission has found. Throws `unauthenticated`.
  */
 export async function authenticateCall(
   authenticator: Pick<Authenticator, 'authenticate'>,

@@ -15,7 +15,7 @@ const fields = CrawlParametersSchema.fields.map((field) => ({
       : undefined,
 }));
 
-/** The parameters by wire name, absent ones left out; enum values as their REST words. */
+/** Converts crawl parameters to the names and words of REST; absent ones are left out. */
 export function toParameters(message: CrawlParameters | undefined): Record<string, unknown> {
   const parameters: Record<string, unknown> = {};
   if (message === undefined) return parameters;

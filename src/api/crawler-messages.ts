@@ -96,7 +96,7 @@ const TOKEN_TYPES: Readonly<Record<DomainTokenType, TokenType>> = {
   javascript: TokenType.JAVASCRIPT,
 };
 
-/** The name that stands for a value of the wire; undefined for UNSPECIFIED and for no value. */
+/** Finds the name of an enum value of the protocol; undefined for UNSPECIFIED and for no value. */
 function nameOnWire<Name extends string>(
   values: Readonly<Record<Name, number>>,
   value: number | undefined,
@@ -114,7 +114,7 @@ export function toTokenTypeValue(tokenType: DomainTokenType): TokenType {
   return TOKEN_TYPES[tokenType];
 }
 
-/** A token type from the wire; undefined when it was not said. */
+/** A token type from the wire; undefined when the request does not specify one. */
 export function toTokenType(value: TokenType | undefined): DomainTokenType | undefined {
   return nameOnWire(TOKEN_TYPES, value);
 }
@@ -146,7 +146,7 @@ export function toRequestInfo(
   return { rid, url, retry, createdAt: createdAt.getTime() / 1_000 };
 }
 
-/** Whether a job is queued, on the wire; undefined for one that is not. */
+/** Whether a job is queued, on the wire; `job` is undefined for one that is not. */
 export function toJobStatus(rid: string, job: QueuedJob | undefined) {
   return job === undefined
     ? { status: JobStatus.NOT_QUEUED, requestInfo: { rid } }

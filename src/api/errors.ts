@@ -25,23 +25,23 @@ const codes: Readonly<Record<ErrorKind, Code>> = {
   internal: Code.Internal,
 };
 
-/** When to try again after `exhausted` or `unavailable` that names no time. */
+/** Retry delay of `exhausted` and `unavailable` errors that specify none. */
 const DEFAULT_RETRY_MS = 1_000;
 
-/** What an unknown error is answered with. */
+/** The text of every unknown error. */
 const INTERNAL_TEXT = 'An internal error occurred.';
 
-/** Where an error came up. */
+/** Where an error occurred. */
 export interface ErrorPlace {
   /** The method or path pattern, for the log; never the URL. */
   readonly route: string;
-  /** The call's signal: what is thrown after it was aborted is a cancellation, not a fault. */
+  /** The call's signal: an error after it was aborted is a cancellation, not a fault. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * The error that goes over the wire, with its google.rpc details. Anything that is neither a DomainError nor a ConnectError
- * is logged, and answered as `internal` with a fixed text.
+ * Converts an error to the one that is sent, with its google.rpc details. Anything that is neither
+ * a DomainError nor a ConnectError is logged, and sent as `internal` with a fixed text.
  */
 export function toConnectError(error: unknown, logger: Logger, place: ErrorPlace): ConnectError {
   if (error instanceof ConnectError) return error;
@@ -59,7 +59,10 @@ export function toConnectError(error: unknown, logger: Logger, place: ErrorPlace
   return detailed(new ConnectError(INTERNAL_TEXT, Code.Internal), 'internal', {});
 }
 
-/** The same methods, throwing nothing but ConnectError. Every table is wrapped once, before it is mounted. */
+/**
+ * Wraps methods so that they throw only ConnectError. Every table is wrapped once, before it is
+ * mounted.
+ */
 export function withConnectErrors(methods: readonly Method[], logger: Logger): Method[] {
   return methods.map((method): Method => {
     const route = methodName(method.desc);
@@ -77,7 +80,7 @@ export function withConnectErrors(methods: readonly Method[], logger: Logger): M
         },
       };
     }
-    // The two streaming kinds differ in the request only, which is passed on as it is.
+    // The two streaming kinds differ only in their request, which is passed on unchanged.
     const handle = method.handle as StreamHandle;
     return { ...method, handle: guardedStream(handle, convert) } as Method;
   });

@@ -6,19 +6,19 @@ import { DomainError } from '../domain/errors.ts';
 import { raceAbort } from '../domain/race-abort.ts';
 import { type Method, toMethods } from './method.ts';
 
-/** What health works with. */
+/** The collaborators of the health service. */
 export interface HealthDeps {
-  /** Full names of the services that can be asked for; the empty name is the server as a whole. */
+  /** Full names of the services that can be queried; the empty name stands for the whole server. */
   readonly services: readonly string[];
-  /** Whether calls would be answered now. */
+  /** Whether the service can answer calls now. */
   readonly isReady: () => boolean | Promise<boolean>;
-  /** How often Watch looks, in milliseconds. Default 1,000. */
+  /** How often Watch checks the status, in milliseconds. Default 1,000. */
   readonly watchIntervalMs?: number;
-  /** Most watchers at once. Default 500: each costs about 80 KB. */
+  /** Most watchers at once. Default 500; each takes about 80 KB. */
   readonly maxWatchers?: number;
 }
 
-/** grpc.health.v1: all services are ready or none is. */
+/** The methods of grpc.health.v1: either all services are ready or none is. */
 export function createHealthMethods(deps: HealthDeps): Method[] {
   const services = new Set(['', ...deps.services]);
   const { join, nextLook } = createWatch(deps);
@@ -57,14 +57,17 @@ export function createHealthMethods(deps: HealthDeps): Method[] {
   });
 }
 
-/** One timer for everybody who watches; none while nobody does. */
+/** Polls with one timer for all watchers, and without one while there are none. */
 function createWatch({ watchIntervalMs = 1_000, maxWatchers = 500 }: HealthDeps) {
   let watchers = 0;
   let timer: NodeJS.Timeout | undefined;
   let look = Promise.withResolvers<void>();
 
   return {
-    /** Returns what ends the watching. Throws `exhausted` when too many watch. */
+    /**
+     * Adds a watcher and returns the function that removes it. Throws `exhausted` when there are
+     * too many.
+     */
     join(): () => void {
       if (watchers >= maxWatchers) {
         throw new DomainError('exhausted', 'too_many_watchers', 'Too many clients watch.', {
@@ -84,7 +87,7 @@ function createWatch({ watchIntervalMs = 1_000, maxWatchers = 500 }: HealthDeps)
         timer = undefined;
       };
     },
-    /** Resolves at the next look. Rejects with the signal's reason. */
+    /** Resolves at the next poll. Rejects with the signal's reason. */
     async nextLook(signal: AbortSignal): Promise<void> {
       await raceAbort(look.promise, signal);
     },

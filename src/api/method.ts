@@ -8,26 +8,29 @@ import type {
 import type { TokenOwner } from '../domain/account.ts';
 import type { Room } from '../http/room.ts';
 
-/** Whose token a call carries. */
+/** The owner of a call's token, once it has been checked. */
 export interface KnownCaller {
   readonly token: string;
   readonly owner: TokenOwner;
 }
 
-/** What a handler may know of the call it answers, whatever protocol carries it. */
+/** What a handler knows of its call, in every protocol. */
 export interface Call {
   /** The token of `authorization: Bearer`. Never logged. */
   readonly bearer: string | undefined;
-  /** Aborted when the client goes away, its deadline passes, or the server closes. */
+  /** Aborted when the client disconnects, its deadline passes, or the server closes. */
   readonly signal: AbortSignal;
   readonly protocol: 'rest' | 'connect' | 'grpc' | 'grpc-web';
   /** The client's `x-request-id`, for the log. */
   readonly requestId?: string;
-  /** The address that the call comes from; empty when there is none. */
+  /** The address of the client; empty when unknown. */
   readonly remote: string;
-  /** The memory that the request and its reply take; given back when the reply has been sent. */
+  /** The memory that the request and its reply take; released when the reply has been sent. */
   readonly room: Room;
-  /** Resolves when nothing is sent any more: true when the whole reply was written, false when the client left before. */
+  /**
+   * Resolves when sending has ended: true when the whole reply was written, false when the client
+   * disconnected before.
+   */
   readonly sent: Promise<boolean>;
   /** Set once a token of the call has been checked. */
   caller?: KnownCaller;
@@ -82,8 +85,9 @@ export type Implementation<S extends DescService> = {
 };
 
 /**
- * The table rows of a service. `implementation` is checked against the generated types; throws when it lacks a method or the
- * service has a client-streaming one, which the table has no kind for.
+ * Makes the table rows of a service. The compiler checks `implementation` against the generated
+ * types. Throws when it lacks a method, or when the service has a client-streaming method, which
+ * the table does not support.
  */
 export function toMethods<S extends DescService>(
   service: S,
@@ -93,7 +97,7 @@ export function toMethods<S extends DescService>(
   return service.methods.map((desc) => toMethod(desc, handlers[desc.localName]));
 }
 
-/** How a method is called in logs and tables: `package.Service/Method`. */
+/** The name of a method in logs and tables: `package.Service/Method`. */
 export function methodName(desc: DescMethod): string {
   return `${desc.parent.typeName}/${desc.name}`;
 }

@@ -28,7 +28,7 @@ export const apiServices = [
   AccountService,
 ] as const;
 
-/** What the table works with. */
+/** The collaborators of the table. */
 export interface MethodsDeps {
   readonly service: Service;
   readonly limits: { readonly crawlerQueue: number; readonly accountQueue: number };
@@ -40,7 +40,10 @@ export interface MethodsDeps {
   readonly logger: Logger;
 }
 
-/** The one table of methods that every protocol mounts; `health` is the part a process without the API answers. */
+/**
+ * Makes the table of methods that every protocol mounts; `health` is the part that a process
+ * without the API serves.
+ */
 export function createMethods(deps: MethodsDeps): { methods: Method[]; health: Method[] } {
   const { service, limits, publicUrl, isReady, admission, slots, logger } = deps;
   const { authenticator } = service;
@@ -77,7 +80,8 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
     ...health,
     ...createReflectionMethods([...apiServices, Health]),
   ];
-  // Pushes have a rate of their own; inline crawls, which share their service, are counted by their use case.
+  // Pushes have their own rate. Inline crawls belong to the same service; their use case counts
+  // them.
   const counted = withRequestQuota(
     methods,
     (method) => method.desc.parent !== PushService,

@@ -4,7 +4,10 @@ import { integerInRange } from '../domain/limits.ts';
 const DEFAULT_PAGE = 100;
 const MAX_PAGE = 1_000;
 
-/** The page a list request asks for (AIP-158): how many rows, after which name. Throws `invalid` naming the field. */
+/**
+ * The page that a list request asks for (AIP-158): the number of rows, and the name after which
+ * they start. Throws `invalid` naming the field.
+ */
 export function toPage(request: { readonly pageSize: number; readonly pageToken: string }): {
   readonly limit: number;
   readonly after: string;
@@ -18,7 +21,10 @@ export function toPage(request: { readonly pageSize: number; readonly pageToken:
   return { limit, after };
 }
 
-/** The token of the page after these rows; empty when this one is not full, so that nothing follows. */
+/**
+ * The token of the page after these rows; empty when this page is not full, because then no row
+ * follows.
+ */
 export function nextPageToken(rows: readonly { readonly name: string }[], limit: number): string {
   const last = rows.at(-1);
   if (last === undefined || rows.length < limit) return '';

@@ -4,7 +4,7 @@ import type { Call } from './method.ts';
 /** Who may call: anybody, the owner of a token, or the operator with the admin token. */
 export type Access = 'public' | 'account' | 'admin';
 
-/** What a method may be sent, and by whom. */
+/** The limits of a method's request, and who may call it. */
 export interface MethodPolicy {
   readonly access: Access;
   /** Longest request message, unpacked. */
@@ -18,8 +18,8 @@ export interface MethodPolicy {
 const KIB = 1024;
 
 /**
- * The longest message of a call whose token is in the message: it has to be read to know who calls. Larger ones need
- * `authorization: Bearer`, or over REST the token in path or query.
+ * The longest message of a call whose token is in the message: it is read before the caller is
+ * known. Longer ones need `authorization: Bearer`, or over REST the token in path or query.
  */
 export const MAX_UNKNOWN_CALLER_BYTES = 64 * KIB;
 
@@ -31,14 +31,15 @@ const unauthenticated: MethodPolicy = {
   maxFields: 64,
   takesSlot: false,
 };
-// A body to post is 1 MiB at most, in JSON a third longer. Crawls last, and have limits of their own.
+// A body for the target is at most 1 MiB, a third longer in JSON. Crawls take long, and have limits
+// of their own.
 const oneUrl: MethodPolicy = {
   access: 'account',
   maxBytes: 2 * KIB * KIB,
   maxFields: 4_096,
   takesSlot: false,
 };
-// 1,000 URLs of 8 KiB with their parameters. Reading one takes about a tenth of a second of the only thread.
+// 1,000 URLs of 8 KiB with their parameters. Decoding one takes about 100 ms of the main thread.
 const manyUrls: MethodPolicy = { ...oneUrl, maxBytes: 10 * KIB * KIB, maxFields: 100_000 };
 
 const services: Readonly<Record<string, MethodPolicy>> = {
@@ -55,14 +56,14 @@ const pushes: Readonly<Record<string, MethodPolicy>> = {
   PushStream: manyUrls,
 };
 
-/** The policy of a method; one that is not named needs a token and takes small messages. */
+/** The policy of a method; one that is not listed needs a token and takes small messages. */
 export function methodPolicy(desc: DescMethod): MethodPolicy {
   const service = desc.parent.typeName;
   if (service === 'queuedcrawler.v1.PushService') return pushes[desc.name] ?? ordinary;
   return services[service] ?? ordinary;
 }
 
-/** The longest message that is read of a call as far as it is known who calls. */
+/** The longest message that is read of a call, depending on whether the caller is known. */
 export function maxBytesFor(policy: MethodPolicy, call: Pick<Call, 'caller'>): number {
   if (policy.access !== 'account' || call.caller !== undefined) return policy.maxBytes;
   return Math.min(policy.maxBytes, MAX_UNKNOWN_CALLER_BYTES);

@@ -28,7 +28,7 @@ export function limitsMessage(
   return Object.fromEntries(own);
 }
 
-/** Limits from the wire; what is absent stays absent. */
+/** Limits from the wire; absent ones stay absent. */
 export function toLimits(message: AccountLimits): Partial<DomainAccountLimits> {
   const own = NAMES.flatMap((name) => {
     const limit = message[name];

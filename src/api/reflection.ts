@@ -15,21 +15,21 @@ import {
 import { ServerReflection as V1Alpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { type Method, toMethods } from './method.ts';
 
-/** Codes of gRPC as they stand in an ErrorResponse. */
+/** gRPC codes of an ErrorResponse. */
 const INVALID_ARGUMENT = 3;
 const NOT_FOUND = 5;
 
-/** The messages of an error's details. */
+/** The files of the messages in error details. */
 const errorFiles = [file_google_rpc_error_details, file_google_rpc_status];
 
 type Query = ServerReflectionRequest['messageRequest'];
 
-/** Server reflection, v1 and v1alpha, over the given services and itself. */
+/** The methods of server reflection, v1 and v1alpha, for the given services and itself. */
 export function createReflectionMethods(services: readonly DescService[]): Method[] {
   const all = [...services, V1, V1Alpha];
   const files = new Map<string, DescFile>();
   for (const service of all) addWithDependencies(files, service.file);
-  // No method names them, but errors carry them, and clients ask for them to show these.
+  // No method refers to them, but errors carry them, and clients ask for them to display errors.
   for (const file of errorFiles) addWithDependencies(files, file);
   const registry = createRegistry(...files.values());
   const names = all.map((service) => ({ name: service.typeName })).sort(byName);
@@ -74,7 +74,7 @@ export function createReflectionMethods(services: readonly DescService[]): Metho
   ];
 }
 
-/** The file with all it imports, so that the client can build it without asking again. */
+/** A file and all files it imports, so that the client needs no further request. */
 function fileWithImports(file: DescFile | undefined, what: string) {
   if (file === undefined) return failure(NOT_FOUND, `There is no ${what}.`);
   const needed = new Map<string, DescFile>();
@@ -103,7 +103,7 @@ function failure(errorCode: number, errorMessage: string) {
   return { case: 'errorResponse' as const, value: { errorCode, errorMessage } };
 }
 
-/** Symbols are types, and the methods, fields and values inside them. */
+/** A symbol is a type, or a method, field or value inside a type. */
 function findSymbolFile(registry: Registry, symbol: string): DescFile | undefined {
   const type = registry.get(symbol);
   if (type !== undefined) return type.file;

@@ -3,8 +3,8 @@ import type { Quotas } from '../service/accounts/quotas.ts';
 import type { Call, Method } from './method.ts';
 
 /**
- * The same methods; a call of one that `counts` is counted towards its account's quota, and rejects with `exhausted` over it. Its
- * token must have been checked.
+ * Wraps methods so that a call of one that `counts` counts towards its account's quota, and rejects
+ * with `exhausted` beyond it. The token must have been checked.
  */
 export function withRequestQuota(
   methods: readonly Method[],
@@ -16,7 +16,7 @@ export function withRequestQuota(
     return {
       ...method,
       async handle(request: Message, call: Call) {
-        // Calls of the operator and of strangers have no account.
+        // Calls of the operator, and calls without a known caller, have no account.
         if (call.caller !== undefined) quotas.takeRequest(call.caller.owner.account);
         return method.handle(request, call);
       },

@@ -1,14 +1,20 @@
 import { isUtf8 } from 'node:buffer';
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 
-/** Deeper messages are refused; requests of this API nest three deep. */
+/** Deeper messages are refused; requests of this API nest three levels deep. */
 const MAX_DEPTH = 32;
 
-/** A longer text in JSON whose first {@link PREFIX} characters are digits is no number of this API, nor anything else. */
+/**
+ * A longer JSON text whose first {@link PREFIX} characters are digits is refused: no field of this
+ * API takes such a number.
+ */
 const MAX_DIGITS = 1_000;
 const PREFIX = 64;
 
-/** Bytes that are no message, or more of one than is taken. `message` is for the client and quotes nothing of it. */
+/**
+ * Bytes that cannot be decoded as the message, or exceed its limits. `message` is for the client
+ * and quotes nothing of the bytes.
+ */
 export class MessageFault extends Error {
   override readonly name = 'MessageFault';
   readonly reason: 'malformed_message' | 'too_many_fields';
@@ -20,8 +26,9 @@ export class MessageFault extends Error {
 }
 
 /**
- * Looks through protobuf bytes before they are decoded. Throws a {@link MessageFault} for what a decoder would stumble over, for deep nesting, and for
- * more than `maxFields` fields at all levels together: a decoder makes an object of some hundred bytes out of two bytes on the wire.
+ * Checks protobuf bytes before they are decoded. Throws a {@link MessageFault} for malformed bytes,
+ * for deep nesting, and for more than `maxFields` fields at all levels together: a decoder
+ * allocates hundreds of bytes for a field of two bytes.
  */
 export function scanBinary(desc: DescMessage, bytes: Uint8Array, maxFields: number): void {
   const scan: BinaryScan = { bytes, at: 0, left: maxFields, maxFields };
@@ -29,8 +36,9 @@ export function scanBinary(desc: DescMessage, bytes: Uint8Array, maxFields: numb
 }
 
 /**
- * Looks through JSON bytes before they are parsed. Throws a {@link MessageFault} for deep nesting, and for more than `maxFields` members and
- * elements. It is no parser: what is not JSON at all is left to the one that follows.
+ * Checks JSON bytes before they are parsed. Throws a {@link MessageFault} for deep nesting, and for
+ * more than `maxFields` members and elements. It is no parser: the JSON parser that follows reports
+ * syntax errors.
  */
 export function scanJson(bytes: Uint8Array, maxFields: number): void {
   let depth = 0;
@@ -58,7 +66,7 @@ export function scanJson(bytes: Uint8Array, maxFields: number): void {
   }
 }
 
-/** 64-bit integers are texts in JSON, and a million digits take a tenth of a second to read. */
+/** JSON writes 64-bit integers as strings, and a million digits take 100 ms to convert. */
 function assertNoNumber(bytes: Uint8Array, began: number): void {
   let at = began;
   while ((bytes[at] as number) <= 0x20) at += 1;
@@ -85,12 +93,12 @@ interface BinaryScan {
   left: number;
 }
 
-/** What the scan knows of a field. */
+/** The facts about a field that the scan needs. */
 interface FieldShape {
   readonly wireType: number;
   readonly isPackable: boolean;
   readonly isText: boolean;
-  /** The fields of what is nested in it; a map's entry is a message of two. */
+  /** The fields of the nested message; a map's entry is a message of two fields. */
   readonly nested: (() => Fields) | undefined;
 }
 
@@ -178,7 +186,7 @@ function scanField(
   depth: number,
 ): void {
   const isPacked = shape.isPackable && wireType === LENGTH_DELIMITED;
-  // Decoders read a known field by its type, whatever the tag says.
+  // Decoders read a known field by its type and ignore the wire type of the tag.
   if (wireType !== shape.wireType && !isPacked) throw malformed('a field has the wrong wire type');
   if (wireType !== LENGTH_DELIMITED) {
     skip(scan, wireType, 0, end, depth);
@@ -243,14 +251,14 @@ function skipGroup(scan: BinaryScan, number: number, end: number, depth: number)
   }
 }
 
-/** The place behind the bytes whose length comes next. */
+/** Reads a length, and returns the position after the bytes it covers. */
 function readLength(scan: BinaryScan, end: number): number {
   const stop = readVarint(scan, end) + scan.at;
   if (stop > end) throw malformed('it is cut short');
   return stop;
 }
 
-/** The value of a varint, not exact above 2^53. */
+/** Reads a varint; the value is not exact above 2^53. */
 function readVarint(scan: BinaryScan, end: number): number {
   const { bytes } = scan;
   let value = 0;

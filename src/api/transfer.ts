@@ -2,10 +2,10 @@ import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
 import { createRoom, type Room, type RoomPools } from '../http/room.ts';
 import type { Call } from './method.ts';
 
-/** What a call has of the connection that carries it. */
+/** The parts of a call that come from its connection. */
 export type Transfer = Pick<Call, 'remote' | 'room' | 'sent'>;
 
-/** The transfer of a request. `findCaller` tells whose call it is, once that is known. */
+/** Makes the transfer of a request. `findCaller` returns the caller once it is known. */
 export function createTransfer(
   request: AnyRequest,
   response: AnyResponse,
@@ -24,7 +24,7 @@ export function createTransfer(
         else response.once('close', () => taken.release());
       },
     );
-  // Most calls ask for neither.
+  // Created on first use: most calls need neither.
   return {
     remote,
     get room() {

@@ -1,13 +1,14 @@
 /**
- * The values of `source` until it ends or `signal` is aborted, whichever comes first. One that has been taken from `source` is
- * always passed on.
+ * Yields the values of `source` until it ends or `signal` is aborted, whichever comes first. A
+ * value that was taken from `source` is always yielded.
  */
 export async function* untilAborted<Value>(
   source: AsyncIterable<Value>,
   signal: AbortSignal,
 ): AsyncGenerator<Value, void, undefined> {
   const iterator = source[Symbol.asyncIterator]();
-  // One listener for the whole stream: racing each value against one promise would keep a reaction for each.
+  // One listener for the whole stream: racing each value against a promise would keep a reaction
+  // for each value.
   let stop = (): void => undefined;
   const onAbort = () => stop();
   signal.addEventListener('abort', onAbort);
@@ -22,7 +23,7 @@ export async function* untilAborted<Value>(
     }
   } finally {
     signal.removeEventListener('abort', onAbort);
-    // Not awaited: a source that waits for its next value returns only after it.
+    // Not awaited: a source that waits for its next value returns only after that value.
     iterator.return?.().catch(() => undefined);
   }
 }

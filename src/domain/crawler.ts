@@ -15,7 +15,7 @@ export interface WebhookSecret {
   readonly expiresAt?: Date;
 }
 
-/** A named queue of URLs with its own concurrency and delivery. */
+/** A named queue of URLs with its own concurrency and delivery mode. */
 export interface Crawler extends CrawlerSettings {
   /** 24 lower-case hexadecimal digits. */
   readonly crawlerId: string;
@@ -29,9 +29,9 @@ export interface Crawler extends CrawlerSettings {
   /** The two pauses are independent: the monitor never lifts the user's. */
   readonly pausedByUser: boolean;
   readonly pausedByMonitor: boolean;
-  /** Since when the pause that is shown holds: the user's, else the monitor's. */
+  /** When the shown pause began: the user's, else the monitor's. */
   readonly pausedAt?: Date;
-  /** Why the monitor paused it, while it does. */
+  /** Why the monitor paused it; present while that pause holds. */
   readonly pauseReason?: string;
   /** Newest first; empty when the delivery mode posts to no callback URL. */
   readonly webhookSecrets: readonly WebhookSecret[];
@@ -39,7 +39,7 @@ export interface Crawler extends CrawlerSettings {
   readonly updatedAt: Date;
 }
 
-/** What a new crawler is made of. */
+/** The input of {@link newCrawler}. */
 export interface NewCrawler
   extends Pick<Crawler, 'accountId' | 'name' | 'tokenType' | 'delivery' | 'callbackUrl'> {
   /** The settings that its creation names. */
@@ -70,7 +70,7 @@ export function isPaused(crawler: Pick<Crawler, 'pausedByUser' | 'pausedByMonito
   return crawler.pausedByUser || crawler.pausedByMonitor;
 }
 
-/** When something last happened to a crawler; absent until the first time. */
+/** When something last happened to a crawler; absent before the first time. */
 export interface CrawlerMoments {
   /** URLs were accepted. */
   readonly push?: Date;

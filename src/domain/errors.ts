@@ -1,4 +1,4 @@
-/** What went wrong, in the terms every edge maps to its own codes. */
+/** The kinds of failure; every protocol maps them to its own codes. */
 export type ErrorKind =
   | 'invalid'
   | 'unauthenticated'
@@ -10,11 +10,11 @@ export type ErrorKind =
   | 'unavailable'
   | 'internal';
 
-/** What a {@link DomainError} carries beside its message. */
+/** Optional parts of a {@link DomainError}. */
 export interface ErrorOptions {
-  /** The request field at fault. */
+  /** The request field that is wrong. */
   readonly field?: string;
-  /** When to try again, in milliseconds. */
+  /** How long to wait before a retry, in milliseconds. */
   readonly retryAfterMs?: number;
   /** Further facts for the client, for example the limit that was reached. */
   readonly metadata?: Readonly<Record<string, string | number>>;
@@ -23,8 +23,8 @@ export interface ErrorOptions {
 }
 
 /**
- * The one error the layers above the stores throw. `message` is written for the client, `reason` is stable and for
- * programs, `cause` is for the log.
+ * The only error that the layers above the stores throw. `message` is written for the client,
+ * `reason` is a stable code for programs, `cause` is for the log.
  */
 export class DomainError extends Error {
   override readonly name = 'DomainError';
@@ -105,7 +105,7 @@ export function accountHasCrawlers(): DomainError {
   return new DomainError('failed_precondition', 'account_has_crawlers', message);
 }
 
-/** A database, or the scheduler on it, that cannot answer now. Worth another try. */
+/** A database, or the scheduler on it, that cannot answer now. The call may be retried. */
 export function databaseUnavailable(
   message = 'The database cannot be reached; try again.',
   cause?: unknown,
@@ -114,7 +114,7 @@ export function databaseUnavailable(
   return new DomainError('unavailable', 'database_unavailable', message, options);
 }
 
-/** A database that a newer program has written; versions are those of the schema. */
+/** A database that a newer program has written; the versions are those of the schema. */
 export function databaseTooNew(version: number, known: number): DomainError {
   return new DomainError(
     'failed_precondition',

@@ -1,19 +1,19 @@
 import type { Socket } from 'node:net';
 
-/** Keeps the number of connections within bounds, in all and from one address. */
+/** Limits the number of connections, in total and from one address. */
 export interface ConnectionLimit {
-  /** Whether a new connection may stay; one that may not is destroyed. */
+  /** Whether a new connection may stay; the caller destroys one that may not. */
   admit(socket: Socket): boolean;
 }
 
-/** How many connections are kept. */
+/** The limits. */
 export interface ConnectionBounds {
   readonly maxConnections: number;
-  /** From one address. Loopback is exempt: a proxy on this machine speaks for everybody. */
+  /** From one address. Loopback is exempt: a proxy on this machine connects for all clients. */
   readonly maxPerAddress: number;
 }
 
-/** Makes the limit; `onRefused` is told of connections that were refused. */
+/** Makes the limit; `onRefused` is called for refused connections. */
 export function createConnectionLimit(
   bounds: ConnectionBounds,
   onRefused: (remote: string) => void,

@@ -1,11 +1,11 @@
 import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
 
-/** How long a browser may remember a preflight, in seconds. */
+/** How long a browser may cache a preflight, in seconds. */
 const MAX_AGE_SECONDS = '7200';
 
 /**
- * Lets pages of any origin call the API, as a console elsewhere does: calls carry their token themselves, never a cookie.
- * Answers OPTIONS by itself and then returns true.
+ * Lets pages of any origin call the API: calls carry their token themselves, never a cookie.
+ * Answers OPTIONS and then returns true.
  */
 export function answerCors(request: AnyRequest, response: AnyResponse): boolean {
   const isOptions = request.method === 'OPTIONS';
@@ -14,7 +14,7 @@ export function answerCors(request: AnyRequest, response: AnyResponse): boolean 
     response.setHeader('access-control-expose-headers', '*');
   }
   if (!isOptions) return false;
-  // The wildcard would not cover Authorization, so the wish is granted as it was made.
+  // `*` excludes Authorization, so the requested headers are echoed.
   const wished = request.headers['access-control-request-headers'];
   response.setHeader('access-control-allow-headers', wished ?? '*');
   response.setHeader('access-control-allow-methods', 'GET, HEAD, POST, PUT, DELETE, OPTIONS');

@@ -15,7 +15,7 @@ import { answerRefusedRequests, refuseWithoutHost } from './refused-requests.ts'
 import { createRoutes, type RequestHandler, type RoutesDeps } from './routes.ts';
 import { createStalledReplies, type StalledReplies } from './stalled-replies.ts';
 
-/** At most one line of the log in this time about refused connections. */
+/** At most one log line about refused connections in this time. */
 const REFUSALS_LOG_MS = 60_000;
 
 /** PEM texts of the certificate chain and its key. */
@@ -24,13 +24,16 @@ export interface EdgeTls {
   readonly key: string | Buffer;
 }
 
-/** How much time and room a client gets. Times in milliseconds. */
+/** The limits of a client's time and memory. Times in milliseconds. */
 export interface EdgeLimits {
-  /** For the first bytes and for a request's headers. Default 15,000. */
+  /** For the first bytes and the headers of a request. Default 15,000. */
   readonly headersTimeoutMs?: number;
   /** For a whole HTTP/1 request, body included. Default 120,000. */
   readonly requestTimeoutMs?: number;
-  /** How long an unused HTTP/1 connection is kept. Default 65,000, longer than common load balancers keep theirs. */
+  /**
+   * How long an unused HTTP/1 connection is kept. Default 65,000, longer than common load balancers
+   * keep theirs.
+   */
   readonly keepAliveTimeoutMs?: number;
   /** How long an HTTP/2 connection without streams is kept. Default 300,000. */
   readonly idleSessionTimeoutMs?: number;
@@ -38,7 +41,7 @@ export interface EdgeLimits {
   readonly maxHeaderBytes?: number;
   /** Streams at once on one HTTP/2 connection. Default 1,000. */
   readonly maxStreams?: number;
-  /** How long a client may take nothing of a reply that has been written. Default 30,000. */
+  /** How long a client may read nothing of a reply that has been written. Default 30,000. */
   readonly stallTimeoutMs?: number;
   /** Connections at once. Default 10,000. */
   readonly maxConnections?: number;
@@ -46,10 +49,10 @@ export interface EdgeLimits {
   readonly maxPerAddress?: number;
 }
 
-/** What the edge works with. */
+/** The collaborators of the edge. */
 export interface EdgeDeps extends Omit<RoutesDeps, 'rpc' | 'onFailure'> {
   readonly rpc: RoutesDeps['rpc'] & { drain(): void };
-  /** With it the port speaks TLS, and ALPN chooses the protocol. */
+  /** If present, the port speaks TLS, and ALPN selects the protocol. */
   readonly tls?: EdgeTls;
   readonly limits?: EdgeLimits;
   readonly logger: Logger;
@@ -57,16 +60,20 @@ export interface EdgeDeps extends Omit<RoutesDeps, 'rpc' | 'onFailure'> {
 
 /** The one port of the service. */
 export interface Edge {
-  /** Starts to listen, and resolves with the port: a free one for 0. Rejects when the address cannot be had. */
+  /**
+   * Starts to listen. Resolves with the port, which is a free one for 0. Rejects when the address
+   * is not available.
+   */
   listen(host: string, port: number): Promise<number>;
   /**
-   * Stops: no new connections, idle ones closed, HTTP/2 clients told to go away, streams ended; requests under way get
-   * `drainMs` to finish, then what is left is cut off. Resolves when every connection is closed.
+   * Closes: no new connections, idle ones closed, GOAWAY to HTTP/2 clients, streams ended. Requests
+   * in progress get `drainMs` to finish, then the remaining connections are destroyed. Resolves
+   * when every connection is closed.
    */
   close(drainMs: number): Promise<void>;
 }
 
-/** Makes the edge; nothing is opened yet. */
+/** Makes the edge; it opens nothing. */
 export function createEdge(deps: EdgeDeps): Edge {
   const limits = deps.limits ?? {};
   const headersTimeoutMs = limits.headersTimeoutMs ?? 15_000;
@@ -111,7 +118,7 @@ export function createEdge(deps: EdgeDeps): Edge {
     keepAliveTimeout: limits.keepAliveTimeoutMs ?? 65_000,
     connectionsCheckingInterval: Math.min(headersTimeoutMs, 5_000),
     maxHeaderSize: maxHeaderBytes,
-    // It is refused here instead, with a body.
+    // `refuseWithoutHost` refuses such requests instead, with a body.
     requireHostHeader: false,
   };
   const server: Server =
@@ -121,8 +128,8 @@ export function createEdge(deps: EdgeDeps): Edge {
           {
             ...http1Options,
             ...deps.tls,
-            // gRPC clients offer h2 alone. Clients of REST that offer both get HTTP/1.1, for some of them compare the spelling of
-            // header names, which HTTP/2 writes in lower case.
+            // gRPC clients offer h2 alone. REST clients that offer both get HTTP/1.1, because some
+            // of them compare the spelling of header names, which HTTP/2 writes in lower case.
             ALPNProtocols: ['http/1.1', 'h2'],
             handshakeTimeout: headersTimeoutMs,
           },
@@ -136,7 +143,7 @@ export function createEdge(deps: EdgeDeps): Edge {
       settings: {
         maxConcurrentStreams: limits.maxStreams ?? 1_000,
         maxHeaderListSize: maxHeaderBytes,
-        // The default of 64 KiB makes large batches wait for a round trip each.
+        // With the default of 64 KiB, large batches wait for a round trip per window.
         initialWindowSize: 1024 * 1024,
       },
     },
@@ -144,11 +151,12 @@ export function createEdge(deps: EdgeDeps): Edge {
   );
   http2.on('session', trackSession);
 
-  // HTTP/1 connections are taken over from the server that listens, so that its time limits and close() hold for them.
+  // HTTP/1 connections are passed to the server that listens, so that its time limits and close()
+  // apply to them.
   const accepted = deps.tls === undefined ? 'connection' : 'secureConnection';
   const [takeHttp1] = server.listeners(accepted) as ((socket: Socket) => void)[];
   const toHttp2 = (socket: Socket): void => {
-    // The listening server leaves half-closed connections open, which HTTP/2 has no use for.
+    // The listening server allows half-open connections, which HTTP/2 does not need.
     socket.allowHalfOpen = false;
     http2.emit('connection', socket);
   };
@@ -158,7 +166,7 @@ export function createEdge(deps: EdgeDeps): Edge {
     timeoutMs: headersTimeoutMs,
   });
   server.removeAllListeners(accepted);
-  // Under TLS this is the connection beneath, which is there before the handshake.
+  // Under TLS this is the raw connection, which exists before the handshake.
   server.on('connection', (socket) => {
     if (!connections.admit(socket)) return;
     sockets.add(socket);
@@ -192,7 +200,7 @@ export function createEdge(deps: EdgeDeps): Edge {
     responses.add(response);
     response.once('close', () => {
       responses.delete(response);
-      // One whose headers were sent before the closing began promised to stay.
+      // A connection whose headers were sent before the close began was promised keep-alive.
       if (closing) setImmediate(() => server.closeIdleConnections());
     });
   }
@@ -229,15 +237,15 @@ export function createEdge(deps: EdgeDeps): Edge {
   };
 }
 
-/** A client that goes away is no fault; without a listener node would end the process for it. */
+/** A disconnected client is no fault; without a listener Node would end the process. */
 function ignoreErrors(request: AnyRequest, response: AnyResponse): void {
   request.on('error', () => undefined);
   response.on('error', () => undefined);
 }
 
 /**
- * Closes a stream after its trailers even if the client has not ended its side; node would wait for that. The code says that the
- * answer is whole (RFC 9113, 8.1).
+ * Closes a stream after its trailers even if the client has not ended its side; Node would wait for
+ * that. The code says that the answer is complete (RFC 9113, 8.1).
  */
 function endWithTrailers(stream: ServerHttp2Stream): void {
   stream.once('wantTrailers', () => {

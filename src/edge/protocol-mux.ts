@@ -1,23 +1,26 @@
 import type { Socket } from 'node:net';
 
-/** What an HTTP/2 client sends first (RFC 9113, 3.4); no HTTP/1 request begins so. */
+/** The first bytes of an HTTP/2 client (RFC 9113, 3.4); no HTTP/1 request starts with them. */
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
-/** How much of the preface decides: its request line. */
+/** The request line of the preface is enough to decide. */
 const DECISIVE_BYTES = 14;
 
-/** What is done with a new connection. */
+/** The collaborators of the mux. */
 export interface ProtocolMuxDeps {
   readonly http1: (socket: Socket) => void;
   readonly http2: (socket: Socket) => void;
-  /** How long a client may take to show its protocol, in milliseconds. */
+  /** How long a client may take to send the first bytes, in milliseconds. */
   readonly timeoutMs: number;
 }
 
-/** Tells HTTP/2 by prior knowledge from HTTP/1 by a connection's first bytes. */
+/** Distinguishes HTTP/2 with prior knowledge from HTTP/1 by the first bytes of a connection. */
 export interface ProtocolMux {
-  /** Takes a connection and hands it on, all its bytes unread, once enough of them have come. */
+  /**
+   * Takes a connection and passes it on, with all its bytes unread, once enough of them have
+   * arrived.
+   */
   accept(socket: Socket): void;
-  /** Destroys the connections that have not shown their protocol. */
+  /** Destroys the connections whose protocol is not known yet. */
   destroyUndecided(): void;
 }
 
@@ -46,7 +49,7 @@ export function createProtocolMux(deps: ProtocolMuxDeps): ProtocolMux {
       const isPreface = seen.compare(PREFACE, 0, length, 0, length) === 0;
       if (isPreface && length < DECISIVE_BYTES) return;
       leave();
-      // Paused, the bytes stay in the socket until its new owner listens.
+      // While it is paused, the bytes stay in the socket until its new owner listens.
       socket.pause();
       socket.unshift(seen);
       if (isPreface) deps.http2(socket);

@@ -1,7 +1,10 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** What is still read, and thrown away, after a refusal: a client that gets a reset while it sends never sees the answer. */
+/**
+ * Most that is read and discarded after a refusal: a client that gets a reset while it sends never
+ * sees the reply.
+ */
 const DRAIN = { bytes: 16 * 1024 * 1024, ms: 5_000 } as const;
 
 interface Refused {
@@ -26,8 +29,9 @@ const expectation: Refused = {
 };
 
 /**
- * Answers what the HTTP/1 parser refuses as every other error is answered, in JSON: node's own answers have no body. `hasAnswered` tells
- * whether a reply has begun on a connection, which then is cut off.
+ * Answers requests that the HTTP/1 parser refuses with a JSON error like every other: Node's own
+ * replies have no body. `hasAnswered` says whether a reply has begun on a connection, which is
+ * destroyed in that case.
  */
 export function answerRefusedRequests(
   server: Server,
@@ -38,7 +42,7 @@ export function answerRefusedRequests(
 
   server.on('clientError', (error: NodeJS.ErrnoException, stream) => {
     const socket = stream as Socket;
-    // Every further piece fails in the parser anew.
+    // Every further piece fails in the parser again.
     if (refused.has(socket)) return;
     if (error.code === 'ECONNRESET' || !socket.writable || hasAnswered(socket)) {
       socket.destroy();
@@ -53,7 +57,9 @@ export function answerRefusedRequests(
   );
 }
 
-/** Refuses an HTTP/1.1 request without Host, as RFC 9112, 3.2 demands; true when it did. */
+/**
+ * Refuses an HTTP/1.1 request without Host, as RFC 9112, 3.2 requires; returns true when it did.
+ */
 export function refuseWithoutHost(request: IncomingMessage, response: ServerResponse): boolean {
   if (request.httpVersion !== '1.1' || request.headers.host !== undefined) return false;
   refuse(response, invalid('The Host header is missing.'));

@@ -2,28 +2,28 @@ import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
 import { type Reply, sendReply } from '../rest/reply.ts';
 import { answerCors } from './cors.ts';
 
-/** Answers requests of its part of the paths. Never throws. */
+/** Answers requests of some paths. Never throws. */
 export type RequestHandler = (request: AnyRequest, response: AnyResponse) => void;
 
-/** Who answers what. */
+/** The handlers of the routes. */
 export interface RoutesDeps {
   /** Connect, gRPC and gRPC-Web. */
   readonly rpc: { handles(path: string): boolean; readonly handle: RequestHandler };
-  /** Everything that nobody else takes. */
+  /** Everything else. */
   readonly rest: { readonly handle: RequestHandler };
-  /** `/readyz`: whether calls would be answered now. */
+  /** `/readyz`: whether the service can answer calls now. */
   readonly isReady: () => boolean | Promise<boolean>;
-  /** `/metrics`; without it that path is REST's. */
+  /** `/metrics`; without it REST answers that path. */
   readonly metrics?: (request: AnyRequest) => Promise<Reply>;
-  /** `/console` and what is under it; without it those paths are REST's. */
+  /** `/console` and the paths below it; without it REST answers them. */
   readonly console?: RequestHandler;
-  /** Told when `isReady` or `metrics` throws; the client gets 503. */
+  /** Called when `isReady` or `metrics` throws; the client gets 503. */
   readonly onFailure: (error: unknown, route: string) => void;
 }
 
 const operational: ReadonlySet<string> = new Set(['/metrics', '/readyz', '/healthz']);
 
-/** Sends each request to the part that answers it. `/healthz` says that the process lives. */
+/** Passes each request to its handler. `/healthz` says that the process is alive. */
 export function createRoutes(deps: RoutesDeps): RequestHandler {
   const answerWith = async (
     request: AnyRequest,
@@ -47,7 +47,7 @@ export function createRoutes(deps: RoutesDeps): RequestHandler {
     const url = request.url ?? '/';
     const mark = url.indexOf('?');
     const path = mark < 0 ? url : url.slice(0, mark);
-    // What is meant for the operator is no business of pages in his browser.
+    // Operational paths are not for pages in a browser.
     if (!operational.has(path) && answerCors(request, response)) return;
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     const { metrics } = deps;

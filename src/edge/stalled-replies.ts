@@ -1,6 +1,6 @@
 import { type AnyResponse, breakOff } from '../http/node-http.ts';
 
-/** Cuts off clients that do not take the end of their reply. */
+/** Disconnects clients that do not read the end of their reply. */
 export interface StalledReplies {
   /** Watches a response until it is closed. */
   track(response: AnyResponse): void;
@@ -8,8 +8,8 @@ export interface StalledReplies {
 }
 
 /**
- * Makes the watch. Everything but the last piece of a reply is timed where it is written; of what was written last, a client may leave the
- * end in the connection for `stallMs` to twice as long.
+ * Makes the watch. All but the last piece of a reply is timed where it is written; the last piece
+ * may stay in the connection for between `stallMs` and twice as long.
  */
 export function createStalledReplies(stallMs: number): StalledReplies {
   const open = new Set<AnyResponse>();

@@ -1,12 +1,13 @@
-/** What is written at once: small enough that a reader of 64 Kbit/s is no stalled one. */
+/** Most bytes of one write: a reader of 64 Kbit/s takes them before it counts as stalled. */
 export const PIECE_BYTES = 256 * 1024;
 
-/** A client that takes nothing of what is written for so long is gone. */
+/** A client that reads nothing of what was written for this long is disconnected. */
 export const STALL_MS = 30_000;
 
 /**
- * The same bytes in pieces of at most {@link PIECE_BYTES}. Calls `onStall` when the next piece has not been asked for within `stallMs`,
- * which is when the one before was written.
+ * Yields the same bytes in pieces of at most {@link PIECE_BYTES}. Calls `onStall` when the next
+ * piece has not been requested within `stallMs`: the writer requests it after writing the previous
+ * one.
  */
 export async function* paced(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,

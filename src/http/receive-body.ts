@@ -1,9 +1,9 @@
 import type { AnyRequest } from './node-http.ts';
 
-/** Why a body could not be had. */
+/** Why a body could not be read. */
 export type BodyFaultKind = 'too_large' | 'incomplete' | 'too_slow';
 
-/** A body that could not be had. */
+/** A body that could not be read. */
 export class BodyFault extends Error {
   override readonly name = 'BodyFault';
   readonly kind: BodyFaultKind;
@@ -14,11 +14,14 @@ export class BodyFault extends Error {
   }
 }
 
-/** A client has this long for any body, and for a large one what it takes at the slowest rate that is put up with. */
+/**
+ * The time that any body may take; a long body may take longer, according to the slowest accepted
+ * rate.
+ */
 const BASE_MS = 15_000;
 const SLOWEST_BYTES_PER_MS = 128;
 
-/** How long a client may take for a body of this length, in milliseconds. */
+/** The time that a client may take for a body of this length, in milliseconds. */
 export function bodyTimeMs(bytes: number): number {
   return BASE_MS + bytes / SLOWEST_BYTES_PER_MS;
 }
@@ -34,15 +37,15 @@ export function hasBody(request: AnyRequest): boolean {
   return 'stream' in request ? !request.stream.endAfterHeaders : transfer !== undefined;
 }
 
-/** The length that a request says its body has; undefined when it does not say. */
+/** The Content-Length of a request; undefined when there is none. */
 export function saidLength(request: AnyRequest): number | undefined {
   const length = request.headers['content-length'];
   return length === undefined || !/^\d{1,15}$/.test(length) ? undefined : Number(length);
 }
 
 /**
- * Reads a whole body. Rejects with a {@link BodyFault} when it is longer than `maxBytes`, is broken off, or does not come in time (default
- * by {@link bodyTimeMs}). What is left unread after that is thrown away.
+ * Reads a whole body. Rejects with a {@link BodyFault} when it is longer than `maxBytes`, ends
+ * early, or does not arrive in time (default by {@link bodyTimeMs}). The unread rest is discarded.
  */
 export function receiveBody(
   request: AnyRequest,
@@ -56,7 +59,8 @@ export function receiveBody(
     return Promise.reject(new BodyFault('too_large'));
   }
   return new Promise((resolve, reject) => {
-    // Tiny chunks are copied together as they come: kept one by one they would take hundreds of times their length.
+    // Tiny chunks are copied together as they arrive: kept as single buffers they would take
+    // hundreds of times their length.
     let body: Buffer = EMPTY;
     let length = 0;
     const add = (chunk: Buffer): void => {

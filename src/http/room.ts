@@ -3,13 +3,16 @@ import { type Claimant, createFairPool, type FairPool, type Grant } from '../fai
 
 /** The memory that calls take while their bodies are read and their replies are sent. */
 export interface RoomPools {
-  /** Of calls whose account is known. */
+  /** For calls whose account is known. */
   readonly memory: FairPool;
-  /** Of calls whose token has yet to be read, by the address they come from. */
+  /** For calls whose token has not been read yet, shared by address. */
   readonly strangers: FairPool;
-  /** Most that one claim takes, whatever it asks for: less than there is, so that what calls hold already leaves room for it. */
+  /**
+   * Most bytes of one claim, whatever it asks for. It is less than the pool, so a claim succeeds
+   * while other calls hold memory.
+   */
   readonly mostBytes: number;
-  /** How long a call waits for room, in milliseconds. */
+  /** How long a call waits for memory, in milliseconds. */
   readonly waitMs: number;
 }
 
@@ -20,20 +23,23 @@ export type RoomGrant = Pick<Grant, 'amount' | 'shrink' | 'release'>;
 export interface Room {
   /** Bytes held now. */
   readonly held: number;
-  /** Waits for room. Rejects with `unavailable` or `exhausted` when there is none in time. */
+  /** Waits for memory. Rejects with `unavailable` or `exhausted` when none becomes free in time. */
   take(bytes: number): Promise<RoomGrant>;
-  /** Gives back what was taken so far. */
+  /** Releases what was taken so far. */
   giveBack(): void;
-  /** Gives everything back, also what is granted from now on. */
+  /** Releases everything, including what is granted later. */
   release(): void;
 }
 
-/** How long a call waits for room, or for a slot, before it is told to come back. */
+/** How long a call waits for memory, or for a slot, before it is refused. */
 export const ROOM_WAIT_MS = 10_000;
 
 const MIB = 1024 * 1024;
 
-/** The pools over the budget of calls, of `bytes`. What strangers may take beside it is small and shared by address. */
+/**
+ * Makes the pools over the calls' budget of `bytes`. The pool of unknown callers is small,
+ * separate, and shared by address.
+ */
 export function createRoomPools(memory: FairPool, bytes: number): RoomPools {
   return {
     memory,
@@ -48,7 +54,7 @@ export function createRoomPools(memory: FairPool, bytes: number): RoomPools {
   };
 }
 
-/** Pools that never lack room, for tables without accounts. */
+/** Pools without limits, for tables without accounts. */
 export function createBoundlessPools(): RoomPools {
   const boundless = (): FairPool =>
     createFairPool({ name: 'memory', capacity: Number.MAX_SAFE_INTEGER });
@@ -60,17 +66,17 @@ export function createBoundlessPools(): RoomPools {
   };
 }
 
-/** Whose memory a call takes. */
+/** The owner of a call's memory. */
 export interface RoomOwner {
-  /** Undefined while it is not known who calls. */
+  /** Undefined while the caller is not known. */
   readonly accountId: string | undefined;
   readonly remote: string;
 }
 
-/** Makes the room of a call. `authenticateCall` is asked at each claim; `onTaken` is told of the first one. */
+/** Makes the room of a call. `findOwner` is called at each claim, `onTaken` at the first one. */
 export function createRoom(
   pools: RoomPools,
-  authenticateCall: () => RoomOwner,
+  findOwner: () => RoomOwner,
   onTaken: (room: Room) => void,
 ): Room {
   const grants = new Set<Grant>();
@@ -83,7 +89,7 @@ export function createRoom(
       return bytes;
     },
     async take(bytes) {
-      const { accountId, remote } = authenticateCall();
+      const { accountId, remote } = findOwner();
       const pool = accountId === undefined ? pools.strangers : pools.memory;
       const claimant: Claimant = { accountId: accountId ?? remote };
       const wanted = Math.min(bytes, pools.mostBytes);

@@ -1,6 +1,6 @@
 /**
- * Whether a client takes gzip, by its `Accept-Encoding` (RFC 9110, 12.5.3). One that sends none gets the bytes plain: it would not
- * unpack them.
+ * Whether a client accepts gzip, by its `Accept-Encoding` (RFC 9110, 12.5.3). A client that sends
+ * no such header gets plain bytes, because it would not decompress them.
  */
 export function acceptsGzip(header: string | undefined): boolean {
   let wildcard = false;

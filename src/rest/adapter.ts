@@ -11,22 +11,25 @@ import type { Reply } from './reply.ts';
 import { compileRequestBinder } from './request-binder.ts';
 import { compileMessageWriter } from './write-json.ts';
 
-/** A hand-written answer to exact paths, for shapes that a rule cannot say. It goes before the rules. */
+/**
+ * A hand-written handler of one exact path, for reply shapes that a rule cannot express. Adapters
+ * are matched before the rules.
+ */
 export interface Adapter {
-  /** Upper case; HEAD follows GET, unless GET changes something. */
+  /** Upper case. HEAD is answered where GET is, unless GET changes something. */
   readonly methods: readonly string[];
   /** Whether GET changes something, so that HEAD is refused. */
   readonly getChanges?: boolean;
-  /** Longest body, of a request whose query or header has an account's token. Default 64 KiB. */
+  /** Longest body of a request whose query or header has an account's token. Default 64 KiB. */
   readonly maxBodyBytes?: number;
   /** The whole path, without variables. */
   readonly path: string;
   handle(exchange: Exchange): Promise<Reply>;
 }
 
-/** What adapters are made of; everything is compiled, and checked, when the process starts. */
+/** What adapters are built with; everything is compiled and checked when the process starts. */
 export interface AdapterToolkit {
-  /** Makes the request of a method; `body` as in a rule. */
+  /** Compiles the binder of a method's request; `body` as in a rule. */
   binder<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     body?: string,
@@ -35,14 +38,14 @@ export interface AdapterToolkit {
   caller<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
   ): (request: MessageShape<I>, exchange: Exchange) => Promise<MessageShape<O>>;
-  /** Writes a message as the gateway does. */
+  /** Compiles the writer of a message, the same as the gateway's. */
   writer<M extends DescMessage>(desc: M): (message: MessageShape<M>) => string;
 }
 
-/** Makes adapters out of the gateway's parts. */
+/** Makes adapters with the gateway's toolkit. */
 export type AdapterFactory = (parts: AdapterToolkit) => readonly Adapter[];
 
-/** The parts over a table of methods. Asking for a method that the table lacks throws. */
+/** Makes the toolkit over a table of methods. Asking for a method that the table lacks throws. */
 export function adapterToolkit(methods: readonly Method[]): AdapterToolkit {
   return {
     binder<I extends DescMessage, O extends DescMessage>(method: DescMethodUnary<I, O>, body = '') {

@@ -10,18 +10,22 @@ import { query_inline } from '../../gen/queuedcrawler/v1/options_pb.ts';
 import { compileTextParser } from './parse-scalar.ts';
 import { type Fields, fieldNamed, restFields, restName, TIMESTAMP } from './rest-fields.ts';
 
-/** Puts one parameter's text into the request. Throws a 422 GatewayError that names the parameter. */
+/**
+ * Sets one parameter of the request from its text. Throws a 422 GatewayError that names the
+ * parameter.
+ */
 export type ParameterSetter = (request: Fields, text: string) => void;
 
 /** How deep `a.b.c` names reach; recursive messages end here. */
 const MAX_DEPTH = 4;
 
-/** The message of a request that holds a field, made when it is not there yet. */
+/** Returns the message of a request that holds a field, and creates it if it is absent. */
 type Opener = (request: Fields) => Fields;
 
 /**
- * The query parameters of a request message: its fields by name, those of nested messages joined by dots, those of
- * `query_inline` messages as if they were its own. Maps and lists of messages have none. Throws when two have the same name.
+ * Compiles the query parameters of a request message: its fields by name, those of nested messages
+ * joined by dots, those of `query_inline` messages under their own names. Maps and lists of
+ * messages have none. Throws when two parameters have the same name.
  */
 export function compileQueryParameters(
   desc: DescMessage,
@@ -37,7 +41,10 @@ export function compileQueryParameters(
   return setters;
 }
 
-/** Visits the fields that {@link compileQueryParameters} binds, with the way to the message that holds each. */
+/**
+ * Visits the fields that {@link compileQueryParameters} binds, each with the function that opens
+ * its message.
+ */
 export function forEachQueryField(
   desc: DescMessage,
   exclude: ReadonlySet<string>,
@@ -58,7 +65,10 @@ export function forEachQueryField(
   walk(desc, '', (request) => request, 0);
 }
 
-/** The setter of a path variable, `path` being proto names joined by dots. Throws when it names no plain field. */
+/**
+ * Compiles the setter of a path variable; `path` consists of proto names joined by dots. Throws
+ * when it names no plain field.
+ */
 export function compilePathParameter(
   desc: DescMessage,
   path: string,
@@ -103,7 +113,7 @@ function fieldSetter(field: DescField, name: string, open: Opener): ParameterSet
   }
   const isText = field.scalar === ScalarType.STRING;
   return (request, text) => {
-    // `?width=` is how clients send a parameter they have no value for.
+    // Clients send `?width=` for a parameter without a value.
     if (text === '' && !isText) return;
     open(request)[key] = parse(text, name);
   };

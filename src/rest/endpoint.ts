@@ -10,10 +10,13 @@ import { type Fields, fieldNamed } from './rest-fields.ts';
 import type { TemplateVariable } from './template.ts';
 import { compileMessageWriter, compileValueWriter } from './write-json.ts';
 
-/** Answers one request of a rule; `segments` are those of the path. Throws a GatewayError, or what the method throws. */
+/**
+ * Handles one request of a rule; `segments` are those of the path. Throws a GatewayError, or what
+ * the method throws.
+ */
 export type Endpoint = (exchange: Exchange, segments: readonly string[]) => Promise<Reply>;
 
-/** Compiles a rule over the method it belongs to. Throws when the rule names a field that does not exist. */
+/** Compiles a rule for its method. Throws when the rule names a field that does not exist. */
 export function compileEndpoint(rule: HttpRule, method: UnaryMethod): Endpoint {
   const { input, output } = rule.desc;
   const where = `${methodName(rule.desc)} (${rule.verb} ${rule.template.source})`;
@@ -26,7 +29,7 @@ export function compileEndpoint(rule: HttpRule, method: UnaryMethod): Endpoint {
 
   return async (exchange, segments) => {
     const request = await bind(exchange);
-    // Last, so that the path wins: it decided which rule applies.
+    // Bound last, so that the path wins: it selected the rule.
     for (const { variable, set } of variables) bindVariable(request, segments, variable, set);
     const response = await method.handle(request, exchange.call);
     return jsonReply(write(response));
@@ -52,7 +55,7 @@ function compileResponseWriter(output: DescMessage, responseBody: string, where:
   return (response: unknown): string => {
     const value = (response as Record<string, unknown>)[field.localName];
     if (value !== undefined) return write(value);
-    // A list that an initializer left out is empty; a message that is absent leaves nothing to say.
+    // A list that an initializer leaves out is empty; an absent message is an empty object.
     return field.fieldKind === 'list' ? '[]' : whole({});
   };
 }

@@ -1,19 +1,19 @@
 import { type DescEnum, getOption, hasOption } from '@bufbuild/protobuf';
 import { rest_name } from '../../gen/queuedcrawler/v1/options_pb.ts';
 
-/** The words that stand for an enum's values over REST. */
+/** The names of an enum's values over REST. */
 export interface EnumNames {
-  /** The word of a value, or the number itself of one that is not known. */
+  /** The name of a value, or the number itself when the value is unknown. */
   toName(value: number): string | number;
-  /** By word or full name, in any case; undefined when there is none. */
+  /** The value by its REST name or full name, in any case; undefined when there is none. */
   valueOf(text: string): number | undefined;
-  /** All words but the empty one, in the order of the proto. */
+  /** All names but the empty one, in the order of the proto. */
   readonly words: readonly string[];
 }
 
 const cache = new WeakMap<DescEnum, EnumNames>();
 
-/** The {@link EnumNames} of an enum. Throws when a value has no `rest_name` or two share one. */
+/** The REST names of an enum. Throws when a value has no `rest_name` or two share one. */
 export function enumNames(desc: DescEnum): EnumNames {
   const known = cache.get(desc);
   if (known !== undefined) return known;

@@ -16,8 +16,8 @@ export function replyFromGatewayError(refusal: GatewayError): Reply {
 }
 
 /**
- * The reply to a call that failed: `{"error", "code", "field"?, ...metadata}` from the error's google.rpc details, and
- * `retry-after` in whole seconds where there is a retry delay.
+ * The reply to a failed call: `{"error", "code", "field"?, ...metadata}` from the error's
+ * google.rpc details, and `retry-after` in whole seconds where there is a retry delay.
  */
 export function replyFromError(error: ConnectError): Reply {
   const [info] = error.findDetails(ErrorInfoSchema);
@@ -29,7 +29,7 @@ export function replyFromError(error: ConnectError): Reply {
   };
   if (field !== undefined) body['field'] = field;
   for (const [name, value] of Object.entries(info?.metadata ?? {})) {
-    // Metadata is text on the wire of gRPC; JSON clients read limits as numbers.
+    // gRPC metadata is text; JSON clients read limits as numbers.
     if (!(name in body)) body[name] = /^\d{1,15}$/.test(value) ? Number(value) : value;
   }
   return jsonReply(JSON.stringify(body), toHttpStatus(error.code), errorHeaders(error));

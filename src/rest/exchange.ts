@@ -8,13 +8,13 @@ import type { RoomPools } from '../http/room.ts';
 import { parseQuery } from './query-string.ts';
 import { readRequestBody } from './request-body.ts';
 
-/** One request on its way through the gateway. */
+/** One request in the gateway. */
 export interface Exchange {
   /** As sent: `GET`, `HEAD`, ... */
   readonly method: string;
-  /** The names and values of the query in turn, decoded. */
+  /** Names and values of the query in turn, decoded. */
   readonly parameters: readonly string[];
-  /** What handlers get to know of the call. */
+  /** The call as handlers see it. */
   readonly call: Call;
   /** The value of a request header, undefined when absent. `name` in lower case. */
   header(name: string): string | undefined;
@@ -22,9 +22,12 @@ export interface Exchange {
   parameter(name: string): string | undefined;
   /** Whether the request may have a body. */
   readonly hasBody: boolean;
-  /** The request's body, read once and at most as long as the route takes; throws as {@link readRequestBody} does. */
+  /**
+   * Reads the request's body, once and at most as long as the route allows. Throws as {@link
+   * readRequestBody} does.
+   */
   body(): Promise<Uint8Array>;
-  /** Sets how long a body the route takes, and how many fields; before it is read. */
+  /** Sets the longest body of the route, and its most fields; called before the body is read. */
   limitBody(maxBytes: number, maxFields: number): void;
   /** Most fields of a JSON body. */
   readonly maxFields: number;
@@ -49,7 +52,7 @@ export function createExchange(
   const requestId = header('x-request-id');
   const transfer = createTransfer(request, response, pools, () => call.caller);
 
-  // Made when first asked for: most calls need neither, and each costs about a microsecond.
+  // Created on first use: most calls need neither, and each costs about a microsecond.
   const call: Call = {
     protocol: 'rest',
     bearer: parseBearer(header('authorization')),

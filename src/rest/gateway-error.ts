@@ -1,13 +1,16 @@
-/** What a {@link GatewayError} carries beside its message. */
+/** Optional parts of a {@link GatewayError}. */
 export interface RefusalOptions {
-  /** The parameter or field at fault. */
+  /** The parameter or field that is wrong. */
   readonly field?: string;
   /** Further members of the error body, such as the allowed values. */
   readonly facts?: Readonly<Record<string, unknown>>;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A request the gateway answers by itself, before any handler. `message` is for the client, `reason` for programs. */
+/**
+ * A request that the gateway refuses before any handler runs. `message` is for the client, `reason`
+ * for programs.
+ */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';
   readonly status: number;
@@ -27,8 +30,9 @@ export class GatewayError extends Error {
 }
 
 /**
- * 422 for a value that does not fit. `path` names the parameter or field as the client wrote it, for example
- * `items[3].url`; the reason is made of its last name, so that it stays the same for every index.
+ * A 422 error for a value that does not fit its field. `path` names the parameter or field as the
+ * client wrote it, for example `items[3].url`; the reason is made of its last name, so that it is
+ * the same for every index.
  */
 export function badValue(
   path: string,

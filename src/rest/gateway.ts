@@ -16,19 +16,25 @@ import { byteCount, isStreamed, type Reply, sendReply } from './reply.ts';
 import { parseTemplate } from './template.ts';
 import { createTrie } from './trie.ts';
 
-/** What the gateway works with. */
+/** The collaborators of the gateway. */
 export interface GatewayDeps {
-  /** The table; methods without a google.api.http rule are passed over. */
+  /** The table; methods without a google.api.http rule are skipped. */
   readonly methods: readonly Method[];
-  /** Answers to exact paths, before the rules. Default none. */
+  /** Handlers of exact paths, matched before the rules. Default none. */
   readonly adapters?: readonly AdapterFactory[];
-  /** Who is let in before a body is read. Without it everybody is, as in tables that check tokens themselves. */
+  /**
+   * Checks callers before a body is read. Without it nothing is checked, for tables whose methods
+   * check tokens themselves.
+   */
   readonly admission?: Admission;
-  /** The memory that calls share. Default boundless. */
+  /** The memory that calls share. Default unlimited. */
   readonly pools?: RoomPools;
   /** Longest request body of any route, unpacked. Default by the methods' policies. */
   readonly maxBodyBytes?: number;
-  /** Turns what a method or adapter throws into a wire error, logging what is unknown. `route` is a pattern, not a URL. */
+  /**
+   * Converts what a method or adapter throws to a wire error, and logs unknown errors. `route` is a
+   * pattern, not a URL.
+   */
   readonly toError: (error: unknown, place: { route: string; signal: AbortSignal }) => ConnectError;
 }
 
@@ -52,8 +58,8 @@ interface Route {
 }
 
 /**
- * Compiles every rule of the table. Throws when a rule names an unknown field, two methods share a verb and path, or a message
- * has no REST form.
+ * Compiles every rule of the table. Throws when a rule names an unknown field, two methods share a
+ * verb and path, or a message has no REST form.
  */
 export function createGateway(deps: GatewayDeps): Gateway {
   const { admission, pools = createBoundlessPools() } = deps;
@@ -119,7 +125,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       name = route.name;
       if (exchange.hasBody) {
         exchange.limitBody(route.maxBodyBytes, route.maxFields);
-        // Nothing of a body is read for a stranger.
+        // The body of an unknown caller is not read.
         await admission?.admit(
           route.access,
           tokenInRequest(route, exchange, segments),
@@ -148,7 +154,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       answer(exchange, path)
         .then((reply) => sendReply(request, response, reply))
         .catch((error: unknown) => {
-          // Only a reply with a header that HTTP cannot carry gets here.
+          // Only a reply with a header that HTTP cannot carry fails here.
           deps.toError(error, { route: 'reply', signal: exchange.call.signal });
           breakOff(response);
         });
@@ -156,13 +162,16 @@ export function createGateway(deps: GatewayDeps): Gateway {
   };
 }
 
-/** Replies below it stay in the connection's own buffers. */
+/** Shorter replies stay in the connection's own buffers. */
 const UNCOUNTED_REPLY_BYTES = 64 * 1024;
 
-/** No body of an adapter has more. */
+/** No adapter's body has more. */
 const MAX_ADAPTER_FIELDS = 4_096;
 
-/** The token as the request names it: in its path, else in its query; empty for the bearer's. */
+/**
+ * The token in the path, else in the query; empty when the request has neither, so that the bearer
+ * token counts.
+ */
 function tokenInRequest(route: Route, exchange: Exchange, segments: readonly string[]): string {
   const { tokenAt } = route;
   if (tokenAt === undefined) return exchange.parameter('token') ?? '';
@@ -171,12 +180,12 @@ function tokenInRequest(route: Route, exchange: Exchange, segments: readonly str
 
 const ROOT: readonly string[] = [];
 
-/** A slash too many, at the end or doubled, is overlooked: bases that end in one are common. */
+/** Empty segments are skipped, because base URLs often end in a slash. */
 function parseSegments(path: string): readonly string[] {
   return path === '/' ? ROOT : path.split('/').filter((segment) => segment !== '');
 }
 
-/** The path and the query of a request target, which may be absolute or lack the slash. */
+/** The path and the query of a request target, which may be absolute or lack the leading slash. */
 function parseTarget(url: string): { readonly path: string; readonly query: string } {
   const target = url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '');
   const mark = target.indexOf('?');

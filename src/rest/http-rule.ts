@@ -9,13 +9,16 @@ export interface HttpRule {
   /** Upper case. */
   readonly verb: string;
   readonly template: Template;
-  /** Proto name of the field the body goes to, `*` for the request itself, empty for no body. */
+  /** Proto name of the field that takes the body, `*` for the request itself, empty for no body. */
   readonly body: string;
   /** Proto name of the field that is the reply, empty for the response itself. */
   readonly responseBody: string;
 }
 
-/** The google.api.http rules of a method, additional bindings included; none when it has no rule. Throws on a wrong one. */
+/**
+ * The google.api.http rules of a method, additional bindings included; none when it has no rule.
+ * Throws for an invalid rule.
+ */
 export function httpRules(desc: DescMethod): HttpRule[] {
   if (!hasOption(desc, http)) return [];
   const name = `${desc.parent.typeName}/${desc.name}`;
@@ -28,7 +31,7 @@ export function httpRules(desc: DescMethod): HttpRule[] {
       verb,
       template: parseTemplate(path),
       body: option.body,
-      // Additional bindings share the reply's shape unless they say otherwise.
+      // Additional bindings inherit the reply's shape unless they specify one.
       responseBody: option.responseBody === '' ? first.responseBody : option.responseBody,
     };
   });

@@ -4,7 +4,7 @@ import { badValue } from './gateway-error.ts';
 import { isNumberTrue, TIMESTAMP } from './rest-fields.ts';
 import { timestampFromText } from './timestamp.ts';
 
-/** Reads a value written as text. Throws a 422 GatewayError that names `path`. */
+/** Parses a value from text. Throws a 422 GatewayError that names `path`. */
 export type TextParser = (text: string, path: string) => unknown;
 
 const booleans: ReadonlyMap<string, boolean> = new Map([
@@ -21,7 +21,10 @@ const booleans: ReadonlyMap<string, boolean> = new Map([
 const MAX_UINT32 = 0xffff_ffff;
 const MAX_INT32 = 0x7fff_ffff;
 
-/** The parser of one value of a scalar, enum or Timestamp field; undefined for other messages. */
+/**
+ * Compiles the parser of one value of a scalar, enum or Timestamp field; undefined for other
+ * messages.
+ */
 export function compileTextParser(field: DescField): TextParser | undefined {
   if (field.enum !== undefined) return enumParser(field.enum);
   if (field.message !== undefined) {
@@ -33,7 +36,7 @@ export function compileTextParser(field: DescField): TextParser | undefined {
   return (text, path) => (/^[1-9]\d{0,8}$/.test(text) ? true : parse(text, path));
 }
 
-/** The parser of one scalar value. */
+/** Compiles the parser of one scalar value. */
 export function scalarTextParser(scalar: ScalarType): TextParser {
   switch (scalar) {
     case ScalarType.STRING:
@@ -75,7 +78,7 @@ function integerParser(min: number, max: number): TextParser {
   return (text, path) => {
     const value = /^-?\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
     if (!(value >= min && value <= max)) throw badValue(path, 'a whole number');
-    // Zero has no sign here; JSON and protobuf would tell -0 apart.
+    // Zero has no sign here, although JSON and protobuf distinguish -0.
     return value === 0 ? 0 : value;
   };
 }

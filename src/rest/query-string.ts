@@ -1,17 +1,20 @@
 import { unescape as lenientUnescape } from 'node:querystring';
 
-/** Decodes percent escapes; broken ones stay or become U+FFFD, as URLSearchParams has it. Never throws. */
+/**
+ * Decodes percent escapes; invalid ones stay or become U+FFFD, as with URLSearchParams. Never
+ * throws.
+ */
 export function percentDecoded(text: string): string {
   if (!text.includes('%')) return text;
   try {
     return decodeURIComponent(text);
   } catch {
-    // Only the lenient reading is left for text that is not percent-encoded UTF-8.
+    // Text that is not percent-encoded UTF-8 is decoded byte by byte.
     return lenientUnescape(text);
   }
 }
 
-/** The names and values of a query string in turn, in order, decoded; empty parts are passed over. */
+/** The names and values of a query string in turn, in order, decoded; empty parts are skipped. */
 export function parseQuery(query: string): string[] {
   const parameters: string[] = [];
   for (let at = 0; at < query.length; ) {

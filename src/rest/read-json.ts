@@ -3,17 +3,17 @@ import { badValue } from './gateway-error.ts';
 import { compileTextParser, scalarTextParser } from './parse-scalar.ts';
 import { type Fields, isNumberTrue, restFields, restName, TIMESTAMP } from './rest-fields.ts';
 
-/** Turns one parsed JSON value into a field's value. Throws a 422 GatewayError that names `path`. */
+/** Converts a parsed JSON value to a field's value. Throws a 422 GatewayError that names `path`. */
 export type ValueReader = (value: unknown, path: string) => unknown;
 
-/** Puts the members of a JSON object into a message; what is there already and not named stays. */
+/** Sets fields of a message from the members of a JSON object; other fields stay. */
 export type MessageReader = (target: Fields, json: object, path: string) => void;
 
 const readers = new WeakMap<DescMessage, MessageReader>();
 
 /**
- * The reader of a message: fields by REST name or lowerCamelCase, unknown ones ignored, null the same as absent. Compiled once
- * for each message type.
+ * Compiles the reader of a message: fields by REST name or lowerCamelCase, unknown ones ignored,
+ * null the same as absent. Each message type is compiled once.
  */
 export function compileMessageReader(desc: DescMessage): MessageReader {
   const known = readers.get(desc);
@@ -26,7 +26,7 @@ export function compileMessageReader(desc: DescMessage): MessageReader {
       target[member.key] = member.read(value, path === '' ? name : `${path}.${name}`);
     }
   };
-  // Before the fields, so that a recursive message finds itself.
+  // Set before the fields are compiled, so that a recursive message finds itself.
   readers.set(desc, reader);
   for (const field of restFields(desc)) {
     const member = { key: field.localName, read: compileValueReader(field) };
@@ -36,7 +36,7 @@ export function compileMessageReader(desc: DescMessage): MessageReader {
   return reader;
 }
 
-/** The reader of a field's whole value. */
+/** Compiles the reader of a field's whole value. */
 export function compileValueReader(field: DescField): ValueReader {
   if (field.fieldKind === 'list') return listReader(singleReader(field));
   if (field.fieldKind === 'map') return mapReader(field, singleReader(field));
@@ -100,7 +100,7 @@ function textReader(parse: (text: string, path: string) => unknown, expected: st
 
 function numberReader(parse: (text: string, path: string) => unknown): ValueReader {
   return (value, path) => {
-    // The JSON mapping of protobuf takes numbers as text as well; 64-bit ones need it.
+    // Protobuf's JSON mapping accepts numbers as strings too, and 64-bit numbers need it.
     if (typeof value !== 'number' && typeof value !== 'string') throw badValue(path, 'a number');
     return parse(String(value), path);
   };

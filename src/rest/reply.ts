@@ -2,15 +2,15 @@ import type { ServerResponse } from 'node:http';
 import { type AnyRequest, type AnyResponse, breakOff, isGone } from '../http/node-http.ts';
 import { PIECE_BYTES, paced } from '../http/paced.ts';
 
-/** A whole answer. Header names in lower case. */
+/** A complete reply. Header names are in lower case. */
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Whole, or piece by piece; the next piece is asked for when the one before was written. */
+  /** Whole, or in pieces; the next piece is requested when the previous one has been written. */
   readonly body: string | Uint8Array | AsyncIterable<Uint8Array>;
 }
 
-/** The one Content-Type of JSON replies: clients compare the whole value. */
+/** The Content-Type of all JSON replies: clients compare the whole value. */
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
 const jsonHeaders = { 'content-type': JSON_TYPE };
@@ -28,19 +28,20 @@ export function jsonReply(
   };
 }
 
-/** Whether a body comes piece by piece. */
+/** Whether a body comes in pieces. */
 export function isStreamed(body: Reply['body']): body is AsyncIterable<Uint8Array> {
   return typeof body === 'object' && Symbol.asyncIterator in body;
 }
 
-/** The length of a body that is there as a whole. */
+/** The length of a whole body. */
 export function byteCount(body: string | Uint8Array): number {
   return typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
 }
 
 /**
- * Sends a reply, without its body to HEAD. Does nothing when the client has gone. A long body is written piece by piece, and a client that
- * takes nothing for half a minute is cut off. Rejects when a streamed body fails, after the reply has been broken off.
+ * Sends a reply; HEAD gets no body. Does nothing when the client has disconnected. A long body is
+ * written in pieces, and a client that reads nothing for half a minute is disconnected. Rejects
+ * when a streamed body fails, after the reply has been aborted.
  */
 export async function sendReply(
   request: AnyRequest,
@@ -49,7 +50,7 @@ export async function sendReply(
 ): Promise<void> {
   if (isGone(response) || response.headersSent) return;
   const { body } = reply;
-  // Both versions take these arguments; only the union of their overloads does not.
+  // Both versions accept these arguments; the union of their overloads does not.
   const http1 = response as ServerResponse;
   const withNames = (headers: Record<string, string | number>) =>
     'stream' in response ? headers : titled(headers);
@@ -75,13 +76,13 @@ async function writePieces(
     }
     response.end();
   } catch (error) {
-    // The status has been sent; that the reply is not whole can only be told by breaking it off.
+    // The status has been sent, so aborting is the only way to signal that the reply is incomplete.
     breakOff(response);
     throw error;
   }
 }
 
-/** Whether the piece was written; false when the client has gone. */
+/** Writes a piece. Resolves with false when the client has disconnected. */
 function written(response: ServerResponse, piece: Uint8Array): Promise<boolean> {
   if (isGone(response)) return Promise.resolve(false);
   return new Promise((resolve) => {
@@ -94,7 +95,7 @@ function written(response: ServerResponse, piece: Uint8Array): Promise<boolean> 
   });
 }
 
-// Names that clients look up in this spelling; over HTTP/2 there is no other than lower case.
+// Names that clients look up in this spelling; HTTP/2 allows lower case only.
 const titles: ReadonlyMap<string, string> = new Map([
   ['content-type', 'Content-Type'],
   ['content-encoding', 'Content-Encoding'],
@@ -104,7 +105,10 @@ const titles: ReadonlyMap<string, string> = new Map([
   ['allow', 'Allow'],
 ]);
 
-/** Headers of HTTP/1.1 in the spelling that clients compare: several SDKs look for `Content-Type` letter by letter. */
+/**
+ * HTTP/1.1 headers in the spelling that clients compare: several SDKs look for `Content-Type`
+ * case-sensitively.
+ */
 function titled(headers: Readonly<Record<string, string | number>>) {
   const spelled: Record<string, string | number> = {};
   for (const [name, value] of Object.entries(headers)) spelled[titles.get(name) ?? name] = value;

@@ -6,7 +6,7 @@ import { GatewayError } from './gateway-error.ts';
 import { compileMessageReader, compileValueReader } from './read-json.ts';
 import { type Fields, fieldNamed } from './rest-fields.ts';
 
-/** Makes the request message of an exchange from its query and body. Throws a GatewayError. */
+/** Makes the request message from the query and body of an exchange. Throws a GatewayError. */
 export type RequestBinder = (exchange: BindableExchange) => Promise<Fields> | Fields;
 
 /** The part of an exchange that binding reads. */
@@ -15,8 +15,9 @@ export type BindableExchange = Pick<Exchange, 'parameters' | 'body' | 'maxFields
 type BodyBinder = (request: Fields, body: Uint8Array, maxFields: number) => void;
 
 /**
- * Compiles the binder of a request message. `body` is a rule's: empty, `*`, or a field's name; a bytes field gets the body as it
- * is. A value in the body wins over the query. Throws when `body` names no field.
+ * Compiles the binder of a request message. `body` is a rule's: empty, `*`, or a field's name; a
+ * bytes field gets the raw body. A value in the body wins over the query. Throws when `body` names
+ * no field.
  */
 export function compileRequestBinder(
   desc: DescMessage,
@@ -37,7 +38,8 @@ export function compileRequestBinder(
   };
   if (bindBody === undefined) return fromQuery;
   return async (exchange) => {
-    // A wrong parameter is found after the body was read: answering earlier would leave the body in the connection.
+    // The body is read before a wrong parameter is reported: otherwise the unread body would stay
+    // in the connection.
     const bytes = await exchange.body();
     const request = fromQuery(exchange);
     if (bytes.byteLength > 0) bindBody(request, bytes, exchange.maxFields);
@@ -73,11 +75,11 @@ function compileBodyBinder(desc: DescMessage, body: string, where: string): Body
 function parsedJson(bytes: Uint8Array, maxFields: number): unknown {
   try {
     scanJson(bytes, maxFields);
-    // Unlike Buffer's toString it takes a byte order mark away.
+    // Unlike Buffer's toString it strips a byte order mark.
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch (error) {
     if (error instanceof MessageFault) throw new GatewayError(400, error.reason, error.message);
-    // The parser's words quote the body, which may hold a token.
+    // The parser's message quotes the body, which may hold a token.
     throw invalidJson('The body is not JSON.');
   }
 }

@@ -7,8 +7,9 @@ import { GatewayError } from './gateway-error.ts';
 const EMPTY = new Uint8Array(0);
 
 /**
- * The body of a request, gzip undone, in memory that was asked of `room`. Throws a GatewayError: 413 when it is longer than `maxBytes`, sent or
- * unpacked, 415 for another Content-Encoding, 408 when it does not come in time, 400 when it is broken off or not gzip.
+ * Reads the body of a request and decompresses gzip, in memory claimed from `room`. Throws a
+ * GatewayError: 413 when it is longer than `maxBytes`, compressed or not, 415 for another
+ * Content-Encoding, 408 when it does not arrive in time, 400 when it ends early or is not gzip.
  */
 export async function readRequestBody(
   request: AnyRequest,
@@ -30,7 +31,7 @@ export async function readRequestBody(
   const isPacked = encoding === 'gzip';
   const length = saidLength(request) ?? maxBytes;
   if (length > maxBytes) throw tooLarge(maxBytes);
-  // Twice: the bytes, and what they are parsed to.
+  // Twice the length: the bytes, and the objects they are parsed to.
   const grant = await room.take(isPacked ? length + maxBytes * 2 : length * 2);
   const body = await receive(request, maxBytes);
   const unpacked = isPacked && body.byteLength > 0 ? await unpack(body, maxBytes) : body;
@@ -54,7 +55,7 @@ function toRefusal(fault: BodyFault, request: AnyRequest, maxBytes: number): Gat
     case 'incomplete':
       return new GatewayError(400, 'incomplete_body', 'The body was cut short.');
     case 'too_slow': {
-      // What is still to come would hold the connection.
+      // The unread rest would block the connection.
       const headers = request.httpVersionMajor === 1 ? { connection: 'close' } : {};
       return new GatewayError(408, 'body_too_slow', 'The body did not come in time.', { headers });
     }

@@ -7,10 +7,10 @@ import {
 } from '@bufbuild/protobuf';
 import { number_is_true, rest_field } from '../../gen/queuedcrawler/v1/options_pb.ts';
 
-/** A message as a bag of its fields by local name. */
+/** A message as a map of its fields by local name. */
 export type Fields = Message & Record<string, unknown>;
 
-/** The full name of the one well-known type that has a form of its own here. */
+/** The only well-known type that has a REST form. */
 export const TIMESTAMP = 'google.protobuf.Timestamp';
 
 /** The name of a field in REST requests and replies: its `rest_field`, else its proto name. */
@@ -18,14 +18,14 @@ export function restName(field: DescField): string {
   return hasOption(field, rest_field) ? getOption(field, rest_field) : field.name;
 }
 
-/** Whether a positive whole number stands for true in this flag. */
+/** Whether this flag accepts a positive whole number as true. */
 export function isNumberTrue(field: DescField): boolean {
   return hasOption(field, number_is_true) && getOption(field, number_is_true);
 }
 
 /**
- * The fields of a message that REST can carry: all of them. Throws at start for what the gateway has no JSON form for: members
- * of a oneof, and well-known types other than Timestamp.
+ * The fields of a message: REST carries all of them. Throws at start for fields without a JSON form
+ * here: members of a oneof, and well-known types other than Timestamp.
  */
 export function restFields(desc: DescMessage): readonly DescField[] {
   if (desc.typeName.startsWith('google.protobuf.')) {
@@ -38,7 +38,7 @@ export function restFields(desc: DescMessage): readonly DescField[] {
   return desc.fields;
 }
 
-/** The field of a proto name, for rules. Throws at start when there is none. */
+/** Finds a field by its proto name, for rules. Throws at start when there is none. */
 export function fieldNamed(desc: DescMessage, name: string, where: string): DescField {
   const field = desc.fields.find((each) => each.name === name);
   if (field === undefined) throw new Error(`${where}: ${desc.typeName} has no field "${name}"`);

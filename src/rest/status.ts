@@ -19,7 +19,7 @@ const statuses: Readonly<Record<Code, number>> = {
   [Code.Unauthenticated]: 401,
 };
 
-/** The HTTP status of a REST reply that ends with this code. */
+/** The HTTP status of a REST reply for a code. */
 export function toHttpStatus(code: Code): number {
   return statuses[code];
 }

@@ -1,10 +1,13 @@
-/** One place of a path: a fixed text, one segment of any text, or all segments that are left. */
+/** One part of a path: a literal, one segment of any text, or all remaining segments. */
 export type TemplateSegment =
   | { readonly kind: 'literal'; readonly text: string }
   | { readonly kind: 'any' }
   | { readonly kind: 'rest' };
 
-/** A field bound by the path: the segments from `from` up to, not including, `to`; to the end when undefined. */
+/**
+ * A field bound by the path: the segments from `from` up to, but not including, `to`; to the end
+ * when undefined.
+ */
 export interface TemplateVariable {
   /** Proto names joined by dots. */
   readonly field: string;
@@ -17,7 +20,7 @@ export interface Template {
   readonly source: string;
   readonly segments: readonly TemplateSegment[];
   readonly variables: readonly TemplateVariable[];
-  /** What follows the last `:`; empty without. */
+  /** The text after the last `:`; empty when there is none. */
   readonly verb: string;
 }
 
@@ -25,8 +28,8 @@ const IDENTIFIER = /[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*/y;
 const LITERAL = /(?:[A-Za-z0-9\-._~!$&'()+,;=@]|%[0-9A-Fa-f]{2})+/y;
 
 /**
- * Parses `/v1/{name=shelves/*}/books/{book}:verb`, the grammar of google/api/http.proto, and `/` alone. Throws an Error that
- * names the template and the position of what is wrong.
+ * Parses `/v1/{name=shelves/*}/books/{book}:verb`, the grammar of google/api/http.proto, and `/`
+ * alone. Throws an Error that names the template and the position of the fault.
  */
 export function parseTemplate(source: string): Template {
   const segments: TemplateSegment[] = [];

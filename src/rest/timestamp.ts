@@ -2,14 +2,14 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 
 const RFC_3339 = /^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)$/;
 
-/** The fields of a Timestamp from RFC 3339 text; undefined when it is none. */
+/** Parses RFC 3339 text to the fields of a Timestamp; undefined when it is invalid. */
 export function timestampFromText(
   text: string,
 ): { readonly seconds: bigint; readonly nanos: number } | undefined {
   const [, day, time, fraction = '', zone = ''] = RFC_3339.exec(text) ?? [];
   if (day === undefined) return undefined;
   const milliseconds = Date.parse(`${day}T${time}${zone.toUpperCase()}`);
-  // Date.parse takes 02-30 for another day.
+  // Date.parse reads 02-30 as another day.
   const isDay = new Date(`${day}T00:00:00Z`).getUTCDate() === Number(day.slice(8));
   if (Number.isNaN(milliseconds) || !isDay) return undefined;
   return { seconds: BigInt(milliseconds / 1_000), nanos: Number(fraction.padEnd(9, '0')) };

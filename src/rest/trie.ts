@@ -13,13 +13,16 @@ interface Node<Route> {
   readonly leaves: Map<string, Leaf<Route>>;
 }
 
-/** Routes by path and HTTP method. Where several patterns fit, a literal segment beats `*`, which beats `**`. */
+/**
+ * Routes by path and HTTP method. Where several patterns match, a literal segment beats `*`, which
+ * beats `**`.
+ */
 export interface Trie<Route> {
-  /** Throws when a pattern that fits exactly the same paths has this method already. */
+  /** Throws when a pattern that matches exactly the same paths already has this method. */
   add(method: string, template: Template, route: Route): void;
-  /** `segments` as they came, still percent-encoded. */
+  /** `segments` are still percent-encoded. */
   find(method: string, segments: readonly string[]): Route | undefined;
-  /** The methods that the path has, sorted; empty for an unknown path. */
+  /** The methods of the path, sorted; empty for an unknown path. */
   methods(segments: readonly string[]): string[];
 }
 
@@ -86,7 +89,10 @@ function splitVerb(segments: readonly string[]) {
   };
 }
 
-/** The first thing `visit` returns, trying the nodes that fit from the most to the least specific. */
+/**
+ * Returns the first result of `visit`, trying the matching nodes from the most to the least
+ * specific.
+ */
 function search<Route, Found>(
   node: Node<Route>,
   segments: readonly string[],

@@ -10,9 +10,10 @@ export type ValueWriter = (value: unknown) => string;
 const writers = new WeakMap<DescMessage, ValueWriter>();
 
 /**
- * The writer of a message: fields by REST name in the order of the proto, enums by word, 64-bit integers as numbers. Fields
- * without presence, lists and maps are always there; absent optional and message fields are left out. Takes an initializer
- * as well as a message. Compiled once for each message type.
+ * Compiles the writer of a message: fields by REST name in the order of the proto, enums by name,
+ * 64-bit integers as numbers. Fields without presence, lists and maps are always written; absent
+ * optional and message fields are omitted. It accepts an initializer as well as a message. Each
+ * message type is compiled once.
  */
 export function compileMessageWriter(desc: DescMessage): ValueWriter {
   const known = writers.get(desc);
@@ -24,7 +25,7 @@ export function compileMessageWriter(desc: DescMessage): ValueWriter {
     for (const member of members) text += member(message);
     return text === '' ? '{}' : `{${text.slice(1)}}`;
   };
-  // Before the fields, so that a recursive message finds itself.
+  // Set before the fields are compiled, so that a recursive message finds itself.
   writers.set(desc, writer);
   for (const field of restFields(desc)) {
     const key = field.localName;
@@ -41,7 +42,7 @@ export function compileMessageWriter(desc: DescMessage): ValueWriter {
   return writer;
 }
 
-/** The writer of a field's whole value. */
+/** Compiles the writer of a field's whole value. */
 export function compileValueWriter(field: DescField): ValueWriter {
   const write = singleWriter(field);
   if (field.fieldKind === 'list') {

@@ -28,13 +28,16 @@ import { paced } from '../http/paced.ts';
 import { createBoundlessPools, type RoomPools } from '../http/room.ts';
 import { acceptCompression, parseWireShape, scanQueryMessage, takeIn } from './intake.ts';
 
-/** What the mount works with. */
+/** The collaborators of the mount. */
 export interface ConnectMountDeps {
-  /** The table, with normalised errors. */
+  /** The table; its methods throw only ConnectError. */
   readonly methods: readonly Method[];
-  /** Who is let in before anything is read. Without it everybody is, as in tables that check tokens themselves. */
+  /**
+   * Checks callers before anything is read. Without it nothing is checked, for tables whose methods
+   * check tokens themselves.
+   */
   readonly admission?: Admission;
-  /** The memory that calls share. Default boundless. */
+  /** The memory that calls share. Default unlimited. */
   readonly pools?: RoomPools;
   /** Longest message read of any method, in bytes, unpacked. Default by the methods' policies. */
   readonly readMaxBytes?: number;
@@ -49,13 +52,16 @@ export interface ConnectMount {
   handles(path: string): boolean;
   /** Answers a request whose path {@link ConnectMount.handles} takes. Never throws. */
   handle(request: AnyRequest, response: AnyResponse): void;
-  /** Ends streams: what was received is answered, then the client is told UNAVAILABLE. Other calls go on. */
+  /**
+   * Ends streams: received messages are answered, then the client gets UNAVAILABLE. Other calls
+   * continue.
+   */
   drain(): void;
 }
 
 const protocols = { connect: 'connect', grpc: 'grpc', 'grpc-web': 'grpc-web' } as const;
 
-/** One call on its way: what the connection gives it, and what handlers get to know of it. */
+/** One call: the parts that come from its connection, and the call as handlers see it. */
 interface Passage {
   readonly transfer: Transfer;
   call?: Call;
@@ -87,7 +93,8 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
       async requestGate(context) {
         const call = toCall(context);
         try {
-          // A token may be in the message instead, which is small then, and checked when it has been read.
+          // Otherwise the token may be in the message, which then has to be small, and is checked
+          // after it has been read.
           if (call.bearer !== undefined) await admission?.admit(policy.access, '', call);
           if (context.requestMethod === 'GET') {
             await scanQueryMessage(context.url, method.desc.input, policy);
@@ -119,7 +126,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     if (shape !== undefined) {
       const encoding = request.headers['content-encoding'];
       if (!shape.isFramed && acceptCompression.some(({ name }) => name === encoding)) {
-        // The body is unpacked before the handler gets it.
+        // The body is decompressed before the handler gets it.
         sent.header.delete('content-encoding');
         sent.header.delete('content-length');
       }
@@ -147,7 +154,8 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
           refuseUntold(request, response);
           return;
         }
-        // Handlers' errors are replies by now: this is a client that went away, or sent no authority.
+        // Errors of handlers have become replies already: this is a client that disconnected, or
+        // sent no authority.
         const { code, rawMessage } = ConnectError.from(error);
         deps.logger.debug({ code: Code[code], reason: rawMessage }, 'an RPC reply was not sent');
         breakOff(response);
@@ -158,8 +166,8 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
 }
 
 /**
- * Answers gRPC and gRPC-Web with INVALID_ARGUMENT and no more. Connect quotes a message in what it says of it, and cannot write that
- * into a header when the part it quotes is half a character.
+ * Answers gRPC and gRPC-Web with INVALID_ARGUMENT and a fixed text. Connect quotes the message in
+ * its error text, and cannot write that into a header when the quoted part ends within a character.
  */
 function refuseUntold(request: AnyRequest, response: AnyResponse): void {
   const http1 = response as ServerResponse;
@@ -233,8 +241,9 @@ function newCall(context: HandlerContext, transfer: Transfer): Call {
 }
 
 /**
- * Keeps the grpc-message trailer to the encoding that gRPC asks for. Connect percent-encodes commas, colons and slashes as well,
- * which clients that decode with decodeURI (grpc-js) show to people as `%2C`.
+ * Restricts the percent-encoding of the grpc-message trailer to what gRPC requires. Connect encodes
+ * commas, colons and slashes as well, which clients that decode with decodeURI (grpc-js) display as
+ * `%2C`.
  */
 function writePlainMessages(response: AnyResponse): void {
   const http1 = response as ServerResponse;

@@ -1,18 +1,21 @@
 import type { AnyRequest } from '../http/node-http.ts';
 import { BodyFault } from '../http/receive-body.ts';
 
-/** Reads a request's body in pieces of asked-for lengths. */
+/** Reads a request's body in pieces of given lengths. */
 export interface FrameReader {
   /**
-   * The next `length` bytes; undefined when the body has ended before the first of them. Rejects with a BodyFault when it ends amid them, or
-   * when they have not come within `timeMs`.
+   * Returns the next `length` bytes; undefined when the body has ended before the first of them.
+   * Rejects with a BodyFault when the body ends within them, or when they have not arrived within
+   * `timeMs`.
    */
   read(length: number, timeMs: number | undefined): Promise<Buffer | undefined>;
 }
 
 const NOTHING = Buffer.alloc(0);
 
-/** Makes the reader. Only one read at a time; what is not asked for stays in the connection. */
+/**
+ * Makes the reader. Only one read at a time; bytes that are not requested stay in the connection.
+ */
 export function createFrameReader(request: AnyRequest): FrameReader {
   const chunks = request.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
   let rest: Buffer = NOTHING;

@@ -10,24 +10,26 @@ import type { AnyRequest } from '../http/node-http.ts';
 import { BodyFault, bodyTimeMs, receiveBody, saidLength } from '../http/receive-body.ts';
 import { createFrameReader } from './frame-reader.ts';
 
-/** How the messages of a request are written, by its Content-Type. */
+/** How the messages of a request are encoded, by its Content-Type. */
 export interface WireShape {
   readonly isBinary: boolean;
-  /** Whether each message has five bytes before it that say its length (gRPC, gRPC-Web, streams of Connect). */
+  /**
+   * Whether five bytes before each message give its length (gRPC, gRPC-Web, streams of Connect).
+   */
   readonly isFramed: boolean;
   /** The header that names the compression. */
   readonly encodingHeader: string;
-  /** The flag of what comes last and is no message; undefined where nothing does. */
+  /** The flag of a final frame that is no message; undefined where there is none. */
   readonly endFlag?: number;
 }
 
-/** What is to be taken in. */
+/** The limits and the call of an intake. */
 export interface IntakeOptions {
   readonly input: DescMessage;
   readonly policy: MethodPolicy;
-  /** Whether the client may send messages for as long as it likes. */
+  /** Whether the client may send messages without a time limit. */
   readonly isStream: boolean;
-  /** Known once the gate has let the call in, before anything is read. */
+  /** Available once the admission has accepted the call, before anything is read. */
   readonly call: () => Call;
 }
 
@@ -40,7 +42,7 @@ const COMPRESSED = 1;
 const CONNECT_END = 2;
 const HEAD_BYTES = 5;
 
-/** The shape of a request's messages; undefined for a Content-Type that no protocol takes. */
+/** The encoding of a request's messages; undefined for a Content-Type of no protocol. */
 export function parseWireShape(contentType: string | undefined): WireShape | undefined {
   const found = /^application\/(?:(grpc-web|grpc|connect)(?:\+(json|proto))?|(json|proto))\b/i.exec(
     contentType ?? '',
@@ -58,9 +60,10 @@ export function parseWireShape(contentType: string | undefined): WireShape | und
 }
 
 /**
- * The messages of a request, as the protocol's handler expects them but never compressed: within the size and number of fields that the
- * method takes, looked through before they are decoded, in memory that was asked for, and in time. Nothing is read before the first is
- * asked for. Throws DomainError, or ConnectError.
+ * Yields the messages of a request in the form that the protocol's handler expects, but never
+ * compressed. They stay within the method's limits of size and fields, are scanned before they are
+ * decoded, take claimed memory, and arrive in time. Nothing is read before the first is requested.
+ * Throws DomainError, or ConnectError.
  */
 export async function* takeIn(
   request: AnyRequest,
@@ -75,7 +78,7 @@ export async function* takeIn(
   }
 }
 
-/** Looks through the message that a Connect GET has in its query. Throws DomainError. */
+/** Scans the message in the query of a Connect GET. Throws DomainError. */
 export async function scanQueryMessage(
   url: string,
   input: DescMessage,
@@ -117,7 +120,7 @@ async function* framedMessages(
   const encoding = bodyEncoding(request, shape);
   const maxBytes = maxBytesFor(policy, call());
   for (;;) {
-    // A stream of a known caller may rest between messages.
+    // A stream of a known caller may pause between messages.
     const mayRest = isStream && call().caller !== undefined;
     const head = await reader.read(HEAD_BYTES, mayRest ? undefined : bodyTimeMs(0));
     if (head === undefined) return;
@@ -135,7 +138,8 @@ async function* framedMessages(
     if (others !== 0 && others !== shape.endFlag) throw malformed('its flags are not known');
     if (others === 0) scan(message, shape.isBinary, input, policy.maxFields);
     yield framed(others, message);
-    // The next one is asked for when this one has been dealt with; a method of one message works with it until its end.
+    // The next message of a stream is requested after this one has been handled; a unary method
+    // uses its message until its end.
     if (isStream) grant.release();
   }
 }
@@ -148,7 +152,10 @@ function framed(flags: number, data: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** The bytes of a message and what it is decoded to; compressed, it may be as long as the limit. */
+/**
+ * The memory for the bytes of a message and the decoded message; a compressed one may be as long as
+ * the limit.
+ */
 function roomFor(length: number, encoding: string | undefined, maxBytes: number): number {
   return encoding === undefined ? length * 2 : length + maxBytes * 2;
 }
@@ -185,7 +192,7 @@ function base64(text: string): Uint8Array {
   try {
     return base64Decode(text);
   } catch {
-    // The decoder's words quote the message.
+    // The decoder's error text quotes the message.
     throw malformed('it is not base64');
   }
 }

@@ -1,6 +1,7 @@
 /**
- * Look-ups that are as fresh as their callers: the answer was read after its caller asked. Those that ask for one key while it is
- * being read share the next reading, so however many they are, one after the other is under way.
+ * Look-ups that read after their caller asked, never before. Callers that ask for a key while it is
+ * being read share the next reading, so at most one reading of a key is in progress and one waits,
+ * however many callers there are.
  */
 export function createSharedLookup<Value>(
   read: (key: string) => Promise<Value>,

@@ -7,7 +7,10 @@ const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8
   version: string;
 };
 
-/** What a call of `/` without anything is told: what answers here. 401, as every call without a token. */
+/**
+ * The reply to a call of `/` without parameters: it says what service answers. The status is 401,
+ * as for every call without a token.
+ */
 export function aboutReply(): Reply {
   const body = {
     error:

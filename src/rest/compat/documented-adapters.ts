@@ -4,7 +4,7 @@ import { pushOrCrawl } from './push-or-crawl.ts';
 import { scraper } from './scraper.ts';
 import { storage } from './storage.ts';
 
-/** The documented REST shapes that go beyond google.api.http rules. */
+/** The documented REST shapes that google.api.http rules cannot express. */
 export const documentedAdapters: AdapterFactory = (parts) => [
   ...pushOrCrawl(parts),
   ...storage(parts),

@@ -15,8 +15,8 @@ import { aboutReply } from './about.ts';
 import { toHeaders } from './page.ts';
 
 /**
- * `/` for GET, POST and PUT: with `callback=true` or a `crawler` the URL is pushed, otherwise crawled in the same call. A body
- * is what the target is sent.
+ * `/` for GET, POST and PUT: with `callback=true` or a `crawler` the URL is pushed, otherwise it is
+ * crawled in the same call. The target receives the body of the request.
  */
 export const pushOrCrawl: AdapterFactory = (parts) => {
   const { push, crawl } = PushService.method;
@@ -65,11 +65,11 @@ const no: ReadonlySet<string | undefined> = new Set([
 
 function isPush(exchange: Exchange): boolean {
   const callback = exchange.parameter('callback') ?? '';
-  // A crawler alone says enough; that it is not meant for the queue has to be said.
+  // `crawler` without `callback` is a push; `callback=false` forces an inline crawl.
   return callback === '' ? (exchange.parameter('crawler') ?? '') !== '' : !no.has(callback);
 }
 
-/** What the target is sent follows the call itself, not parameters of those names. */
+/** The target receives the method and body of the call itself, not parameters of those names. */
 function completeTarget(request: PushRequest | CrawlRequest, exchange: Exchange): void {
   request.method = exchange.method;
   if (request.method === 'GET') {
@@ -78,13 +78,14 @@ function completeTarget(request: PushRequest | CrawlRequest, exchange: Exchange)
     return;
   }
   const own = exchange.header('content-type');
-  // Clients put text/plain on any string by themselves; the documented default is better than that.
+  // Many clients send text/plain for any string by default; the documented default suits targets
+  // better.
   if (request.postContentType === undefined && own !== undefined && !/^text\/plain/i.test(own)) {
     request.postContentType = own;
   }
 }
 
-/** One key only: a client of old tests for that. */
+/** Exactly one key: a public client checks for that. */
 function ridReply(rid: string): Reply {
   return jsonReply(JSON.stringify({ rid }), 200, { rid });
 }
@@ -92,7 +93,7 @@ function ridReply(rid: string): Reply {
 function pageReply(request: CrawlRequest, response: CrawlResponse): Reply {
   const fields = resultFields(response, response, { storage_url: response.storageUrl });
   const { format, pretty = false, scraper = '', autoparse } = request.parameters ?? {};
-  // Some clients look for the metadata in the headers whatever the format.
+  // Some clients read the metadata from the headers, whatever the format.
   const headers = toHeaders(fields);
   if (format === Format.JSON) {
     return jsonReply(pageEnvelope(fields, response.body, pretty), 200, headers);
@@ -105,7 +106,7 @@ function pageReply(request: CrawlRequest, response: CrawlResponse): Reply {
     headers: {
       ...headers,
       'content-type': toHeaderText(pageType(response)),
-      // The page comes from anywhere and must not run as this origin, where the console lives.
+      // The page comes from an arbitrary site and must not run with the rights of this origin.
       'content-security-policy': 'sandbox',
       'x-content-type-options': 'nosniff',
     },
@@ -114,8 +115,9 @@ function pageReply(request: CrawlRequest, response: CrawlResponse): Reply {
 }
 
 /**
- * The type a page is sent under. JSON never under the value by which clients recognise the service's own envelope, and only when it
- * can be read: they parse whatever says that it is JSON, and some end when it is not.
+ * The Content-Type of a page. JSON pages never get the type by which clients recognise the
+ * service's own envelope, and get a JSON type only when they can be parsed: clients parse whatever
+ * is labelled JSON, and some crash when that fails.
  */
 function pageType({ contentType, body }: CrawlResponse): string {
   if (contentType === '') return 'application/octet-stream';
@@ -129,10 +131,10 @@ function pageType({ contentType, body }: CrawlResponse): string {
 function isJsonValue(body: Uint8Array): boolean {
   try {
     const value: unknown = JSON.parse(Buffer.from(body).toString());
-    // Clients look into what they have parsed, and null has no inside.
+    // Clients access members of the parsed value, which fails for null.
     return value !== null;
   } catch {
-    // Empty, or broken: text.
+    // Empty or malformed: sent as text.
     return false;
   }
 }

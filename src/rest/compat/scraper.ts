@@ -10,7 +10,7 @@ import { GatewayError } from '../gateway-error.ts';
 import { jsonReply } from '../reply.ts';
 import { REMAINING_REQUESTS, toHeaders } from './page.ts';
 
-/** `/scraper` and `/leads`: the paths under which other clients expect structured data. */
+/** `/scraper` and `/leads`: the paths under which public clients expect structured data. */
 export const scraper: AdapterFactory = (parts) => {
   const { crawl } = PushService.method;
   const bind = parts.binder(crawl);
@@ -66,7 +66,7 @@ function parseEmails(data: Uint8Array): string[] {
     const { emails = [] } = JSON.parse(Buffer.from(data).toString()) as { emails?: string[] };
     return emails;
   } catch {
-    // The site answered something that is no HTML page: there is nothing to read.
+    // The target's reply was no HTML page, so there is nothing to extract.
     return [];
   }
 }

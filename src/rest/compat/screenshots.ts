@@ -8,9 +8,9 @@ import type { AdapterFactory } from '../adapter.ts';
 import type { Reply } from '../reply.ts';
 import { REMAINING_REQUESTS, toHeaders } from './page.ts';
 
-/** Where pictures that were taken are found until they expire. */
+/** The stored screenshots. */
 export interface ScreenshotSource {
-  /** Undefined when there is none of this identifier, or no longer. */
+  /** Undefined when the identifier is unknown or its screenshot has expired. */
   get(
     id: string,
     now: Date,
@@ -18,8 +18,9 @@ export interface ScreenshotSource {
 }
 
 /**
- * `/screenshots?id=`: a picture that was taken; identifiers are not guessable, and they expire. `/screenshots?url=`: crawls the page
- * with the JavaScript token and answers with its picture, as other clients expect of this path.
+ * `/screenshots?id=`: a stored screenshot; identifiers cannot be guessed, and expire.
+ * `/screenshots?url=`: crawls the page with the JavaScript token and replies with its screenshot,
+ * as public clients expect of this path.
  */
 export function screenshotAdapters(screenshots: ScreenshotSource, clock: Clock): AdapterFactory {
   return (parts) => {

@@ -20,10 +20,13 @@ import { toHeaders } from './page.ts';
 
 const unpack = promisify(gunzip);
 
-/** Up to here a bulk reply is made as a whole, and its length said. */
+/** A bulk reply up to this length is built as a whole and has a Content-Length. */
 const WHOLE_BYTES = 256 * 1024;
 
-/** `/storage` for GET and DELETE, `/storage/rids` and `/storage/bulk`, in the shapes that existing clients expect. */
+/**
+ * `/storage` for GET and DELETE, `/storage/rids` and `/storage/bulk`, in the shapes that public
+ * clients expect.
+ */
 export const storage: AdapterFactory = (parts) => {
   const { getResult, deleteResult, listRids } = StorageService.method;
   const bindGet = parts.binder(getResult);
@@ -73,8 +76,9 @@ export const storage: AdapterFactory = (parts) => {
 };
 
 /**
- * A bare array of all results asked for, written one by one, so that a thousand megabytes take the room of a few. What `auto_delete` asks
- * for is done once the whole array has been sent: half an array is of no use to a client.
+ * A bare array of all requested results, written one by one, so that a reply of 1 GB takes the
+ * memory of a few results. `auto_delete` takes effect when the whole array has been sent: half an
+ * array is of no use to a client.
  */
 function bulk(parts: AdapterToolkit): Adapter {
   const { bulkGetResults, bulkDeleteResults } = StorageService.method;
@@ -120,7 +124,7 @@ function bulk(parts: AdapterToolkit): Adapter {
               exchange,
             );
           })
-          // The store has said in the log what is wrong with it. They stay, and are there for the next call.
+          // The store has logged the failure. The results stay, and the next call finds them.
           .catch(() => undefined);
       }
       const { results, deferredRids } = first;
@@ -136,13 +140,14 @@ function bulk(parts: AdapterToolkit): Adapter {
 }
 
 function storedFields(result: StoredResult): ResultFields {
-  // Clients of old expect an offset, not the letter Z.
+  // Public clients expect an offset instead of the letter Z.
   const storedAt = textFromTimestamp(result.storedAt ?? {}).replace('Z', '+00:00');
   return resultFields(result, result, { stored_at: storedAt });
 }
 
 async function jsonResult(result: StoredResult, exchange: Exchange): Promise<Reply> {
-  // gzip says at its end how long it unpacks to; a text takes twice that, and so does the reply made of it.
+  // The last bytes of gzip say how long the unpacked data is. Its text takes twice that, and so
+  // does the reply made of it.
   const { body: packed } = result;
   const length =
     packed.byteLength < 4
@@ -166,7 +171,7 @@ async function pageResult(result: StoredResult, packed: boolean): Promise<Reply>
     status: 200,
     headers: {
       ...toHeaders(storedFields(result)),
-      // Without a charset some clients take text for Latin-1.
+      // Without a charset some clients read text as Latin-1.
       'content-type': isText ? 'text/plain; charset=utf-8' : 'text/plain',
       ...(isPacked ? { 'content-encoding': 'gzip' } : {}),
       vary: 'accept-encoding',

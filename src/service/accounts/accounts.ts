@@ -13,17 +13,17 @@ import type { Authenticator } from './authenticate.ts';
 import type { QuotaReport, Quotas } from './quotas.ts';
 import { createToken, tokenHash } from './tokens.ts';
 
-/** The two tokens of an account, in the only moment they can be read. */
+/** Both tokens of an account. They can be read only when they are made: the store keeps hashes. */
 export type TokenPair = Readonly<Record<TokenType, string>>;
 
-/** An account, how much its queues hold, and its quotas; a list leaves these out. */
+/** An account, the number of its queued URLs, and its quotas; a list has no quotas. */
 export interface AccountDetails {
   readonly account: Account;
   readonly queued: number;
   readonly quotas: QuotaReport | undefined;
 }
 
-/** Managing accounts; for the operator. */
+/** The operator's use cases: managing accounts. */
 export interface AccountManagement {
   /** Throws `conflict` when the name is taken. */
   create(
@@ -35,18 +35,24 @@ export interface AccountManagement {
   /** Throws `not_found`. */
   get(name: string): Promise<AccountDetails>;
   list(limit: number, after: string): Promise<AccountDetails[]>;
-  /** Changes what is there; `limits` replaces all of the account's own. Throws `not_found`. */
+  /**
+   * Changes the given fields; `limits` replaces all of the account's own limits. Throws
+   * `not_found`.
+   */
   update(
     name: string,
     patch: { readonly email?: string; readonly limits?: Partial<AccountLimits> },
   ): Promise<AccountDetails>;
-  /** The new token; the old one stops working. Throws `not_found`. */
+  /** Returns the new token; the old one stops working. Throws `not_found`. */
   rotateToken(name: string, tokenType: TokenType): Promise<string>;
-  /** Throws `not_found`, and `failed_precondition` while it has crawlers. Its `async=true` crawls go with it. */
+  /**
+   * Removes the account with its `async=true` crawls. Throws `not_found`, and `failed_precondition`
+   * while its owner's crawlers exist.
+   */
   remove(name: string): Promise<void>;
 }
 
-/** One for each token; the first client's crawler comes behind them. */
+/** There is one internal crawler for each token, so a third row is a crawler of the client's. */
 const INTERNAL_AT_MOST = 3;
 
 /** Makes the account management. */
@@ -65,7 +71,10 @@ export function createAccountManagement(deps: {
     return account;
   }
 
-  /** Removes the service's own crawlers of an account, unless it has others, which are for the operator to see to. */
+  /**
+   * Removes the service's own crawlers of an account. Throws `failed_precondition` if the account
+   * has others: removing those is left to the operator.
+   */
   async function removeInternal(found: readonly Crawler[]): Promise<void> {
     if (found.length === 0) return;
     if (!found.every(isInternal)) {
@@ -129,7 +138,7 @@ export function createAccountManagement(deps: {
         }),
       });
       if (account === undefined) throw accountNotFound(name);
-      // Limits travel with the owner of a token.
+      // The authenticator caches the limits together with the owner of a token.
       deps.authenticator.reset();
       deps.quotas.forget(accountId);
       return details(account);

@@ -9,16 +9,21 @@ import { createSharedLookup } from '../shared-lookup.ts';
 import type { FailedTokens } from './failed-tokens.ts';
 import { isSameToken, tokenHash } from './tokens.ts';
 
-/** Tells who calls. `remote` is the address a call comes from; empty for none. */
+/**
+ * Finds the caller by a token. `remote` is the address that the call comes from, empty for none.
+ */
 export interface Authenticator {
   /**
-   * Whose token it is. Throws `unauthenticated` when it is missing or unknown, and `exhausted` for a token not seen before while its
-   * address has sent too many wrong ones.
+   * Returns the owner of the token. Throws `unauthenticated` when the token is missing or unknown,
+   * and `exhausted` for a token not seen before while its address has sent too many wrong ones.
    */
   authenticate(token: string | undefined, remote?: string): Promise<TokenOwner>;
-  /** Throws `unauthenticated` unless it is the admin token, which must be set; `exhausted` as {@link authenticate} does. */
+  /**
+   * Throws `unauthenticated` unless it is the admin token, which must be set, and `exhausted` as
+   * {@link authenticate} does.
+   */
   authenticateAdmin(token: string | undefined, remote?: string): void;
-  /** Forgets what it remembers, after tokens have changed. */
+  /** Drops the cached owners, after tokens or limits have changed. */
   reset(): void;
 }
 
@@ -26,13 +31,17 @@ const WHERE =
   'It goes into the query (?token=TOKEN), the path (/crawler/TOKEN/...) or a header (Authorization: Bearer TOKEN).';
 
 const CACHE_MS = 1_000;
-/** Tokens known to have worked, which are let in however many wrong ones come from their address, as through a proxy. */
+/**
+ * Tokens known to have worked. They are accepted however many wrong ones come from their address,
+ * because clients behind one proxy share an address.
+ */
 const MAX_PROVEN = 10_000;
 
 /**
- * Makes the authenticator. A process that has its database to itself remembers token owners for a second, and forgets them when a
- * token changes. Where others may change tokens, each call is checked in the database, those of one moment together: a token that
- * was rotated works nowhere any more.
+ * Makes the authenticator. A process that has its database to itself caches token owners for a
+ * second, and drops them when a token changes. Where other processes may change tokens, each call
+ * is checked in the database; calls at the same moment share one look-up. So a rotated token stops
+ * working everywhere at once.
  */
 export function createAuthenticator(deps: {
   readonly accounts: Pick<AccountStore, 'findByTokenHash'>;
@@ -54,7 +63,9 @@ export function createAuthenticator(deps: {
     deps.sharesDatabase ? readTogether(hash) : owners.get(hash, () => read(hash));
   const proven = createLruMap<string, true>({ maxEntries: MAX_PROVEN });
 
-  /** Before an unknown token is compared: the answer would tell a guesser what he wants to know. */
+  /**
+   * Called before an unknown token is compared: the result of the comparison would help a guesser.
+   */
   function assertMayTry(remote: string): void {
     const retryAfterMs = failedTokens.retryAfterMs(remote);
     if (retryAfterMs === 0) return;

@@ -8,8 +8,9 @@ import { tokenHash } from './tokens.ts';
 export const DEFAULT_ACCOUNT = 'default';
 
 /**
- * Makes account `default` when there is none, with the preset tokens where given, and returns its tokens: the only time they can be
- * shown. When it exists, preset tokens that differ from its own replace them, and undefined is returned.
+ * Creates the account `default` if there is none, with the preset tokens where given, and returns
+ * its tokens: they can be shown only now. If the account exists, preset tokens that differ from its
+ * own replace them, and undefined is returned.
  */
 export async function ensureDefaultAccount(
   deps: { readonly accounts: AccountStore; readonly management: AccountManagement },
@@ -21,7 +22,7 @@ export async function ensureDefaultAccount(
     try {
       return (await deps.management.create(DEFAULT_ACCOUNT, email, preset)).tokens;
     } catch (error) {
-      // Another process that started at the same moment has made it.
+      // Another process that started at the same moment has created it.
       if (error instanceof DomainError && error.kind === 'conflict') return undefined;
       throw error;
     }

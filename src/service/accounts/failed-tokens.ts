@@ -4,27 +4,33 @@ import { createLruMap } from '../../domain/lru-map.ts';
 
 /** Counts the wrong tokens of each address, so that guessing is slow. */
 export interface FailedTokens {
-  /** How long the address has to wait until it may try another unknown token; 0 when it may now. */
+  /**
+   * How long the address has to wait before it may try another unknown token, in milliseconds; 0
+   * when it may now.
+   */
   retryAfterMs(remote: string): number;
-  /** Notes a wrong token. */
+  /** Counts a wrong token. */
   note(remote: string): void;
 }
 
-/** Wrong tokens that an address may send at once, and how fast it gets them back. */
+/** Wrong tokens that an address may send at once, and how fast the allowance refills. */
 const BURST = 100;
 const PER_SECOND = 1;
-/** Addresses remembered; the oldest are forgotten. */
+/** Addresses that are remembered; the oldest are evicted. */
 const MAX_ADDRESSES = 10_000;
-/** At most one line of the log in this time, whoever fails. */
+/** At most one log line in this time, for all addresses together. */
 const LOG_MS = 60_000;
 
-/** Makes the count. `onFailure` is told of each wrong token, for the metrics; tokens are never logged. */
+/**
+ * Makes the counter. `onFailure` is called for each wrong token, for the metrics; tokens are never
+ * logged.
+ */
 export function createFailedTokens(deps: {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly onFailure?: () => void;
 }): FailedTokens {
-  /** Failures not forgiven yet, by prefix. */
+  /** Failures that count now, by address prefix. */
   const failures = createLruMap<string, { count: number; at: number }>({
     maxEntries: MAX_ADDRESSES,
   });
@@ -60,7 +66,10 @@ export function createFailedTokens(deps: {
   };
 }
 
-/** Who is taken for one: an IPv4 address, or the 64 bits of IPv6 that one subscriber has. */
+/**
+ * The part of an address that identifies a sender: an IPv4 address, or the 64 bits of IPv6 that one
+ * subscriber has.
+ */
 export function addressPrefix(remote: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(remote)?.[1];
   if (mapped !== undefined) return mapped;

@@ -15,60 +15,66 @@ import { createTokenBuckets } from './token-bucket.ts';
 
 type Holder = Pick<Account, 'accountId' | 'limits'>;
 
-/** What an account may use and does use; `used` is undefined for rates that each process counts for itself. */
+/**
+ * Limits of an account and their use; `used` is undefined for rates that each process counts for
+ * itself.
+ */
 export type QuotaReport = Readonly<
   Record<keyof AccountLimits, { readonly limit: number; readonly used: number | undefined }>
 >;
 
-/** What accounts may use of what all share. */
+/** Enforces what each account may use of the shared resources. */
 export interface Quotas {
   limits(account: Holder): AccountLimits;
-  /** The account's limits have changed. */
+  /** Drops what is cached of an account whose limits have changed. */
   forget(accountId: string): void;
   report(account: Holder): Promise<QuotaReport>;
-  /** Counts one call other than a push. Throws `exhausted` when the account makes too many. */
+  /** Counts one call that is not a push. Throws `exhausted` when the account makes too many. */
   takeRequest(account: Holder): void;
   /**
-   * How many of the jobs, from the first on, may be queued, given the bytes of each, and what the others are refused with. Their
-   * bytes count at once.
+   * Decides how many of the jobs, from the first on, may be queued, given the bytes of each, and
+   * returns the error for the others. The bytes count at once.
    */
   admit(
     account: Holder,
     sizes: readonly number[],
   ): Promise<{ readonly admitted: number; readonly refusal: DomainError | undefined }>;
-  /** Throws `invalid` when the account stores as much as it may. */
+  /** Throws `invalid` when the account has reached its storage quota. */
   assertStorage(account: Holder): Promise<void>;
-  /** Whether results of further crawls may be stored; otherwise URLs stay in their queues. */
+  /**
+   * Whether results of further crawls may be stored. While they may not, URLs stay in their queues.
+   */
   mayCrawl(accountId: string): Promise<boolean>;
   /**
-   * Counts one monitoring probe of a callback URL; false when it must not be made now. What a host that never acknowledged a
-   * delivery of the account (see `proveCallback`) is sent is bounded more closely, for it may not be the client's.
+   * Counts one monitoring probe of a callback URL; returns false when it must not be made now. A
+   * host that never acknowledged a delivery of the account (see `proveCallback`) has a lower limit,
+   * because it may not belong to the client.
    */
   takeProbe(accountId: string, callbackUrl: string): Promise<boolean>;
-  /** A delivery of the account was acknowledged at this callback URL. */
+  /** Records that a delivery of the account was acknowledged at this callback URL. */
   proveCallback(accountId: string, callbackUrl: string): void;
   /** The most deliveries that may be replayed now. */
   replaysLeft(account: Holder): Promise<number>;
-  /** Counts replayed deliveries. Throws `exhausted` unless all of them may be. */
+  /** Counts replayed deliveries. Throws `exhausted` unless all of them fit. */
   takeReplays(account: Holder, count: number): Promise<void>;
 }
 
-/** How old a figure of an account's use may be, and so for how long it may be passed. */
+/** How old a cached figure of an account's use may be. A quota can be exceeded for this long. */
 const FRESH_MS = 1_000;
 const MAX_ACCOUNTS = 10_000;
-/** Calls may come at once that make up this much time at the rate of the quota. */
+/** The allowance of a rate quota holds this many seconds' worth of calls. */
 const BURST_SECONDS = 10;
-/** Probes a minute at a host that has proved nothing. */
+/** Probes a minute of a host that never acknowledged a delivery. */
 const UNPROVEN_PROBES_PER_MINUTE = 60;
 const MAX_PROVEN = 50_000;
-/** Results expire and are deleted by hand: trying again sooner does not help. */
+/** Only expiry and deletion free storage, so an earlier retry does not help. */
 const STORAGE_RETRY_MS = 60_000;
 const QUEUE_RETRY_MS = 5_000;
 const HOUR_MS = 3_600_000;
 
 const NOTHING: AccountUsage = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0 };
 
-/** What is known of an account's use, and what this process has queued since. */
+/** The cached use of an account, and the bytes this process has queued since it was read. */
 interface Known {
   readonly usage: AccountUsage;
   readonly limits: AccountLimits;

@@ -1,15 +1,18 @@
 import type { Clock } from '../../domain/clock.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 
-/** Allowances of this process by key, each refilled evenly. */
+/** Rate limits of this process by key; each allowance refills evenly. */
 export interface TokenBuckets {
-  /** Takes one unit from an allowance of `perSecond` that holds `capacity`; 0, or the milliseconds until one is there. */
+  /**
+   * Takes one unit from an allowance of `perSecond` that holds `capacity`. Returns 0, or the
+   * milliseconds until a unit is available.
+   */
   take(key: string, perSecond: number, capacity: number): number;
 }
 
 const MAX_BUCKETS = 50_000;
 
-/** Makes the allowances. A key that is new, or was forgotten among many others, starts full. */
+/** Makes the allowances. A key that is new, or was evicted, starts with a full allowance. */
 export function createTokenBuckets(clock: Clock): TokenBuckets {
   const buckets = createLruMap<string, { left: number; at: number }>({ maxEntries: MAX_BUCKETS });
   return {

@@ -6,14 +6,14 @@ export function createToken(): string {
 }
 
 /**
- * SHA-256 of a token, hexadecimal: what is stored. Tokens are random and long, so a fast hash without salt keeps them
- * as safe as a slow one would, and can be looked up.
+ * SHA-256 of a token, hexadecimal, as it is stored. Tokens are random and long, so a fast hash
+ * without salt is as safe as a slow one, and a token can be looked up by it.
  */
 export function tokenHash(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
-/** Compares two tokens in a time that does not depend on where they differ. */
+/** Compares two tokens in constant time. */
 export function isSameToken(left: string, right: string): boolean {
   return timingSafeEqual(Buffer.from(tokenHash(left)), Buffer.from(tokenHash(right)));
 }

@@ -7,28 +7,30 @@ import type { CrawlerStore } from '../../store/store.ts';
 
 const PREFIX = `${INTERNAL_PREFIX}async-`;
 
-/** Sorts behind every name of the service's own crawlers and before every name a client can give. */
+/** Sorts after every name of the service's own crawlers and before every name a client can give. */
 export const BEFORE_CLIENT_NAMES = '/';
 
-/** Stands for the crawler that carries a token's `async=true` crawls; nothing a client sends can be it. */
+/** Stands for the crawler that carries a token's `async=true` crawls; no request can name it. */
 export const ASYNC_CRAWLER = Symbol('the crawler of async crawls');
 
-/** A crawler as a call names it: by a client's name for it, or the one of `async=true` crawls. */
+/**
+ * How a call names a crawler: by the client's name for it, or the crawler of `async=true` crawls.
+ */
 export type CrawlerReference = string | typeof ASYNC_CRAWLER;
 
-/** The name under which a reference is stored. */
+/** The name under which the referenced crawler is stored. */
 export function storedName(reference: CrawlerReference, tokenType: TokenType): string {
   return typeof reference === 'string' ? reference : PREFIX + tokenType;
 }
 
-/** How a crawler is named to its owner. */
+/** The crawler's name in messages to its owner. */
 export function crawlerLabel(crawler: Pick<Crawler, 'name'>): string {
   return isInternal(crawler) ? 'async=true crawls' : `crawler "${crawler.name}"`;
 }
 
 /**
- * Makes the storage-mode crawler that carries a token's `async=true` crawls, unless it is there, so that they are as durable,
- * limited and retried as any other.
+ * Creates the storage-mode crawler that carries a token's `async=true` crawls, unless it exists.
+ * With it those crawls are as durable, limited and retried as any other.
  */
 export async function ensureAsyncCrawler(
   deps: {

@@ -7,13 +7,22 @@ import type { CrawlerStore } from '../../store/store.ts';
 import { type CrawlerReference, storedName } from './async-crawler.ts';
 import { createExpiringCache } from './expiring-cache.ts';
 
-/** Finds the crawler a call names, for a caller who may address it. The service's own have no name a client could use. */
+/**
+ * Finds the crawler that a call names, and checks that the caller may address it. The service's own
+ * crawlers have no name that a client could use.
+ */
 export interface CrawlerAccess {
-  /** As the store has it now, for calls whose field is `name`. Throws `not_found`, or `forbidden` when its token type is not the caller's. */
+  /**
+   * Reads the crawler from the store, for calls whose field is `name`. Throws `not_found`, or
+   * `forbidden` when the crawler was made with the account's other token.
+   */
   find(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler>;
-  /** The same, up to a second old: for pushes, which the store checks once more; their field is `crawler`. */
+  /**
+   * Returns the crawler as it was up to a second ago, for pushes, whose field is `crawler`: the
+   * store checks them once more. Throws as {@link find} does.
+   */
   findRecent(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler>;
-  /** Forgets a crawler that was changed or removed. */
+  /** Drops the cached crawler after it was changed or removed. */
   forget(crawler: Pick<Crawler, 'accountId' | 'name'>): void;
 }
 
@@ -73,7 +82,7 @@ export function createCrawlerAccess(deps: {
       const name = referencedName(owner, reference, 'crawler');
       const look = () => deps.crawlers.findByName(accountId, name);
       const crawler = await recent.get(cacheKey(accountId, name), look);
-      // Of the other type, it may have been made anew since.
+      // A cached crawler of the other token type may have been deleted and created again since.
       const isOther = crawler !== undefined && crawler.tokenType !== owner.tokenType;
       return checked(owner, name, isOther ? await look() : crawler, 'crawler');
     },

@@ -12,7 +12,7 @@ import { type DeliveryMode, deliveryModes } from '../../domain/delivery-mode.ts'
 import { DomainError, invalidField } from '../../domain/errors.ts';
 import { fieldName } from '../../domain/field-name.ts';
 
-/** What a create or update call says of a crawler; absent fields take their default, or stay. */
+/** The fields of a create or update call; absent fields take their default, or stay. */
 export interface CrawlerInput {
   readonly settings: CrawlerSettingsInput;
   readonly callbackUrl?: string;
@@ -20,12 +20,12 @@ export interface CrawlerInput {
   readonly tokenType?: TokenType;
 }
 
-/** The same, with its settings and URL as they are kept. */
+/** The same after validation, with the settings and the URL in the form that is stored. */
 export interface CheckedCrawlerInput extends Omit<CrawlerInput, 'settings'> {
   readonly settings: Partial<CrawlerSettings>;
 }
 
-/** Returns the input as it is kept. Throws `invalid` naming the field. */
+/** Validates the input. Throws `invalid` naming the field. */
 export function checkCrawlerInput(input: CrawlerInput): CheckedCrawlerInput {
   const settings = checkSettings(input.settings);
   const { callbackUrl } = input;
@@ -34,8 +34,8 @@ export function checkCrawlerInput(input: CrawlerInput): CheckedCrawlerInput {
 }
 
 /**
- * The delivery mode of a creation: the one it names, else the one that its callback URL, or the
- * lack of one, stands for. Throws `invalid` when the mode and the URL do not go together.
+ * The delivery mode of a creation: the named one, else webhook when there is a callback URL and
+ * storage when there is none. Throws `invalid` when the mode and the URL contradict each other.
  */
 export function chooseDelivery({
   delivery,
@@ -52,7 +52,7 @@ export function chooseDelivery({
   return mode;
 }
 
-/** Throws `failed_precondition` when what was chosen at creation would change. */
+/** Throws `failed_precondition` when a field that is fixed at creation would change. */
 export function assertFixed(crawler: Crawler, wanted: CheckedCrawlerInput): void {
   const field = (['delivery', 'tokenType'] as const).find(
     (name) => wanted[name] !== undefined && wanted[name] !== crawler[name],
@@ -77,8 +77,8 @@ export function assertFixed(crawler: Crawler, wanted: CheckedCrawlerInput): void
 }
 
 /**
- * Allows a repeated creation whose given fields all have the values that the crawler has. Throws
- * `conflict` naming the first that differs.
+ * Accepts a repeated creation when every given field equals the existing value. Throws `conflict`
+ * naming the first field that differs.
  */
 export function assertSame(crawler: Crawler, given: Partial<Crawler>): void {
   const differs = (Object.keys(given) as (keyof Crawler)[]).find(

@@ -29,29 +29,35 @@ export interface CrawlerDetails {
   readonly counters: CrawlerCounters;
 }
 
-/** Managing crawlers. Every method throws `not_found` and `forbidden` as {@link CrawlerAccess} does. */
+/**
+ * The use cases of managing crawlers. Every method throws `not_found` and `forbidden` as {@link
+ * CrawlerAccess} does.
+ */
 export interface CrawlerManagement {
-  /** Throws `conflict` when the name stands for a crawler with other values. */
+  /**
+   * Creates the crawler, or returns the existing one with `created` false. Throws `conflict` when a
+   * crawler of this name has other values.
+   */
   create(
     owner: TokenOwner,
     name: string,
     input: CrawlerInput,
   ): Promise<CrawlerDetails & { readonly created: boolean }>;
   details(owner: TokenOwner, name: string): Promise<CrawlerDetails>;
-  /** By name, those the token addresses; `after` is the last name of the page before. */
+  /** Crawlers of the token's type by name; `after` is the last name of the previous page. */
   list(owner: TokenOwner, limit: number, after: string): Promise<Crawler[]>;
   /**
-   * Throws `failed_precondition` when the delivery mode or token type would change, `invalid` when there is nothing that can take
-   * effect.
+   * Throws `failed_precondition` when the delivery mode or token type would change, `invalid` when
+   * the input changes nothing.
    */
   update(owner: TokenOwner, name: string, input: CrawlerInput): Promise<CrawlerDetails>;
   pause(owner: TokenOwner, name: string): Promise<CrawlerDetails>;
   unpause(owner: TokenOwner, name: string): Promise<CrawlerDetails>;
-  /** How many URLs were removed. */
+  /** Removes all waiting and retrying URLs. Returns how many. */
   purge(owner: TokenOwner, name: string): Promise<number>;
-  /** How many queued URLs went with it. */
+  /** Removes the crawler. Returns how many queued URLs were removed with it. */
   remove(owner: TokenOwner, name: string): Promise<number>;
-  /** The new secret, and until when the one before it signs as well. */
+  /** Returns the new secret, and until when the previous one signs as well. */
   rotateSecret(owner: TokenOwner, name: string): Promise<{ secret: string; previousUntil: Date }>;
 }
 
@@ -64,7 +70,7 @@ export interface CrawlerManagementDeps {
   readonly clock: Clock;
   readonly quotas: Pick<Quotas, 'limits'>;
   readonly defaults: CrawlerDefaults;
-  /** Why a callback URL can never be called; undefined when it may be. */
+  /** Why a callback URL can never be called; undefined when it may be callable. */
   readonly uncallable: (callbackUrl: string) => string | undefined;
 }
 
@@ -85,7 +91,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
 
   async function withCounters(crawler: Crawler): Promise<CrawlerDetails> {
     const counters = (await store.crawlers.counters([crawler.crawlerId])).get(crawler.crawlerId);
-    // Removed by another call since it was read.
+    // The crawler was removed after it was read.
     if (counters === undefined) throw crawlerNotFound(crawler.name, 'name');
     return { crawler, counters };
   }
@@ -149,7 +155,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
     details: async (owner, name) => withCounters(await access.find(owner, name)),
 
     async list(owner, limit, after) {
-      // The page begins behind the service's own crawlers, so none of them takes the place of a client's.
+      // The page starts after the service's own crawlers, so they take no place in it.
       const paging = { limit, after: after < BEFORE_CLIENT_NAMES ? BEFORE_CLIENT_NAMES : after };
       return store.crawlers.list(owner.account.accountId, paging, owner.tokenType);
     },

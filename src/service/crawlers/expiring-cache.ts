@@ -1,15 +1,21 @@
 import type { Clock } from '../../domain/clock.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 
-/** Remembers what a look-up found, for a short while; misses are not remembered. */
+/** Caches the results of look-ups for a short time; misses are not cached. */
 export interface ExpiringCache<Value> {
-  /** The remembered value, or what `load` finds. Look-ups of the same key under way at once share one `load`. */
+  /**
+   * Returns the cached value, or the result of `load`. Concurrent look-ups of one key share one
+   * `load`.
+   */
   get(key: string, load: () => Promise<Value | undefined>): Promise<Value | undefined>;
   forget(key: string): void;
   clear(): void;
 }
 
-/** Makes a cache whose entries live for `ttlMs`; the oldest go when there are more than `maxEntries`. */
+/**
+ * Makes a cache whose entries live for `ttlMs`; the oldest entries are evicted when there are more
+ * than `maxEntries`.
+ */
 export function createExpiringCache<Value>(deps: {
   readonly clock: Clock;
   readonly ttlMs: number;
@@ -25,7 +31,7 @@ export function createExpiringCache<Value>(deps: {
     from: () => Promise<Value | undefined>,
   ): Promise<Value | undefined> {
     const value = await from();
-    // A `forget` during the load means that what was loaded may be old.
+    // After a `forget` during the load, the loaded value may be outdated.
     if (value === undefined || !loading.has(key)) return value;
     entries.set(key, { value, until: deps.clock.now().getTime() + deps.ttlMs });
     return value;

@@ -10,7 +10,7 @@ import type { Webhook } from '../../webhook/webhook.ts';
 import type { Notices } from '../deliveries/notices.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
 
-/** What monitoring works with. */
+/** The collaborators of monitoring. */
 export interface MonitorDeps {
   readonly store: Pick<Store, 'crawlers' | 'accounts'>;
   readonly webhook: Pick<Webhook, 'probe'>;
@@ -18,35 +18,35 @@ export interface MonitorDeps {
   readonly dispatcher: Pick<Dispatcher, 'refresh'>;
   readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly notices: Pick<Notices, 'crawlerPaused'>;
-  /** Counts a probe; false when the account has made too many. */
+  /** Counts a probe; returns false when the account has made too many. */
   readonly mayProbe: (accountId: string, callbackUrl: string) => Promise<boolean>;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Between the probes of one URL. */
+  /** Time between two probes of one URL. */
   readonly intervalMs: number;
-  /** Between two looks for due probes, while others are in flight. */
+  /** Time between two searches for due probes while others are in flight. */
   readonly lookMs: number;
 }
 
 /**
- * Probes in flight. One that gets no answer takes ten seconds, so a thousand such URLs fit in a
+ * Most probes in flight. One without an answer takes ten seconds, so a thousand such URLs fit in a
  * minute.
  */
 const AT_ONCE = 256;
-/** Beside them, for accounts with few. */
+/** Further slots, for accounts that have few probes in flight. */
 const RESERVE = 64;
 const BATCH = 200;
-/** Crawlers whose probe is in flight or waits for its turn; no more are claimed beyond it. */
+/** Most crawlers whose probe is in flight or waits for its slot; no more are claimed beyond it. */
 const MAX_PENDING = 10_000;
-/** A probe is signed for each of its crawlers, and the signatures have to fit in a header. */
+/** A probe is signed for each of its crawlers, and all signatures have to fit in one header. */
 const CRAWLERS_PER_PROBE = 50;
 
 /**
- * Makes the `probe` task: probes every callback URL that is due, once for all crawlers that have
- * it. One that does not answer 2xx pauses them and tells the owners; the first 2xx after that
- * resumes them. Probes are in flight side by side, shared out by account, and the task goes on
- * claiming what falls due meanwhile: one that hangs delays no other. Returns how many crawlers were
- * probed, once no probe is in flight.
+ * Makes the `probe` task. It probes every callback URL that is due, once for all crawlers that
+ * share it. A URL that does not answer 2xx pauses its crawlers and notifies their owners; the first
+ * 2xx after that resumes them. Probes run concurrently, with slots shared by account, and the task
+ * claims further due probes meanwhile, so that one that hangs delays no other. Returns how many
+ * crawlers were probed, once no probe is in flight.
  */
 export function createMonitor(
   deps: MonitorDeps,
@@ -79,7 +79,7 @@ export function createMonitor(
     deps.dispatcher.refresh(crawlerId);
   }
 
-  /** Whether one of the accounts whose URL it is may probe it. */
+  /** Whether one of the accounts that share the URL may probe it. */
   async function isAllowed(group: readonly Crawler[]): Promise<boolean> {
     for (const accountId of accountIds(group)) {
       if (await deps.mayProbe(accountId, group[0]?.callbackUrl ?? '')) return true;
@@ -88,8 +88,8 @@ export function createMonitor(
   }
 
   /**
-   * The slot of whichever of the URL's accounts has its turn first: no account can hold up what is
-   * another's as well.
+   * Waits for a slot for each account that shares the URL, and returns the first: no account can
+   * delay the probe of a URL that another account uses too.
    */
   async function slotFor(group: readonly Crawler[], signal: AbortSignal): Promise<Grant> {
     const found = new AbortController();
@@ -102,7 +102,7 @@ export function createMonitor(
         (grant) => {
           if (grant !== slot) grant.release();
         },
-        // Aborted, for it is not needed.
+        // Aborted, because another account's slot came first.
         () => undefined,
       );
     }
@@ -131,7 +131,7 @@ export function createMonitor(
 
   return async ({ signal, touch }) => {
     const bell = createWakeableSleep();
-    /** Crawlers whose probe is not over, by identifier. */
+    /** Identifiers of the crawlers whose probe has not ended. */
     const pending = new Set<string>();
     let probed = 0;
 
@@ -148,11 +148,11 @@ export function createMonitor(
         });
     }
 
-    /** Claims and starts what is due; whether there may be more. */
+    /** Claims and starts due probes. Returns whether there may be more. */
     async function look(): Promise<boolean> {
       if (pending.size >= MAX_PENDING) return false;
       const due = await store.crawlers.claimProbes(clock.now(), deps.intervalMs, BATCH);
-      // One that hung for a whole interval is due again before it is over.
+      // A probe that hangs for a whole interval is due again before it has ended.
       for (const group of groupByUrl(due.filter(({ crawlerId }) => !pending.has(crawlerId)))) {
         start(group);
       }
@@ -184,7 +184,7 @@ function accountIds(crawlers: readonly Crawler[]): string[] {
   return [...new Set(crawlers.map((crawler) => crawler.accountId))];
 }
 
-/** Crawlers with the same callback URL together. */
+/** Groups crawlers with the same callback URL. */
 function groupByUrl(crawlers: readonly Crawler[]): [Crawler, ...Crawler[]][] {
   const groups = new Map<string, [Crawler, ...Crawler[]]>();
   const full: [Crawler, ...Crawler[]][] = [];

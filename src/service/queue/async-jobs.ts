@@ -8,15 +8,18 @@ import { isRid } from '../../domain/rid.ts';
 import type { ListedJob, QueuePlace, Store } from '../../store/store.ts';
 import { ASYNC_CRAWLER, storedName } from '../crawlers/async-crawler.ts';
 
-/** The jobs of a token's `async=true` crawls, which belong to no crawler of the client's. */
+/** The jobs of a token's `async=true` crawls, which belong to none of the client's crawlers. */
 export interface AsyncJobs {
-  /** Those that wait, or wait for a retry, earliest due first; `after` is the place of the last one of the page before. */
+  /**
+   * Waiting and retrying jobs, earliest due first; `after` is the place of the last job of the
+   * previous page.
+   */
   list(owner: TokenOwner, limit: number, after: QueuePlace | undefined): Promise<ListedJob[]>;
-  /** The job while it is queued or being crawled; undefined otherwise. */
+  /** Returns the job while it is queued or being crawled; undefined otherwise. */
   find(owner: TokenOwner, rid: string): Promise<QueuedJob | undefined>;
   /** Throws `not_found` when no such job is queued. */
   remove(owner: TokenOwner, rid: string): Promise<void>;
-  /** Removes all that wait; how many. */
+  /** Removes all waiting and retrying jobs. Returns how many. */
   purge(owner: TokenOwner): Promise<number>;
 }
 
@@ -28,7 +31,7 @@ export function createAsyncJobs(deps: {
 }): AsyncJobs {
   const { crawlers, queue } = deps.store;
 
-  /** Undefined until the token's first `async=true` crawl. */
+  /** Undefined before the token's first `async=true` crawl. */
   function findAsyncCrawler({ account, tokenType }: TokenOwner): Promise<Crawler | undefined> {
     return crawlers.findByName(account.accountId, storedName(ASYNC_CRAWLER, tokenType));
   }

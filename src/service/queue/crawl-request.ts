@@ -5,7 +5,7 @@ import { parseCrawlParameters } from '../../domain/parameter-table.ts';
 import type { CrawlParameters } from '../../domain/parameters.ts';
 import { parseTargetUrl } from '../../domain/target-url.ts';
 
-/** A crawl as the client asked for it. */
+/** A crawl as the client requests it, not validated. */
 export interface CrawlInput {
   readonly url: string;
   /** GET when absent. */
@@ -22,7 +22,7 @@ const MAX_POST_BYTES = 1024 * 1024;
 /** Names of the operator's proxies: ISO countries, `*` for every other one, and `tor`. */
 export type ProxyNames = ReadonlySet<string>;
 
-/** The crawl, checked. Throws `invalid` naming the parameter. */
+/** Validates the crawl. Throws `invalid` naming the parameter. */
 export function parseCrawlRequest(
   input: CrawlInput,
   tokenType: TokenType,
@@ -46,7 +46,7 @@ export function parseCrawlRequest(
     throw invalidField('body', `The body is longer than ${MAX_POST_BYTES} bytes.`);
   }
   const given = input.postContentType ?? DEFAULT_CONTENT_TYPE;
-  // The word that the READMEs of several SDKs tell their users to send.
+  // READMEs of several SDKs tell their users to send the word `json`.
   const contentType = /^json$/i.test(given.trim()) ? 'application/json' : given;
   if (!/^[\w.+-]+\/[\w.+-]+(\s*;[ -~]*)?$/.test(contentType)) {
     throw invalidField('post_content_type', 'post_content_type must be a media type.');

@@ -8,8 +8,8 @@ import type { CrawlJobs } from '../crawls/crawl-job.ts';
 const BATCH = 200;
 
 /**
- * Makes the `timeout` task: ends every job that has waited longer than its `queue_timeout` with a 504/699 result, in batches, until
- * there is none. Returns how many it ended.
+ * Makes the `timeout` task: in batches, it ends every job that has waited longer than its
+ * `queue_timeout` with a 504/699 result. Returns how many it ended.
  */
 export function createTimeouts(deps: {
   readonly store: Pick<Store, 'queue' | 'crawlers'>;
@@ -44,7 +44,7 @@ export function createTimeouts(deps: {
           await deps.scheduler.wake('crawl', crawlerId, clock.now());
         }
       }
-      // Whatever was lost was claimed or deleted meanwhile; the next run sees what is left.
+      // Jobs whose end was lost have been claimed or deleted meanwhile; the next run sees the rest.
       if (won === 0 || jobs.length < BATCH) return ended;
     }
     return ended;

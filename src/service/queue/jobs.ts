@@ -10,22 +10,23 @@ import type { Store } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 
-/** Which deliveries a replay is about. */
+/** Selects the deliveries of a replay. */
 export type ReplaySelector =
   | { readonly rid: string }
   | { readonly from: Date; readonly to: Date | undefined };
 
 /** Single jobs and deliveries of a crawler. Every method throws as {@link CrawlerAccess} does. */
 export interface JobManagement {
-  /** The job while it is queued or being crawled; undefined otherwise. */
+  /** Returns the job while it is queued or being crawled; undefined otherwise. */
   find(owner: TokenOwner, crawlerName: string, rid: string): Promise<QueuedJob | undefined>;
-  /** Throws `not_found` when no such job is queued. */
+  /** Removes a queued or running job. Throws `not_found` when there is none. */
   remove(owner: TokenOwner, crawlerName: string, rid: string): Promise<void>;
-  /** Throws `not_found` when there is none. */
+  /** Returns a delivery with its attempts. Throws `not_found` when there is none. */
   delivery(owner: TokenOwner, crawlerName: string, rid: string): Promise<DeliverySummary>;
   /**
-   * How many deliveries were made due. Throws `not_found` for a single one that cannot be replayed, and `exhausted` when they
-   * are more than the account's quota has left: then none of them is.
+   * Makes deliveries due again, and returns how many. Throws `not_found` for a single one that
+   * cannot be replayed. Throws `exhausted`, and replays none, when they are more than the account's
+   * quota has left.
    */
   replay(owner: TokenOwner, crawlerName: string, wish: ReplaySelector): Promise<number>;
 }
@@ -71,7 +72,7 @@ export function createJobManagement(deps: JobManagementDeps): JobManagement {
       const which = 'rid' in wish ? wish : { from: wish.from, to: wish.to ?? now };
       const { account } = owner;
       const left = await quotas.replaysLeft(account);
-      // One more than is left is as good as all.
+      // Counting stops at one more than the quota has left: that is enough to refuse the replay.
       const count = await store.deliveries.countReplayable(crawlerId, which, left + 1);
       if (count > 0) await quotas.takeReplays(account, count);
       const replayed = await store.deliveries.replay(crawlerId, which, now);

@@ -16,23 +16,25 @@ import { type CrawlerReference, crawlerLabel } from '../crawlers/async-crawler.t
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 import { type CrawlInput, type ProxyNames, parseCrawlRequest } from './crawl-request.ts';
 
-/** One URL to queue, as the client gave it. */
+/** One URL to queue, as the client gives it. */
 export interface PushInput extends CrawlInput {
   readonly callbackHeaders?: string;
   /** Minutes. */
   readonly queueTimeout?: number;
 }
 
-/** What became of one item. */
+/** The result of one item. */
 export type PushedItem = { readonly rid: string } | { readonly error: DomainError };
 
-/** Putting URLs into queues. */
+/** The use cases of pushing URLs into queues. */
 export interface Pushing {
-  /** The `rid`, once it is durable. Throws what a refused item would carry. */
+  /**
+   * Resolves with the `rid` after the job is durable. Throws the item's error if it was refused.
+   */
   push(owner: TokenOwner, crawler: CrawlerReference, input: PushInput): Promise<string>;
   /**
-   * One result for each of 1 to 1,000 items; throws only for what concerns the call as a whole. With a `requestId`, a
-   * repeated call answers as the first did and queues nothing.
+   * Returns one result for each of 1 to 1,000 items; throws only errors of the call as a whole. A
+   * repeated call with the same `requestId` returns the first call's results and queues nothing.
    */
   pushBatch(
     owner: TokenOwner,
@@ -54,9 +56,9 @@ export interface PushingDeps {
   readonly proxyNames: ProxyNames;
   /** URLs per second and token; 0 for no limit. */
   readonly ratePerSecond: number;
-  /** Told of each call, for metrics. */
+  /** Called for each push, for the metrics. */
   readonly onPushed: (accepted: number, refused: number) => void;
-  /** Called once when the account's queue goes over its limit. */
+  /** Called once when the account's queued URLs exceed the limit. */
   readonly onAccountLimitReached: (owner: TokenOwner) => void;
 }
 
@@ -142,7 +144,8 @@ export function createPushing(deps: PushingDeps): Pushing {
     const untold = admitted.length === 0 && requestId === '';
     let outcomes = untold ? [] : await queue(crawler, admitted, owner, requestId);
     if (outcomes.some((each) => 'refused' in each && each.refused === 'crawler_not_found')) {
-      // Removed since it was looked up; another process may have made one of the same name.
+      // The crawler was removed after it was looked up; another process may have made a new one of
+      // the same name.
       access.forget(crawler);
       crawler = await access.findRecent(owner, reference);
       parsed = parse(crawler);

@@ -17,7 +17,7 @@ import { keptBytes } from './stored-bytes.ts';
 
 const EPOCH = new Date(0);
 
-/** How long a removal sweeps before it answers; `maintain` does the rest. */
+/** How long a removal sweeps before it returns; `maintain` does the rest. */
 const SWEEP_MS = 1_000;
 
 const settingsOnly = { days: 0, moving: 0, applied: 0, fenced: 0, pending: 0 } as const;
@@ -40,21 +40,22 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
     for (;;) {
       const existing = await one({ accountId, name });
       if (existing !== undefined) return { crawler: existing, inserted: false };
-      // Counted first: a crash in between is put right by `maintain`.
+      // Counted before the insert: `maintain` corrects the counters after a crash in between.
       await countCrawlers(collections, accountId, share, quota);
       try {
         await collections.crawlers.insertOne(toCrawlerDocument(crawler));
         return { crawler, inserted: true };
       } catch (error) {
         await countCrawlers(collections, accountId, negated(share), UNLIMITED).catch(ignoreGone);
-        // Another process was faster, or in the way.
+        // Another process inserted the same name, or conflicted with the write.
         if (!isDuplicate(error) && !isConflict(error)) throw error;
       }
     }
   }
 
   return {
-    // One by one for each name: set-up scripts that make the same crawler at once need not meet in the database.
+    // One at a time for each name, so that set-up scripts that create the same crawler at once do
+    // not conflict in the database.
     insert: (crawler, quota = UNLIMITED) =>
       names.runExclusive(`${crawler.accountId}/${crawler.name}`, () =>
         insertOrFind(crawler, quota),
@@ -102,7 +103,7 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
           { returnDocument: 'after', projection: settingsOnly },
         );
         if (document !== null) return toCrawler(document);
-        // Changed or removed meanwhile.
+        // The crawler was changed or removed meanwhile.
         if (counts)
           await countCrawlers(collections, accountId, negated(share), UNLIMITED).catch(ignoreGone);
       }
@@ -153,7 +154,7 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
         if (gone === null) return undefined;
         const purged = gone.live - gone.running;
         const share = negated(quotaShare(gone));
-        // What cannot be summed up in time is found when what is stored is measured.
+        // Bytes that cannot be summed up in time are found when `maintain` measures what is stored.
         const kept = await keptBytes(collections, [crawlerId]).catch(() => 0);
         const counted = {
           queued: -purged,
@@ -164,7 +165,7 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
         };
         await collections.accounts
           .updateOne({ _id: gone.accountId }, { $inc: counted })
-          // The totals are compared with their crawlers' by `maintain`; the crawler is gone.
+          // `maintain` compares the totals with the remaining crawlers.
           .catch(() => undefined);
         const until = performance.now() + SWEEP_MS;
         await ledger.tidy(crawlerId, () =>
@@ -198,7 +199,8 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
         .find(own, { projection: { callbackUrl: 1 } })
         .toArray();
       const callbackUrl = { $in: urls.map((each) => each.callbackUrl) };
-      // Those that have the same URL and are due later, or were given to another caller at this moment, have the answer, too.
+      // Crawlers that have the same URL but are due later, or were claimed by another caller at the
+      // same moment, get the same result.
       await collections.crawlers.updateMany(
         { callbackUrl, probeAt: { $gt: EPOCH, $lt: probeAt } },
         move,
@@ -211,7 +213,10 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
   };
 }
 
-/** Gives new crawlers their URL's next probe, if that is known; else one somewhere in the first interval, so that probes spread. */
+/**
+ * Schedules new crawlers with the next probe of their URL if that is known, else at a random moment
+ * within the first interval, so that probes are spread evenly.
+ */
 async function scheduleFirstProbes(
   collections: Collections,
   now: Date,
@@ -240,7 +245,7 @@ function negated({ crawlers, concurrency }: CrawlerQuota): CrawlerQuota {
   return { crawlers: -crawlers, concurrency: -concurrency };
 }
 
-/** The account went with what was counted in it. */
+/** Ignores that the account was removed, because its counters went with it. */
 function ignoreGone(error: unknown): void {
   if (!(error instanceof DomainError) || error.kind !== 'unauthenticated') throw error;
 }

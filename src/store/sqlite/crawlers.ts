@@ -37,7 +37,7 @@ function settingsText(crawler: Crawler): string {
   return JSON.stringify(toStoredSettings(crawler));
 }
 
-/** A crawler of its row. */
+/** Converts a row into a crawler. */
 export function toCrawler(row: SqlRow): Crawler {
   return {
     crawlerId: String(row.crawler_id),
@@ -57,7 +57,10 @@ export function toCrawler(row: SqlRow): Crawler {
   };
 }
 
-/** Counts what crawlers an account has and how much they crawl at once; throws when that would pass a quota. */
+/**
+ * Adds to the account's counters of crawlers and concurrency. Throws when that would exceed a
+ * quota.
+ */
 function countInAccount(
   sql: Sql,
   accountId: string,
@@ -236,7 +239,7 @@ function remove(sql: Sql, crawlerId: string): { purged: number } | undefined {
   return { purged };
 }
 
-/** Bytes of the jobs that are being crawled: few. */
+/** Bytes of the jobs that are being crawled. There are few of them. */
 function runningBytes(sql: Sql, crawlerId: string): number {
   const row = sql.get(
     "SELECT coalesce(sum(size), 0) AS bytes FROM jobs WHERE crawler_id = ? AND state = 'running'",
@@ -275,7 +278,8 @@ function counters(sql: Sql, crawlerIds: readonly string[]): Map<string, CrawlerC
 }
 
 function claimProbes(sql: Sql, now: Date, intervalMs: number, limit: number): Crawler[] {
-  // With its URL's next probe, if that is known; else somewhere in its first interval, so that probes spread.
+  // A new crawler takes the next probe of its URL if that is known, else a random moment within its
+  // first interval, so that probes are spread evenly.
   sql.run(
     `UPDATE crawlers SET probe_at = coalesce(
         (SELECT min(s.probe_at) FROM crawlers s WHERE s.callback_url = crawlers.callback_url AND s.probe_at > 0),
