@@ -12,7 +12,9 @@ let last: Promise<unknown> = Promise.resolve();
 
 /** gzip. Small bodies at once; large ones outside the event loop, one after the other, because each takes its size again. */
 export async function compress(body: Uint8Array): Promise<Uint8Array> {
-  if (body.byteLength <= SMALL_BYTES) return gzipSync(body, { level: LEVEL });
+  // A copy of the exact length: the whole 16 KiB buffer behind zlib's view would be copied at
+  // each change of threads.
+  if (body.byteLength <= SMALL_BYTES) return new Uint8Array(gzipSync(body, { level: LEVEL }));
   const compressed = last.then(() => compressLarge(body));
   last = compressed.catch(() => undefined);
   return compressed;
