@@ -1,6 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
+  type CrawlerActivity,
   type CrawlerActivitySchema,
   type CrawlerSchema,
   CrawlerStatus,
@@ -15,7 +16,13 @@ import {
   type UpdateCrawlerRequest,
 } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import type { TokenType as DomainTokenType } from '../domain/account.ts';
-import { type Crawler, type CrawlerCounters, isPaused } from '../domain/crawler.ts';
+import {
+  type CounterName,
+  type Crawler,
+  type CrawlerCounters,
+  counterNames,
+  isPaused,
+} from '../domain/crawler.ts';
 import {
   crawlerSettings,
   type Setting,
@@ -67,16 +74,9 @@ export function toActivityMessage(
   counters: CrawlerCounters,
 ): MessageInitShape<typeof CrawlerActivitySchema> {
   const { last } = counters;
+  const numbers = counterNames.map((name) => [name, BigInt(counters[name])] as const);
   return {
-    waiting: BigInt(counters.waiting),
-    running: BigInt(counters.running),
-    retrying: BigInt(counters.retrying),
-    pushed: BigInt(counters.pushed),
-    completed: BigInt(counters.completed),
-    failed: BigInt(counters.failed),
-    deleted: BigInt(counters.deleted),
-    purged: BigInt(counters.purged),
-    deliveriesPending: BigInt(counters.deliveriesPending),
+    ...(Object.fromEntries(numbers) as Pick<CrawlerActivity, CounterName>),
     ...defined({
       lastPushAt: optionalTimestamp(last.push),
       lastCrawlAt: optionalTimestamp(last.crawl),

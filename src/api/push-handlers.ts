@@ -5,6 +5,7 @@ import {
   PushService,
   type PushStreamRequest,
 } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { CB_STATUS } from '../domain/status.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { InlineCrawls, InlineResult } from '../service/crawls/inline-crawl.ts';
 import type { CrawlInput } from '../service/queue/crawl-request.ts';
@@ -56,7 +57,9 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       const input = toCrawlInput(request);
       if (request.async === true) {
         const rid = await inlineCrawls.crawlLater(owner, input);
-        return { cbStatus: 201, pcStatus: 201, url: request.url, pushedUrl: request.url, rid };
+        const { url } = request;
+        const status = CB_STATUS.accepted;
+        return { cbStatus: status, pcStatus: status, url, pushedUrl: url, rid };
       }
       const result = await inlineCrawls.crawl(owner, input, request.store === true, call.signal);
       return crawlResponse(result, request, deps.publicUrl());

@@ -2,10 +2,11 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   type AsyncCrawlStatsSchema,
   type CrawlerStatsSchema,
+  type HistoryDay as HistoryDayMessage,
   type HistoryDaySchema,
   StatsService,
 } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
-import type { HistoryDay } from '../domain/stats.ts';
+import { type DayField, dayFields, type HistoryDay } from '../domain/stats.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Quotas } from '../service/accounts/quotas.ts';
 import { type CrawlerStatistics, type Statistics, sum } from '../service/reads/stats.ts';
@@ -84,22 +85,11 @@ function asyncCrawlStats(
 }
 
 function dayMessage(day: HistoryDay): MessageInitShape<typeof HistoryDaySchema> {
-  const byCbStatus = Object.entries(day.byCbStatus).map(([status, count]) => [
-    status,
-    BigInt(count),
-  ]);
+  const numbers = dayFields.map((field) => [field, BigInt(day[field])] as const);
+  const byCbStatus = Object.entries(day.byCbStatus).map(([status, n]) => [status, BigInt(n)]);
   return {
     date: day.date,
-    pushed: BigInt(day.pushed),
-    success: BigInt(day.success),
-    failed: BigInt(day.failed),
-    byCbStatus: Object.fromEntries(byCbStatus) as Record<number, bigint>,
-    deliveries: BigInt(day.deliveries),
-    deliveryFailures: BigInt(day.deliveryFailures),
-    billed: BigInt(day.billed),
-    retries: BigInt(day.retries),
-    timeouts: BigInt(day.timeouts),
-    deleted: BigInt(day.deleted),
-    purged: BigInt(day.purged),
+    ...(Object.fromEntries(numbers) as Pick<HistoryDayMessage, DayField>),
+    byCbStatus: Object.fromEntries(byCbStatus) as HistoryDayMessage['byCbStatus'],
   };
 }

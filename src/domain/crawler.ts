@@ -82,24 +82,31 @@ export interface CrawlerMoments {
   readonly probe?: Date;
 }
 
+/** The counters of a crawler, each with the name it has on the wire. */
+export const counterNames = [
+  /** Never tried yet. */
+  'waiting',
+  'running',
+  /** Waiting for a retry. */
+  'retrying',
+  'pushed',
+  /** Crawls that ended with `cb_status` 200. */
+  'completed',
+  /** Crawls that ended otherwise, timeouts in the queue included. */
+  'failed',
+  'deleted',
+  'purged',
+  /** Results that wait for a successful delivery. */
+  'deliveriesPending',
+] as const;
+
+/** The name of a counter. */
+export type CounterName = (typeof counterNames)[number];
+
 /**
  * Counters of one crawler. At every moment
  * `pushed = waiting + running + retrying + completed + failed + deleted + purged`.
  */
-export interface CrawlerCounters {
-  /** Never tried yet. */
-  readonly waiting: number;
-  readonly running: number;
-  /** Waiting for a retry. */
-  readonly retrying: number;
-  readonly pushed: number;
-  /** Crawls that ended with `cb_status` 200. */
-  readonly completed: number;
-  /** Crawls that ended otherwise, timeouts in the queue included. */
-  readonly failed: number;
-  readonly deleted: number;
-  readonly purged: number;
-  /** Results that wait for a successful delivery. */
-  readonly deliveriesPending: number;
+export interface CrawlerCounters extends Readonly<Record<CounterName, number>> {
   readonly last: CrawlerMoments;
 }

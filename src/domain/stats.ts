@@ -1,24 +1,62 @@
-/** What happened at one crawler on one day. */
-export interface HistoryDay {
+/**
+ * The numbers of one day at one crawler, each with the name it has on the wire. Stores keep them by
+ * these names, so a name never changes its meaning.
+ */
+export const dayFields = [
+  'pushed',
+  /** Crawls that ended with `cb_status` 200. */
+  'success',
+  /** Crawls that ended otherwise, and jobs that waited longer than their `queue_timeout`. */
+  'failed',
+  /** POSTs that the callback URL acknowledged. */
+  'deliveries',
+  'deliveryFailures',
+  /** Billed crawls and billed delivery retries. */
+  'billed',
+  /** Crawls tried again. */
+  'retries',
+  /** Jobs that waited longer than their `queue_timeout`. */
+  'timeouts',
+  'deleted',
+  'purged',
+] as const;
+
+/** The name of a number of a day. */
+export type DayField = (typeof dayFields)[number];
+
+/** The statistics of one crawler on one day. */
+export interface HistoryDay extends Readonly<Record<DayField, number>> {
   /** `YYYY-MM-DD`, UTC. */
   readonly date: string;
-  readonly pushed: number;
-  /** Crawls that ended with `cb_status` 200. */
-  readonly success: number;
-  readonly failed: number;
   /** Ended crawls by `cb_status`. */
-  readonly byCbStatus: Readonly<Record<number, number>>;
-  /** POSTs that the callback URL acknowledged. */
-  readonly deliveries: number;
-  readonly deliveryFailures: number;
-  /** Billed crawls and billed delivery retries. */
-  readonly billed: number;
-  /** Crawls tried again. */
-  readonly retries: number;
-  /** Jobs that waited longer than their `queue_timeout`. */
-  readonly timeouts: number;
-  readonly deleted: number;
-  readonly purged: number;
+  readonly byCbStatus: Readonly<Record<string, number>>;
+}
+
+/** The numbers of a day as stores keep them: an absent one is zero. */
+export type DayCounts = Partial<Readonly<Record<DayField, number>>> &
+  Partial<Pick<HistoryDay, 'byCbStatus'>>;
+
+/** A day with these numbers; those that are absent are zero. */
+export function toHistoryDay(date: string, counts: DayCounts = {}): HistoryDay {
+  const numbers = dayFields.map((field) => [field, counts[field] ?? 0] as const);
+  const fields = Object.fromEntries(numbers) as Record<DayField, number>;
+  return { date, ...fields, byCbStatus: counts.byCbStatus ?? {} };
+}
+
+/** The sum of the numbers of days; zeros are left out. */
+export function addDays(days: readonly DayCounts[]): DayCounts {
+  const sum: Partial<Record<DayField, number>> = {};
+  const byCbStatus: Record<string, number> = {};
+  for (const day of days) {
+    for (const field of dayFields) {
+      const count = day[field] ?? 0;
+      if (count !== 0) sum[field] = (sum[field] ?? 0) + count;
+    }
+    for (const [status, count] of Object.entries(day.byCbStatus ?? {})) {
+      byCbStatus[status] = (byCbStatus[status] ?? 0) + count;
+    }
+  }
+  return { ...sum, byCbStatus };
 }
 
 /** The UTC day of a moment, `YYYY-MM-DD`. */

@@ -5,6 +5,7 @@ import {
 } from '../../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
 import { CrawlRequestSchema, PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { dataEnvelope, resultFields } from '../../domain/result-fields.ts';
+import { CB_STATUS } from '../../domain/status.ts';
 import type { AdapterFactory } from '../adapter.ts';
 import { GatewayError } from '../gateway-error.ts';
 import { jsonReply } from '../reply.ts';
@@ -50,8 +51,8 @@ export const scraper: AdapterFactory = (parts) => {
             exchange,
           );
         const secure = await visit('https');
-        const page = secure.cbStatus === 200 ? secure : await visit('http');
-        const success = page.cbStatus === 200;
+        const page = secure.cbStatus === CB_STATUS.success ? secure : await visit('http');
+        const success = page.cbStatus === CB_STATUS.success;
         const emails = success ? parseEmails(page.body) : [];
         const leads = emails.map((email) => ({ email, sources: [page.url] }));
         const reply = { success, remaining_requests: REMAINING_REQUESTS, domain, leads };

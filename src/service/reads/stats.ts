@@ -3,7 +3,7 @@ import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { invalidField } from '../../domain/errors.ts';
 import { parseDay } from '../../domain/limits.ts';
-import type { HistoryDay } from '../../domain/stats.ts';
+import { addDays, type HistoryDay, toHistoryDay } from '../../domain/stats.ts';
 import type { Store } from '../../store/store.ts';
 
 /** A crawler's counters and its days. */
@@ -77,7 +77,7 @@ export function createStatistics(deps: {
         if (its === undefined) return [];
         return [{ crawler, counters: its, history: days.get(crawler.crawlerId) ?? [] }];
       });
-      const history = sumByDay(rows.flatMap((row) => row.history));
+      const history = sumByDate(rows.flatMap((row) => row.history));
       const bounded = from !== undefined || to !== undefined;
       return {
         crawlers: rows.filter((row) => !isInternal(row.crawler)),
@@ -95,34 +95,13 @@ export function createStatistics(deps: {
 }
 
 /** The sum of a number over rows. */
-export function sum<Row>(rows: readonly Row[], of: (row: Row) => number): number {
-  return rows.reduce((total, row) => total + of(row), 0);
+export function sum<Row>(rows: readonly Row[], number: (row: Row) => number): number {
+  return rows.reduce((total, row) => total + number(row), 0);
 }
 
-function sumByDay(days: readonly HistoryDay[]): HistoryDay[] {
-  const byDate = Map.groupBy(days, (day) => day.date);
-  return [...byDate.keys()].sort().map((date) => addUp(date, byDate.get(date) ?? []));
-}
-
-function addUp(date: string, days: readonly HistoryDay[]): HistoryDay {
-  const byCbStatus: Record<number, number> = {};
-  for (const day of days) {
-    for (const [status, count] of Object.entries(day.byCbStatus)) {
-      byCbStatus[Number(status)] = (byCbStatus[Number(status)] ?? 0) + count;
-    }
-  }
-  return {
-    date,
-    byCbStatus,
-    pushed: sum(days, (day) => day.pushed),
-    success: sum(days, (day) => day.success),
-    failed: sum(days, (day) => day.failed),
-    deliveries: sum(days, (day) => day.deliveries),
-    deliveryFailures: sum(days, (day) => day.deliveryFailures),
-    billed: sum(days, (day) => day.billed),
-    retries: sum(days, (day) => day.retries),
-    timeouts: sum(days, (day) => day.timeouts),
-    deleted: sum(days, (day) => day.deleted),
-    purged: sum(days, (day) => day.purged),
-  };
+/** The days of all crawlers, one for each date, oldest first. */
+function sumByDate(days: readonly HistoryDay[]): HistoryDay[] {
+  return [...Map.groupBy(days, (day) => day.date)]
+    .map(([date, same]) => toHistoryDay(date, addDays(same)))
+    .toSorted((a, b) => (a.date < b.date ? -1 : 1));
 }

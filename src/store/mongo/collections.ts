@@ -6,7 +6,8 @@ import type { DeliveryAttempt } from '../../domain/delivery.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { QueuedNotice } from '../../domain/notice.ts';
 import type { AccountLimits } from '../../domain/quotas.ts';
-import type { HistoryDay } from '../../domain/stats.ts';
+import type { DayCounts } from '../../domain/stats.ts';
+import type { EndedJob } from '../../domain/tally.ts';
 import type { PushOutcome } from '../store.ts';
 
 /** An account; `queued` follows the waiting and retrying URLs of its crawlers, repaired by `maintain`. */
@@ -31,12 +32,6 @@ export interface AccountDocument {
   /** What the last push was granted; written and read by one update. */
   readonly granted?: number;
 }
-
-/** A day's counts as stored: absent is zero. */
-export type DayCounts = Partial<Record<DayField, number>> & {
-  readonly byCbStatus?: Readonly<Record<string, number>>;
-};
-export type DayField = Exclude<keyof HistoryDay, 'date' | 'byCbStatus'>;
 
 /** A day that is leaving its crawler: its counts have been added to the history, or not, as that says by `id`. */
 export interface MovingDay {
@@ -128,12 +123,8 @@ export interface CrawlerDocument extends Partial<StoredSettings> {
 }
 
 /** What an ended job leaves until its counts are written: the commit of its end, and the recipe to repair the counters. */
-export interface Tombstone {
+export interface Tombstone extends EndedJob {
   readonly from: QueuedJob['state'];
-  readonly end: 'completed' | 'failed' | 'deleted' | 'purged';
-  readonly cbStatus?: number;
-  readonly billed?: boolean;
-  readonly timedOut?: boolean;
   /** What the job counted for as queued, and its record does as stored. */
   readonly size?: number;
   readonly kept?: number;

@@ -1,7 +1,8 @@
 import type { UpdateFilter } from 'mongodb';
 import type { CrawlerMoments } from '../../domain/crawler.ts';
-import { dayOf } from '../../domain/stats.ts';
-import type { CrawlerDocument, DayField, Tombstone } from './collections.ts';
+import { type DayField, dayOf } from '../../domain/stats.ts';
+import { type Tally, tallyEnd } from '../../domain/tally.ts';
+import type { CrawlerDocument, Tombstone } from './collections.ts';
 import type { BatchId } from './tombstones.ts';
 
 type Counter =
@@ -32,8 +33,9 @@ export interface Delta {
   addQueued(by: number): void;
   addBytes(what: 'queuedBytes' | 'storedBytes', by: number): void;
   addDay(field: DayField, by: number): void;
-  addStatus(cbStatus: number): void;
-  /** Notes that it happened at the delta's moment. */
+  /** Adds what one event counts as. */
+  addTally(tally: Tally): void;
+  /** Sets the moment to the delta's. */
   happened(moment: keyof CrawlerMoments): void;
 }
 
@@ -48,6 +50,10 @@ export function createDelta(now: Date): Delta {
     const sum = (increments[path] ?? 0) + by;
     if (sum === 0) delete increments[path];
     else increments[path] = sum;
+  };
+  const addDay = (field: DayField, by: number): void => add(`days.${day}.${field}`, by);
+  const happened = (moment: keyof CrawlerMoments): void => {
+    moments[`last.${moment}`] = now;
   };
   return {
     day,
@@ -65,9 +71,14 @@ export function createDelta(now: Date): Delta {
     add,
     addBytes: (what, by) => void (bytes[what] += by),
     addQueued: (by) => void (queued += by),
-    addDay: (field, by) => add(`days.${day}.${field}`, by),
-    happened: (moment) => void (moments[`last.${moment}`] = now),
-    addStatus: (cbStatus) => add(`days.${day}.byCbStatus.${cbStatus}`, 1),
+    addDay,
+    addTally(tally) {
+      if (tally.counter !== undefined) add(tally.counter, 1);
+      for (const field of tally.day) addDay(field, 1);
+      if (tally.cbStatus !== undefined) add(`days.${day}.byCbStatus.${tally.cbStatus}`, 1);
+      if (tally.moment !== undefined) happened(tally.moment);
+    },
+    happened,
   };
 }
 
@@ -116,8 +127,7 @@ export function batchDelta(batch: Batch, purges: number, now: Date, returns: boo
     delta.add('runningBytes', -size);
     if (gen < purges) {
       removeLive(delta, size);
-      delta.add('purged', 1);
-      delta.addDay('purged', 1);
+      delta.addTally(tallyEnd({ end: 'purged' }));
     } else {
       if (retrying) delta.add('retrying', 1);
       delta.addQueued(1);
@@ -133,7 +143,7 @@ function removeLive(delta: Delta, size: number): void {
 }
 
 function addEnd(delta: Delta, { gen, tombstone }: Ended, purges: number): void {
-  const { from, end, cbStatus, size = 0, kept = 0 } = tombstone;
+  const { from, size = 0, kept = 0 } = tombstone;
   delta.addBytes('storedBytes', kept);
   if (tombstone.delivers !== undefined) delta.add('deliveriesPending', 1);
   // It was purged in the queue, between its end and this.
@@ -142,11 +152,5 @@ function addEnd(delta: Delta, { gen, tombstone }: Ended, purges: number): void {
   if (from !== 'waiting') delta.add(from, -1);
   if (from === 'running') delta.add('runningBytes', -size);
   else delta.addQueued(-1);
-  delta.add(end, 1);
-  if (from === 'running' && (end === 'completed' || end === 'failed')) delta.happened('crawl');
-  if (end === 'deleted' || end === 'purged') delta.addDay(end, 1);
-  else delta.addDay(end === 'completed' ? 'success' : 'failed', 1);
-  if (cbStatus !== undefined) delta.addStatus(cbStatus);
-  if (tombstone.billed === true) delta.addDay('billed', 1);
-  if (tombstone.timedOut === true) delta.addDay('timeouts', 1);
+  delta.addTally(tallyEnd(tombstone));
 }

@@ -1,6 +1,7 @@
 import type { AnyBulkWriteOperation, Filter } from 'mongodb';
 import type { Delivery, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
+import { tallyDelivery } from '../../domain/tally.ts';
 import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, Lease } from '../store.ts';
 import type { Collections, DeliveryDocument } from './collections.ts';
@@ -93,12 +94,9 @@ export function createDeliveries(collections: Collections, ledger: Ledger): Deli
       won = new Set(outcomes.filter((each) => moved.has(each.rid)));
     }
     const delta = createDelta(now);
-    for (const { kind, billed } of won) {
-      if (kind !== 'release') {
-        delta.addDay(kind === 'delivered' ? 'deliveries' : 'deliveryFailures', 1);
-      }
-      if (billed) delta.addDay('billed', 1);
-      if (kind === 'delivered') delta.happened('delivery');
+    for (const outcome of won) {
+      const { kind } = outcome;
+      delta.addTally(tallyDelivery(outcome));
       if (kind === 'delivered' || kind === 'failed') delta.add('deliveriesPending', -1);
     }
     await count(crawlerId, delta, read);

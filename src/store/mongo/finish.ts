@@ -1,5 +1,6 @@
 import type { AnyBulkWriteOperation } from 'mongodb';
 import { recordBytesOf } from '../../domain/quotas.ts';
+import { resultEnd } from '../../domain/tally.ts';
 import { finishReceipt, isHeld, type Verdict } from '../finish-receipt.ts';
 import type { JobOutcome, Lease, QueueStore } from '../store.ts';
 import type {
@@ -172,7 +173,7 @@ function toTombstone(outcome: End, now: Date, batch: BatchId, held: boolean): To
   return {
     ...batchFields(batch),
     from: outcome.timedOut === true ? 'waiting' : 'running',
-    end: cbStatus === 200 ? 'completed' : 'failed',
+    end: resultEnd(cbStatus),
     cbStatus,
     billed: outcome.billed,
     kept: recordBytesOf(outcome.record),

@@ -1,7 +1,7 @@
 import { DAY_MS } from '../../domain/durations.ts';
 import { createRid } from '../../domain/rid.ts';
-import { dayOf } from '../../domain/stats.ts';
-import type { Collections, CrawlerDocument, DayCounts } from './collections.ts';
+import { type DayCounts, dayOf } from '../../domain/stats.ts';
+import type { Collections, CrawlerDocument } from './collections.ts';
 import { isDuplicate } from './errors.ts';
 
 const REMEMBERED_MOVES = 20;
@@ -91,20 +91,4 @@ function toIncrements({ byCbStatus = {}, ...fields }: DayCounts): Record<string,
     ...Object.entries(fields).map(([field, n]) => [`counts.${field}`, n]),
     ...Object.entries(byCbStatus).map(([status, n]) => [`counts.byCbStatus.${status}`, n]),
   ]) as Record<string, number>;
-}
-
-/** Two counts of one day together. */
-export function addCounts(a: DayCounts, b: DayCounts): DayCounts {
-  const { byCbStatus: aStatus = {}, ...aFields } = a;
-  const { byCbStatus: bStatus = {}, ...bFields } = b;
-  return { ...added(aFields, bFields), byCbStatus: added(aStatus, bStatus) };
-}
-
-function added(
-  a: Readonly<Record<string, number>>,
-  b: Readonly<Record<string, number>>,
-): Record<string, number> {
-  const sum = { ...a };
-  for (const [key, n] of Object.entries(b)) sum[key] = (sum[key] ?? 0) + n;
-  return sum;
 }

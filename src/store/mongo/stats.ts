@@ -1,7 +1,6 @@
-import type { HistoryDay } from '../../domain/stats.ts';
+import { addDays, type DayCounts, type HistoryDay, toHistoryDay } from '../../domain/stats.ts';
 import type { StatsStore } from '../store.ts';
-import type { Collections, DayCounts } from './collections.ts';
-import { addCounts } from './history.ts';
+import type { Collections } from './collections.ts';
 
 /** History by day: the latest days are with their crawler, the others have documents of their own. */
 export function createStats(collections: Collections): StatsStore {
@@ -12,7 +11,7 @@ export function createStats(collections: Collections): StatsStore {
       const days = new Map(ids.map((id) => [id, new Map<string, DayCounts>()]));
       const add = (id: string, day: string, counts: DayCounts): void => {
         const own = days.get(id);
-        if (day >= from && day <= to) own?.set(day, addCounts(own.get(day) ?? {}, counts));
+        if (day >= from && day <= to) own?.set(day, addDays([own.get(day) ?? {}, counts]));
       };
       const moved = new Map(past.map((each) => [each._id, each.moved ?? []]));
       for (const { crawlerId, day, counts } of past) add(crawlerId, day, counts);
@@ -26,7 +25,7 @@ export function createStats(collections: Collections): StatsStore {
       return new Map(
         [...days].map(([id, own]) => [
           id,
-          [...own].map(([day, counts]) => toDay(day, counts)).toSorted(byDate),
+          [...own].map(([day, counts]) => toHistoryDay(day, counts)).toSorted(byDate),
         ]),
       );
     },
@@ -66,21 +65,4 @@ async function readDays(
 
 function byDate(a: HistoryDay, b: HistoryDay): number {
   return a.date < b.date ? -1 : 1;
-}
-
-function toDay(date: string, counts: DayCounts): HistoryDay {
-  const none = {
-    pushed: 0,
-    success: 0,
-    failed: 0,
-    retries: 0,
-    timeouts: 0,
-    deleted: 0,
-    purged: 0,
-    deliveries: 0,
-    deliveryFailures: 0,
-    billed: 0,
-    byCbStatus: {},
-  };
-  return { date, ...none, ...counts };
 }

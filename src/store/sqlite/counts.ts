@@ -1,5 +1,6 @@
-import type { HistoryDay } from '../../domain/stats.ts';
-import { dayOf } from '../../domain/stats.ts';
+import type { CrawlerMoments } from '../../domain/crawler.ts';
+import { addDays, type DayCounts, type DayField, dayOf } from '../../domain/stats.ts';
+import type { Tally } from '../../domain/tally.ts';
 import { insertRow, type Sql } from './sql.ts';
 
 type Column =
@@ -16,13 +17,13 @@ type Column =
 
 type AccountColumn = 'queued' | 'queued_bytes' | 'stored_bytes';
 
-/** When something last happened. */
-type Moment = 'last_push_at' | 'last_crawl_at' | 'last_delivery_at';
+/** When something last happened; the column is `last_<moment>_at`. */
+type Moment = keyof CrawlerMoments;
 
-type DayField = Exclude<keyof HistoryDay, 'date' | 'byCbStatus'>;
-
-/** A day's counts as stored: absent is zero. */
-export type DayCounts = Partial<Record<DayField, number>> & { byCbStatus?: Record<string, number> };
+/** Changes of a day's numbers. */
+type DayChanges = Partial<Record<DayField, number>> & {
+  readonly byCbStatus: Record<string, number>;
+};
 
 /** Changes of counters and history, gathered over a batch and written once for each crawler. */
 export interface Counts {
@@ -32,8 +33,9 @@ export interface Counts {
   /** Adds to the bytes an account has queued or stored. */
   addBytes(accountId: string, column: 'queued_bytes' | 'stored_bytes', by: number): void;
   addDay(crawlerId: string, field: DayField, by: number): void;
-  addStatus(crawlerId: string, cbStatus: number): void;
-  /** Notes that it happened at the moment that is written. */
+  /** Adds what one event counts as. */
+  addTally(crawlerId: string, tally: Tally): void;
+  /** Sets the moment to the one that is written. */
   happened(crawlerId: string, moment: Moment): void;
   write(sql: Sql, now: Date): void;
 }
@@ -43,12 +45,29 @@ export function createCounts(): Counts {
   const columns = new Map<string, Map<Column, number>>();
   const accounts = new Map<string, Map<AccountColumn, number>>();
   const moments = new Map<string, Set<Moment>>();
-  const days = new Map<string, DayCounts>();
+  const days = new Map<string, DayChanges>();
 
-  function dayCounts(crawlerId: string): DayCounts {
-    let counts = days.get(crawlerId);
-    if (counts === undefined) days.set(crawlerId, (counts = {}));
-    return counts;
+  function add(crawlerId: string, column: Column, by: number): void {
+    let changes = columns.get(crawlerId);
+    if (changes === undefined) columns.set(crawlerId, (changes = new Map()));
+    changes.set(column, (changes.get(column) ?? 0) + by);
+  }
+
+  function dayChanges(crawlerId: string): DayChanges {
+    let changes = days.get(crawlerId);
+    if (changes === undefined) days.set(crawlerId, (changes = { byCbStatus: {} }));
+    return changes;
+  }
+
+  function addDay(crawlerId: string, field: DayField, by: number): void {
+    const changes = dayChanges(crawlerId);
+    changes[field] = (changes[field] ?? 0) + by;
+  }
+
+  function happened(crawlerId: string, moment: Moment): void {
+    const known = moments.get(crawlerId);
+    if (known === undefined) moments.set(crawlerId, new Set([moment]));
+    else known.add(moment);
   }
 
   function addAccount(accountId: string, column: AccountColumn, by: number): void {
@@ -58,34 +77,27 @@ export function createCounts(): Counts {
   }
 
   return {
-    add(crawlerId, column, by) {
-      let changes = columns.get(crawlerId);
-      if (changes === undefined) columns.set(crawlerId, (changes = new Map()));
-      changes.set(column, (changes.get(column) ?? 0) + by);
-    },
+    add,
     addQueued: (accountId, by) => addAccount(accountId, 'queued', by),
     addBytes: addAccount,
-    addDay(crawlerId, field, by) {
-      const counts = dayCounts(crawlerId);
-      counts[field] = (counts[field] ?? 0) + by;
+    addDay,
+    addTally(crawlerId, { counter, day, cbStatus, moment }) {
+      if (counter !== undefined) add(crawlerId, counter, 1);
+      for (const field of day) addDay(crawlerId, field, 1);
+      if (cbStatus !== undefined) {
+        const { byCbStatus } = dayChanges(crawlerId);
+        byCbStatus[cbStatus] = (byCbStatus[cbStatus] ?? 0) + 1;
+      }
+      if (moment !== undefined) happened(crawlerId, moment);
     },
-    addStatus(crawlerId, cbStatus) {
-      const counts = dayCounts(crawlerId);
-      counts.byCbStatus ??= {};
-      counts.byCbStatus[cbStatus] = (counts.byCbStatus[cbStatus] ?? 0) + 1;
-    },
-    happened(crawlerId, moment) {
-      const known = moments.get(crawlerId);
-      if (known === undefined) moments.set(crawlerId, new Set([moment]));
-      else known.add(moment);
-    },
+    happened,
     write(sql, now) {
       for (const crawlerId of new Set([...columns.keys(), ...moments.keys()])) {
         const changes = columns.get(crawlerId) ?? new Map<Column, number>();
         const happened = [...(moments.get(crawlerId) ?? [])];
         const sets = [
           ...[...changes.keys()].map((column) => `${column} = ${column} + ?`),
-          ...happened.map((moment) => `${moment} = ?`),
+          ...happened.map((moment) => `last_${moment}_at = ?`),
         ].join(', ');
         const values = [...changes.values(), ...happened.map(() => now.getTime())];
         sql.run(`UPDATE dispatch SET ${sets} WHERE crawler_id = ?`, ...values, crawlerId);
@@ -109,17 +121,8 @@ function writeDay(sql: Sql, crawlerId: string, day: string, more: DayCounts): vo
     crawlerId,
     day,
   );
-  const counts = before === undefined ? {} : (JSON.parse(String(before.counts)) as DayCounts);
-  for (const [field, by] of Object.entries(more)) {
-    if (typeof by === 'number') {
-      const name = field as DayField;
-      counts[name] = (counts[name] ?? 0) + by;
-    }
-  }
-  for (const [status, by] of Object.entries(more.byCbStatus ?? {})) {
-    counts.byCbStatus ??= {};
-    counts.byCbStatus[status] = (counts.byCbStatus[status] ?? 0) + by;
-  }
-  const row = { crawler_id: crawlerId, day, counts: JSON.stringify(counts) };
+  const known = before === undefined ? {} : (JSON.parse(String(before.counts)) as DayCounts);
+  const counts = JSON.stringify(addDays([known, more]));
+  const row = { crawler_id: crawlerId, day, counts };
   insertRow(sql, 'history', row, 'DO UPDATE SET counts = excluded.counts');
 }

@@ -1,5 +1,6 @@
 import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
+import { tallyDelivery } from '../../domain/tally.ts';
 import type { Verdict } from '../finish-receipt.ts';
 import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, Lease, ReplaySelector } from '../store.ts';
@@ -69,11 +70,7 @@ function settle(sql: Sql, outcomes: readonly DeliveryOutcome[], now: Date): Verd
       outcome.expiresAt?.getTime() ?? Number(row.expires_at),
       rid,
     );
-    if (kind !== 'release') {
-      counts.addDay(crawlerId, kind === 'delivered' ? 'deliveries' : 'deliveryFailures', 1);
-    }
-    if (outcome.billed) counts.addDay(crawlerId, 'billed', 1);
-    if (kind === 'delivered') counts.happened(crawlerId, 'last_delivery_at');
+    counts.addTally(crawlerId, tallyDelivery(outcome));
     if (!again) counts.add(crawlerId, 'deliveries_pending', -1);
     return 'won';
   });

@@ -1,5 +1,6 @@
 import { recordBytesOf } from '../../domain/quotas.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
+import { resultEnd, tallyEnd } from '../../domain/tally.ts';
 import type { Verdict } from '../finish-receipt.ts';
 import type { JobOutcome, Lease } from '../store.ts';
 import { detailsText } from '../stored-details.ts';
@@ -57,13 +58,10 @@ function finishOne(
   if (state === 'waiting') {
     counts.addQueued(accountId, -1);
     counts.add(crawlerId, 'held_bytes', -Number(row.size));
-    counts.addDay(crawlerId, 'timeouts', 1);
-  } else counts.happened(crawlerId, 'last_crawl_at');
-  const success = outcome.record.cbStatus === 200;
-  counts.add(crawlerId, success ? 'completed' : 'failed', 1);
-  counts.addDay(crawlerId, success ? 'success' : 'failed', 1);
-  counts.addStatus(crawlerId, outcome.record.cbStatus);
-  if (outcome.billed) counts.addDay(crawlerId, 'billed', 1);
+  }
+  const { cbStatus } = outcome.record;
+  const { billed, timedOut } = outcome;
+  counts.addTally(crawlerId, tallyEnd({ end: resultEnd(cbStatus), cbStatus, billed, timedOut }));
   if (outcome.kind === 'stored') {
     insertResult(
       sql,
@@ -94,8 +92,7 @@ function goBack(
   if (Number(row.gen) < purges) {
     // It was running when the queue was purged.
     sql.run('DELETE FROM jobs WHERE rid = ?', rid);
-    counts.add(crawlerId, 'purged', 1);
-    counts.addDay(crawlerId, 'purged', 1);
+    counts.addTally(crawlerId, tallyEnd({ end: 'purged' }));
     counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.size));
     return;
   }

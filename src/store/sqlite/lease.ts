@@ -1,3 +1,4 @@
+import { tallyEnd } from '../../domain/tally.ts';
 import { heldBackBy, type Pauses, type WorkKind } from '../rules.ts';
 import type { Lease } from '../store.ts';
 import { createCounts } from './counts.ts';
@@ -86,8 +87,7 @@ export function requeue(
   );
   for (const row of purged) {
     counts.add(crawlerId, 'running', -1);
-    counts.add(crawlerId, 'purged', 1);
-    counts.addDay(crawlerId, 'purged', 1);
+    counts.addTally(crawlerId, tallyEnd({ end: 'purged' }));
     counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.size));
   }
   const back = sql.all(

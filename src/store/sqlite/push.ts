@@ -112,7 +112,7 @@ function count(counts: Counts, request: PushRequest, accepted: number, sql: Sql,
   counts.add(crawlerId, 'pushed', accepted);
   counts.addQueued(accountId, accepted);
   counts.addDay(crawlerId, 'pushed', accepted);
-  counts.happened(crawlerId, 'last_push_at');
+  counts.happened(crawlerId, 'push');
   counts.write(sql, now);
   wakeBy(sql, crawlerId, now, 'job');
 }

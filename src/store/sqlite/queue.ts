@@ -1,4 +1,5 @@
 import type { QueuedJob } from '../../domain/job.ts';
+import { tallyEnd } from '../../domain/tally.ts';
 import type { Lease, ListedJob, QueuePlace } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { finish } from './finish.ts';
@@ -149,8 +150,7 @@ function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean
   if (row === undefined) return false;
   const counts = createCounts();
   counts.add(crawlerId, row.state as QueuedJob['state'], -1);
-  counts.add(crawlerId, 'deleted', 1);
-  counts.addDay(crawlerId, 'deleted', 1);
+  counts.addTally(crawlerId, tallyEnd({ end: 'deleted' }));
   const size = Number(row.size);
   if (row.state !== 'running') {
     counts.addQueued(String(row.account_id), -1);

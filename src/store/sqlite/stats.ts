@@ -1,26 +1,7 @@
-import type { HistoryDay } from '../../domain/stats.ts';
+import { type DayCounts, type HistoryDay, toHistoryDay } from '../../domain/stats.ts';
 import type { DayRange, StatsStore } from '../store.ts';
-import type { DayCounts } from './counts.ts';
 import type { InThread } from './in-thread.ts';
 import type { Sql } from './sql.ts';
-
-function toDay(date: string, counts: DayCounts): HistoryDay {
-  const {
-    pushed = 0,
-    success = 0,
-    failed = 0,
-    deliveries = 0,
-    deliveryFailures = 0,
-    billed = 0,
-    retries = 0,
-    timeouts = 0,
-    deleted = 0,
-    purged = 0,
-    byCbStatus = {},
-  } = counts;
-  const ends = { pushed, success, failed, retries, timeouts, deleted, purged };
-  return { date, ...ends, deliveries, deliveryFailures, billed, byCbStatus };
-}
 
 function history(
   sql: Sql,
@@ -36,7 +17,7 @@ function history(
       range.to ?? '9999-99-99',
     );
     const days = rows.map((row) =>
-      toDay(String(row.day), JSON.parse(String(row.counts)) as DayCounts),
+      toHistoryDay(String(row.day), JSON.parse(String(row.counts)) as DayCounts),
     );
     found.set(crawlerId, days);
   }

@@ -1,0 +1,59 @@
+import type { CrawlerMoments } from './crawler.ts';
+import type { DayField } from './stats.ts';
+import { CB_STATUS } from './status.ts';
+
+/** How a job left the queue; the crawler's counter of such jobs has the same name. */
+export type JobEnd = 'completed' | 'failed' | 'deleted' | 'purged';
+
+/** A job that left the queue. */
+export interface EndedJob {
+  readonly end: JobEnd;
+  /** The result's status; absent when there is no result. */
+  readonly cbStatus?: number | undefined;
+  readonly billed?: boolean | undefined;
+  /** It waited longer than its `queue_timeout` and was never crawled. */
+  readonly timedOut?: boolean | undefined;
+}
+
+/** What one event adds to the statistics of its crawler. */
+export interface Tally {
+  /** The counter that grows by one. */
+  readonly counter?: JobEnd;
+  /** The numbers of the day that grow by one. */
+  readonly day: readonly DayField[];
+  /** The status whose number in `byCbStatus` grows by one. */
+  readonly cbStatus?: number;
+  /** The moment that becomes now. */
+  readonly moment?: keyof CrawlerMoments;
+}
+
+/** The end of a job whose result has this status. */
+export function resultEnd(cbStatus: number): 'completed' | 'failed' {
+  return cbStatus === CB_STATUS.success ? 'completed' : 'failed';
+}
+
+/** What a job's end counts as. */
+export function tallyEnd({ end, cbStatus, billed, timedOut }: EndedJob): Tally {
+  if (end === 'deleted' || end === 'purged') return { counter: end, day: [end] };
+  const day: DayField[] = [end === 'completed' ? 'success' : 'failed'];
+  if (billed === true) day.push('billed');
+  if (timedOut === true) day.push('timeouts');
+  return {
+    counter: end,
+    day,
+    ...(cbStatus === undefined ? {} : { cbStatus }),
+    ...(timedOut === true ? {} : { moment: 'crawl' }),
+  };
+}
+
+/** What the end of a delivery attempt counts as; one that never started counts as nothing. */
+export function tallyDelivery(attempt: {
+  readonly kind: 'delivered' | 'retry' | 'failed' | 'release';
+  readonly billed: boolean;
+}): Tally {
+  const { kind } = attempt;
+  const billed: DayField[] = attempt.billed ? ['billed'] : [];
+  if (kind === 'release') return { day: billed };
+  if (kind === 'delivered') return { day: ['deliveries', ...billed], moment: 'delivery' };
+  return { day: ['deliveryFailures', ...billed] };
+}
