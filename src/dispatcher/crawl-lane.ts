@@ -5,58 +5,61 @@ import type { JobOutcome } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
 
-/** What one lane needs beside the dispatcher's own. */
+/** What the lane works with. */
 export interface CrawlLaneDeps extends Pick<DispatcherDeps, 'crawlJob' | 'crawlBytes' | 'logger'> {
   readonly crawlerId: string;
-  /** Crawls of the whole process. */
+  /** The process's crawls in flight. */
   readonly slots: FairPool;
-  /** Bytes of the whole process. */
+  /** The process's bytes in flight. */
   readonly memory: FairPool;
   /** Called when a crawl has ended, or when there is room for one again. */
   readonly onChange: () => void;
 }
 
-/** Room for crawls that are about to be claimed. What is not needed is given back by `start` and `cancel`. */
+/** Room for jobs that are about to be claimed. `start` and `cancel` give back the unused part. */
 export interface Reservation {
   /** How many jobs to claim. */
   readonly limit: number;
-  /** Of the jobs' bodies together. */
+  /** Most bytes of their bodies together. */
   readonly maxBytes: number;
-  /** Starts what was claimed. */
+  /** Starts the claimed jobs. */
   start(jobs: readonly QueuedJob[]): void;
   cancel(): void;
 }
 
-/** Ends that a turn writes. */
+/** Ended crawls that a turn writes. */
 export interface EndedBatch {
   readonly outcomes: readonly JobOutcome[];
-  /** Hands over the memory that one outcome's page holds: `release` leaves it alone then. */
+  /** Hands over the memory that one outcome's page holds; `release` does not give it back then. */
   keep(rid: string): readonly Grant[];
-  /** Gives back the memory of their pages, when they have been written. */
+  /** Gives back the memory of the pages; called when they have been written. */
   release(): void;
 }
 
 /**
- * The crawls of one crawler's run: which are in flight, and which ends are not written yet. A crawl has a slot and memory of the process's
- * before its job is claimed, so no job is claimed without a place to run.
+ * The crawls of one crawler's run: those in flight, and those that have ended and are not written
+ * yet. A job is claimed only when the process has a slot and memory for its crawl.
  */
 export interface CrawlLane {
   readonly inFlight: number;
-  /** Ends that no turn has taken yet. */
+  /** Ended crawls that no turn has taken yet. */
   readonly unwritten: number;
-  /** Takes ends into a turn: all of them, or as many as have the bytes of one write. */
-  take(): EndedBatch;
-  /** Room for as many crawls as the crawler may start now; `onChange` is called when there is more. */
+  /** Takes ended crawls into a turn: all of them, or as many as fit into one write. */
+  takeEnded(): EndedBatch;
+  /**
+   * Reserves room for as many crawls as the crawler may start now. When it gets less, it waits for
+   * more and calls `onChange`.
+   */
   reserve(crawler: Crawler): Reservation;
   abort(rid: string): void;
   abortAll(reason: WorkAborted): void;
-  /** Forgets the ends that were not written, and gives everything back. */
+  /** Aborts and drops everything, and gives all room back. */
   close(): void;
 }
 
-/** Bodies of POST and PUT that one claim may bring beside what each crawl reserves. */
+/** Bytes for request bodies that one claim may bring beside `crawlBytes` for each crawl. */
 const CLAIM_BYTES = 2 * 1024 * 1024;
-/** Pages of one write; at least one page. */
+/** Bytes of pages in one write; a larger page is written alone. */
 const WRITE_BYTES = 24 * 1024 * 1024;
 
 interface Ended {
@@ -69,19 +72,16 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   const { crawlerId, slots, memory, crawlBytes, logger } = deps;
   const crawls = createInFlight(deps.onChange);
   const ended: Ended[] = [];
-  /** Slots that came after a wait, for the next reservation. */
-  const kept: Grant[] = [];
+  /** Slots granted after a wait; the next reservation uses them. */
+  const granted: Grant[] = [];
   let waiting: AbortController | undefined;
   let closed = false;
-
-  const bytesOf = ({ outcome }: Ended): number =>
-    'record' in outcome ? outcome.record.body.byteLength : 0;
 
   function startCrawl(job: QueuedJob, crawler: Crawler, slot: Grant, base: Grant): void {
     crawls.start(job.rid, async (signal) => {
       try {
         const { outcome, held } = await deps.crawlJob(job, crawler, signal);
-        base.shrink('record' in outcome ? outcome.record.body.byteLength : 0);
+        base.shrink(pageBytes(outcome));
         if (closed) {
           base.release();
           held?.release();
@@ -100,7 +100,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     });
   }
 
-  /** Waits for a slot, or for memory, that others have now. */
+  /** Waits for a slot, or for memory, that others use now. */
   function waitFor(pool: FairPool, amount: number, claimant: Claimant): void {
     if (waiting !== undefined) return;
     const controller = new AbortController();
@@ -108,8 +108,8 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     pool.acquire(claimant, amount, controller.signal).then(
       (grant) => {
         waiting = undefined;
-        // What was granted in the moment of closing is nobody's.
-        if (pool === slots && !closed) kept.push(grant);
+        // A slot granted in the moment of closing has no use.
+        if (pool === slots && !closed) granted.push(grant);
         else grant.release();
         deps.onChange();
       },
@@ -124,11 +124,11 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     get unwritten() {
       return ended.length;
     },
-    take() {
+    takeEnded() {
       let count = 0;
       let bytes = 0;
       for (const each of ended) {
-        bytes += bytesOf(each);
+        bytes += pageBytes(each.outcome);
         if (count > 0 && bytes > WRITE_BYTES) break;
         count += 1;
       }
@@ -149,7 +149,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     reserve(crawler) {
       const claimant = { accountId: crawler.accountId, crawlerId };
       const wanted = Math.max(crawler.concurrency - crawls.size, 0);
-      const taken = kept.splice(0);
+      const taken = granted.splice(0);
       while (taken.length < wanted) {
         const slot = slots.tryAcquire(claimant, 1);
         if (slot === undefined) break;
@@ -170,7 +170,8 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
         start(jobs) {
           for (const job of jobs) {
             const slot = taken.pop();
-            if (slot === undefined || base === undefined) throw new Error('more than reserved');
+            if (slot === undefined || base === undefined)
+              throw new Error('more jobs than reserved');
             const bytes = crawlBytes + (job.body?.byteLength ?? 0);
             startCrawl(job, crawler, slot, base.split(bytes));
           }
@@ -179,14 +180,18 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
         cancel,
       };
     },
-    abort: (rid) => void crawls.abort(rid, new WorkAborted('dropped')),
+    abort: (rid) => crawls.abort(rid, new WorkAborted('dropped')),
     abortAll: crawls.abortAll,
     close() {
       closed = true;
       waiting?.abort();
       crawls.abortAll(new WorkAborted('dropped'));
       for (const grant of ended.splice(0).flatMap(({ held }) => held)) grant.release();
-      for (const slot of kept.splice(0)) slot.release();
+      for (const slot of granted.splice(0)) slot.release();
     },
   };
+}
+
+function pageBytes(outcome: JobOutcome): number {
+  return 'record' in outcome ? outcome.record.body.byteLength : 0;
 }

@@ -6,209 +6,237 @@ import { createDeliveryLane } from './delivery-lane.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import { WorkAborted } from './in-flight.ts';
+import { createJobLog } from './job-log.ts';
+import { createPeriod, type Period } from './period.ts';
+import { type ActiveState, createRunStates } from './run-state.ts';
+import { createRunTurn } from './run-turn.ts';
 import { createWakeableSleep } from './wakeable-sleep.ts';
 
 /** What one run needs beside the dispatcher's own. */
 export interface CrawlerRunDeps extends DispatcherDeps {
   readonly crawlerId: string;
   readonly task: Task;
-  /** The crawler as it was when its run was begun. */
+  /** The crawler as it was when the run was made. */
   readonly crawler: Crawler;
   readonly paces: DeliveryPaces;
 }
 
 /** The dispatching of one crawler by one process, for as long as it has work. */
 export interface CrawlerRun {
-  /** Resolves when the crawler was let go, with the moment it has work again. */
+  /**
+   * Resolves when the run is over: with the moment at which the crawler has work again, when the run
+   * gave its lease back and there is such a moment. Rejects when the store does.
+   */
   run(): Promise<Date | undefined>;
-  /** There is new work; false when the run is letting its crawler go and will not see it. */
+  /** Reports new work. Returns false when the run is over and will not claim it. */
   notify(): boolean;
-  /** The crawler's configuration has changed. */
+  /** Reports that the crawler's configuration has changed. */
   refresh(): void;
+  /** Aborts one crawl; its outcome is dropped. */
   abortJob(rid: string): void;
   /** Ends the run at once; its outcomes are dropped. */
   abort(): void;
+  /** Crawls and deliveries in flight. */
   activity(): { readonly crawls: number; readonly deliveries: number };
 }
 
-/** A crawler whose endpoint takes nothing for a while is looked at this often. */
+/** A crawler whose endpoint takes nothing for a while is woken at least this often. */
 const LONGEST_PAUSE_MS = 5_000;
 
 /**
- * Makes a run. It is one loop of turns: a turn writes all that has ended since the last one and claims as much as there are
- * free slots, in one batch; while the batch is written, further work ends and waits for the next turn.
+ * Makes a run. It is one loop of turns: a turn writes everything that has ended since the last one
+ * and claims for all free slots, in one batch; while the batch is written, further work ends and
+ * waits for the next turn. Its states are those of {@link createRunStates}.
  */
 export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
-  const { store, clock, crawlerId, task, timing } = deps;
-  const bell = createWakeableSleep();
-  let lease: Lease | undefined;
-  let leaseUntil = 0;
-  let crawler: Crawler | undefined = deps.crawler;
-  let aborted = false;
-  let told = true;
-  let stale = false;
-  let ending = false;
+  const { store, clock, logger, shared, crawlerId, task, timing, paces } = deps;
+  const { memory, crawlSlots: slots } = shared;
+  const { crawlJob, crawlBytes, postDelivery, mayCrawl } = deps;
+  const pause = createWakeableSleep();
+  const onChange = pause.wake;
+  const states = createRunStates(clock);
+  const lane = { crawlerId, memory, logger, onChange };
+  const crawls = createCrawlLane({ ...lane, slots, crawlJob, crawlBytes });
+  const deliveries = createDeliveryLane({ ...lane, paces, postDelivery });
+  const jobLog = createJobLog(logger, crawlerId);
+  const takeTurn = createRunTurn({
+    store,
+    clock,
+    shared,
+    mayCrawl,
+    crawls,
+    deliveries,
+    states,
+    jobLog,
+  });
+  let crawler = deps.crawler;
+  /** Whether work was reported since the last poll. */
+  let notified = true;
+  let configChanged = false;
 
-  const hasLease = (): boolean => lease !== undefined && clock.now().getTime() < leaseUntil;
-  const { memory, crawlSlots: slots } = deps.shared;
-  const crawls = createCrawlLane({ ...deps, slots, memory, onChange: bell.ring });
-  const lane = createDeliveryLane({ ...deps, memory, hasLease, onChange: bell.ring });
+  const nowMs = (): number => clock.now().getTime();
 
-  async function turn(by: Crawler, claims: boolean): Promise<void> {
-    const held = lease as Lease;
-    const mayCrawl = claims && ((await deps.mayCrawl?.(by.accountId)) ?? true);
+  async function renewLease(lease: Lease): Promise<void> {
     const now = clock.now();
-    const ended = crawls.take();
-    const posts = lane.begin(ended.outcomes, by, claims);
-    const { outcomes, settlements, claimLimit, claimBytes } = posts;
-    const room = mayCrawl ? crawls.reserve(by) : undefined;
-    try {
-      const [finished, , jobs, claimed] = await Promise.all([
-        outcomes.length > 0 ? store.queue.finish(outcomes, now, held) : undefined,
-        settlements.length > 0 ? store.deliveries.settle(settlements, now) : [],
-        room !== undefined && room.limit > 0
-          ? store.queue.claim(held, room.limit, now, room.maxBytes)
-          : undefined,
-        claimLimit > 0 ? store.deliveries.claim(held, claimLimit, claimBytes, now) : [],
-      ]);
-      lane.start(posts, { held: finished?.deliveries ?? [], claimed, keep: ended.keep }, by);
-      room?.start(jobs?.jobs ?? []);
-      if (jobs?.leaseLost === true) leaseUntil = 0;
-    } finally {
-      lane.giveUp(posts);
-      room?.cancel();
-      ended.release();
-    }
-  }
-
-  /** One turn, when it is this account's and this crawler's at the database. */
-  async function takeTurn(by: Crawler, claims: boolean): Promise<void> {
-    const { accountId } = by;
-    const grant = await deps.shared.turns.acquire({ accountId, crawlerId }, 1);
-    try {
-      await turn(by, claims);
-    } finally {
-      grant.release();
-    }
-  }
-
-  async function keepLease(now: Date): Promise<void> {
     const [renewed] = await Promise.all([
-      store.queue.renew(lease as Lease, timing.leaseMs, now),
+      store.queue.renew(lease, timing.leaseMs, now),
       task.touch(),
     ]);
-    leaseUntil = renewed ? now.getTime() + timing.leaseMs : 0;
+    if (renewed) states.renewed(now.getTime() + timing.leaseMs);
+    else states.end('lease_lost');
   }
 
-  /** Renews the lease and reads the configuration anew when their time has come. */
-  async function renewAndRefresh(times: { renewed: number; read: number }): Promise<void> {
-    const now = clock.now();
-    const renews = now.getTime() - times.renewed >= timing.leaseMs / 3;
-    const reads = stale || now.getTime() - times.read >= timing.refreshMs;
-    if (renews) times.renewed = now.getTime();
-    if (reads) times.read = now.getTime();
-    if (reads) stale = false;
-    const [current] = await Promise.all([
-      reads ? store.crawlers.get(crawlerId) : crawler,
-      renews ? keepLease(now) : undefined,
+  async function refreshCrawler(): Promise<void> {
+    const current = await store.crawlers.get(crawlerId);
+    if (current === undefined) states.end('crawler_gone');
+    else crawler = current;
+  }
+
+  /** Renews the lease and reads the configuration, each when it is time. */
+  async function renewAndRefresh(
+    { lease }: ActiveState,
+    due: { readonly renewal: Period; readonly refresh: Period },
+  ): Promise<void> {
+    const now = nowMs();
+    const renews = due.renewal.isOver(now);
+    const refreshes = configChanged || due.refresh.isOver(now);
+    if (!renews && !refreshes) return;
+    if (renews) due.renewal.restart(now);
+    if (refreshes) due.refresh.restart(now);
+    if (refreshes) configChanged = false;
+    await Promise.all([
+      refreshes ? refreshCrawler() : undefined,
+      renews ? renewLease(lease) : undefined,
     ]);
-    crawler = current;
   }
 
-  /** Whether deliveries wait that will soon be posted; an endpoint that takes nothing for longer is waited for without the lease. */
+  /** Moves to `draining` when the task has ended. Returns whether the run drains. */
+  function drain(now: number): boolean {
+    if (task.signal.aborted) states.drain(now + timing.drainMs);
+    const { current } = states;
+    if (current.phase !== 'draining') return false;
+    if (now >= current.drainUntilMs) {
+      crawls.abortAll(new WorkAborted('released'));
+      deliveries.abortAll(new WorkAborted('released'));
+    }
+    return true;
+  }
+
+  /**
+   * Whether deliveries wait that will soon be posted. An endpoint that takes nothing for longer is
+   * waited for without the lease.
+   */
   function waitsForRoom(): boolean {
-    const pausedMs = (lane.pausedUntil()?.getTime() ?? 0) - clock.now().getTime();
-    return lane.isWaiting && pausedMs < timing.idleReleaseMs;
+    const pausedMs = (deliveries.pausedUntil()?.getTime() ?? 0) - nowMs();
+    return deliveries.isWaiting && pausedMs < timing.idleReleaseMs;
   }
 
   function isBusy(): boolean {
-    return crawls.inFlight > 0 || lane.inFlight > 0 || crawls.unwritten > 0 || lane.unsettled > 0;
+    return (
+      crawls.inFlight > 0 ||
+      deliveries.inFlight > 0 ||
+      crawls.unwritten > 0 ||
+      deliveries.unsettled > 0
+    );
   }
 
+  /** Takes turns until the run is over. */
   async function dispatch(): Promise<void> {
-    let idleSince = clock.now().getTime();
-    let polledAt = 0;
-    let drainUntil: number | undefined;
-    const times = { renewed: idleSince, read: idleSince };
-    try {
-      while (!aborted && hasLease() && crawler !== undefined) {
-        await renewAndRefresh(times);
-        if (aborted || !hasLease() || crawler === undefined) return;
-        const now = clock.now().getTime();
-        if (task.signal.aborted) drainUntil ??= now + timing.drainMs;
-        const draining = drainUntil !== undefined;
-        if (drainUntil !== undefined && now >= drainUntil) {
-          crawls.abortAll(new WorkAborted('released'));
-          lane.abortAll(new WorkAborted('released'));
-        }
-        const polls = told || now - polledAt >= timing.pollMs;
-        if (polls) {
-          polledAt = now;
-          lane.look();
-        }
-        told = false;
-        // What ended has freed its slot, so claiming belongs to the batch that writes it.
-        if (polls || crawls.unwritten > 0 || lane.unsettled > 0 || lane.hasRoom) {
-          await takeTurn(crawler, !draining);
-        }
-        if (isBusy() || (!draining && waitsForRoom())) {
-          idleSince = clock.now().getTime();
-        } else if (
-          draining ||
-          (!told && clock.now().getTime() - idleSince >= timing.idleReleaseMs)
-        ) {
-          return;
-        }
-        await bell.wait(crawls.unwritten > 0 ? 0 : timing.pollMs);
+    const startMs = nowMs();
+    const due = {
+      renewal: createPeriod(timing.leaseMs / 3, startMs),
+      refresh: createPeriod(timing.refreshMs, startMs),
+    };
+    const poll = createPeriod(timing.pollMs, startMs);
+    const idle = createPeriod(timing.idleReleaseMs, startMs);
+    for (let active = states.active(); active !== undefined; active = states.active()) {
+      await renewAndRefresh(active, due);
+      active = states.active();
+      if (active === undefined) return;
+      const now = nowMs();
+      const draining = drain(now);
+      const polls = notified || poll.isOver(now);
+      notified = false;
+      if (polls) {
+        poll.restart(now);
+        deliveries.expectBacklog();
       }
-    } finally {
-      // In the same step as the last look at `told`: a notify after this is told that nobody listens.
-      ending = true;
+      // Ended work frees slots, so one turn writes it and claims for them.
+      if (polls || crawls.unwritten > 0 || deliveries.unsettled > 0 || deliveries.hasRoom) {
+        await takeTurn(active.lease, crawler, !draining);
+      }
+      if (isBusy() || (!draining && waitsForRoom())) {
+        idle.restart(nowMs());
+      } else if (draining || (!notified && idle.isOver(nowMs()))) {
+        // In the same step as the last look at `notified`, so that a later `notify` returns false.
+        states.end(states.hasLease() ? (draining ? 'drained' : 'idle') : 'lease_lost');
+        return;
+      }
+      await pause.sleep(crawls.unwritten > 0 ? 0 : timing.pollMs);
     }
   }
 
-  async function run(): Promise<Date | undefined> {
-    const acquiredAt = clock.now();
-    lease = await store.queue.acquire(crawlerId, deps.owner, timing.leaseMs, acquiredAt);
-    if (lease === undefined) return undefined;
-    leaseUntil = lease.until?.getTime() ?? acquiredAt.getTime() + timing.leaseMs;
-    let pausedUntil: Date | undefined;
-    try {
-      await dispatch();
-    } finally {
-      pausedUntil = lane.pausedUntil();
-      crawls.close();
-      lane.abortAll(new WorkAborted('dropped'));
-      lane.close();
-    }
-    if (aborted || !hasLease()) return undefined;
+  /** Gives the lease back. Returns when the crawler has work again, undefined when it has none. */
+  async function releaseLease(lease: Lease, pausedUntil: Date | undefined) {
     const now = clock.now();
     const { wakeAt } = await store.queue.release(lease, now);
     if (wakeAt === undefined || pausedUntil === undefined) return wakeAt;
-    // No later than this, for the crawls that may be due before its deliveries.
+    // No later than this, because crawls may be due before the deliveries.
     const latest = now.getTime() + LONGEST_PAUSE_MS;
     return new Date(Math.max(wakeAt.getTime(), Math.min(pausedUntil.getTime(), latest)));
   }
 
+  async function dispatchUnder(lease: Lease): Promise<Date | undefined> {
+    let pausedUntil: Date | undefined;
+    try {
+      await dispatch();
+    } finally {
+      pausedUntil = deliveries.pausedUntil();
+      crawls.close();
+      deliveries.abortAll(new WorkAborted('dropped'));
+      deliveries.close();
+    }
+    const { current } = states;
+    const givesBack =
+      current.phase === 'over' && (current.reason === 'idle' || current.reason === 'drained');
+    return givesBack ? releaseLease(lease, pausedUntil) : undefined;
+  }
+
   return {
-    run,
+    async run() {
+      try {
+        const now = clock.now();
+        const lease = await store.queue.acquire(crawlerId, deps.owner, timing.leaseMs, now);
+        if (lease === undefined) {
+          states.end('not_acquired');
+          return undefined;
+        }
+        states.acquired(lease, lease.until?.getTime() ?? now.getTime() + timing.leaseMs);
+        return await dispatchUnder(lease);
+      } catch (error) {
+        states.end('failed');
+        throw error;
+      } finally {
+        const { current } = states;
+        const reason = current.phase === 'over' ? current.reason : current.phase;
+        logger.debug({ crawler: crawlerId }, `run over: ${reason}`);
+      }
+    },
     notify() {
-      told = true;
-      bell.ring();
-      return !ending;
+      notified = true;
+      pause.wake();
+      return states.current.phase !== 'over';
     },
     refresh() {
-      stale = true;
-      told = true;
-      bell.ring();
+      configChanged = true;
+      notified = true;
+      pause.wake();
     },
-    abortJob(rid) {
-      crawls.abort(rid);
-    },
+    abortJob: crawls.abort,
     abort() {
-      aborted = true;
-      bell.ring();
+      states.end('aborted');
+      pause.wake();
     },
-    activity: () => ({ crawls: crawls.inFlight, deliveries: lane.inFlight }),
+    activity: () => ({ crawls: crawls.inFlight, deliveries: deliveries.inFlight }),
   };
 }

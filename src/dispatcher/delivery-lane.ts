@@ -8,15 +8,13 @@ import type { DispatcherDeps } from './dispatcher.ts';
 import { MAX_POSTS_PER_ENDPOINT } from './endpoint-pace.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
 
-/** What one lane needs beside the dispatcher's own. */
+/** What the lane works with. */
 export interface DeliveryLaneDeps extends Pick<DispatcherDeps, 'postDelivery' | 'logger'> {
   readonly crawlerId: string;
-  /** Whether the run still may act for its crawler. */
-  readonly hasLease: () => boolean;
-  /** Bytes of the whole process: pages that are posted count in it. */
+  /** The process's bytes in flight, which include the pages that are being posted. */
   readonly memory: FairPool;
   readonly paces: DeliveryPaces;
-  /** Called when a post has ended, and when there is room for one that waited. */
+  /** Called when a post has ended, or when there is room for one that waited. */
   readonly onChange: () => void;
 }
 
@@ -24,41 +22,44 @@ export interface DeliveryLaneDeps extends Pick<DispatcherDeps, 'postDelivery' | 
  * What one turn of the run does for deliveries: it writes `outcomes` and `settlements`, and claims.
  */
 export interface DeliveryTurn {
-  /** The ends of crawls; those that are delivered at once, from memory, are marked as held. */
+  /** Ended crawls; those that are delivered at once, from memory, are marked as held. */
   readonly outcomes: readonly JobOutcome[];
-  /** The ends of posts. */
+  /** Whether some of the results that end here are delivered later, from the store. */
+  readonly addsBacklog: boolean;
+  /** Ended posts. */
   readonly settlements: readonly DeliveryOutcome[];
-  /** How many due deliveries to claim, together of at most about `claimBytes`. */
+  /** How many due deliveries to claim, with pages of at most about `claimBytes` together. */
   readonly claimLimit: number;
   readonly claimBytes: number;
-  /** Memory for what is claimed. */
+  /** Memory for the claimed pages. */
   readonly room: Grant | undefined;
-  /** For each post that may come of this turn. */
+  /** One for each post that may start after this turn. */
   readonly slots: DeliverySlot[];
 }
 
 /**
- * The deliveries of one crawler's run: which are in flight, which ends are not written yet, how
- * many more may start. It never touches the store: `begin` says what a turn is to write and to
- * claim, `start` posts what came of it. A page is in memory only while it has the right to be
- * posted (see {@link DeliveryPaces}); all others wait in the store.
+ * The deliveries of one crawler's run: those in flight, those that have ended and are not written
+ * yet, and how many more may start. It does not call the store: `begin` returns what a turn has to
+ * write and to claim, `start` posts the deliveries that the turn won and claimed. A page is in
+ * memory only while it has a slot to be posted (see {@link DeliveryPaces}); all others wait in the
+ * store.
  */
 export interface DeliveryLane {
   /** Posts in flight. */
   readonly inFlight: number;
   /** Ended posts that no turn has taken yet. */
   readonly unsettled: number;
-  /** Whether deliveries that are due can be posted now, so that a turn is worth while. */
+  /** Whether there is room again for deliveries that waited, so a turn has something to do. */
   readonly hasRoom: boolean;
-  /** Whether the last turn had more to post than it got room for. */
+  /** Whether the last turn had more to post than it got room for, as far as it knows. */
   readonly isWaiting: boolean;
-  /** Until when the endpoint takes nothing; undefined when it does, or nothing waits. */
+  /** Until when the endpoint is sent nothing; undefined when it is, or when nothing waits. */
   pausedUntil(): Date | undefined;
-  /** There may be due deliveries in the store: the next turn claims. */
-  look(): void;
+  /** Makes the next turn claim, because the store may have due deliveries. */
+  expectBacklog(): void;
   /**
-   * Takes the ends of crawls and of posts into a turn, which claims only if `claims`. Each turn
-   * that was begun ends with `giveUp`.
+   * Takes ended crawls and ended posts into a turn, which claims only if `claims`. Every turn that
+   * was begun ends with `releaseUnused`.
    */
   begin(ended: readonly JobOutcome[], crawler: Crawler, claims: boolean): DeliveryTurn;
   /** Posts the held results that were won, and the deliveries that were claimed. */
@@ -73,18 +74,18 @@ export interface DeliveryLane {
     },
     crawler: Crawler,
   ): void;
-  /** Gives back the slots that nothing came of; after `start`, or instead of it. */
-  giveUp(turn: DeliveryTurn): void;
+  /** Gives back the slots that no post uses; after `start`, or instead of it. */
+  releaseUnused(turn: DeliveryTurn): void;
   abortAll(reason: WorkAborted): void;
-  /** Waits for room no longer. */
+  /** Stops waiting for room. */
   close(): void;
 }
 
-// A claim of deliveries brings their pages into memory; this bounds one claim.
+/** Most bytes of pages that one claim brings into memory. */
 const MAX_CLAIM_BYTES = 8 * 1024 * 1024;
-// With less than this a claim would bring one page at a time.
+/** With less memory a claim would bring one page at a time. */
 const MIN_CLAIM_BYTES = 256 * 1024;
-// More would keep slots that others could use for as long as the claim takes.
+/** More would keep slots from others for as long as the claim takes. */
 const MAX_CLAIM = 64;
 
 /** Makes a lane in which nothing is in flight. */
@@ -97,10 +98,10 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   let waiting = false;
   /** Whether the store may hold due deliveries. */
   let backlog = true;
-  /** Whose turn the odd slot is, when new results and due deliveries both want it. */
+  /** Whether new results get the odd slot, when due deliveries want it too. */
   let newFirst = true;
 
-  function take(crawler: Crawler, wanted: number): DeliverySlot[] {
+  function takeSlots(crawler: Crawler, wanted: number): DeliverySlot[] {
     paced ??= deps.paces.open({ accountId: crawler.accountId, crawlerId }, () => {
       hasRoom = true;
       deps.onChange();
@@ -120,14 +121,11 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     posts.start(delivery.rid, async (signal) => {
       let answer: EndpointAnswer | undefined;
       try {
-        // A process that slept through its lease (SIGSTOP, a suspended machine) must not post what
-        // others took over.
-        if (!deps.hasLease()) throw new WorkAborted('released');
         const end = await deps.postDelivery(crawler, delivery, signal);
         answer = end.answer;
         settled.push(end.outcome);
       } catch (error) {
-        if (!signal.aborted && !(error instanceof WorkAborted)) {
+        if (!signal.aborted) {
           logger.error({ err: error, rid: delivery.rid }, 'a delivery broke off');
         }
         if (error instanceof WorkAborted && error.end === 'dropped') return;
@@ -141,18 +139,19 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   }
 
   /**
-   * How many of the slots are for new results; the others are for what is due in the store. Both
-   * take turns.
+   * How many of the slots are for new results; the others are for due deliveries of the store. The
+   * two take turns.
    */
-  function shareOfNew(slots: number, wantNew: number, wantDue: number): number {
+  function slotsForNew(slots: number, wantNew: number, wantDue: number): number {
     if (wantNew + wantDue <= slots) return wantNew;
     if (slots % 2 === 1) newFirst = !newFirst;
     const half = newFirst ? Math.floor(slots / 2) : Math.ceil(slots / 2);
     return Math.min(wantNew, Math.max(half, slots - wantDue));
   }
 
+  /** The results that are delivered from memory, at most `most`. */
   function holdable(ended: readonly JobOutcome[], most: number): ReadonlySet<JobOutcome> {
-    // Pages in the way of others that wait for memory go to the store; they come back one by one.
+    // While others wait for memory, pages go to the store and are claimed one by one later.
     if (memory.waiting > 0) return new Set();
     return new Set(ended.filter(({ kind }) => kind === 'delivery').slice(0, most));
   }
@@ -164,7 +163,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     return bytes < MIN_CLAIM_BYTES ? undefined : memory.tryAcquire(claimant, bytes);
   }
 
-  function giveUp(turn: DeliveryTurn): void {
+  function releaseUnused(turn: DeliveryTurn): void {
     turn.room?.release();
     for (const slot of turn.slots.splice(0)) slot.end(undefined);
   }
@@ -183,7 +182,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       return waiting;
     },
     pausedUntil: () => paced?.pausedUntil(),
-    look() {
+    expectBacklog() {
       backlog = true;
     },
     begin(ended, crawler, claims) {
@@ -194,13 +193,14 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       const room = delivers && claims && backlog ? roomToClaim(crawler) : undefined;
       const wantDue = room === undefined ? 0 : Math.min(MAX_CLAIM, free);
       const wanted = Math.min(free, wantNew + wantDue);
-      const slots = take(crawler, delivers ? wanted : 0);
-      const ofNew = shareOfNew(slots.length, wantNew, wantDue);
-      const held = holdable(ended, ofNew);
+      const slots = takeSlots(crawler, delivers ? wanted : 0);
+      const held = holdable(ended, slotsForNew(slots.length, wantNew, wantDue));
       const outcomes = ended.map((each) => (held.has(each) ? { ...each, held: true } : each));
-      if (ended.some((each) => each.kind === 'delivery' && !held.has(each))) backlog = true;
+      const addsBacklog = ended.some((each) => each.kind === 'delivery' && !held.has(each));
+      if (addsBacklog) backlog = true;
       return {
         outcomes,
+        addsBacklog,
         settlements: settled.splice(0),
         claimLimit: Math.min(slots.length - held.size, wantDue),
         claimBytes: room?.amount ?? 0,
@@ -221,9 +221,13 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
         const bytes = room?.split(delivery.body.byteLength);
         post(delivery, crawler, slot, bytes === undefined ? [] : [bytes]);
       }
-      if (turn.claimLimit > 0 && claimed.length === 0) backlog = false;
+      // The store had nothing due, so nothing waits for more room than there was.
+      if (turn.claimLimit > 0 && claimed.length === 0 && !turn.addsBacklog) {
+        backlog = false;
+        waiting = false;
+      }
     },
-    giveUp,
+    releaseUnused,
     abortAll: posts.abortAll,
     close: () => paced?.leave(),
   };

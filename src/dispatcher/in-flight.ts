@@ -1,14 +1,14 @@
-/** Work under way, by `rid`, each with its own abort. */
+/** Work in flight, by `rid`, each with its own abort. */
 export interface InFlight {
   readonly size: number;
-  /** Starts `work`; it leaves the set when it settles, whatever the end. */
+  /** Starts `work`, which leaves the set when it resolves or rejects. */
   start(rid: string, work: (signal: AbortSignal) => Promise<void>): void;
-  /** Aborts one; false when it is not under way. */
-  abort(rid: string, reason: WorkAborted): boolean;
+  /** Aborts one; does nothing when it is not in flight. */
+  abort(rid: string, reason: WorkAborted): void;
   abortAll(reason: WorkAborted): void;
 }
 
-/** Why work was aborted: `dropped` leaves no trace, `released` gives the job back untried. */
+/** Why work was aborted: the outcome is `dropped`, or the job is `released`, given back untried. */
 export class WorkAborted extends Error {
   override readonly name = 'WorkAborted';
   readonly end: 'dropped' | 'released';
@@ -19,28 +19,26 @@ export class WorkAborted extends Error {
   }
 }
 
-/** Makes an empty set. `onSettled` is called after each end. */
+/** Makes an empty set. `onSettled` is called each time one has left it. */
 export function createInFlight(onSettled: () => void): InFlight {
-  const flights = new Map<string, AbortController>();
+  const controllers = new Map<string, AbortController>();
   return {
     get size() {
-      return flights.size;
+      return controllers.size;
     },
     start(rid, work) {
       const controller = new AbortController();
-      flights.set(rid, controller);
+      controllers.set(rid, controller);
       void work(controller.signal).finally(() => {
-        flights.delete(rid);
+        controllers.delete(rid);
         onSettled();
       });
     },
     abort(rid, reason) {
-      const controller = flights.get(rid);
-      controller?.abort(reason);
-      return controller !== undefined;
+      controllers.get(rid)?.abort(reason);
     },
     abortAll(reason) {
-      for (const controller of flights.values()) controller.abort(reason);
+      for (const controller of controllers.values()) controller.abort(reason);
     },
   };
 }

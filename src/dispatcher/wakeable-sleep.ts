@@ -1,21 +1,22 @@
-/** Lets one loop sleep until it is rung or a time has passed; a ring while it is awake is remembered. */
+/** Lets one loop sleep until it is woken or a time has passed. */
 export interface WakeableSleep {
-  ring(): void;
-  /** Resolves after `ms`, or as soon as rung. */
-  wait(ms: number): Promise<void>;
+  /** Ends the sleep; while nobody sleeps, the next sleep ends at once. */
+  wake(): void;
+  /** Resolves after `ms`, or when woken. */
+  sleep(ms: number): Promise<void>;
 }
 
-/** Makes a bell for one sleeper. */
+/** Makes the sleep of one loop. */
 export function createWakeableSleep(): WakeableSleep {
-  let rung = false;
+  let woken = false;
   let wakeUp: (() => void) | undefined;
   return {
-    ring() {
-      rung = true;
+    wake() {
+      woken = true;
       wakeUp?.();
     },
-    async wait(ms) {
-      if (!rung) {
+    async sleep(ms) {
+      if (!woken) {
         await new Promise<void>((resolve) => {
           const timer = setTimeout(resolve, ms);
           wakeUp = () => {
@@ -25,7 +26,7 @@ export function createWakeableSleep(): WakeableSleep {
         });
         wakeUp = undefined;
       }
-      rung = false;
+      woken = false;
     },
   };
 }

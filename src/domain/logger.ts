@@ -3,6 +3,8 @@
  * query.
  */
 export interface Logger {
+  /** Whether lines of this level are kept; a logger without it keeps all. */
+  isLevelEnabled?(level: 'debug'): boolean;
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;

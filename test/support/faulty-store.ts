@@ -8,13 +8,19 @@ export interface Faults {
   refuse(operation: StoreOperation): void;
   /** Does the next call but fails it, as when the answer is lost on its way. */
   loseAnswer(operation: StoreOperation): void;
-  /** Holds the next call back until `release`; `reached` resolves when it has come. */
-  hold(operation: StoreOperation): {
-    readonly reached: Promise<void>;
-    readonly release: () => void;
-  };
+  /** Holds the next call back until it is released. */
+  hold(operation: StoreOperation): HeldCall;
+  /** Does the next call but holds its answer back until it is released. */
+  holdAnswer(operation: StoreOperation): HeldCall;
   /** While true every call but `close` fails, and nothing is done. */
   away: boolean;
+}
+
+/** A call that waits for the test. */
+export interface HeldCall {
+  /** Resolves when the call, or its answer, is held. */
+  readonly reached: Promise<void>;
+  readonly release: () => void;
 }
 
 type Fault = <T>(call: () => Promise<T>) => Promise<T>;
@@ -28,6 +34,18 @@ export function createFaultyStore(store: Store): {
   const plan = (operation: StoreOperation, fault: Fault) => {
     planned.set(operation, [...(planned.get(operation) ?? []), fault]);
   };
+  const planHold = (operation: StoreOperation, held: 'call' | 'answer'): HeldCall => {
+    const reached = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    plan(operation, async (call) => {
+      const answered = held === 'answer' ? call() : undefined;
+      await answered;
+      reached.resolve();
+      await gate.promise;
+      return answered ?? call();
+    });
+    return { reached: reached.promise, release: gate.resolve };
+  };
   const faults: Faults = {
     away: false,
     refuse: (operation) => plan(operation, async () => Promise.reject(unavailable())),
@@ -36,16 +54,8 @@ export function createFaultyStore(store: Store): {
         await call();
         throw unavailable();
       }),
-    hold(operation) {
-      const reached = Promise.withResolvers<void>();
-      const gate = Promise.withResolvers<void>();
-      plan(operation, async (call) => {
-        reached.resolve();
-        await gate.promise;
-        return call();
-      });
-      return { reached: reached.promise, release: gate.resolve };
-    },
+    hold: (operation) => planHold(operation, 'call'),
+    holdAnswer: (operation) => planHold(operation, 'answer'),
   };
   const faulty = decorateStore(store, async (operation, call) => {
     if (faults.away && operation !== 'close') throw unavailable();

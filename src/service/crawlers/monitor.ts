@@ -130,7 +130,7 @@ export function createMonitor(
   }
 
   return async ({ signal, touch }) => {
-    const bell = createWakeableSleep();
+    const wakeable = createWakeableSleep();
     /** Identifiers of the crawlers whose probe has not ended. */
     const pending = new Set<string>();
     let probed = 0;
@@ -144,7 +144,7 @@ export function createMonitor(
         .finally(() => {
           for (const { crawlerId } of group) pending.delete(crawlerId);
           probed += group.length;
-          bell.ring();
+          wakeable.wake();
         });
     }
 
@@ -172,7 +172,7 @@ export function createMonitor(
         touchedAt = now;
         await touch();
       }
-      if (pending.size > 0) await bell.wait(deps.lookMs);
+      if (pending.size > 0) await wakeable.sleep(deps.lookMs);
     } while (!signal.aborted && pending.size > 0);
     return probed;
   };

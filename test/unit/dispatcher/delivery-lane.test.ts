@@ -33,7 +33,6 @@ function startLane() {
   const memory = createFairPool({ name: 'memory', capacity: 64 * 1024 * 1024 });
   const lane = createDeliveryLane({
     crawlerId: crawler.crawlerId,
-    hasLease: () => true,
     logger: silentLogger,
     memory,
     paces: createDeliveryPaces({ clock, ackTimeoutMs: 200 }),
@@ -64,7 +63,7 @@ function startLane() {
       each.kind === 'delivery' && each.held ? deliveryOf('page', { rid: each.rid }) : [],
     );
     lane.start(begun, { held, claimed, keep: () => [] }, crawler);
-    lane.giveUp(begun);
+    lane.releaseUnused(begun);
     return { held: held.length, claimLimit };
   }
   async function acknowledgeAll(): Promise<void> {
@@ -101,7 +100,7 @@ test('a lost result and an empty claim give their places back', async () => {
   const begun = lane.begin([endOfCrawl(1)], crawler, false);
   expect(begun.slots).toHaveLength(1);
   lane.start(begun, { held: [], claimed: [], keep: () => [] }, crawler);
-  lane.giveUp(begun);
+  lane.releaseUnused(begun);
   expect(lane.inFlight).toBe(0);
   turn([], 0);
   expect(turn([endOfCrawl(2)], 0).held).toBe(1);
@@ -112,7 +111,7 @@ test('an empty store is not asked again before somebody says that there is more'
   const { lane, turn } = startLane();
   expect(turn([], 0).claimLimit).toBe(1);
   expect(turn([], 0).claimLimit).toBe(0);
-  lane.look();
+  lane.expectBacklog();
   expect(turn([], 0).claimLimit).toBe(1);
 });
 
