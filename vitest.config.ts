@@ -1,5 +1,9 @@
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { mongodProgram } from './test/support/mongod.ts';
+
+// Node keeps the code that it compiles there, so that threads and processes of the service start in half the time.
+process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules', '.cache', 'compile');
 
 const hasMongodb = (process.env.MONGODB_TEST_URI ?? '') !== '' || mongodProgram() !== undefined;
 
@@ -25,6 +29,7 @@ const onEither = [
 export default defineConfig({
   test: {
     globalSetup: ['test/support/mongodb-setup.ts'],
+    setupFiles: ['test/support/leaks.ts'],
     reporters: ['default', './test/support/summary-reporter.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -9,6 +9,7 @@ import {
   MAX_DOCUMENT_BYTES,
 } from '../engine/extract/format-page.ts';
 import { type Claimant, createFairPool } from '../fairness/fair-pool.ts';
+import { threadEnvironment } from './thread-environment.ts';
 
 /** One document to be read. */
 export interface DocumentTask {
@@ -52,7 +53,7 @@ export function createDocumentThreads(deps: {
 
   function start(): Worker {
     const worker = new Worker(PROGRAM, {
-      env: {},
+      env: threadEnvironment(),
       resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
     });
     // It must not keep a process alive that has nothing else to do.

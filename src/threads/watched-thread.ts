@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Logger } from '../domain/logger.ts';
 import { createStateBuffer, threadState } from './messages.ts';
+import { threadEnvironment } from './thread-environment.ts';
 
 /** A thread that is ended when it stops answering or outgrows its memory. */
 export interface WatchedThread {
@@ -51,7 +52,7 @@ export function startWatchedThread(deps: WatchedThreadDeps): WatchedThread {
   const worker = new Worker(deps.program, {
     workerData: { ...deps.settings, state: buffer },
     // Of the environment, which holds secrets, it needs nothing.
-    env: {},
+    env: threadEnvironment(),
     resourceLimits: { maxOldGenerationSizeMb: HEAP_BACKSTOP_MB, maxYoungGenerationSizeMb: 48 },
   });
   worker.unref();

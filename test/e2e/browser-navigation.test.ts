@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApp, type TestApp } from '../support/app.ts';
 import { bytesRoute, crawlInBrowser, htmlRoute } from '../support/browser-crawls.ts';
+import { listen } from '../support/listen.ts';
 import { type Site, startSite } from '../support/site.ts';
 
 const SCRIPT = '<div id="out"></div><script>out.textContent = "made by " + "script";</script>';
@@ -201,8 +202,8 @@ describe('the page that is taken', () => {
 
 test('a crawl time of few seconds is enough for pages, and a server that never answers takes it all', async () => {
   const silent = createServer((socket) => void socket.on('error', () => undefined));
-  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
-  const { port } = silent.address() as AddressInfo;
+  await using open = await listen(silent);
+  const { port } = open;
   await using own = await startApp({
     env: { NETWORK_ALLOW: `${site.host},127.0.0.1:${port}`, CRAWL_TIMEOUT_SECONDS: '4' },
   });
@@ -211,5 +212,4 @@ test('a crawl time of few seconds is enough for pages, and a server that never a
     cb_status: 522,
     failure: 'timeout',
   });
-  silent.close();
 }, 40_000);

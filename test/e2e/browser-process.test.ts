@@ -15,10 +15,10 @@ import {
   htmlRoute,
 } from '../support/browser-crawls.ts';
 import { eventually } from '../support/eventually.ts';
+import { silentLogger } from '../support/loggers.ts';
 import { startProcess } from '../support/service-process.ts';
 import { type Site, startSite } from '../support/site.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { silentLogger } from '../support/webhook-fixtures.ts';
 
 const routes = {
   '/script': htmlRoute(

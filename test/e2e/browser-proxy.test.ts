@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { startApp } from '../support/app.ts';
 import { bytesRoute, crawlInBrowser, htmlRoute } from '../support/browser-crawls.ts';
+import { listen } from '../support/listen.ts';
 import { startSite } from '../support/site.ts';
 
 const SHOW = 'const show = (text) => { out.textContent += text + " "; };';
@@ -21,19 +21,11 @@ async function startSocketServer(text: string) {
     );
     socket.write(Buffer.concat([Buffer.from([0x81, text.length]), Buffer.from(text)]));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return {
-    port,
-    [Symbol.dispose]: () => {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
+  return listen(server);
 }
 
 test('everything a page loads passes its proxy: sockets, workers and what these load', async () => {
-  using sockets = await startSocketServer('by socket');
+  await using sockets = await startSocketServer('by socket');
   const fetching = 'fetch("/text").then((each) => each.text())';
   await using site = await startSite({
     routes: {

@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { NORMAL } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
@@ -126,24 +124,6 @@ test('a first start that fails keeps the tokens for the one that does not', asyn
   await using service = await startProcess(env);
   await eventually(() => expect(service.output).toMatch(/Normal token:\s+\S{32}/));
 });
-
-test('ending npm ends the service, although its shell passes no signals on', async () => {
-  await using folder = await temporaryFolder();
-  const npm = spawn('npm', ['start'], {
-    cwd: join(import.meta.dirname, '..', '..'),
-    env: { ...process.env, PORT: '0', DATA_DIR: folder.path, LOG_LEVEL: 'info' },
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  let output = '';
-  npm.stdout.on('data', (chunk: Buffer) => {
-    output += chunk.toString();
-  });
-  await eventually(() => expect(output).toContain('Queued crawler:'), { timeoutMs: 20_000 });
-  const url = /Queued crawler: (\S+)/.exec(output)?.[1] ?? '';
-  npm.kill('SIGTERM');
-  await eventually(() => expect(fetch(`${url}/healthz`)).rejects.toThrow(), { timeoutMs: 20_000 });
-  await eventually(() => expect(output).toContain('"stopped"'));
-}, 60_000);
 
 test('an argument that means nothing is refused', async () => {
   await expect(startProcess({}, [], ['--bogus'])).rejects.toThrow(/unknown argument --bogus/);

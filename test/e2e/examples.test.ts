@@ -1,14 +1,13 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/listen.ts';
 import { pageHtml, type Site, startSite } from '../support/site.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -171,14 +170,6 @@ test('the handler in docs/webhooks.md is the example', async () => {
   );
   expect(docs).toContain(`\`\`\`js\n${example}\`\`\``);
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((done) => server.close(done));
-  return port;
-}
 
 /** Runs a receiver; `lines` is what it printed. */
 async function startReceiverExample(

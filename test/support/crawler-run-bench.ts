@@ -10,8 +10,8 @@ import type { JobOutcome, Lease, Store } from '../../src/store/store.ts';
 import { deliveryOf, settlementOf, storedOf } from '../contract/store/outcomes.ts';
 import { benchOf, jobsOf, LIMITS } from '../contract/store/store-harness.ts';
 import { createFaultyStore, type Faults } from './faulty-store.ts';
+import { silentLogger } from './loggers.ts';
 import { createTestClock, type TestClock } from './test-clock.ts';
-import { silentLogger } from './webhook-fixtures.ts';
 
 /** The times of the runs: no lease ends by itself within a test, idle runs are over soon. */
 export const RUN_TIMING: DispatchTiming = {

@@ -1,5 +1,5 @@
-import type { AddressInfo } from 'node:net';
 import { SMTPServer } from 'smtp-server';
+import { listen } from './listen.ts';
 
 /** A mail server on a free port of 127.0.0.1 that keeps what it is sent. */
 export interface MailServer extends AsyncDisposable {
@@ -24,8 +24,7 @@ export async function startMailServer(port = 0): Promise<MailServer> {
       });
     },
   });
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  const { port: own } = server.server.address() as AddressInfo;
+  const { port: own } = await listen(server.server, port);
   return {
     url: `smtp://127.0.0.1:${own}`,
     mails,

@@ -1,5 +1,6 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { BSON, type Document } from 'mongodb';
+import { listen } from './listen.ts';
 
 /** A command as a server gets it: its fields, with the documents of its batches under their names. */
 export type Command = Document;
@@ -56,11 +57,9 @@ export async function openMongoGate(uri: string): Promise<MongoGate> {
     server.pipe(client);
     forward(client, server, rules);
   });
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
-  const address = listener.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
+  const { port: gatePort } = await listen(listener);
   through.hostname = '127.0.0.1';
-  through.port = String(address.port);
+  through.port = String(gatePort);
   through.searchParams.set('directConnection', 'true');
 
   return {

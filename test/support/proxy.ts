@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
+import { listen } from './listen.ts';
 
 /** A CONNECT proxy on 127.0.0.1. */
 export interface Proxy extends AsyncDisposable {
@@ -18,14 +19,9 @@ export async function startProxy(options: {
   readonly refuseWith?: number;
 }): Promise<Proxy> {
   const asked: string[] = [];
-  const sockets = new Set<Socket>();
-  const track = (socket: Socket): void => {
-    sockets.add(socket);
-    socket.on('error', () => socket.destroy());
-    socket.once('close', () => sockets.delete(socket));
-  };
+  const endOnError = (socket: Socket) => socket.on('error', () => socket.destroy());
   const server = createServer((_request, response) => void response.writeHead(405).end());
-  server.on('connection', track);
+  server.on('connection', endOnError);
   server.on('connect', (request, client: Socket, head: Buffer) => {
     const expected = `Basic ${Buffer.from('user:password').toString('base64')}`;
     const status = request.headers['proxy-authorization'] === expected ? options.refuseWith : 407;
@@ -40,17 +36,13 @@ export async function startProxy(options: {
       upstream.write(head);
       upstream.pipe(client).pipe(upstream);
     });
-    track(upstream);
+    endOnError(upstream);
+    client.once('close', () => upstream.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const open = await listen(server);
   return {
-    url: `http://user:password@127.0.0.1:${port}`,
+    url: `http://user:password@127.0.0.1:${open.port}`,
     asked,
-    [Symbol.asyncDispose]: async () => {
-      const closed = new Promise((resolve) => server.close(resolve));
-      for (const socket of sockets) socket.destroy();
-      await closed;
-    },
+    [Symbol.asyncDispose]: () => open[Symbol.asyncDispose](),
   };
 }

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { eventually } from './eventually.ts';
+import { listen } from './listen.ts';
 
 /** One POST as it arrived. */
 export interface ReceivedPost {
@@ -128,11 +128,8 @@ export async function startReceiver(
     response.writeHead(status, { ...location, ...answer.headers }).end(answer.body);
   }
 
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port ?? 0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
+  const open = await listen(server, options.port);
+  const { port } = open;
 
   const distinctRids = () => new Set(deliveries.map((post) => post.rid));
   return {
@@ -157,9 +154,7 @@ export async function startReceiver(
       atLeast(probes, () => probes.length, count, 'probes', timeoutMs),
     [Symbol.asyncDispose]: async () => {
       for (const timer of timers) clearTimeout(timer);
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      await closed;
+      await open[Symbol.asyncDispose]();
     },
   };
 }

@@ -3,16 +3,85 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ADMIN, callRest, JAVASCRIPT, NORMAL, type RestReply } from './app.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 
-/** The service in a process of its own, as an operator runs it. */
-export interface ServiceProcess extends AsyncDisposable {
-  readonly url: string;
-  readonly port: number;
+const PROJECT = join(import.meta.dirname, '..', '..');
+
+/** The settings that tests share; `env` adds to them. */
+function environment(env: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  return {
+    PATH,
+    ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }),
+    PORT: '0',
+    NORMAL_TOKEN: NORMAL,
+    JAVASCRIPT_TOKEN: JAVASCRIPT,
+    ADMIN_TOKEN: ADMIN,
+    NETWORK_ALLOW: '127.0.0.1',
+    PUSH_RATE_PER_SECOND: '0',
+    ACCOUNT_REQUESTS_PER_SECOND: '0',
+    PROBE_INTERVAL_SECONDS: '0',
+    WEBHOOK_ACK_TIMEOUT_MS: '2000',
+    ...env,
+  };
+}
+
+/** A started program that prints where the service listens. */
+interface Launched {
   readonly process: ChildProcess;
+  readonly url: string;
   /** What it printed on standard output so far. */
   readonly output: string;
   /** What it printed on standard error so far. */
   readonly errors: string;
+  /** Resolves with the exit code when it and whatever shares its output have ended. */
+  readonly ended: Promise<number | null>;
+}
+
+/** Starts a program and waits for the line that says where the service listens. Rejects with what it printed when it ends before. */
+async function launch(
+  [program = '', ...args]: readonly string[],
+  env: NodeJS.ProcessEnv,
+  options: { readonly detached?: boolean } = {},
+): Promise<Launched> {
+  const child = spawn(program, args, {
+    cwd: PROJECT,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...options,
+  });
+  let output = '';
+  let errors = '';
+  const ended = once(child, 'close').then(([code]) => code as number | null);
+  const url = Promise.withResolvers<string>();
+  child.stderr.on('data', (chunk: Buffer) => {
+    errors += chunk.toString();
+  });
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk.toString();
+    const found = /Queued crawler: (\S+)/.exec(output)?.[1];
+    if (found !== undefined) url.resolve(found);
+  });
+  ended.then(
+    (code) => url.reject(new Error(`exit code ${code}: ${errors}${output}`)),
+    (error: unknown) => url.reject(error),
+  );
+  return {
+    process: child,
+    url: await url.promise,
+    get output() {
+      return output;
+    },
+    get errors() {
+      return errors;
+    },
+    ended,
+  };
+}
+
+/** The service in a process of its own, as an operator runs it. */
+export interface ServiceProcess extends Launched, AsyncDisposable {
+  readonly port: number;
   rest(method: string, path: string, body?: unknown): Promise<RestReply>;
   /** Ends it as a crash would. */
   kill9(): Promise<void>;
@@ -20,65 +89,60 @@ export interface ServiceProcess extends AsyncDisposable {
   terminate(): Promise<number | null>;
 }
 
-/** Starts `npm start`'s command with the given environment on a free port, by `launcher` if one is given. Throws, with what it printed, when it does not start. */
+/** Starts the service with the given environment on a free port, by `launcher` if one is given. Throws, with what it printed, when it does not start. */
 export async function startProcess(
   env: Readonly<Record<string, string>>,
   launcher: readonly string[] = [],
   args: readonly string[] = [],
 ): Promise<ServiceProcess> {
   const command = [...launcher, process.execPath, 'src/main.ts', ...args];
-  const child = spawn(command[0] ?? '', command.slice(1), {
-    cwd: join(import.meta.dirname, '..', '..'),
-    env: {
-      PATH: process.env.PATH,
-      PORT: '0',
-      NORMAL_TOKEN: NORMAL,
-      JAVASCRIPT_TOKEN: JAVASCRIPT,
-      ADMIN_TOKEN: ADMIN,
-      NETWORK_ALLOW: '127.0.0.1',
-      PUSH_RATE_PER_SECOND: '0',
-      ACCOUNT_REQUESTS_PER_SECOND: '0',
-      PROBE_INTERVAL_SECONDS: '0',
-      WEBHOOK_ACK_TIMEOUT_MS: '2000',
-      LOG_LEVEL: 'warn',
-      ...env,
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const exited = once(child, 'exit');
-  let output = '';
-  let errors = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    errors += chunk.toString();
-  });
-  const url = await new Promise<string>((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`exit code ${code}: ${errors}${output}`)));
-    child.stdout.on('data', (chunk: Buffer) => {
-      output += chunk.toString();
-      const found = /Queued crawler: (\S+)/.exec(output)?.[1];
-      if (found !== undefined) resolve(found);
-    });
-  });
-  async function end(signal: NodeJS.Signals): Promise<number | null> {
+  const launched = await launch(command, environment({ LOG_LEVEL: 'warn', ...env }));
+  const { process: child, url, ended } = launched;
+  function end(signal: NodeJS.Signals): Promise<number | null> {
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);
-    const [code] = (await exited) as [number | null];
-    return code;
+    return ended;
   }
-  return {
-    url,
+  return Object.assign(launched, {
     port: Number(new URL(url).port),
-    process: child,
-    get output() {
-      return output;
-    },
-    get errors() {
-      return errors;
-    },
-    rest: (method, path, body) => callRest(url + path, method, body),
+    rest: (method: string, path: string, body?: unknown) => callRest(url + path, method, body),
     kill9: async () => void (await end('SIGKILL')),
     terminate: () => end('SIGTERM'),
     [Symbol.asyncDispose]: async () => void (await end('SIGKILL')),
-  };
+  });
+}
+
+/** The service as `npm start` runs it: npm, its shell and the service in a process group of their own. */
+export interface NpmStart extends Launched, AsyncDisposable {
+  signal(to: 'npm' | 'group', signal: NodeJS.Signals): void;
+  rest(method: string, path: string, body?: unknown): Promise<RestReply>;
+}
+
+/** Runs `npm start` on a folder of its own; disposing ends all of the group and removes the folder. */
+export async function startNpm(): Promise<NpmStart> {
+  const folder = await temporaryFolder();
+  const env = environment({
+    HOME: folder.path,
+    npm_config_update_notifier: 'false',
+    DATA_DIR: join(folder.path, 'data'),
+  });
+  const launched = await launch(['npm', 'start'], env, { detached: true });
+  const group = -(launched.process.pid ?? 0);
+  return Object.assign(launched, {
+    signal(to: 'npm' | 'group', signal: NodeJS.Signals) {
+      process.kill(to === 'npm' ? -group : group, signal);
+    },
+    rest: (method: string, path: string, body?: unknown) =>
+      callRest(launched.url + path, method, body),
+    async [Symbol.asyncDispose]() {
+      try {
+        process.kill(group, 'SIGKILL');
+      } catch {
+        // They have ended already.
+      }
+      await launched.ended;
+      await folder[Symbol.asyncDispose]();
+    },
+  });
 }
 
 /** The memory that a service has of the machine now, in bytes. */

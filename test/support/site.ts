@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { hostilePage } from './hostile-pages.ts';
+import { listen } from './listen.ts';
 
 /** A site to crawl, on a free port of 127.0.0.1. The paths are listed at {@link startSite}. */
 export interface Site extends AsyncDisposable {
@@ -155,11 +155,8 @@ export async function startSite(
   });
   server.on('clientError', (_error, socket) => socket.destroy());
 
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port ?? 0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
+  const open = await listen(server, options.port);
+  const { port } = open;
 
   return {
     url: `http://127.0.0.1:${port}`,
@@ -184,9 +181,7 @@ export async function startSite(
     },
     [Symbol.asyncDispose]: async () => {
       for (const timer of timers) clearTimeout(timer);
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      await closed;
+      await open[Symbol.asyncDispose]();
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import { createServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import { listen } from './listen.ts';
 import { TLS_FIXTURE } from './tls-fixture.ts';
 
 /** An https site on 127.0.0.1 with the certificate of `TLS_FIXTURE`. */
@@ -15,7 +15,6 @@ export interface TlsSite extends AsyncDisposable {
 
 /** Starts one that answers each request with its HTTP version, method, path and body as JSON; without `http2` it speaks HTTP/1.1 only. */
 export async function startTlsSite(options: { readonly http2?: boolean } = {}): Promise<TlsSite> {
-  const sockets = new Set<Socket>();
   let connections = 0;
   const answer = (
     request: IncomingMessage | Http2ServerRequest,
@@ -37,13 +36,11 @@ export async function startTlsSite(options: { readonly http2?: boolean } = {}): 
       : createSecureServer({ ...TLS_FIXTURE, allowHTTP1: true }, answer);
   server.on('sessionError', () => undefined);
   server.on('tlsClientError', () => undefined);
-  server.on('connection', (socket: Socket) => {
+  server.on('connection', () => {
     connections += 1;
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const open = await listen(server);
+  const { port } = open;
   return {
     url: `https://127.0.0.1:${port}`,
     host: `127.0.0.1:${port}`,
@@ -51,10 +48,6 @@ export async function startTlsSite(options: { readonly http2?: boolean } = {}): 
     get connections() {
       return connections;
     },
-    [Symbol.asyncDispose]: async () => {
-      const closed = new Promise((resolve) => server.close(resolve));
-      for (const socket of sockets) socket.destroy();
-      await closed;
-    },
+    [Symbol.asyncDispose]: () => open[Symbol.asyncDispose](),
   };
 }

@@ -2,7 +2,6 @@ import { gzipSync } from 'node:zlib';
 import type { Crawler } from '../../src/domain/crawler.ts';
 import { defaultSettings } from '../../src/domain/crawler-settings.ts';
 import type { Delivery } from '../../src/domain/delivery.ts';
-import type { Logger } from '../../src/domain/logger.ts';
 
 /** A running webhook crawler; `overrides` replace its fields. */
 export function webhookCrawler(overrides: Partial<Crawler> = {}): Crawler {
@@ -41,11 +40,3 @@ export function deliveryOf(text: string, overrides: Partial<Delivery> = {}): Del
     ...overrides,
   };
 }
-
-/** A logger that keeps nothing. */
-export const silentLogger: Logger = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-};

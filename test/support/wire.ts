@@ -8,24 +8,10 @@ import { createHealthMethods } from '../../src/api/health.ts';
 import { type Call, type Implementation, type Method, toMethods } from '../../src/api/method.ts';
 import { createReflectionMethods } from '../../src/api/reflection.ts';
 import { DomainError, invalidField } from '../../src/domain/errors.ts';
-import type { Logger } from '../../src/domain/logger.ts';
 import { createEdge, type Edge, type EdgeDeps } from '../../src/edge/edge.ts';
 import { createGateway, type GatewayDeps } from '../../src/rest/gateway.ts';
 import { createConnectMount } from '../../src/rpc/connect-mount.ts';
-
-/** A logger that keeps what it is given. */
-export interface RecordingLogger extends Logger {
-  readonly lines: { readonly level: string; readonly fields: object; readonly message: string }[];
-}
-
-/** Makes a {@link RecordingLogger}. */
-export function createRecordingLogger(): RecordingLogger {
-  const lines: RecordingLogger['lines'] = [];
-  const at = (level: string) => (fields: object, message: string) => {
-    lines.push({ level, fields, message });
-  };
-  return { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
-}
+import { createRecordingLogger, type RecordingLogger } from './loggers.ts';
 
 /** The rows of a service of which only some methods matter; the others are unimplemented. */
 export function partialMethodsOf<S extends DescService>(

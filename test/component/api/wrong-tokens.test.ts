@@ -3,7 +3,7 @@ import type { TokenOwner } from '../../../src/domain/account.ts';
 import { createAuthenticator } from '../../../src/service/accounts/authenticate.ts';
 import { addressPrefix, createFailedTokens } from '../../../src/service/accounts/failed-tokens.ts';
 import { tokenHash } from '../../../src/service/accounts/tokens.ts';
-import { createRecordingLogger } from '../../support/wire.ts';
+import { createRecordingLogger } from '../../support/loggers.ts';
 
 const GOOD = 'a-token-that-is-known';
 const NEW = 'a-token-not-used-before';

@@ -7,7 +7,7 @@ import { createCdpConnection } from '../../../src/engine/browser/cdp-connection.
 import { browserProcesses } from '../../../src/engine/browser/process-watch.ts';
 import { runBrowser } from '../../../src/engine/browser/running-browser.ts';
 import { eventually } from '../../support/eventually.ts';
-import { silentLogger } from '../../support/webhook-fixtures.ts';
+import { silentLogger } from '../../support/loggers.ts';
 
 const MIB = 1024 * 1024;
 const LIMIT = 200 * MIB;

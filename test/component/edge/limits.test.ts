@@ -1,12 +1,13 @@
 import { EventEmitter } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { connect as connectHttp2, constants } from 'node:http2';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { createConnectionLimit } from '../../../src/edge/connection-limit.ts';
 import { paced } from '../../../src/http/paced.ts';
 import { BodyFault, receiveBody } from '../../../src/http/receive-body.ts';
 import { eventually } from '../../support/eventually.ts';
+import { listen } from '../../support/listen.ts';
 import { startWire } from '../../support/wire.ts';
 
 /** Answers each request with what became of its body, and hands its connection to `use`. */
@@ -20,11 +21,11 @@ async function withReceiver(
       (error: unknown) => response.end(error instanceof BodyFault ? error.kind : String(error)),
     );
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await using open = await listen(server);
   const sockets: Socket[] = [];
   try {
     await use(() => {
-      const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').setNoDelay(true);
+      const socket = connect(open.port, '127.0.0.1').setNoDelay(true);
       sockets.push(socket.on('error', () => undefined));
       const answer = new Promise<string>((resolve) =>
         socket.once('data', (data: Buffer) => resolve(data.toString().split('\r\n\r\n')[1] ?? '')),
@@ -33,7 +34,6 @@ async function withReceiver(
     });
   } finally {
     for (const socket of sockets) socket.destroy();
-    server.close();
   }
 }
 

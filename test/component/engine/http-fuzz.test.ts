@@ -1,5 +1,4 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer, isIP, type Socket } from 'node:net';
+import { createServer, isIP } from 'node:net';
 import { expect, test } from 'vitest';
 import { parseRetryAfter } from '../../../src/domain/retry-after.ts';
 import { parseSuccessCodes } from '../../../src/domain/status.ts';
@@ -13,6 +12,7 @@ import { createHttpClient } from '../../../src/net/create-http-client.ts';
 import { HttpError } from '../../../src/net/http-client.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
 import { startHttpEngine } from '../../support/http-engine.ts';
+import { listen } from '../../support/listen.ts';
 import { createNoise } from '../../support/noise.ts';
 
 const SEED = 20_260_101;
@@ -250,19 +250,15 @@ const ANSWER_PIECES = [
 
 test('crawls of 1,500 nearly right answers always give a page', async () => {
   const noise = createNoise(SEED + 2);
-  const sockets = new Set<Socket>();
   const server = createServer((socket) => {
-    sockets.add(socket);
     socket.on('error', () => socket.destroy());
-    socket.once('close', () => sockets.delete(socket));
     socket.on('data', () => {
       const start = noise.pick([...ANSWER_PIECES.slice(0, 4), '']);
       socket.end(start + noise.text(ANSWER_PIECES, 12), 'latin1');
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  await using open = await listen(server);
+  const { port } = open;
   const limits = { timeoutMs: 500, maxBodyBytes: 1_000 };
   await using engine = startHttpEngine({ allow: `127.0.0.1:${port}`, limits });
   const statuses = new Map<number, number>();
@@ -272,8 +268,6 @@ test('crawls of 1,500 nearly right answers always give a page', async () => {
       statuses.set(cbStatus, (statuses.get(cbStatus) ?? 0) + 1);
     }
   }
-  for (const socket of sockets) socket.destroy();
-  server.close();
   expect(engine.errors).toEqual([]);
   expect(
     [...statuses.keys()].filter((status) => ![200, 520, 521, 522, 523, 599].includes(status)),

@@ -1,12 +1,10 @@
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { SMTPServer } from 'smtp-server';
 import { describe, expect, test } from 'vitest';
 import type { Account } from '../../../src/domain/account.ts';
-import type { Logger } from '../../../src/domain/logger.ts';
 import { createMailer } from '../../../src/mail/mailer.ts';
 import { accountQueueFullNotice, crawlerPausedNotice } from '../../../src/mail/notices.ts';
+import { freePort, listen } from '../../support/listen.ts';
+import { createRecordingLogger } from '../../support/loggers.ts';
 
 interface ReceivedMail {
   readonly from: string;
@@ -41,9 +39,7 @@ async function startMailServer(options: { readonly refuse?: string } = {}) {
       });
     },
   });
-  server.listen(0, '127.0.0.1');
-  await once(server.server, 'listening');
-  const { port } = server.server.address() as AddressInfo;
+  const { port } = await listen(server.server);
   return {
     mails,
     host: `127.0.0.1:${port}`,
@@ -52,20 +48,6 @@ async function startMailServer(options: { readonly refuse?: string } = {}) {
         server.close(() => resolve());
       }),
   };
-}
-
-function recordingLogger() {
-  const lines: { level: string; fields: object; message: string }[] = [];
-  const record = (level: string) => (fields: object, message: string) => {
-    lines.push({ level, fields, message });
-  };
-  const logger: Logger = {
-    debug: record('debug'),
-    info: record('info'),
-    warn: record('warn'),
-    error: record('error'),
-  };
-  return { lines, logger };
 }
 
 const account: Account = {
@@ -90,7 +72,7 @@ const from = 'queue@example.net';
 describe('over SMTP', () => {
   test('a paused crawler: what happened, why, when, and what to do, without secrets', async () => {
     await using server = await startMailServer();
-    const { lines, logger } = recordingLogger();
+    const logger = createRecordingLogger();
     const smtpUrl = `smtp://mailer:p%40ss@${server.host}`;
     await createMailer({ smtpUrl, from, logger }).send(account, paused);
 
@@ -109,12 +91,12 @@ describe('over SMTP', () => {
       expect(mail?.source).toContain(part);
     }
     expect(mail?.source).not.toMatch(/secret/);
-    expect(lines.map(({ level }) => level)).toEqual(['info']);
+    expect(logger.lines.map(({ level }) => level)).toEqual(['info']);
   });
 
   test('a full queue names the limit', async () => {
     await using server = await startMailServer();
-    const { logger } = recordingLogger();
+    const logger = createRecordingLogger();
     const mailer = createMailer({ smtpUrl: `smtp://${server.host}`, from, logger });
     await mailer.send(account, fullOf(1_000_000));
     const [mail] = server.mails;
@@ -124,7 +106,7 @@ describe('over SMTP', () => {
 
   test('an address that reads like a list is one address', async () => {
     await using server = await startMailServer();
-    const { logger } = recordingLogger();
+    const logger = createRecordingLogger();
     const mailer = createMailer({ smtpUrl: `smtp://${server.host}`, from, logger });
     await mailer.send({ ...account, email: 'a@example.com,b@example.com' }, fullOf(10));
     expect(server.mails.flatMap(({ to }) => to)).not.toContain('b@example.com');
@@ -132,39 +114,34 @@ describe('over SMTP', () => {
 
   test('a refused recipient is logged, not thrown', async () => {
     await using server = await startMailServer({ refuse: 'no such user' });
-    const { lines, logger } = recordingLogger();
+    const logger = createRecordingLogger();
     const mailer = createMailer({ smtpUrl: `smtp://${server.host}`, from, logger });
     await mailer.send(account, paused);
     expect(server.mails).toEqual([]);
-    expect(lines).toMatchObject([{ level: 'error', fields: { account: 'shop' } }]);
+    expect(logger.lines).toMatchObject([{ level: 'error', fields: { account: 'shop' } }]);
   });
 
   test('a server that is not there is logged, not thrown', async () => {
-    // A port that was free a moment ago.
-    const probe = createServer().listen(0, '127.0.0.1');
-    await once(probe, 'listening');
-    const { port } = probe.address() as AddressInfo;
-    await new Promise((resolve) => probe.close(resolve));
-    const { lines, logger } = recordingLogger();
-    const smtpUrl = `smtp://user:hunter2@127.0.0.1:${port}`;
+    const logger = createRecordingLogger();
+    const smtpUrl = `smtp://user:hunter2@127.0.0.1:${await freePort()}`;
     await createMailer({ smtpUrl, from, logger }).send(account, paused);
-    expect(lines.map(({ level }) => level)).toEqual(['error']);
-    expect(JSON.stringify(lines)).not.toContain('hunter2');
+    expect(logger.lines.map(({ level }) => level)).toEqual(['error']);
+    expect(JSON.stringify(logger.lines)).not.toContain('hunter2');
   });
 });
 
 describe('not sent', () => {
   test('without SMTP_URL every notice is a warning that names it', async () => {
-    const { lines, logger } = recordingLogger();
+    const logger = createRecordingLogger();
     const mailer = createMailer({ smtpUrl: '', from, logger });
     await mailer.send(account, paused);
     await mailer.send(account, fullOf(10));
-    expect(lines).toHaveLength(2);
-    for (const { level, message } of lines) {
+    expect(logger.lines).toHaveLength(2);
+    for (const { level, message } of logger.lines) {
       expect(level).toBe('warn');
       expect(message).toContain('SMTP_URL');
     }
-    expect(lines[0]?.fields).toMatchObject({
+    expect(logger.lines[0]?.fields).toMatchObject({
       account: 'shop',
       subject: expect.stringContaining('prices'),
     });
@@ -172,10 +149,10 @@ describe('not sent', () => {
 
   test('an account without an address is logged', async () => {
     await using server = await startMailServer();
-    const { lines, logger } = recordingLogger();
+    const logger = createRecordingLogger();
     const mailer = createMailer({ smtpUrl: `smtp://${server.host}`, from, logger });
     await mailer.send({ ...account, email: '' }, paused);
     expect(server.mails).toEqual([]);
-    expect(lines).toMatchObject([{ level: 'warn', fields: { account: 'shop' } }]);
+    expect(logger.lines).toMatchObject([{ level: 'warn', fields: { account: 'shop' } }]);
   });
 });

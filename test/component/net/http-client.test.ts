@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import {
   brotliCompressSync,
   constants,
@@ -19,6 +19,7 @@ import { type HttpClient, HttpError, type HttpRequest } from '../../../src/net/h
 import type { Lookup, LookupAnswer } from '../../../src/net/lookup.ts';
 import { PUBLIC_ONLY, parseNetworkAllow } from '../../../src/net/network-allow.ts';
 import { eventually } from '../../support/eventually.ts';
+import { listen } from '../../support/listen.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { type Site, startSite } from '../../support/site.ts';
 import { TLS_FIXTURE } from '../../support/tls-fixture.ts';
@@ -407,10 +408,7 @@ describe('requests', () => {
         else socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');
       });
     });
-    fickle.listen(0, '127.0.0.1');
-    stack.defer(() => void fickle.close());
-    await once(fickle, 'listening');
-    const url = `http://127.0.0.1:${(fickle.address() as AddressInfo).port}/`;
+    const url = `http://127.0.0.1:${stack.use(await listen(fickle)).port}/`;
     const client = open({ allow: parseNetworkAllow('127.0.0.1') });
     for (let n = 0; n < 3; n += 1) expect((await client.request(get(url))).status).toBe(200);
     expect(connections).toBe(3);
@@ -501,10 +499,7 @@ describe('TLS and HTTP/2', () => {
     expect(await codeOf(client.request(get(`https://other.test:${tls.port}/`)))).toBe('tls_failed');
     expect((await client.request(get(`https://site.test:${tls.port}/`))).status).toBe(200);
     const plain = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
-    plain.listen(0, '127.0.0.1');
-    stack.defer(() => void plain.close());
-    await once(plain, 'listening');
-    const { port } = plain.address() as AddressInfo;
+    const { port } = stack.use(await listen(plain));
     expect(await codeOf(client.request(get(`https://127.0.0.1:${port}/`)))).toBe('tls_failed');
   });
 });

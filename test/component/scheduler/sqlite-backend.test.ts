@@ -3,8 +3,7 @@ import { createAgendaScheduler } from '../../../src/scheduler/agenda/agenda-sche
 import { createSqliteBackend } from '../../../src/scheduler/sqlite/backend.ts';
 import { openSqlQuery } from '../../contract/scheduler/sqlite-harness.ts';
 import { eventually } from '../../support/eventually.ts';
-
-const logger = { debug() {}, info() {}, warn() {}, error() {} };
+import { silentLogger } from '../../support/loggers.ts';
 
 test('runs at once after a restart what a killed process was running, however long its lock', async () => {
   const { query, close } = openSqlQuery();
@@ -21,7 +20,7 @@ test('runs at once after a restart what a killed process was running, however lo
     backend: createSqliteBackend({ query }),
     processName: 'restarted',
     processEveryMs: 50,
-    logger,
+    logger: silentLogger,
   });
   const ran: string[] = [];
   for (const name of ['crawl', 'probe'] as const) {

@@ -13,6 +13,7 @@ import {
 } from '../../../src/threads/crawl-threads.ts';
 import { createDocumentThreads } from '../../../src/threads/document-threads.ts';
 import { eventually } from '../../support/eventually.ts';
+import { createRecordingLogger, type RecordingLogger } from '../../support/loggers.ts';
 import { type Site, startSite } from '../../support/site.ts';
 
 const MIB = 1024 * 1024;
@@ -22,11 +23,11 @@ const INLINE: ResultSpec = { kind: 'inline', rid: undefined };
 let stack: AsyncDisposableStack;
 let site: Site;
 let memory: FairPool;
-let log: string[];
+let logger: RecordingLogger;
 
 beforeEach(async () => {
   stack = new AsyncDisposableStack();
-  log = [];
+  logger = createRecordingLogger();
   site = stack.use(
     await startSite({
       routes: {
@@ -53,8 +54,6 @@ function start(
   options: { threads?: number; budget?: number; hangMs?: number; maxHeapMb?: number } = {},
 ): CrawlThreads {
   const { threads: count = 1, budget = 64 * MIB, hangMs = 8_000 } = options;
-  const note = (_fields: object, message: string): void => void log.push(message);
-  const logger = { debug: note, info: note, warn: note, error: note };
   memory = createFairPool({ name: 'memory', capacity: budget });
   const documents = createDocumentThreads({ threads: 1, timeoutMs: 5_000, logger });
   const threads = createCrawlThreads({
@@ -230,7 +229,9 @@ describe('a thread', () => {
     const culprit = lost(threads.crawl(order('/endless'), never));
     expect([(await bystander).blamed, (await culprit).blamed]).toEqual([false, true]);
     expect(threads.activity().replaced).toBe(1);
-    expect(log).toContain('a crawl thread has ended; another takes over');
+    expect(logger.lines.map(({ message }) => message)).toContain(
+      'a crawl thread has ended; another takes over',
+    );
 
     // Its host is crawled apart now: the next time nobody else is disturbed.
     const other = await startSite();

@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import * as fc from 'fast-check';
 import { Webhook as Verifier } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
@@ -12,9 +11,11 @@ import { createHttpClient } from '../../../src/net/create-http-client.ts';
 import type { HttpRequest } from '../../../src/net/http-client.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
 import { createWebhook, type WebhookDeps } from '../../../src/webhook/create-webhook.ts';
+import { listen } from '../../support/listen.ts';
+import { silentLogger } from '../../support/loggers.ts';
 import { type ReceiverAnswer, startReceiver } from '../../support/receiver.ts';
 import { createTestClock } from '../../support/test-clock.ts';
-import { deliveryOf, silentLogger, webhookCrawler } from '../../support/webhook-fixtures.ts';
+import { deliveryOf, webhookCrawler } from '../../support/webhook-fixtures.ts';
 
 const never = new AbortController().signal;
 
@@ -318,9 +319,9 @@ describe('what it came to', () => {
       socket.once('data', () => {
         socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\nsome');
       });
-    }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
+    });
+    await using open = await listen(server);
+    const { port } = open;
     {
       await using webhook = startWebhook(`127.0.0.1:${port}`);
       const crawler = webhookCrawler({ callbackUrl: `http://127.0.0.1:${port}/` });

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createHttpClient } from '../../../src/net/create-http-client.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
 import { createWebhook } from '../../../src/webhook/create-webhook.ts';
-import { deliveryOf, silentLogger, webhookCrawler } from '../../support/webhook-fixtures.ts';
+import { listen } from '../../support/listen.ts';
+import { silentLogger } from '../../support/loggers.ts';
+import { deliveryOf, webhookCrawler } from '../../support/webhook-fixtures.ts';
 
 const MIB = 1024 * 1024;
 const isLinux = process.platform === 'linux';
@@ -19,8 +20,7 @@ async function deliver(
   const server = createServer({ highWaterMark: 65_536 }, (request, response) => {
     handle(request, response).catch(() => undefined);
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const { port } = server.address() as AddressInfo;
+  await using open = await listen(server);
   const client = createHttpClient({ allow: parseNetworkAllow('127.0.0.1') });
   try {
     const webhook = createWebhook({
@@ -30,13 +30,11 @@ async function deliver(
       uncompressedHosts: [],
       logger: silentLogger,
     });
-    const crawler = webhookCrawler({ callbackUrl: `http://127.0.0.1:${port}/` });
+    const crawler = webhookCrawler({ callbackUrl: `http://127.0.0.1:${open.port}/` });
     const delivery = deliveryOf('', { body: randomBytes(bytes) });
     return await webhook.deliver(crawler, delivery, new AbortController().signal);
   } finally {
     await client.close();
-    server.closeAllConnections();
-    await new Promise((done) => server.close(done));
   }
 }
 

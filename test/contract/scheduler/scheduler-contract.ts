@@ -204,7 +204,8 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
 
     test('runs a task again that failed, about a second later, and logs it once', async () => {
       await using harness = await openHarness(open);
-      const { scheduler, log } = harness.process();
+      const made = harness.process();
+      const { scheduler } = made;
       const times: number[] = [];
       scheduler.define('crawl', options, async () => {
         times.push(performance.now());
@@ -214,7 +215,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       await scheduler.wake('crawl', 'a', now());
       await eventually(() => expect(times).toHaveLength(2));
       expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(900);
-      expect(log).toEqual(['error: a task failed']);
+      expect(made.log).toEqual(['error: a task failed']);
     });
 
     test('repeats a task in one process at a time, though it fails and though its interval is set twice', async () => {
@@ -297,7 +298,8 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout');
       await using harness = await openHarness(open);
       const before = timers().length;
-      const { scheduler, log } = harness.process();
+      const made = harness.process();
+      const { scheduler } = made;
       const never = Promise.withResolvers<void>();
       let began = 0;
       scheduler.define('crawl', options, async () => {
@@ -310,7 +312,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       const start = performance.now();
       await scheduler.close(100);
       expect(performance.now() - start).toBeLessThan(1_000);
-      expect(log).toEqual(['warn: a task did not stop in time; its lock is left to lapse']);
+      expect(made.log).toEqual(['warn: a task did not stop in time; its lock is left to lapse']);
       // The runner has timers of its own that come and go.
       await eventually(() => expect(timers().length).toBeLessThanOrEqual(before), {
         timeoutMs: 200,
@@ -321,7 +323,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
     test('outlives a database that is away: wakes are refused, logged once, and all goes on when it is back', async () => {
       await using harness = await openHarness(open);
       const made = harness.process();
-      const { scheduler, log } = made;
+      const { scheduler } = made;
       const keys: string[] = [];
       const gate = Promise.withResolvers<void>();
       scheduler.define('crawl', options, async (task) => {
@@ -338,17 +340,17 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       });
       gate.resolve();
       await eventually(() =>
-        expect(log).toEqual([
+        expect(made.log).toEqual([
           'error: the scheduler cannot reach its database; tasks wait until it answers',
         ]),
       );
       made.cutOff = false;
       await eventually(() =>
-        expect(log.at(-1)).toBe('info: the scheduler reaches its database again'),
+        expect(made.log.at(-1)).toBe('info: the scheduler reaches its database again'),
       );
       await scheduler.wake('crawl', 'after', now());
       await eventually(() => expect(keys).toEqual(['through', 'after']));
-      expect(log.slice(2)).toEqual([]);
+      expect(made.log.slice(2)).toEqual([]);
     });
   });
 }

@@ -1,10 +1,10 @@
-import type { Logger } from '../../../src/domain/logger.ts';
 import { createAgendaScheduler } from '../../../src/scheduler/agenda/agenda-scheduler.ts';
 import type {
   SchedulerBackend,
   TaskDocuments,
 } from '../../../src/scheduler/agenda/task-documents.ts';
 import type { Scheduler } from '../../../src/scheduler/scheduler.ts';
+import { createRecordingLogger } from '../../support/loggers.ts';
 
 /** A fresh database that schedulers can share. */
 export interface SchedulerDatabase {
@@ -17,7 +17,7 @@ export interface SchedulerDatabase {
 export interface TestProcess {
   readonly scheduler: Scheduler;
   /** What was logged, as `level: message`. */
-  readonly log: string[];
+  readonly log: readonly string[];
   /** While true its database does not answer, as after a crash of either. */
   cutOff: boolean;
 }
@@ -36,15 +36,21 @@ export async function openHarness(
   const processes: TestProcess[] = [];
   return {
     process() {
-      const log: string[] = [];
+      const logger = createRecordingLogger();
       const backend = database.backend();
       const scheduler = createAgendaScheduler({
         backend: { ...backend, tasks: breakable(backend.tasks, () => made.cutOff) },
         processName: `test-${processes.length}`,
         processEveryMs: 50,
-        logger: memoryLogger(log),
+        logger,
       });
-      const made: TestProcess = { scheduler, log, cutOff: false };
+      const made: TestProcess = {
+        scheduler,
+        get log() {
+          return logger.lines.map(({ level, message }) => `${level}: ${message}`);
+        },
+        cutOff: false,
+      };
       processes.push(made);
       return made;
     },
@@ -52,18 +58,6 @@ export async function openHarness(
       await Promise.all(processes.map(({ scheduler }) => scheduler.close(0)));
       await database.close();
     },
-  };
-}
-
-function memoryLogger(log: string[]): Logger {
-  const write = (level: string) => (_fields: object, message: string) => {
-    log.push(`${level}: ${message}`);
-  };
-  return {
-    debug: write('debug'),
-    info: write('info'),
-    warn: write('warn'),
-    error: write('error'),
   };
 }
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { withoutOurs } from '../../../src/store/mongo/client-options.ts';
 import { openMongoStore } from '../../../src/store/mongo/mongo-store.ts';
+import { silentLogger } from '../../support/loggers.ts';
 import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
-import { silentLogger } from '../../support/webhook-fixtures.ts';
 
 describe('a connection string', () => {
   test('keeps what is about the way to the database, and loses what the store decides', () => {

@@ -1,8 +1,8 @@
 import type { Document } from 'mongodb';
 import { describe, expect, test } from 'vitest';
 import { openMongoStore } from '../../../src/store/mongo/mongo-store.ts';
+import { silentLogger } from '../../support/loggers.ts';
 import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
-import { silentLogger } from '../../support/webhook-fixtures.ts';
 import { deliveryOf, EXPIRES, recordOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
 import { at, benchOf, jobsOf, LIMITS } from './store-harness.ts';
 

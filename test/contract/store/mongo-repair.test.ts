@@ -5,8 +5,8 @@ import { toJobDocument } from '../../../src/store/mongo/job-document.ts';
 import { migrate } from '../../../src/store/mongo/migrations.ts';
 import { openMongoStore } from '../../../src/store/mongo/mongo-store.ts';
 import { resultDocument } from '../../../src/store/mongo/records.ts';
+import { silentLogger } from '../../support/loggers.ts';
 import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
-import { silentLogger } from '../../support/webhook-fixtures.ts';
 import { deliveryOf, EXPIRES, recordOf, storedOf } from './outcomes.ts';
 import { at, benchOf, jobsOf, only, type StoreBench } from './store-harness.ts';
 

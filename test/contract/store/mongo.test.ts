@@ -1,7 +1,7 @@
 import { describe } from 'vitest';
 import { openMongoStore } from '../../../src/store/mongo/mongo-store.ts';
+import { silentLogger } from '../../support/loggers.ts';
 import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
-import { silentLogger } from '../../support/webhook-fixtures.ts';
 import { storeContract } from './store-contract.ts';
 
 describe.skipIf(mongodbUri === '')('the store on MongoDB', () => {

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest';
 import { jobBytesOf, storedBytesOf } from '../../../src/domain/quotas.ts';
 import { migrations } from '../../../src/store/sqlite/migrations.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
+import { silentLogger } from '../../support/loggers.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { silentLogger } from '../../support/webhook-fixtures.ts';
 import { at, crawlerOf, jobOf } from './store-harness.ts';
 
 /** The database as it was before accounts had quotas. */

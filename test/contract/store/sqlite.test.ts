@@ -3,8 +3,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { createRid } from '../../../src/domain/rid.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
+import { silentLogger } from '../../support/loggers.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { silentLogger } from '../../support/webhook-fixtures.ts';
 import { storeContract } from './store-contract.ts';
 import { at, benchOf, jobOf, LIMITS } from './store-harness.ts';
 

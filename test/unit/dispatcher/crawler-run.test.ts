@@ -4,8 +4,8 @@ import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { type CrawlerRunBench, createCrawlerRunBench } from '../../support/crawler-run-bench.ts';
 import { eventually } from '../../support/eventually.ts';
+import { silentLogger } from '../../support/loggers.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { silentLogger } from '../../support/webhook-fixtures.ts';
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let store: Store;

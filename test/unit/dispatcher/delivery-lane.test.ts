@@ -5,8 +5,9 @@ import type { Delivery, EndpointAnswer } from '../../../src/domain/delivery.ts';
 import { createFairPool } from '../../../src/fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from '../../../src/store/store.ts';
 import { eventually } from '../../support/eventually.ts';
+import { silentLogger } from '../../support/loggers.ts';
 import { createTestClock } from '../../support/test-clock.ts';
-import { deliveryOf, silentLogger, webhookCrawler } from '../../support/webhook-fixtures.ts';
+import { deliveryOf, webhookCrawler } from '../../support/webhook-fixtures.ts';
 
 const crawler = webhookCrawler();
 

@@ -3,7 +3,8 @@ import type { Crawler } from '../../../src/domain/crawler.ts';
 import { createMonitor } from '../../../src/service/crawlers/monitor.ts';
 import type { CrawlerStore } from '../../../src/store/store.ts';
 import { eventually } from '../../support/eventually.ts';
-import { silentLogger, webhookCrawler } from '../../support/webhook-fixtures.ts';
+import { silentLogger } from '../../support/loggers.ts';
+import { webhookCrawler } from '../../support/webhook-fixtures.ts';
 
 type ProbeEnd = { healthy: boolean; error: string };
 const HEALTHY: ProbeEnd = { healthy: true, error: '' };

@@ -1,9 +1,9 @@
 import { type Collections, toCollections } from '../../../../src/store/mongo/collections.ts';
 import { openMongoStore } from '../../../../src/store/mongo/mongo-store.ts';
 import type { Store } from '../../../../src/store/store.ts';
+import { silentLogger } from '../../../support/loggers.ts';
 import { type MongoGate, openMongoGate } from '../../../support/mongo-gate.ts';
 import { testDatabase } from '../../../support/mongodb.ts';
-import { silentLogger } from '../../../support/webhook-fixtures.ts';
 import { benchOf, type StoreBench } from '../store-harness.ts';
 
 /** Processes on one database. The commands of `stopped` and `pusher` pass the gate; the bench is a third's. */
