@@ -44,6 +44,8 @@ export interface CrawlLane {
   readonly inFlight: number;
   /** Ended crawls that no turn has taken yet. */
   readonly unwritten: number;
+  /** Bytes of the pages that the next turn writes. */
+  readonly nextWriteBytes: number;
   /** Takes ended crawls into a turn: all of them, or as many as fit into one write. */
   takeEnded(): EndedBatch;
   /**
@@ -60,7 +62,7 @@ export interface CrawlLane {
 /** Bytes for request bodies that one claim may bring beside `crawlBytes` for each crawl. */
 const CLAIM_BYTES = 2 * 1024 * 1024;
 /** Bytes of pages in one write; a larger page is written alone. */
-const WRITE_BYTES = 24 * 1024 * 1024;
+const WRITE_BYTES = 4 * 1024 * 1024;
 
 interface Ended {
   readonly outcome: JobOutcome;
@@ -100,6 +102,19 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     });
   }
 
+  /** Returns how many ends, of how many bytes, the next turn writes. */
+  function nextWrite(): { readonly count: number; readonly bytes: number } {
+    let count = 0;
+    let bytes = 0;
+    for (const each of ended) {
+      const next = bytes + pageBytes(each.outcome);
+      if (count > 0 && next > WRITE_BYTES) break;
+      count += 1;
+      bytes = next;
+    }
+    return { count, bytes };
+  }
+
   /** Waits for a slot, or for memory, that others use now. */
   function waitFor(pool: FairPool, amount: number, claimant: Claimant): void {
     if (waiting !== undefined) return;
@@ -124,15 +139,11 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     get unwritten() {
       return ended.length;
     },
+    get nextWriteBytes() {
+      return nextWrite().bytes;
+    },
     takeEnded() {
-      let count = 0;
-      let bytes = 0;
-      for (const each of ended) {
-        bytes += pageBytes(each.outcome);
-        if (count > 0 && bytes > WRITE_BYTES) break;
-        count += 1;
-      }
-      const taken = ended.splice(0, count);
+      const taken = ended.splice(0, nextWrite().count);
       const held = new Map(taken.map((each) => [each.outcome.rid, each.held]));
       return {
         outcomes: taken.map(({ outcome }) => outcome),

@@ -1,7 +1,7 @@
 import type { Crawler } from '../domain/crawler.ts';
 import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import { deliveryModes } from '../domain/delivery-mode.ts';
-import type { FairPool, Grant } from '../fairness/fair-pool.ts';
+import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
 import type { DeliveryPaces, DeliverySlot, PacedLane } from './delivery-paces.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
@@ -82,7 +82,7 @@ export interface DeliveryLane {
 }
 
 /** Most bytes of pages that one claim brings into memory. */
-const MAX_CLAIM_BYTES = 8 * 1024 * 1024;
+const MAX_CLAIM_BYTES = 4 * 1024 * 1024;
 /** With less memory a claim would bring one page at a time. */
 const MIN_CLAIM_BYTES = 256 * 1024;
 /** More would keep slots from others for as long as the claim takes. */
@@ -98,6 +98,9 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   let waiting = false;
   /** Whether the store may hold due deliveries. */
   let backlog = true;
+  let memoryWait: AbortController | undefined;
+  /** Memory that the lane has waited for, for its next claim. */
+  let grantedRoom: Grant | undefined;
   /** Whether new results get the odd slot, when due deliveries want it too. */
   let newFirst = true;
 
@@ -149,18 +152,49 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     return Math.min(wantNew, Math.max(half, slots - wantDue));
   }
 
+  /**
+   * If others wait for memory, the pages of an account that uses much of it go to the store and
+   * come back one by one.
+   */
+  function mayHold({ accountId }: Crawler): boolean {
+    return memory.waiting === 0 || memory.available({ accountId }) > 0;
+  }
+
   /** The results that are delivered from memory, at most `most`. */
   function holdable(ended: readonly JobOutcome[], most: number): ReadonlySet<JobOutcome> {
-    // While others wait for memory, pages go to the store and are claimed one by one later.
-    if (memory.waiting > 0) return new Set();
     return new Set(ended.filter(({ kind }) => kind === 'delivery').slice(0, most));
   }
 
-  /** Memory for a claim; undefined when there is too little of it. */
+  /** Memory for a claim. If there is too little of it, the lane waits for some and returns none. */
   function roomToClaim({ accountId }: Crawler): Grant | undefined {
     const claimant = { accountId, crawlerId };
+    const kept = grantedRoom;
+    grantedRoom = undefined;
+    if (kept !== undefined) return kept;
     const bytes = Math.min(MAX_CLAIM_BYTES, memory.available(claimant));
-    return bytes < MIN_CLAIM_BYTES ? undefined : memory.tryAcquire(claimant, bytes);
+    const room = bytes < MIN_CLAIM_BYTES ? undefined : memory.tryAcquire(claimant, bytes);
+    if (room === undefined) waitForMemory(claimant);
+    return room;
+  }
+
+  function waitForMemory(claimant: Claimant): void {
+    if (memoryWait !== undefined) return;
+    const controller = new AbortController();
+    memoryWait = controller;
+    memory.acquire(claimant, MIN_CLAIM_BYTES, controller.signal).then(
+      (grant) => {
+        if (controller.signal.aborted) {
+          grant.release();
+          return;
+        }
+        memoryWait = undefined;
+        grantedRoom = grant;
+        hasRoom = true;
+        deps.onChange();
+      },
+      // Aborted by `close`.
+      () => undefined,
+    );
   }
 
   function releaseUnused(turn: DeliveryTurn): void {
@@ -189,7 +223,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       const free = (crawler.deliveryConcurrency || MAX_POSTS_PER_ENDPOINT) - posts.size;
       const mode = deliveryModes[crawler.delivery];
       const delivers = mode.delivers && !crawler.pausedByMonitor && free > 0;
-      const wantNew = delivers ? holdable(ended, free).size : 0;
+      const wantNew = delivers && mayHold(crawler) ? holdable(ended, free).size : 0;
       const room = delivers && claims && backlog ? roomToClaim(crawler) : undefined;
       const wantDue = room === undefined ? 0 : Math.min(MAX_CLAIM, free);
       const wanted = Math.min(free, wantNew + wantDue);
@@ -229,6 +263,11 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     },
     releaseUnused,
     abortAll: posts.abortAll,
-    close: () => paced?.leave(),
+    close() {
+      paced?.leave();
+      memoryWait?.abort();
+      grantedRoom?.release();
+      grantedRoom = undefined;
+    },
   };
 }

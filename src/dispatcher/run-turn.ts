@@ -18,6 +18,12 @@ export interface RunTurnDeps extends Pick<DispatcherDeps, 'store' | 'clock' | 's
 /** Takes one turn at the database, which claims only if `claims`. Rejects when the store does. */
 export type RunTurn = (lease: Lease, crawler: Crawler, claims: boolean) => Promise<void>;
 
+/**
+ * A turn that writes pages counts as one more for each of these, so that the bytes before the
+ * database are bounded and accounts with large pages get no more of its time than others.
+ */
+const TURN_BYTES = 128 * 1024;
+
 /** Makes the turns of one run. They are taken one after the other. */
 export function createRunTurn(deps: RunTurnDeps): RunTurn {
   const { store, clock, crawls, deliveries, states, jobLog } = deps;
@@ -61,7 +67,8 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
 
   return async (lease, crawler, claims) => {
     const { accountId, crawlerId } = crawler;
-    const grant = await deps.shared.turns.acquire({ accountId, crawlerId }, 1);
+    const cost = 1 + Math.floor(crawls.nextWriteBytes / TURN_BYTES);
+    const grant = await deps.shared.turns.acquire({ accountId, crawlerId }, cost);
     try {
       await flushAndClaim(lease, crawler, claims);
     } finally {

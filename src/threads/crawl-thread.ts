@@ -18,6 +18,7 @@ import {
   threadState,
   transferable,
 } from './messages.ts';
+import { createStartQueue } from './start-queue.ts';
 
 // The program of a crawl thread: requests, redirects, decoding, character sets, block pages, results and their compression. Whatever a site
 // sends is read here, beside the service.
@@ -25,6 +26,9 @@ import {
 const BEAT_MS = 100;
 /** Bodies up to this take a millisecond at most. */
 const SMALL_BYTES = 64 * 1_024;
+
+/** Starting a crawl takes about 50 µs: a slice starts some twenty. */
+const START_SLICE_MS = 1;
 
 interface Running {
   readonly abort: AbortController;
@@ -136,23 +140,34 @@ async function perform(
   }
 }
 
+const starts = createStartQueue<Extract<ToCrawlThread, { kind: 'crawl' | 'build' }>>({
+  sliceMs: START_SLICE_MS,
+  start(message) {
+    const { id } = message;
+    perform(message).catch((error: unknown) => {
+      if (!running.get(id)?.abort.signal.aborted) {
+        post({ kind: 'failed', id, message: error instanceof Error ? error.message : '' });
+      }
+    });
+  },
+});
+
 port.on('message', (messages: Messages<ToCrawlThread>) => {
   for (const message of messages) {
+    const { id } = message;
     if (message.kind === 'abort') {
-      running.get(message.id)?.abort.abort(new Error('aborted'));
+      starts.remove(id);
+      running.get(id)?.abort.abort(new Error('aborted'));
       // A crawl that waits for room is not waiting for its request.
-      running.get(message.id)?.roomGranted?.();
+      running.get(id)?.roomGranted?.();
     } else if (message.kind === 'room') {
-      running.get(message.id)?.roomGranted?.();
+      running.get(id)?.roomGranted?.();
     } else {
-      const { id } = message;
-      perform(message).catch((error: unknown) => {
-        if (!running.get(id)?.abort.signal.aborted) {
-          post({ kind: 'failed', id, message: error instanceof Error ? error.message : '' });
-        }
-      });
+      const { accountId } = message.kind === 'crawl' ? message.task : message.claimant;
+      starts.add(id, accountId, message);
     }
   }
+  starts.run();
 });
 setInterval(() => state.beat(), BEAT_MS);
 state.beat();

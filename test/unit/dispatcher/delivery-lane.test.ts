@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { createDeliveryLane } from '../../../src/dispatcher/delivery-lane.ts';
 import { createDeliveryPaces } from '../../../src/dispatcher/delivery-paces.ts';
+import { WorkAborted } from '../../../src/dispatcher/in-flight.ts';
 import type { Delivery, EndpointAnswer } from '../../../src/domain/delivery.ts';
 import { createFairPool } from '../../../src/fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from '../../../src/store/store.ts';
@@ -28,10 +29,10 @@ function endOfCrawl(n: number): JobOutcome {
 }
 
 /** A lane whose posts are acknowledged when the test says so. */
-function startLane() {
+function startLane(reserve = 0) {
   const clock = createTestClock();
   const gates: (() => void)[] = [];
-  const memory = createFairPool({ name: 'memory', capacity: 64 * 1024 * 1024 });
+  const memory = createFairPool({ name: 'memory', capacity: 64 * 1024 * 1024, reserve });
   const lane = createDeliveryLane({
     crawlerId: crawler.crawlerId,
     logger: silentLogger,
@@ -132,4 +133,26 @@ test('pages in flight count in the memory budget until their posts end, and make
   (await waiting).release();
   expect(turn([endOfCrawl(2)], 0).held).toBe(1);
   expect(lane.inFlight).toBe(1);
+});
+
+test('a page is posted from memory while another account waits for memory that it filled itself', async () => {
+  const { lane, memory, turn } = startLane(4 * 1024 * 1024);
+  const all = await memory.acquire({ accountId: 'other' }, 64 * 1024 * 1024);
+  const waiting = memory.acquire({ accountId: 'other' }, 1);
+  expect(turn([endOfCrawl(1)], 0).held).toBe(1);
+  expect(lane.inFlight).toBe(1);
+  all.release();
+  (await waiting).release();
+});
+
+test('a lane without memory for a claim asks for a turn as soon as there is some', async () => {
+  const { lane, memory, turn } = startLane();
+  const all = await memory.acquire({ accountId: 'other' }, 64 * 1024 * 1024);
+  expect(turn([], 1).claimLimit).toBe(0);
+  expect(lane.hasRoom).toBe(false);
+  all.release();
+  await eventually(() => expect(lane.hasRoom).toBe(true));
+  expect(turn([], 1).claimLimit).toBe(1);
+  lane.close();
+  lane.abortAll(new WorkAborted('dropped'));
 });
