@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { type App, startApp } from './app.ts';
+import { type App, startApp } from './app/app.ts';
 import { ConfigError, describeConfig, readConfig } from './config/config.ts';
 import { printWelcome } from './welcome.ts';
 

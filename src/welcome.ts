@@ -1,4 +1,4 @@
-import type { App } from './app.ts';
+import type { App } from './app/app.ts';
 import type { Config } from './config/config.ts';
 
 /** Prints where the service listens and, after the first start, the tokens and a line that works as pasted. */

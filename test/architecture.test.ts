@@ -86,7 +86,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'scheduler/mongo',
   ],
   migrate: ['domain', 'store/sqlite', 'store/mongo', 'npm:mongodb', 'npm:pino'],
-  'app.ts': [
+  app: [
     'domain',
     'config',
     'backend',
@@ -107,8 +107,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'edge',
     'observability',
   ],
-  'welcome.ts': ['config', 'app.ts'],
-  'main.ts': ['config', 'app.ts', 'welcome.ts', 'npm:pino'],
+  'welcome.ts': ['config', 'app'],
+  'main.ts': ['config', 'app', 'welcome.ts', 'npm:pino'],
 };
 
 interface Import {

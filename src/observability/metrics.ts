@@ -13,11 +13,13 @@ export interface Metrics {
   observePush(accepted: number, refused: number): void;
   observeWrongToken(): void;
   observeRefused(refusal: string): void;
+  /** Adds measurements that are taken from these parts whenever they are read; called once. */
+  watch(parts: MeasuredParts): void;
   /** The exposition text and its media type. */
   read(): Promise<{ readonly text: string; readonly contentType: string }>;
 }
 
-/** What is looked at when the measurements are read. */
+/** The parts whose present state is measured. */
 export interface MeasuredParts {
   readonly dispatcher: () => ReturnType<Dispatcher['activity']>;
   readonly threads: () => ReturnType<CrawlThreads['activity']>;
@@ -26,46 +28,77 @@ export interface MeasuredParts {
 }
 
 /** Makes the measurements of one process. */
-export function createMetrics({ dispatcher, threads, pools }: MeasuredParts): Metrics {
+export function createMetrics(): Metrics {
   const registry = new Registry();
-  const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  const storeSeconds = new Histogram({
-    name: 'queued_crawler_store_call_seconds',
-    help: 'Duration of calls to the database.',
-    labelNames: ['operation', 'outcome'],
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
-    registers,
-  });
-  const crawls = new Counter({
-    name: 'queued_crawler_crawls_total',
-    help: 'Crawls that ended: with a result of this cb_status, to be tried again, or given back.',
-    labelNames: ['end', 'cb_status'],
-    registers,
-  });
-  const deliveries = new Counter({
-    name: 'queued_crawler_delivery_attempts_total',
-    help: 'Webhook delivery attempts by their end.',
-    labelNames: ['end'],
-    registers,
-  });
-  const pushes = new Counter({
-    name: 'queued_crawler_pushed_urls_total',
-    help: 'URLs pushed.',
-    labelNames: ['end'],
-    registers,
-  });
-  const wrongTokens = new Counter({
-    name: 'queued_crawler_wrong_tokens_total',
-    help: 'Calls refused because nobody has their access token.',
-    registers,
-  });
-  const refusals = new Counter({
-    name: 'queued_crawler_refused_connections_total',
-    help: 'Connections that crawls and callbacks were refused for where they led.',
-    labelNames: ['refusal'],
-    registers,
-  });
+  const { storeSeconds, crawls, deliveries, pushes, wrongTokens, refusals } =
+    createCounters(registry);
+  return {
+    observeStoreCall({ operation, outcome, seconds }) {
+      storeSeconds.observe({ operation, outcome }, seconds);
+    },
+    observeCrawl(outcome) {
+      const status = 'record' in outcome ? String(outcome.record.cbStatus) : '';
+      crawls.inc({ end: outcome.kind, cb_status: status });
+    },
+    observeWrongToken: () => wrongTokens.inc(),
+    observeDelivery: ({ kind }) => deliveries.inc({ end: kind }),
+    observePush(accepted, refused) {
+      if (accepted > 0) pushes.inc({ end: 'accepted' }, accepted);
+      if (refused > 0) pushes.inc({ end: 'refused' }, refused);
+    },
+    observeRefused: (refusal) => refusals.inc({ refusal }),
+    watch: (parts) => createGauges(registry, parts),
+    read: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
+  };
+}
+
+/** What is counted when it happens. */
+function createCounters(registry: Registry) {
+  const registers = [registry];
+  return {
+    storeSeconds: new Histogram({
+      name: 'queued_crawler_store_call_seconds',
+      help: 'Duration of calls to the database.',
+      labelNames: ['operation', 'outcome'],
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+      registers,
+    }),
+    crawls: new Counter({
+      name: 'queued_crawler_crawls_total',
+      help: 'Crawls that ended: with a result of this cb_status, to be tried again, or given back.',
+      labelNames: ['end', 'cb_status'],
+      registers,
+    }),
+    deliveries: new Counter({
+      name: 'queued_crawler_delivery_attempts_total',
+      help: 'Webhook delivery attempts by their end.',
+      labelNames: ['end'],
+      registers,
+    }),
+    pushes: new Counter({
+      name: 'queued_crawler_pushed_urls_total',
+      help: 'URLs pushed.',
+      labelNames: ['end'],
+      registers,
+    }),
+    wrongTokens: new Counter({
+      name: 'queued_crawler_wrong_tokens_total',
+      help: 'Calls refused because nobody has their access token.',
+      registers,
+    }),
+    refusals: new Counter({
+      name: 'queued_crawler_refused_connections_total',
+      help: 'Connections that crawls and callbacks were refused for where they led.',
+      labelNames: ['refusal'],
+      registers,
+    }),
+  };
+}
+
+/** What is read from the parts when the measurements are read. */
+function createGauges(registry: Registry, { dispatcher, threads, pools }: MeasuredParts): void {
+  const registers = [registry];
   new Gauge({
     name: 'queued_crawler_active',
     help: 'What this process is working on: crawlers dispatched, crawls and deliveries under way.',
@@ -92,35 +125,17 @@ export function createMetrics({ dispatcher, threads, pools }: MeasuredParts): Me
       this.inc(threads().replaced);
     },
   });
-  const poolGauge = (name: string, help: string, of: 'used' | 'waiting'): void => {
+  const poolGauge = (name: string, help: string, measure: 'used' | 'waiting'): void => {
     new Gauge({
       name,
       help,
       labelNames: ['pool'],
       registers,
       collect() {
-        for (const [pool, { [of]: value }] of Object.entries(pools)) this.set({ pool }, value);
+        for (const [pool, { [measure]: value }] of Object.entries(pools)) this.set({ pool }, value);
       },
     });
   };
   poolGauge('queued_crawler_pool_used', 'What is in use of what tenants share.', 'used');
   poolGauge('queued_crawler_pool_waiting', 'Claims that wait for their share.', 'waiting');
-
-  return {
-    observeStoreCall({ operation, outcome, seconds }) {
-      storeSeconds.observe({ operation, outcome }, seconds);
-    },
-    observeCrawl(outcome) {
-      const status = 'record' in outcome ? String(outcome.record.cbStatus) : '';
-      crawls.inc({ end: outcome.kind, cb_status: status });
-    },
-    observeWrongToken: () => wrongTokens.inc(),
-    observeDelivery: ({ kind }) => deliveries.inc({ end: kind }),
-    observePush(accepted, refused) {
-      if (accepted > 0) pushes.inc({ end: 'accepted' }, accepted);
-      if (refused > 0) pushes.inc({ end: 'refused' }, refused);
-    },
-    observeRefused: (refusal) => refusals.inc({ refusal }),
-    read: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
-  };
 }

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { type App, startApp as start } from '../../src/app.ts';
+import { type App, startApp as start } from '../../src/app/app.ts';
 import { readConfig } from '../../src/config/config.ts';
 import type { AppTiming } from '../../src/config/timing.ts';
 import type { Clock } from '../../src/domain/clock.ts';

@@ -1,0 +1,137 @@
+import { hostname } from 'node:os';
+import { openBackend } from '../backend/open-backend.ts';
+import type { Config } from '../config/config.ts';
+import { exposureWarning } from '../config/exposure.ts';
+import { type AppTiming, appTiming } from '../config/timing.ts';
+import { type Clock, systemClock } from '../domain/clock.ts';
+import type { Logger } from '../domain/logger.ts';
+import type { Edge } from '../edge/edge.ts';
+import { createMetrics } from '../observability/metrics.ts';
+import { createAgendaScheduler } from '../scheduler/agenda/agenda-scheduler.ts';
+import type { Scheduler } from '../scheduler/scheduler.ts';
+import type { TokenPair } from '../service/accounts/accounts.ts';
+import { ensureDefaultAccount } from '../service/accounts/default-account.ts';
+import type { Service } from '../service/service.ts';
+import type { Store } from '../store/store.ts';
+import { withMetrics } from '../store/with-metrics.ts';
+import type { AppContext } from './app-context.ts';
+import { createAppPools, measuredPools } from './app-pools.ts';
+import { openEngines } from './open-engines.ts';
+import { createPublicUrl, listenUrl } from './public-url.ts';
+import { wireEdge } from './wire-edge.ts';
+import { wireService } from './wire-service.ts';
+
+/** What an app is made of beside its configuration. */
+export interface AppDeps {
+  readonly config: Config;
+  readonly logger: Logger;
+  /** Default: the machine's. */
+  readonly clock?: Clock;
+  /** Changes some of the service's own times, for tests. */
+  readonly timing?: Partial<AppTiming>;
+  /** Called when the app cannot go on, because its database is lost for good. */
+  readonly onFatal?: (error: Error) => void;
+}
+
+/** A running service. */
+export interface App {
+  readonly port: number;
+  /** `http://host:port`, or https. */
+  readonly url: string;
+  /** The tokens of account `default`, when this start has made it. */
+  readonly newTokens: TokenPair | undefined;
+  /** Stops: finishes what it can within the configured time and gives the rest back. */
+  close(): Promise<void>;
+}
+
+/** Opens everything and listens. If a step fails, the steps before it are undone. */
+export async function startApp(deps: AppDeps): Promise<App> {
+  const context = createContext(deps);
+  const { config, logger, clock, metrics, pools } = context;
+  const closeMs = config.shutdownSeconds * 1_000;
+  // Closes in the reverse order: first the port, last the database.
+  await using stack = new AsyncDisposableStack();
+
+  const backend = await openBackend(config, logger, deps.onFatal ?? (() => undefined));
+  stack.defer(() => backend.close());
+  const store = withMetrics(backend.store, metrics.observeStoreCall);
+  const engines = openEngines(context, stack);
+  const agenda = createAgendaScheduler({
+    backend: backend.scheduler,
+    processName: hostname(),
+    logger,
+  });
+  stack.defer(() => agenda.close(closeMs));
+  const scheduler = onMachineTime(agenda, clock);
+  const service = wireService(context, { store, scheduler, engines });
+  metrics.watch({
+    dispatcher: service.dispatcher.activity,
+    threads: engines.threads.activity,
+    pools: measuredPools(pools),
+  });
+  const edge = wireEdge(context, { service, store });
+  if (config.role !== 'api') {
+    service.defineTasks();
+    await scheduler.start();
+    await service.repeatTasks();
+  }
+  stack.defer(() => edge.close(closeMs));
+  const { port, url } = await listen(edge, context);
+  // After everything that can fail, because the tokens are shown once.
+  const newTokens = await ensureAccount(config, store, service);
+
+  const open = stack.move();
+  return { port, url, newTokens, close: () => open.disposeAsync() };
+}
+
+function createContext({ config, logger, clock = systemClock, timing }: AppDeps): AppContext {
+  return {
+    config,
+    logger,
+    clock,
+    timing: { ...appTiming(config), ...timing },
+    metrics: createMetrics(),
+    pools: createAppPools(config),
+    publicUrl: createPublicUrl(config),
+  };
+}
+
+async function listen(
+  edge: Edge,
+  { config, logger, publicUrl }: AppContext,
+): Promise<Pick<App, 'port' | 'url'>> {
+  const port = await edge.listen(config.host, config.port);
+  const exposed = exposureWarning(config);
+  if (exposed !== undefined) logger.warn({ host: config.host }, exposed);
+  const url = listenUrl(config, port);
+  publicUrl.listening(url);
+  return { port, url };
+}
+
+/** Makes account `default` where there is no account. Returns its tokens if it did. */
+async function ensureAccount(
+  config: Config,
+  store: Store,
+  service: Service,
+): Promise<TokenPair | undefined> {
+  const tokens = await ensureDefaultAccount(
+    { accounts: store.accounts, management: service.accounts },
+    {
+      ...(config.normalToken === '' ? {} : { normal: config.normalToken }),
+      ...(config.javascriptToken === '' ? {} : { javascript: config.javascriptToken }),
+    },
+    config.accountEmail,
+  );
+  service.authenticator.reset();
+  return tokens;
+}
+
+/** The scheduler runs on the machine's time; a test's clock may be ahead of it. */
+function onMachineTime(scheduler: Scheduler, clock: Clock): Scheduler {
+  if (clock === systemClock) return scheduler;
+  return {
+    ...scheduler,
+    wake: (name, key, at) =>
+      scheduler.wake(name, key, new Date(Date.now() + at.getTime() - clock.now().getTime())),
+  };
+}

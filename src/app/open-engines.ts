@@ -1,0 +1,110 @@
+import type { Config } from '../config/config.ts';
+import { NO_SANDBOX, runsAsRoot } from '../engine/browser/sandbox.ts';
+import type { CrawlEngine } from '../engine/engine.ts';
+import { createLazyEngine } from '../engine/lazy-engine.ts';
+import { type AddressGuard, createAddressGuard } from '../net/address-guard.ts';
+import { createHttpClient } from '../net/create-http-client.ts';
+import type { HttpClient } from '../net/http-client.ts';
+import type { NetworkSettings } from '../net/network-settings.ts';
+import { createResolver } from '../net/resolver.ts';
+import { createRefusedConnections } from '../observability/refused-connections.ts';
+import { type CrawlThreads, createCrawlThreads } from '../threads/crawl-threads.ts';
+import { createDocumentThreads } from '../threads/document-threads.ts';
+import type { AppContext } from './app-context.ts';
+
+/** What crawls, and what it shares with the webhook. */
+export interface Engines {
+  readonly client: HttpClient;
+  readonly guard: AddressGuard;
+  /** Plain HTTP crawls, and the results of all crawls. */
+  readonly threads: CrawlThreads;
+  /** Crawls of the JavaScript token. */
+  readonly browser: CrawlEngine;
+}
+
+/** Opens the engines; `stack` closes them. */
+export function openEngines(context: AppContext, stack: AsyncDisposableStack): Engines {
+  const { config, logger, metrics } = context;
+  const network = networkSettings(config);
+  const lookup = createResolver({ servers: config.dnsServers });
+  const onRefused = createRefusedConnections({ logger, count: metrics.observeRefused });
+  const client = createHttpClient({ ...network, lookup, onRefused });
+  stack.defer(() => client.close());
+  const guard = createAddressGuard(config.networkAllow, { deny: config.networkDeny });
+  const shared = { client, guard, network, lookup, onRefused };
+  const threads = openThreads(context, shared, stack);
+  const browser = lazyBrowserEngine(context, shared);
+  stack.defer(() => browser.close());
+  if (config.role !== 'api' && config.chromiumSandbox === 'auto' && runsAsRoot()) {
+    logger.warn({}, NO_SANDBOX);
+  }
+  return { client, guard, threads, browser };
+}
+
+interface SharedByEngines extends Pick<Engines, 'client' | 'guard'> {
+  readonly network: NetworkSettings;
+  readonly lookup: ReturnType<typeof createResolver>;
+  readonly onRefused: ReturnType<typeof createRefusedConnections>;
+}
+
+function networkSettings(config: Config): NetworkSettings {
+  return {
+    allow: config.networkAllow,
+    deny: config.networkDeny,
+    dnsServers: config.dnsServers,
+    torProxy: config.proxies['tor'],
+    proxyTarget: config.proxyTarget,
+  };
+}
+
+function crawlLimits(config: Config) {
+  return { timeoutMs: config.crawlTimeoutSeconds * 1_000, maxBodyBytes: config.maxBodyBytes };
+}
+
+function openThreads(
+  { config, timing, pools, logger }: AppContext,
+  { network, onRefused }: SharedByEngines,
+  stack: AsyncDisposableStack,
+): CrawlThreads {
+  const documents = createDocumentThreads({
+    threads: config.crawlThreads,
+    timeoutMs: timing.documentMs,
+    logger,
+  });
+  stack.defer(() => documents.close());
+  const threads = createCrawlThreads({
+    threads: config.crawlThreads,
+    settings: { network, limits: crawlLimits(config), proxies: config.proxies },
+    onRefused,
+    memory: pools.memory,
+    documents,
+    hangMs: timing.hangMs,
+    logger,
+  });
+  stack.defer(() => threads.close());
+  return threads;
+}
+
+/** The browser's modules are imported, and Chromium is started, for the first page. */
+function lazyBrowserEngine(
+  { config, clock, pools, logger }: AppContext,
+  { client, guard, lookup, onRefused }: SharedByEngines,
+): CrawlEngine {
+  return createLazyEngine(async () => {
+    const { createBrowserEngine } = await import('../engine/browser/browser-engine.ts');
+    const { createBrowserPool } = await import('../engine/browser/browser-pool.ts');
+    const { chromiumPath, chromiumSandbox: sandbox } = config;
+    return createBrowserEngine({
+      client,
+      clock,
+      logger,
+      proxies: config.proxies,
+      limits: crawlLimits(config),
+      pool: createBrowserPool({ chromiumPath, sandbox, turns: pools.browserTurns, logger }),
+      guard,
+      lookup,
+      onRefused,
+      proxyTarget: config.proxyTarget,
+    });
+  });
+}

@@ -1,0 +1,81 @@
+import { readFileSync } from 'node:fs';
+import { createAdmission } from '../api/admission.ts';
+import { withAudit } from '../api/audit.ts';
+import { toConnectError } from '../api/errors.ts';
+import { createMethods } from '../api/methods.ts';
+import type { Config } from '../config/config.ts';
+import { createEdge, type Edge, type EdgeTls } from '../edge/edge.ts';
+import { documentedAdapters } from '../rest/compat/documented-adapters.ts';
+import { screenshotAdapters } from '../rest/compat/screenshots.ts';
+import { createGateway } from '../rest/gateway.ts';
+import { createConnectMount } from '../rpc/connect-mount.ts';
+import type { Service } from '../service/service.ts';
+import type { Store } from '../store/store.ts';
+import type { AppContext } from './app-context.ts';
+import { pushLimits } from './wire-service.ts';
+
+/** Longest message of RPC that is written. */
+const WRITE_MAX_BYTES = 256 * 1024 * 1024;
+
+/** Wires the one port to the use cases; a worker answers health and metrics only. */
+export function wireEdge(
+  context: AppContext,
+  { service, store }: { readonly service: Service; readonly store: Store },
+): Edge {
+  const { config, logger, clock, metrics, pools, publicUrl } = context;
+  const isReady = sharingAnswers(() =>
+    store.ping().then(
+      () => true,
+      () => false,
+    ),
+  );
+  const admission = withAudit(createAdmission(service.authenticator), logger);
+  const table = createMethods({
+    service,
+    limits: pushLimits(config),
+    publicUrl: publicUrl.current,
+    isReady,
+    admission,
+    slots: pools.calls,
+    logger,
+  });
+  const isWorker = config.role === 'worker';
+  const shared = {
+    methods: isWorker ? table.health : table.methods,
+    admission,
+    pools: pools.rooms,
+  };
+  const adapters = isWorker
+    ? []
+    : [documentedAdapters, screenshotAdapters(store.screenshots, clock)];
+  const tls = readTls(config);
+  return createEdge({
+    rpc: createConnectMount({ ...shared, writeMaxBytes: WRITE_MAX_BYTES, logger }),
+    rest: createGateway({
+      ...shared,
+      adapters,
+      toError: (error, place) => toConnectError(error, logger, place),
+    }),
+    isReady,
+    async metrics() {
+      const { text, contentType } = await metrics.read();
+      return { status: 200, headers: { 'content-type': contentType }, body: text };
+    },
+    ...(tls === undefined ? {} : { tls }),
+    logger,
+  });
+}
+
+function readTls(config: Pick<Config, 'tlsCertFile' | 'tlsKeyFile'>): EdgeTls | undefined {
+  if (config.tlsCertFile === '') return undefined;
+  return { cert: readFileSync(config.tlsCertFile), key: readFileSync(config.tlsKeyFile) };
+}
+
+/** Calls that arrive while an answer is awaited get the same answer. */
+function sharingAnswers<Value>(ask: () => Promise<Value>): () => Promise<Value> {
+  let asked: Promise<Value> | undefined;
+  return () =>
+    (asked ??= ask().finally(() => {
+      asked = undefined;
+    }));
+}

@@ -1,0 +1,92 @@
+import { hostname } from 'node:os';
+import type { Config } from '../config/config.ts';
+import { createPoliteness } from '../engine/politeness/politeness.ts';
+import { createMailer } from '../mail/mailer.ts';
+import { uncallableReason } from '../net/callable-url.ts';
+import type { Scheduler } from '../scheduler/scheduler.ts';
+import { createService, type Service, type ServiceSettings } from '../service/service.ts';
+import type { Store } from '../store/store.ts';
+import { createWebhook } from '../webhook/create-webhook.ts';
+import type { AppContext } from './app-context.ts';
+import type { Engines } from './open-engines.ts';
+
+/** What the use cases are wired to. */
+export interface ServiceParts {
+  readonly store: Store;
+  readonly scheduler: Scheduler;
+  readonly engines: Engines;
+}
+
+/** Wires the use cases; nothing runs yet. */
+export function wireService(context: AppContext, parts: ServiceParts): Service {
+  const { config, logger, clock, metrics, pools } = context;
+  const { store, scheduler, engines } = parts;
+  const { client, threads, browser } = engines;
+  return createService({
+    store,
+    scheduler,
+    threads,
+    browser,
+    politeness: createPoliteness({ client, clock }),
+    shared: pools.dispatch,
+    webhook: createWebhook({
+      client,
+      clock,
+      ackTimeoutMs: config.webhookAckTimeoutMs,
+      uncompressedHosts: config.webhookPlainHosts,
+      logger,
+    }),
+    mailer: createMailer({ smtpUrl: config.smtpUrl, from: config.mailFrom, logger }),
+    clock,
+    logger,
+    observe: {
+      crawl: metrics.observeCrawl,
+      delivery: metrics.observeDelivery,
+      push: metrics.observePush,
+      wrongToken: metrics.observeWrongToken,
+    },
+    settings: serviceSettings(context, engines),
+  });
+}
+
+function serviceSettings(
+  { config, timing, publicUrl }: AppContext,
+  { guard }: Pick<Engines, 'guard'>,
+): ServiceSettings {
+  return {
+    owner: `${hostname()}:${process.pid}:${crypto.randomUUID()}`,
+    adminToken: config.adminToken,
+    sharesDatabase: config.mongodbUri !== '',
+    limits: pushLimits(config),
+    accountLimits: {
+      crawlers: config.accountCrawlers,
+      concurrency: config.accountConcurrency,
+      storageBytes: config.accountStorageBytes,
+      queueBytes: config.accountQueueBytes,
+      requestsPerSecond: config.accountRequestsPerSecond,
+      probesPerMinute: config.accountProbesPerMinute,
+      replaysPerHour: config.accountReplaysPerHour,
+    },
+    pushRatePerSecond: config.pushRatePerSecond,
+    inlineConcurrency: config.inlineConcurrency,
+    uncallable: (callbackUrl) => uncallableReason(callbackUrl, guard),
+    proxies: config.proxies,
+    defaults: {
+      concurrency: config.defaultConcurrency,
+      maxRetries: config.maxRetries,
+      retryWindowHours: config.retryWindowHours,
+    },
+    retentionDays: config.resultRetentionDays,
+    webhookRetrySchedule: config.webhookRetrySchedule,
+    webhookAckTimeoutMs: config.webhookAckTimeoutMs,
+    probeIntervalMs: config.probeIntervalSeconds * 1_000,
+    publicUrl: publicUrl.current,
+    dispatch: timing.dispatch,
+    tasks: timing.tasks,
+  };
+}
+
+/** The limits of the queues. */
+export function pushLimits(config: Pick<Config, 'crawlerQueueLimit' | 'accountQueueLimit'>) {
+  return { crawlerQueue: config.crawlerQueueLimit, accountQueue: config.accountQueueLimit };
+}
