@@ -7,7 +7,7 @@ import type { CrawlResult, ResultInput, ResultSpec } from './build-result.ts';
 
 /** What a crawl thread is started with. */
 export interface CrawlThreadSettings {
-  /** See {@link heartbeatOf}. */
+  /** See {@link threadState}. */
   readonly state: SharedArrayBuffer;
   readonly network: NetworkSettings;
   readonly limits: HttpEngineDeps['limits'];

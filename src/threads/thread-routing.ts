@@ -4,13 +4,14 @@ import type { CrawlTask } from '../engine/engine.ts';
 /** Decides which thread a crawl runs in. */
 export interface ThreadRouting {
   /**
-   * What shares connections and cookies stays together: crawls of one session, else crawls of one host, go to the thread that the
-   * first of them went to, which was the one with the least to do.
+   * The thread for a crawl. Crawls that share connections and cookies stay together: those of one
+   * session, else those of one host, go to the thread of the first of them, which was the one with
+   * the fewest requests in flight.
    */
-  threadOf(task: CrawlTask): number;
-  /** For work that shares nothing with other work. */
+  choose(task: CrawlTask): number;
+  /** The thread for work that shares nothing with other work. */
   leastLoaded(): number;
-  /** Remembers for a while that the host took its thread with it. */
+  /** Remembers for ten minutes that a crawl of the host ended its thread. */
   suspect(task: CrawlTask): void;
   isSuspect(task: CrawlTask): boolean;
 }
@@ -19,10 +20,11 @@ const MAX_KEYS = 10_000;
 const MAX_SUSPECTS = 1_000;
 const SUSPECT_MS = 10 * 60_000;
 
-/** Makes the routing over threads 0 to `threads` - 1; `loadOf` says how much a thread has to do. */
+/** Makes the routing over threads 0 to `threads` - 1. */
 export function createThreadRouting(deps: {
   readonly threads: number;
-  readonly loadOf: (thread: number) => number;
+  /** The number of a thread's requests in flight. */
+  readonly inFlight: (thread: number) => number;
 }): ThreadRouting {
   const places = createLruMap<string, number>({ maxEntries: MAX_KEYS });
   const suspects = createLruMap<string, number>({ maxEntries: MAX_SUSPECTS });
@@ -30,29 +32,30 @@ export function createThreadRouting(deps: {
   function leastLoaded(): number {
     let least = 0;
     for (let index = 1; index < deps.threads; index += 1) {
-      if (deps.loadOf(index) < deps.loadOf(least)) least = index;
+      if (deps.inFlight(index) < deps.inFlight(least)) least = index;
     }
     return least;
   }
 
   return {
     leastLoaded,
-    threadOf(task) {
+    choose(task) {
       if (deps.threads === 1) return 0;
       const { cookies_session: session } = task.request.parameters;
       const key =
-        session === undefined || session === '' ? hostOf(task) : `${task.accountId} ${session}`;
+        session === undefined || session === '' ? targetHost(task) : `${task.accountId} ${session}`;
       const place = places.get(key) ?? leastLoaded();
       places.set(key, place);
       return place;
     },
     suspect(task) {
-      suspects.set(hostOf(task), performance.now() + SUSPECT_MS);
+      suspects.set(targetHost(task), performance.now() + SUSPECT_MS);
     },
-    isSuspect: (task) => suspects.size > 0 && (suspects.get(hostOf(task)) ?? 0) > performance.now(),
+    isSuspect: (task) =>
+      suspects.size > 0 && (suspects.get(targetHost(task)) ?? 0) > performance.now(),
   };
 }
 
-function hostOf(task: CrawlTask): string {
+function targetHost(task: CrawlTask): string {
   return URL.parse(task.request.url)?.host ?? '';
 }

@@ -6,11 +6,14 @@ export interface CallbackTarget {
   /** Without credentials. */
   readonly url: string;
   readonly hostname: string;
-  /** The headers with `Authorization: Basic` when the callback URL has credentials and no header says otherwise. */
+  /**
+   * The headers, with `Authorization: Basic` added when the callback URL has credentials and no
+   * header is an `Authorization`.
+   */
   withCredentials(headers: readonly HeaderPair[]): readonly HeaderPair[];
 }
 
-/** Reads a crawler's callback URL; undefined when there is none to send to. */
+/** Parses a crawler's callback URL; undefined when it has none. */
 export function callbackTarget(callbackUrl: string | undefined): CallbackTarget | undefined {
   const url = URL.parse(callbackUrl ?? '');
   if (url === null) return undefined;

@@ -6,47 +6,26 @@ import type { Crawler } from '../domain/crawler.ts';
 import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import type { HeaderPair } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
-import { parseRetryAfter } from '../domain/retry-after.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
-import {
-  type HttpClient,
-  HttpError,
-  type HttpFailure,
-  type HttpRequest,
-} from '../net/http-client.ts';
+import type { HttpClient } from '../net/http-client.ts';
 import { callbackTarget } from './callback-target.ts';
 import { deliveryHeaders } from './delivery-headers.ts';
 import { headerValue } from './header-value.ts';
+import { post } from './post.ts';
+import { deliveryError, probeError, toEndpointAnswer } from './post-verdict.ts';
 import { type SentBody, signedHeaders } from './signed-headers.ts';
-import type { Webhook } from './webhook.ts';
+import type { DeliveryResult, Webhook } from './webhook.ts';
 
 const decompress = promisify(gunzip);
 
-const ACKNOWLEDGED: ReadonlySet<number> = new Set([200, 201, 204]);
-/** For the body to be taken; a large page on a slow line. */
+const CONNECT_TIMEOUT_MS = 5_000;
+/** For the endpoint to take the body: a large page on a slow line. */
 const SEND_TIMEOUT_MS = 30_000;
 const PROBE_TIMEOUT_MS = 10_000;
 const DELIVERY_BOT = 'Queued Crawler Delivery Bot 1.0';
 const MONITORING_BOT = 'Queued Crawler Monitoring Bot 1.0';
-
-const OVERLOAD_STATUSES: ReadonlySet<number> = new Set([429, 503]);
-const OVERLOAD_FAILURES: ReadonlySet<HttpFailure> = new Set([
-  'connection_failed',
-  'connect_timeout',
-  'name_not_found',
-  'timeout',
-]);
-
-/** An answer, or why there is none. */
-interface PostAnswer {
-  /** 0 when there was no answer. */
-  readonly status: number;
-  readonly error: string;
-  /** From the last byte of the body to the answer. */
-  readonly answerMs: number;
-  readonly retryAfter?: string | undefined;
-  readonly failed?: HttpError;
-}
+const PROBE_BODY = Buffer.from('{"monitor":true}');
+const NO_CALLBACK_URL = 'invalid_url: the crawler has no callback URL';
 
 /** What the webhook works with. */
 export interface WebhookDeps {
@@ -54,173 +33,147 @@ export interface WebhookDeps {
   readonly clock: Clock;
   /** From the last byte of the body to the acknowledgement. */
   readonly ackTimeoutMs: number;
-  /** For the connection to stand; default 5,000. */
+  /** For the connection to be established; default 5,000. */
   readonly connectTimeoutMs?: number;
-  /** Hosts, with all below them, that are sent bodies without compression; in lower case. */
+  /**
+   * Hosts, in lower case, that receive bodies without compression; the hosts below them do, too.
+   */
   readonly uncompressedHosts: readonly string[];
   readonly logger: Logger;
 }
 
 /** Makes the webhook; holds nothing that has to be closed. */
 export function createWebhook(deps: WebhookDeps): Webhook {
-  const { client, clock, ackTimeoutMs, connectTimeoutMs = 5_000, logger } = deps;
-  const deliveryTimeoutMs = connectTimeoutMs + SEND_TIMEOUT_MS + ackTimeoutMs;
-
-  function wantsPlain(hostname: string): boolean {
-    return deps.uncompressedHosts.some(
-      (host) => hostname === host || hostname.endsWith(`.${host}`),
-    );
-  }
-
-  /** The status of the answer, or why there is none; rejects when aborted. */
-  async function post(
-    request: Pick<
-      HttpRequest,
-      'url' | 'headers' | 'body' | 'timeoutMs' | 'headersTimeoutMs' | 'claimant'
-    >,
-    signal: AbortSignal,
-  ): Promise<PostAnswer> {
-    try {
-      const response = await client.request({
-        ...request,
-        method: 'POST',
-        connectTimeoutMs: Math.min(connectTimeoutMs, request.timeoutMs),
-        maxBodyBytes: 0,
-        headersOnly: true,
-        signal,
-      });
-      const { status, answerMs, headers } = response;
-      const retryAfter = headers.find(([name]) => name === 'retry-after')?.[1];
-      return { status, error: '', answerMs, retryAfter };
-    } catch (failed) {
-      signal.throwIfAborted();
-      if (!(failed instanceof HttpError)) throw failed;
-      const error = `${failed.code}: ${failed.message}`;
-      return { status: 0, error, answerMs: 0, failed };
-    }
-  }
-
-  async function bodyAndHeaders(crawler: Crawler, delivery: Delivery, hostname: string) {
-    const isPlain = wantsPlain(hostname);
-    const bytes = isPlain ? await decompress(delivery.body) : delivery.body;
-    const body: SentBody = { bytes, isGzip: !isPlain };
-    const message = { id: delivery.rid, sentAt: clock.now() };
-    const headers: HeaderPair[] = [
-      ['User-Agent', DELIVERY_BOT],
-      ['Content-Type', contentTypeOf(delivery, isPlain)],
-      ...(isPlain ? [] : [['Content-Encoding', 'gzip'] as const]),
-      ...deliveryHeaders(delivery),
-      ...(await signedHeaders(crawler.webhookSecrets, message, body)),
-    ];
-    return { bytes, headers };
-  }
-
-  function loadOf(answer: PostAnswer): EndpointAnswer {
-    const { status, failed, answerMs } = answer;
-    if (ACKNOWLEDGED.has(status)) return { kind: 'acknowledged', answerMs };
-    if (failed !== undefined && !OVERLOAD_FAILURES.has(failed.code)) return { kind: 'other' };
-    if (failed === undefined && !OVERLOAD_STATUSES.has(status)) return { kind: 'other' };
-    const retryAfterMs = parseRetryAfter(answer.retryAfter, clock.now());
-    return { kind: 'overloaded', ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
-  }
-
-  function reasonOf(answer: PostAnswer, durationMs: number): string {
-    const { status, failed } = answer;
-    if (failed?.code === 'timeout') {
-      return durationMs < deliveryTimeoutMs
-        ? `timeout: no answer within ${ackTimeoutMs} ms after the body was sent`
-        : 'timeout: the body was not taken in time';
-    }
-    if (failed !== undefined) return answer.error;
-    if (ACKNOWLEDGED.has(status)) return '';
-    const note = status >= 300 && status < 400 ? ', redirects are not followed' : '';
-    return `status ${status}${note}`;
-  }
-
   return {
-    async deliver(crawler, delivery, signal) {
-      signal.throwIfAborted();
-      const startedAt = clock.now();
-      const started = performance.now();
-      const end = (status: number, error: string, answer: EndpointAnswer = { kind: 'other' }) => ({
-        acknowledged: error === '',
-        answer,
-        log: {
-          attempt: delivery.attempt,
-          startedAt,
-          status,
-          durationMs: Math.round(performance.now() - started),
-          error,
-        },
-      });
-      const target = callbackTarget(crawler.callbackUrl);
-      if (target === undefined) return end(0, 'invalid_url: the crawler has no callback URL');
-      let sent: Awaited<ReturnType<typeof bodyAndHeaders>>;
-      try {
-        sent = await bodyAndHeaders(crawler, delivery, target.hostname);
-      } catch (error) {
-        logger.error({ err: error, rid: delivery.rid }, 'a stored page does not decompress');
-        return end(0, 'decoding_failed: the stored page cannot be read');
-      }
-      const answer = await post(
-        {
-          url: target.url,
-          claimant: claimantOf(crawler),
-          headers: target.withCredentials(sent.headers),
-          body: sent.bytes,
-          timeoutMs: deliveryTimeoutMs,
-          headersTimeoutMs: ackTimeoutMs,
-        },
-        signal,
-      );
-      const error = reasonOf(answer, performance.now() - started);
-      if (error !== '') {
-        logger.debug({ rid: delivery.rid, crawler: crawler.name, error }, 'delivery failed');
-      }
-      return end(answer.status, error, loadOf(answer));
-    },
-
-    async probe(crawler, signal) {
-      signal.throwIfAborted();
-      const target = callbackTarget(crawler.callbackUrl);
-      if (target === undefined) {
-        return { healthy: false, error: 'invalid_url: the crawler has no callback URL' };
-      }
-      const bytes = Buffer.from('{"monitor":true}');
-      const sentAt = clock.now();
-      const message = { id: `probe_${crawler.crawlerId}_${sentAt.getTime()}`, sentAt };
-      // Signed like a delivery: an endpoint that verifies every request would refuse it otherwise, and be taken for broken.
-      const signature = await signedHeaders(crawler.webhookSecrets, message, {
-        bytes,
-        isGzip: false,
-      });
-      const headers: HeaderPair[] = [
-        ['User-Agent', MONITORING_BOT],
-        ['Content-Type', 'application/json'],
-        ...signature,
-      ];
-      const { status, error } = await post(
-        {
-          url: target.url,
-          claimant: claimantOf(crawler),
-          headers: target.withCredentials(headers),
-          body: bytes,
-          timeoutMs: PROBE_TIMEOUT_MS,
-        },
-        signal,
-      );
-      if (status >= 200 && status < 300) return { healthy: true, error: '' };
-      return { healthy: false, error: error === '' ? `status ${status}` : error };
-    },
+    deliver: (crawler, delivery, signal) => deliver(deps, crawler, delivery, signal),
+    probe: (crawler, signal) => probe(deps, crawler, signal),
   };
 }
 
-function claimantOf({ accountId, crawlerId }: Crawler): Claimant {
-  return { accountId, crawlerId };
+async function deliver(
+  deps: WebhookDeps,
+  crawler: Crawler,
+  delivery: Delivery,
+  signal: AbortSignal,
+): Promise<DeliveryResult> {
+  const { client, clock, logger, ackTimeoutMs } = deps;
+  const { connectTimeoutMs = CONNECT_TIMEOUT_MS } = deps;
+  const timeoutMs = connectTimeoutMs + SEND_TIMEOUT_MS + ackTimeoutMs;
+  signal.throwIfAborted();
+  const { rid } = delivery;
+  const attempt = startAttempt(delivery, clock);
+  const target = callbackTarget(crawler.callbackUrl);
+  if (target === undefined) return attempt.end(0, NO_CALLBACK_URL);
+  let message: Awaited<ReturnType<typeof deliveryMessage>>;
+  try {
+    message = await deliveryMessage(deps, crawler, delivery, target.hostname);
+  } catch (error) {
+    logger.error({ err: error, rid }, 'a stored page does not decompress');
+    return attempt.end(0, 'decoding_failed: the stored page cannot be read');
+  }
+  const answer = await post(
+    client,
+    {
+      ...message,
+      url: target.url,
+      headers: target.withCredentials(message.headers),
+      claimant: toClaimant(crawler),
+      timeoutMs,
+      headersTimeoutMs: ackTimeoutMs,
+    },
+    connectTimeoutMs,
+    signal,
+  );
+  const error = deliveryError(answer, attempt.durationMs(), { timeoutMs, ackTimeoutMs });
+  if (error !== '') logger.debug({ rid, crawler: crawler.name, error }, 'delivery failed');
+  const status = answer.kind === 'answered' ? answer.status : 0;
+  return attempt.end(status, error, toEndpointAnswer(answer, clock.now()));
 }
 
-// `gzip/json` says that the bytes are compressed; plain JSON has a type that automation platforms parse.
-function contentTypeOf(delivery: Delivery, isPlain: boolean): string {
+/** Times an attempt, and makes its result: acknowledged when `error` is empty. */
+function startAttempt({ attempt }: Delivery, clock: Clock) {
+  const startedAt = clock.now();
+  const started = performance.now();
+  const durationMs = (): number => performance.now() - started;
+  return {
+    durationMs,
+    end: (
+      status: number,
+      error: string,
+      answer: EndpointAnswer = { kind: 'other' },
+    ): DeliveryResult => ({
+      acknowledged: error === '',
+      answer,
+      log: { attempt, startedAt, status, durationMs: Math.round(durationMs()), error },
+    }),
+  };
+}
+
+/** The body and headers of a delivery. Throws what zlib throws when the page does not decompress. */
+async function deliveryMessage(
+  { clock, uncompressedHosts }: WebhookDeps,
+  crawler: Crawler,
+  delivery: Delivery,
+  hostname: string,
+): Promise<{ readonly body: Uint8Array; readonly headers: readonly HeaderPair[] }> {
+  const isPlain = uncompressedHosts.some(
+    (host) => hostname === host || hostname.endsWith(`.${host}`),
+  );
+  const bytes = isPlain ? await decompress(delivery.body) : delivery.body;
+  const body: SentBody = { bytes, isGzip: !isPlain };
+  const message = { id: delivery.rid, sentAt: clock.now() };
+  const headers: HeaderPair[] = [
+    ['User-Agent', DELIVERY_BOT],
+    ['Content-Type', contentType(delivery, isPlain)],
+    ...(isPlain ? [] : [['Content-Encoding', 'gzip'] as const]),
+    ...deliveryHeaders(delivery),
+    ...(await signedHeaders(crawler.webhookSecrets, message, body)),
+  ];
+  return { body: bytes, headers };
+}
+
+/**
+ * `gzip/json` says that the bytes are compressed; plain JSON has a type that automation platforms
+ * parse.
+ */
+function contentType(delivery: Delivery, isPlain: boolean): string {
   if (isPlain && delivery.contentType === 'gzip/json') return 'application/json';
   return headerValue(delivery.contentType);
+}
+
+async function probe(
+  { client, clock, connectTimeoutMs = CONNECT_TIMEOUT_MS }: WebhookDeps,
+  crawler: Crawler,
+  signal: AbortSignal,
+): Promise<{ healthy: boolean; error: string }> {
+  signal.throwIfAborted();
+  const target = callbackTarget(crawler.callbackUrl);
+  if (target === undefined) return { healthy: false, error: NO_CALLBACK_URL };
+  const sentAt = clock.now();
+  const message = { id: `probe_${crawler.crawlerId}_${sentAt.getTime()}`, sentAt };
+  const body: SentBody = { bytes: PROBE_BODY, isGzip: false };
+  const headers: HeaderPair[] = [
+    ['User-Agent', MONITORING_BOT],
+    ['Content-Type', 'application/json'],
+    // An endpoint that verifies every request would refuse an unsigned one and seem to be broken.
+    ...(await signedHeaders(crawler.webhookSecrets, message, body)),
+  ];
+  const answer = await post(
+    client,
+    {
+      url: target.url,
+      claimant: toClaimant(crawler),
+      headers: target.withCredentials(headers),
+      body: PROBE_BODY,
+      timeoutMs: PROBE_TIMEOUT_MS,
+    },
+    connectTimeoutMs,
+    signal,
+  );
+  const error = probeError(answer);
+  return { healthy: error === '', error };
+}
+
+function toClaimant({ accountId, crawlerId }: Crawler): Claimant {
+  return { accountId, crawlerId };
 }

@@ -8,21 +8,25 @@ import {
   startSigning,
 } from '../domain/webhook-signature.ts';
 
-/** Up to here (compressed) decompressing at once costs less than a stream does; what comes of it is at most some megabytes. */
+/**
+ * Compressed bodies up to this are decompressed at once: that costs less than a stream, and they
+ * hold a few megabytes at most.
+ */
 const SMALL_BYTES = 16_384;
 /** Takes a third less time for a usual page than zlib's own 16 KiB. */
 const CHUNK_BYTES = 131_072;
 
-/** A body as it will be sent. */
+/** A body as it is sent. */
 export interface SentBody {
   readonly bytes: Uint8Array;
   readonly isGzip: boolean;
 }
 
 /**
- * The signature headers of a message. Signed are the bytes as sent and, of a gzip body, the decompressed bytes too: most web
- * frameworks hand over nothing else, and several of the Standard Webhooks libraries verify text only. Each secret that is not
- * expired signs. Throws what zlib throws when a gzip body does not decompress.
+ * The signature headers of a message. They sign the bytes as sent and, of a gzip body, the
+ * decompressed bytes too: most web frameworks hand over nothing else, and several of the Standard
+ * Webhooks libraries verify text only. Each secret that has not expired signs. Throws what zlib
+ * throws when a gzip body does not decompress.
  */
 export async function signedHeaders(
   secrets: readonly WebhookSecret[],
@@ -38,7 +42,7 @@ export async function signedHeaders(
     const decompressed = startSigning(active, message);
     if (body.bytes.byteLength <= SMALL_BYTES) decompressed.update(gunzipSync(body.bytes));
     else {
-      // Piece by piece: what is compressed to this may be many megabytes.
+      // Piece by piece: such a body may decompress to many megabytes.
       const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });
       gunzip.end(body.bytes);
       for await (const piece of gunzip) decompressed.update(piece as Uint8Array);

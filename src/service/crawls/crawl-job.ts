@@ -10,7 +10,8 @@ import { failedPage } from '../../engine/failed-page.ts';
 import type { Grant } from '../../fairness/fair-pool.ts';
 import type { JobOutcome } from '../../store/store.ts';
 import type { CrawlResult } from '../../threads/build-result.ts';
-import { type Crawled, type CrawlOrder, ThreadLost } from '../../threads/crawl-threads.ts';
+import type { Crawled, CrawlOrder } from '../../threads/crawl-threads.ts';
+import { ThreadLost } from '../../threads/thread-lost.ts';
 import type { Crawling } from './crawling.ts';
 
 const BUSY_MS = 5_000;

@@ -9,9 +9,9 @@ import {
   BASE_BYTES,
   type CrawlThreads,
   createCrawlThreads,
-  ThreadLost,
 } from '../../../src/threads/crawl-threads.ts';
 import { createDocumentThreads } from '../../../src/threads/document-threads.ts';
+import { ThreadLost } from '../../../src/threads/thread-lost.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createRecordingLogger, type RecordingLogger } from '../../support/loggers.ts';
 import { type Site, startSite } from '../../support/site.ts';

@@ -3,7 +3,7 @@ import type { QueuedJob } from '../../../src/domain/job.ts';
 import { createCrawlJobs } from '../../../src/service/crawls/crawl-job.ts';
 import type { Crawling } from '../../../src/service/crawls/crawling.ts';
 import { buildResult } from '../../../src/threads/build-result.ts';
-import { ThreadLost } from '../../../src/threads/crawl-threads.ts';
+import { ThreadLost } from '../../../src/threads/thread-lost.ts';
 import { crawlerOf, jobOf } from '../../contract/store/store-harness.ts';
 import { createTestClock } from '../../support/test-clock.ts';
 

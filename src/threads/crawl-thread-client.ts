@@ -1,0 +1,166 @@
+import type { Logger } from '../domain/logger.ts';
+import type { Page } from '../engine/engine.ts';
+import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
+import type { RefusedConnection } from '../net/create-http-client.ts';
+import { createBatchedPort } from './batched-port.ts';
+import type { CrawlResult } from './build-result.ts';
+import type { CrawlThreadSettings, FromCrawlThread, Messages, ToCrawlThread } from './messages.ts';
+import { ThreadLost } from './thread-lost.ts';
+import { NOBODY, startWatchedThread, type ThreadEnd } from './watched-thread.ts';
+
+/** The answer to a request: its result, or a page whose document must be read first. */
+export type ThreadAnswer = { readonly page: Page } | { readonly result: CrawlResult };
+
+/** One request to a thread. */
+export interface ThreadRequest {
+  readonly claimant: Claimant;
+  readonly signal: AbortSignal;
+  /** Makes the message, which carries the request's number. */
+  readonly message: (id: number) => ToCrawlThread;
+  /** Buffers of the message that are handed over instead of copied. */
+  readonly transfer?: readonly ArrayBuffer[];
+}
+
+/** One crawl thread as the service sees it: the requests in flight, and the memory they hold. */
+export interface CrawlThreadClient {
+  /** Requests in flight. */
+  readonly inFlight: number;
+  /**
+   * Sends a request and waits for its answer; the caller releases `held`. Rejects with
+   * {@link ThreadLost} when the thread ends, and with the signal's reason when aborted.
+   */
+  send(
+    request: ThreadRequest,
+  ): Promise<{ readonly answer: ThreadAnswer; readonly held: Grant | undefined }>;
+  /** Ends the thread and its requests. */
+  close(): Promise<void>;
+}
+
+/** What a client works with. */
+export interface CrawlThreadClientDeps {
+  readonly program: URL;
+  readonly settings: Omit<CrawlThreadSettings, 'state'>;
+  readonly maxHeapMb: number;
+  readonly hangMs: number;
+  /** The process's memory budget, in bytes. */
+  readonly memory: FairPool;
+  readonly logger: Logger;
+  readonly onRefused: ((refused: RefusedConnection) => void) | undefined;
+  /** Called once, when the thread ended other than by `close`; its requests reject next. */
+  readonly onEnd: () => void;
+}
+
+interface Pending {
+  readonly claimant: Claimant;
+  readonly signal: AbortSignal;
+  readonly resolve: (answer: ThreadAnswer) => void;
+  readonly reject: (error: Error) => void;
+  /** Memory beyond the base. */
+  held: Grant | undefined;
+}
+
+const MAX_ID = 0x7fff_fffe;
+
+/** Starts a thread. */
+export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient {
+  const { program, settings, maxHeapMb, hangMs, memory, logger } = deps;
+  const { baseBytes } = settings;
+  const pending = new Map<number, Pending>();
+  let lastId = 0;
+
+  const watched = startWatchedThread({
+    program,
+    settings,
+    maxHeapMb,
+    hangMs,
+    logger,
+    onMessage: (messages) => {
+      for (const message of messages as Messages<FromCrawlThread>) receive(message);
+    },
+    onEnd(end) {
+      deps.onEnd();
+      rejectAll(end);
+    },
+  });
+  const port = createBatchedPort<ToCrawlThread>(watched);
+
+  function rejectAll(end: ThreadEnd): void {
+    for (const [id, each] of pending) {
+      // When the thread does not say whose request it was working on, each of them is suspect.
+      each.reject(new ThreadLost(end.culprit === id || end.culprit === 0, end.reason));
+    }
+    pending.clear();
+  }
+
+  function receive(message: FromCrawlThread): void {
+    if (message.kind === 'log') logger[message.level](message.fields, message.message);
+    else if (message.kind === 'refused') deps.onRefused?.(message.refused);
+    else {
+      const request = pending.get(message.id);
+      if (request !== undefined) receiveFor(request, message);
+    }
+  }
+
+  function receiveFor(
+    request: Pending,
+    message: Exclude<FromCrawlThread, { kind: 'log' | 'refused' }>,
+  ): void {
+    const { kind, id } = message;
+    if (kind === 'wants') void grant(id, request, message.bytes);
+    else if (kind === 'gives') giveBack(request);
+    else {
+      pending.delete(id);
+      if (kind === 'failed') request.reject(new Error(message.message));
+      else request.resolve(message);
+    }
+  }
+
+  async function grant(id: number, request: Pending, bytes: number): Promise<void> {
+    try {
+      const held = await memory.acquire(request.claimant, bytes - baseBytes, request.signal);
+      if (pending.get(id) !== request) return held.release();
+      giveBack(request);
+      request.held = held;
+      port.post({ kind: 'room', id, bytes });
+    } catch {
+      // Aborted: the thread has its message already.
+    }
+  }
+
+  function giveBack(request: Pending): void {
+    request.held?.release();
+    request.held = undefined;
+  }
+
+  return {
+    get inFlight() {
+      return pending.size;
+    },
+    async send({ claimant, signal, message, transfer = [] }) {
+      lastId = (lastId % MAX_ID) + 1;
+      const id = lastId;
+      const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer>();
+      const request: Pending = { claimant, signal, resolve, reject, held: undefined };
+      const onAbort = (): void => {
+        if (!pending.delete(id)) return;
+        port.post({ kind: 'abort', id });
+        reject(signal.reason as Error);
+      };
+      pending.set(id, request);
+      signal.addEventListener('abort', onAbort, { once: true });
+      port.post(message(id), transfer);
+      try {
+        return { answer: await promise, held: request.held };
+      } catch (error) {
+        giveBack(request);
+        throw error;
+      } finally {
+        signal.removeEventListener('abort', onAbort);
+      }
+    },
+    async close() {
+      await watched.close();
+      rejectAll({ culprit: NOBODY, reason: 'the service is closing' });
+    },
+  };
+}
