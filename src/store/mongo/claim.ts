@@ -21,12 +21,12 @@ export function createClaim(collections: Collections, ledger: Ledger): QueueStor
   const countedAt = new Map<string, number>();
 
   /** Not with every claim: beside many pushes it may not come to its end. */
-  async function countAgain(crawlerId: string): Promise<void> {
+  async function countAgain(crawlerId: string, now: Date): Promise<void> {
     const since = performance.now() - (countedAt.get(crawlerId) ?? Number.NEGATIVE_INFINITY);
     if (since < COUNT_AGAIN_MS) return;
     if (countedAt.size >= MAX_COUNTED) countedAt.clear();
     countedAt.set(crawlerId, performance.now());
-    await recount(collections, crawlerId, true);
+    await recount(collections, crawlerId, now, true);
   }
 
   async function claimNow(
@@ -48,7 +48,7 @@ export function createClaim(collections: Collections, ledger: Ledger): QueueStor
         },
       });
       if (crawler === null) return { jobs: [], leaseLost: true };
-      if (crawler.miscounted === true) await countAgain(lease.crawlerId);
+      if (crawler.miscounted === true) await countAgain(lease.crawlerId, now);
       if (crawler.pausedByUser || crawler.pausedByMonitor) return { jobs: [], leaseLost: false };
       const jobs = await claimOnce(crawler, lease, limit, now, maxBytes);
       if (jobs !== undefined) return { jobs, leaseLost: false };
@@ -107,7 +107,8 @@ export function createClaim(collections: Collections, ledger: Ledger): QueueStor
           { _id: crawlerId },
           { projection: { recounts: 1 } },
         );
-        if (after !== null && after.recounts !== recounts) await recount(collections, crawlerId);
+        if (after !== null && after.recounts !== recounts)
+          await recount(collections, crawlerId, now);
         return undefined;
       }
       await countInAccount(collections, crawler.accountId, { queued: -won.length });

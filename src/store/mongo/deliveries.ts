@@ -5,11 +5,11 @@ import { tallyDelivery } from '../../domain/tally.ts';
 import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, Lease } from '../store.ts';
 import type { Collections, DeliveryDocument } from './collections.ts';
-import { createDelta, type Delta, toUpdate } from './counts.ts';
+import { createDelta } from './counts.ts';
+import { countDeliveries, readRecounts } from './delivery-counts.ts';
 import { currentLease, wakeNow } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { toRecord } from './records.ts';
-import { recount } from './recount.ts';
 
 /** Results on their way to callback URLs. */
 export function createDeliveries(collections: Collections, ledger: Ledger): DeliveryStore {
@@ -50,38 +50,13 @@ export function createDeliveries(collections: Collections, ledger: Ledger): Deli
       .map(toDelivery);
   }
 
-  /** How often the crawler has been counted anew; undefined when it is gone. */
-  async function readRecounts(crawlerId: string): Promise<number | undefined> {
-    const crawler = await collections.crawlers.findOne(
-      { _id: crawlerId },
-      { projection: { recounts: 1 } },
-    );
-    return crawler?.recounts;
-  }
-
-  /** Writes what moves have changed; `read` is {@link readRecounts} as it was before the first of them. */
-  async function count(crawlerId: string, delta: Delta, read: number | undefined): Promise<void> {
-    const pending = delta.increments.deliveriesPending ?? 0;
-    if (pending !== 0 && read !== undefined) {
-      const same = { _id: crawlerId, recounts: read };
-      const { matchedCount } = await collections.crawlers.updateOne(same, toUpdate(delta));
-      if (matchedCount > 0) return;
-      // They were counted anew since these moves began, with or without them.
-      delta.add('deliveriesPending', -pending);
-    }
-    const update = toUpdate(delta);
-    if (Object.keys(update).length > 0)
-      await collections.crawlers.updateOne({ _id: crawlerId }, update);
-    if (pending !== 0) await recount(collections, crawlerId);
-  }
-
   async function settleOwn(
     crawlerId: string,
     outcomes: readonly DeliveryOutcome[],
     now: Date,
   ): Promise<Set<DeliveryOutcome>> {
     const writeId = ledger.newWriteId();
-    const read = await readRecounts(crawlerId);
+    const read = await readRecounts(collections, crawlerId);
     const writes = outcomes.map((each) => updateFor(each, now, writeId));
     const { matchedCount } = await collections.deliveries.bulkWrite(writes, { ordered: false });
     let won = new Set(outcomes);
@@ -99,7 +74,7 @@ export function createDeliveries(collections: Collections, ledger: Ledger): Deli
       delta.addTally(tallyDelivery(outcome));
       if (kind === 'delivered' || kind === 'failed') delta.add('deliveriesPending', -1);
     }
-    await count(crawlerId, delta, read);
+    await countDeliveries(collections, crawlerId, { delta, read, now });
     return won;
   }
 
@@ -150,7 +125,7 @@ export function createDeliveries(collections: Collections, ledger: Ledger): Deli
           { crawlerId, ...range, state: 'due' },
           { $min: { due: now } },
         );
-        const read = await readRecounts(crawlerId);
+        const read = await readRecounts(collections, crawlerId);
         const done = await collections.deliveries.updateMany(
           { crawlerId, ...range, state: { $in: ['delivered', 'failed'] } },
           { $set: { state: 'due', due: now } },
@@ -158,7 +133,7 @@ export function createDeliveries(collections: Collections, ledger: Ledger): Deli
         if (done.modifiedCount > 0) {
           const delta = createDelta(now);
           delta.add('deliveriesPending', done.modifiedCount);
-          await count(crawlerId, delta, read);
+          await countDeliveries(collections, crawlerId, { delta, read, now });
         }
         const found = waiting.matchedCount + done.modifiedCount;
         if (found > 0) await wakeNow(collections, crawlerId, now, 'delivery');

@@ -1,6 +1,8 @@
 import type { Collection } from 'mongodb';
 import { storedBytesOf } from '../../domain/quotas.ts';
 import type { Collections } from './collections.ts';
+import { createDelta } from './counts.ts';
+import { countDeliveries, readRecounts } from './delivery-counts.ts';
 import { expireResults, sweepRemovedAccounts } from './stored-bytes.ts';
 
 /** Removes what is past its retention, batch by batch while there is more and `goesOn` says so; how much. */
@@ -84,18 +86,17 @@ async function expireDeliveries(
     ).deletedCount;
   }
   const pending = old.filter(isPending);
-  for (const crawlerId of new Set(pending.map((each) => each.crawlerId))) {
-    const rids = pending.filter((each) => each.crawlerId === crawlerId).map((each) => each._id);
+  for (const [crawlerId, own] of Map.groupBy(pending, (each) => each.crawlerId)) {
+    const read = await readRecounts(collections, crawlerId);
     const { deletedCount } = await collections.deliveries.deleteMany({
-      _id: { $in: rids },
+      _id: { $in: own.map((each) => each._id) },
       state: { $in: ['due', 'sending'] },
       ...expired,
     });
     count += deletedCount;
-    await collections.crawlers.updateOne(
-      { _id: crawlerId },
-      { $inc: { deliveriesPending: -deletedCount, moves: 1 } },
-    );
+    const delta = createDelta(now);
+    delta.add('deliveriesPending', -deletedCount);
+    await countDeliveries(collections, crawlerId, { delta, read, now });
   }
   // See `expireResults`.
   if (count === old.length) {

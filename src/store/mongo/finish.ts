@@ -91,6 +91,7 @@ async function finishOwn(
     isEnd(each) ? [] : toReturned(each, jobs.get(each.rid)),
   );
   const exists = await ledger.settle({ crawlerId, ...batch, ended, returned }, now, crawler);
+  // Outcomes that were lost leave no records.
   const lost = exists ? [...writeIds].filter(([each]) => !won.has(each)) : [...writeIds];
   if (lost.length > 0) await ledger.tidy(crawlerId, () => discard(collections, lost));
   return exists ? won : new Set();

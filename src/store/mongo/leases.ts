@@ -110,7 +110,7 @@ export function createLeases(
       await forgetProcesses(collections, before, now);
       await ledger.runExclusive(crawlerId, async () => {
         await takeBack(crawlerId, epoch, now, before.leaseOwner !== owner);
-        await recount(collections, crawlerId, before.miscounted === true);
+        await recount(collections, crawlerId, now, before.miscounted === true);
       });
     } finally {
       clearInterval(keeper);
@@ -139,12 +139,13 @@ export function createLeases(
       await ledger.runExclusive(crawlerId, async () => {
         // Such a claim is not counted by its maker; whether it was by somebody else, only counting tells.
         await requeue(collections, { crawlerId, epoch, now, writeId: ledger.newWriteId() });
-        await recount(collections, crawlerId);
+        await recount(collections, crawlerId, now);
       });
     } else if (delivery !== null) {
-      await ledger.runExclusive(crawlerId, () =>
-        freeDeliveries(collections, { crawlerId, epoch, now }),
-      );
+      await ledger.runExclusive(crawlerId, async () => {
+        await freeDeliveries(collections, { crawlerId, epoch, now });
+        await recount(collections, crawlerId, now);
+      });
     }
     return true;
   }
@@ -167,7 +168,7 @@ export function createLeases(
               );
         const ghosts = crawler.live !== 0 && job === null;
         const all = ghosts || crawler.miscounted === true;
-        if (all || back > 0) await recount(collections, crawlerId, all);
+        if (all || back > 0) await recount(collections, crawlerId, now, all);
       }
       return { wakeAt: await setWake(collections, crawlerId, lease) };
     });

@@ -95,13 +95,14 @@ export function createLedger(collections: Collections, processId: string): Ledge
         await countInAccount(collections, after.accountId, delta);
         await tidy(crawlerId, () => removeTombstones(collections, batch, now));
         const all = hasGhosts(after);
-        if (all || miscounted) await tidy(crawlerId, () => recount(collections, crawlerId, all));
+        if (all || miscounted)
+          await tidy(crawlerId, () => recount(collections, crawlerId, now, all));
         return true;
       }
       const current = await readBatchFields(crawlerId);
       if (current !== null && isFenced(current, batch)) {
         await recover(crawlerId, batch.processId, now);
-        if (withReturned) await recount(collections, crawlerId);
+        if (withReturned) await recount(collections, crawlerId, now);
         return true;
       }
       if (current === null || !isUnapplied(current, batch)) {
@@ -162,8 +163,9 @@ export function createLedger(collections: Collections, processId: string): Ledge
       mutex.runExclusive(crawlerId, async () => {
         await tidyUp(crawlerId);
         if (unsure.has(crawlerId)) {
-          await recover(crawlerId, processId, new Date());
-          await recount(collections, crawlerId);
+          const now = new Date();
+          await recover(crawlerId, processId, now);
+          await recount(collections, crawlerId, now);
           unsure.delete(crawlerId);
         }
         try {

@@ -67,7 +67,7 @@ async function applyAbandoned(
   const owners = new Map(left.map((each) => [`${each.crawlerId}/${each.by}`, each]));
   for (const { crawlerId, by: processId = '' } of owners.values()) {
     await ledger.runExclusive(crawlerId, () => ledger.recover(crawlerId, processId, now));
-    await recount(collections, crawlerId);
+    await recount(collections, crawlerId, now);
     await setWake(collections, crawlerId);
   }
   return new Set(left.map((each) => each.crawlerId)).size;

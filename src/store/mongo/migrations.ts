@@ -10,7 +10,7 @@ const MAX_WAITS = 120;
 /** Indexes that others have taken the place of. */
 const REPLACED = {
   jobs: ['due'],
-  deliveries: ['created', 'due', 'sending'],
+  deliveries: ['created', 'due', 'sending', 'underway'],
   results: ['time', 'url', 'expiry'],
 } as const;
 
@@ -145,8 +145,8 @@ async function createIndexes(collections: Collections): Promise<void> {
         partialFilterExpression: { state: 'due' },
       },
       {
-        key: { crawlerId: 1, state: 1, epoch: 1 },
-        name: 'underway',
+        key: { crawlerId: 1, state: 1, epoch: 1, _id: 1 },
+        name: 'sending_rid',
         partialFilterExpression: { state: 'sending' },
       },
       // Ends with the size, so that what is stored is summed up without reading pages.

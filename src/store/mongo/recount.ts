@@ -1,26 +1,35 @@
 import type { Filter } from 'mongodb';
-import type { Collections, DeliveryDocument, JobDocument } from './collections.ts';
+import { dayOf } from '../../domain/stats.ts';
+import type { Collections, CrawlerDocument, DeliveryDocument, JobDocument } from './collections.ts';
 import { batchLabel, findTombstones, isUnapplied, toBatchId } from './tombstones.ts';
 
 const TRIES = 5;
 
 /**
- * Counts what is being crawled, what waits for a retry and what is to be delivered, as after a crash between a write and its
- * counts. With `all` the rest of the queue too. Ends that are yet to be applied count as what they were. Nothing is written
- * unless the crawler's counters stood still meanwhile; a crawler that does not stand still is left to the next holder of its lease.
+ * Recomputes `running`, `retrying` and `deliveriesPending` of a crawler from the jobs and deliveries
+ * themselves, as after a crash between a write and its counts. With `all` the rest of the queue too;
+ * jobs that nobody has counted then count as pushed at `now`. Unapplied tombstones count under
+ * their former state. Nothing is written unless the counters stood still meanwhile; a crawler that
+ * does not stand still is left to the next holder of its lease.
  */
 export async function recount(
   collections: Collections,
   crawlerId: string,
+  now: Date,
   all = false,
 ): Promise<void> {
   for (let n = 0; n < TRIES; n++) {
-    if (await recountOnce(collections, crawlerId, all)) return;
+    const read = await readCrawler(collections, crawlerId);
+    if (read === null) return;
+    const found = await countFound(collections, read, all);
+    if (found !== undefined && (await write(collections, read, found, all ? now : undefined))) {
+      return;
+    }
   }
   await collections.crawlers.updateOne({ _id: crawlerId }, { $set: { miscounted: true } });
 }
 
-const fields = {
+const READ_FIELDS = {
   accountId: 1,
   applied: 1,
   fenced: 1,
@@ -28,81 +37,113 @@ const fields = {
   wakes: 1,
   purges: 1,
   pending: 1,
+  live: 1,
 } as const;
 
-/** False when something moved meanwhile. */
-async function recountOnce(
+type ReadCrawler = Pick<CrawlerDocument, '_id' | keyof typeof READ_FIELDS>;
+
+function readCrawler(collections: Collections, crawlerId: string): Promise<ReadCrawler | null> {
+  return collections.crawlers.findOne({ _id: crawlerId }, { projection: READ_FIELDS });
+}
+
+interface Found {
+  readonly running: number;
+  readonly runningBytes: number;
+  readonly retrying: number;
+  readonly deliveriesPending: number;
+  /** All that is waiting, running or retrying; only when everything is counted. */
+  readonly live: number;
+  readonly liveBytes: number;
+}
+
+/** Counts what there is; undefined when something changed meanwhile. */
+async function countFound(
   collections: Collections,
-  crawlerId: string,
+  crawler: ReadCrawler,
   all: boolean,
-): Promise<boolean> {
-  const crawler = await collections.crawlers.findOne({ _id: crawlerId }, { projection: fields });
-  if (crawler === null) return true;
-  const { moves, wakes, purges } = crawler;
-  const pushes = crawler.pending.map((each) => each.id);
+): Promise<Found | undefined> {
+  const { _id: crawlerId, purges } = crawler;
   const ended = await findTombstones(collections, crawlerId);
-  const alive = { crawlerId, gen: purges };
-  const queuedOnes = { ...alive, queued: true, push: { $nin: pushes } } as const;
-  const [running, retrying, queued, due, sending] = await Promise.all([
+  const sending = await findSending(collections, crawlerId);
+  const current = { crawlerId, gen: purges, queued: true } as const;
+  const pushes = crawler.pending.map((each) => each.id);
+  const [running, retrying, queued, due] = await Promise.all([
     collections.jobs.find({ crawlerId, state: 'running' }, { projection: { size: 1 } }).toArray(),
-    collections.jobs.countDocuments({ ...alive, queued: true, state: 'retrying' }),
-    all ? countAndSize(collections, queuedOnes) : NOTHING,
+    collections.jobs.countDocuments({ ...current, state: 'retrying' }),
+    all ? countAndSize(collections, { ...current, push: { $nin: pushes } }) : NOTHING,
     collections.deliveries.countDocuments({ crawlerId, state: 'due' }),
-    collections.deliveries.countDocuments({ crawlerId, state: 'sending' }),
   ]);
-  const unapplied = ended.filter((each) => isUnapplied(crawler, toBatchId(each)));
-  // What was purged in the queue has been taken from the counters with it.
-  const counted = unapplied.filter((each) => each.from === 'running' || each.gen >= purges);
-  const were = (state: string): number => counted.filter((each) => each.from === state).length;
-  const early = [...running, ...unapplied].map((each) => each._id);
-  const late = ended.filter(
-    (each) => each.delivers === true && !isUnapplied(crawler, toBatchId(each)),
-  );
-  const among = (rids: readonly string[], ...states: DeliveryDocument['state'][]) =>
-    rids.length === 0
-      ? 0
-      : collections.deliveries.countDocuments({ _id: { $in: [...rids] }, state: { $in: states } });
-  const [uncommitted, staged] = await Promise.all([
-    among(early, 'due', 'sending'),
-    among(
-      late.map((each) => each._id),
-      'staged',
-    ),
+  const isCounted = (each: JobDocument): boolean => !isUnapplied(crawler, toBatchId(each));
+  const unapplied = ended.filter((each) => !isCounted(each));
+  const delivering = ended.filter((each) => each.delivers === true && isCounted(each));
+  const [uncommitted, early, staged] = await Promise.all([
+    countUncommitted(collections, sending, unapplied),
+    countAmong(collections, unapplied, 'due'),
+    countAmong(collections, delivering, 'staged'),
   ]);
-  const after = await findTombstones(collections, crawlerId);
-  if (after.map(tombstoneKey).join() !== ended.map(tombstoneKey).join()) return false;
+  const endedAfter = await findTombstones(collections, crawlerId);
+  const sendingAfter = await findSending(collections, crawlerId);
+  const stoodStill =
+    isSame(ended.map(tombstoneKey), endedAfter.map(tombstoneKey)) &&
+    isSame(sending.map(sendingKey), sendingAfter.map(sendingKey));
+  if (!stoodStill) return undefined;
+  // A purge of the queue has subtracted the jobs that were in it, so their tombstones do not count.
+  const former = unapplied.filter((each) => each.from === 'running' || each.gen >= purges);
+  const formerlyRunning = former.filter((each) => each.from === 'running');
   const runningBytes = totalBytes(running);
-  const live = queued.n + running.length + counted.length;
-  const liveBytes = queued.bytes + runningBytes + totalBytes(counted);
-  const still = {
-    _id: crawlerId,
-    moves,
-    purges,
-    ...(all ? { wakes, pending: { $not: { $elemMatch: { id: { $nin: pushes } } } } } : {}),
+  return {
+    running: running.length + formerlyRunning.length,
+    runningBytes: runningBytes + totalBytes(formerlyRunning),
+    retrying: retrying + former.filter((each) => each.from === 'retrying').length,
+    deliveriesPending: due - early + sending.length - uncommitted + staged,
+    live: queued.n + running.length + former.length,
+    liveBytes: queued.bytes + runningBytes + totalBytes(former),
   };
+}
+
+/**
+ * Writes what was found, unless the crawler has changed since it was read; then false. `countedAt`
+ * is given when everything was counted.
+ */
+async function write(
+  collections: Collections,
+  read: ReadCrawler,
+  found: Found,
+  countedAt: Date | undefined,
+): Promise<boolean> {
+  const { live, liveBytes, ...others } = found;
+  const all = countedAt !== undefined;
+  const pushes = read.pending.map((each) => each.id);
+  const noOtherPush = { $not: { $elemMatch: { id: { $nin: pushes } } } };
+  const unchanged = {
+    _id: read._id,
+    moves: read.moves,
+    purges: read.purges,
+    ...(all ? { wakes: read.wakes, pending: noOtherPush } : {}),
+  };
+  const uncounted = all ? live - read.live : 0;
+  const day = countedAt === undefined ? '' : dayOf(countedAt);
   const before = await collections.crawlers.findOneAndUpdate(
-    still,
+    unchanged,
     {
-      $set: {
-        running: running.length + were('running'),
-        retrying: retrying + were('retrying'),
-        deliveriesPending: due + sending - uncommitted + staged,
-        runningBytes: runningBytes + totalBytes(counted.filter((each) => each.from === 'running')),
-        ...(all ? { live, liveBytes } : {}),
+      $set: { ...others, ...(all ? { live, liveBytes } : {}) },
+      $inc: {
+        moves: 1,
+        recounts: 1,
+        ...(uncounted > 0 ? { [`days.${day}.pushed`]: uncounted } : {}),
       },
-      $inc: { moves: 1, recounts: 1 },
+      ...(uncounted > 0 ? { $min: { firstDay: day } } : {}),
       ...(all ? { $unset: { miscounted: '' } } : {}),
     },
-    { returnDocument: 'before', projection: { accountId: 1, live: 1, liveBytes: 1, running: 1 } },
+    { returnDocument: 'before', projection: { live: 1, liveBytes: 1, running: 1 } },
   );
   if (before === null) return false;
-  const held = (all ? live : before.live) - running.length - were('running');
   const more = {
-    queued: held - (before.live - before.running),
+    queued: (all ? live : before.live) - found.running - (before.live - before.running),
     queuedBytes: all ? liveBytes - (before.liveBytes ?? 0) : 0,
   };
   if (more.queued !== 0 || more.queuedBytes !== 0) {
-    await collections.accounts.updateOne({ _id: before.accountId }, { $inc: more });
+    await collections.accounts.updateOne({ _id: read.accountId }, { $inc: more });
   }
   return true;
 }
@@ -126,6 +167,51 @@ async function countAndSize(
   return sum ?? NOTHING;
 }
 
+type Sending = Pick<DeliveryDocument, '_id' | 'epoch'>;
+
+/** The deliveries that are being sent. An index has these fields, so no page is read. */
+function findSending(collections: Collections, crawlerId: string): Promise<Sending[]> {
+  return collections.deliveries
+    .find({ crawlerId, state: 'sending' }, { projection: { epoch: 1 } })
+    .sort({ epoch: 1, _id: 1 })
+    .toArray();
+}
+
+/** How many of the deliveries were written before the end of their job, which is not counted. */
+async function countUncommitted(
+  collections: Collections,
+  sending: readonly Sending[],
+  unapplied: readonly JobDocument[],
+): Promise<number> {
+  if (sending.length === 0) return 0;
+  const rids = sending.map((each) => each._id);
+  const alive = await collections.jobs
+    .find({ _id: { $in: rids }, state: { $ne: 'ended' } }, { projection: { _id: 1 } })
+    .toArray();
+  const early = new Set([...alive, ...unapplied].map((each) => each._id));
+  return rids.filter((rid) => early.has(rid)).length;
+}
+
+function countAmong(
+  collections: Collections,
+  ended: readonly JobDocument[],
+  state: DeliveryDocument['state'],
+): Promise<number> | number {
+  if (ended.length === 0) return 0;
+  return collections.deliveries.countDocuments({
+    _id: { $in: ended.map((each) => each._id) },
+    state,
+  });
+}
+
+function isSame(before: readonly string[], after: readonly string[]): boolean {
+  return before.join() === after.join();
+}
+
 function tombstoneKey(document: JobDocument): string {
   return `${document._id} ${batchLabel(toBatchId(document))}`;
+}
+
+function sendingKey({ _id, epoch }: Sending): string {
+  return `${_id} ${epoch}`;
 }

@@ -4,27 +4,26 @@ import type { Collections, CrawlerDocument, PendingPush } from './collections.ts
 import { wakeExpression } from './lease.ts';
 
 /**
- * Takes room for up to `n` URLs in the account, and counts their bytes if there is room for all of them; `granted` says how many.
- * Null when there is no such account.
+ * Takes room for up to `n` URLs in the account, and counts their bytes if there is room for all of
+ * them. `granted` is the number taken. Null when there is no such account.
  */
 export async function reserveInAccount(
   collections: Collections,
   accountId: string,
-  n: number,
-  bytes: number,
+  { n, bytes }: { readonly n: number; readonly bytes: number },
   limit: number,
 ) {
-  const whole = { $cond: [{ $eq: ['$granted', n] }, bytes, 0] };
+  const grantedBytes = { $cond: [{ $eq: ['$granted', n] }, bytes, 0] };
   const room = { $max: [0, { $min: [n, { $subtract: [limit + 1, '$queued'] }] }] };
-  const goesOn = { $and: ['$over', { $gt: ['$queued', limit * EPISODE_END] }] };
+  const staysOver = { $and: ['$over', { $gt: ['$queued', limit * EPISODE_END] }] };
   return collections.accounts.findOneAndUpdate(
     { _id: accountId },
     [
-      { $set: { granted: room, over: goesOn } },
+      { $set: { granted: room, over: staysOver } },
       {
         $set: {
           queued: { $add: ['$queued', '$granted'] },
-          queuedBytes: { $add: [{ $ifNull: ['$queuedBytes', 0] }, whole] },
+          queuedBytes: { $add: [{ $ifNull: ['$queuedBytes', 0] }, grantedBytes] },
         },
       },
     ],
@@ -32,7 +31,10 @@ export async function reserveInAccount(
   );
 }
 
-/** Takes room for up to `n` URLs in the crawler, and notes the push as pending; null when there is no such crawler. */
+/**
+ * Takes room for up to `n` URLs in the crawler, and notes the push as pending. Null when there is no
+ * such crawler.
+ */
 export async function reserveInCrawler(
   collections: Collections,
   crawlerId: string,
@@ -42,21 +44,19 @@ export async function reserveInCrawler(
 ) {
   const held = { $add: [{ $subtract: ['$live', '$running'] }, { $sum: '$pending.n' }] };
   const room = { $max: [0, { $min: [n, { $subtract: [limit, held] }] }] };
+  const pending = { $concatArrays: ['$pending', [{ ...entry, n: '$granted', gen: '$purges' }]] };
   return collections.crawlers.findOneAndUpdate(
     { _id: crawlerId },
-    [
-      { $set: { granted: room } },
-      {
-        $set: {
-          pending: { $concatArrays: ['$pending', [{ ...entry, n: '$granted', gen: '$purges' }]] },
-        },
-      },
-    ],
+    [{ $set: { granted: room } }, { $set: { pending } }],
     { returnDocument: 'after', projection: { granted: 1, purges: 1 } },
   );
 }
 
-/** Counts a pending push, and wakes its crawler; null when it is not pending. What was purged before it was counted is gone. */
+/**
+ * Counts a pending push, wakes its crawler, and returns the crawler as it was before. Null when the
+ * push is not pending. If the crawler was purged since the room was reserved, the jobs count as
+ * purged.
+ */
 export async function confirm(
   collections: Collections,
   crawlerId: string,
@@ -65,15 +65,14 @@ export async function confirm(
   now: Date,
 ) {
   const day = dayOf(now);
-  const kept = { $cond: [{ $eq: ['$purges', gen] }, n, 0] };
-  const purged = { $subtract: [n, kept] };
-  const dayField = (field: string, by: object | number) => ({
-    [`days.${day}.${field}`]: { $add: [{ $ifNull: [`$days.${day}.${field}`, 0] }, by] },
+  const ifCurrent = (amount: number) => ({ $cond: [{ $eq: ['$purges', gen] }, amount, 0] });
+  const purged = { $subtract: [n, ifCurrent(n)] };
+  const dayField = (field: string, more: object | number) => ({
+    [`days.${day}.${field}`]: { $add: [{ $ifNull: [`$days.${day}.${field}`, 0] }, more] },
   });
-  const keptBytes = { $cond: [{ $eq: ['$purges', gen] }, bytes, 0] };
-  const counted = {
-    live: { $add: ['$live', kept] },
-    liveBytes: { $add: [{ $ifNull: ['$liveBytes', 0] }, keptBytes] },
+  const counts = {
+    live: { $add: ['$live', ifCurrent(n)] },
+    liveBytes: { $add: [{ $ifNull: ['$liveBytes', 0] }, ifCurrent(bytes)] },
     'last.push': { $max: ['$last.push', now] },
     purged: { $add: ['$purged', purged] },
     ...dayField('pushed', n),
@@ -85,7 +84,7 @@ export async function confirm(
   const pending = { $filter: { input: '$pending', cond: { $ne: ['$$this.id', id] } } };
   const before = await collections.crawlers.findOneAndUpdate(
     { _id: crawlerId, 'pending.id': id },
-    [{ $set: { pending, ...(n > 0 ? counted : {}) } }],
+    [{ $set: { pending, ...(n > 0 ? counts : {}) } }],
     { returnDocument: 'before', projection: { leaseUntil: 1, purges: 1, accountId: 1 } },
   );
   if (before !== null && n > 0 && before.purges !== gen) {
@@ -110,7 +109,10 @@ export async function wentOver(
   return modifiedCount > 0;
 }
 
-/** Counts what is there of pushes whose process has not come back since `before`; how many. */
+/**
+ * Confirms the pushes that are pending since before `before`, with the jobs that they really
+ * inserted: their process has died. Returns how many it confirmed.
+ */
 export async function resolvePending(
   collections: Collections,
   before: Date,
@@ -129,7 +131,7 @@ export async function resolvePending(
   return resolved;
 }
 
-/** Counts what is there of one push; false when it is not pending any more. */
+/** Confirms one pending push with the jobs that it inserted; false when it is not pending. */
 export async function resolve(
   collections: Collections,
   crawlerId: string,
@@ -143,7 +145,7 @@ export async function resolve(
       { projection: { size: 1 } },
     )
     .toArray();
-  // First this, so that the request is not done again when these have been crawled.
+  // Before the jobs can be crawled and vanish, so that the request does not push them again.
   if (request !== undefined && there.length > 0) {
     await collections.pushRequests.updateOne(
       { _id: request },

@@ -111,6 +111,55 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
   );
 
   test(
+    'beside the expiry of a delivery takes it off the pending ones once',
+    withProcesses(async ({ bench, stopped, gate }) => {
+      const crawler = await bench.crawler({ delivery: 'webhook' });
+      const { lease, jobs } = await bench.running(crawler, 2);
+      const [old, young] = jobs;
+      if (old === undefined || young === undefined) throw new Error('no jobs');
+      const ends = [deliveryOf(old, {}, { expiresAt: at(MINUTE) }), deliveryOf(young)];
+      await bench.store.queue.finish(ends, at(0), lease);
+      const count = gate.hold(commandOn('update', 'crawlers', 'deliveriesPending'));
+      const maintained = stopped.maintain(at(2 * MINUTE));
+      await count.reached;
+      // Its holder has died, so the next one counts what is there.
+      await bench.lease(crawler, at(2 * MINUTE), 'next');
+      expect(await bench.counters(crawler)).toMatchObject({ deliveriesPending: 1 });
+      count.release();
+      await maintained;
+      expect(await bench.counters(crawler)).toMatchObject({ deliveriesPending: 1 });
+    }),
+  );
+
+  test(
+    'leaves out a delivery that a former holder makes of a job it has lost',
+    withProcesses(async ({ bench, stopped, pusher, gate }) => {
+      const crawler = await bench.crawler({ delivery: 'webhook' });
+      const { crawlerId } = crawler;
+      await bench.push(jobsOf(crawler, 1));
+      const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
+      if (lease === undefined) throw new Error('no lease');
+      const { jobs } = await stopped.queue.claim(lease, 1, at(0));
+      const record = gate.hold(commandOn('insert', 'deliveries'));
+      const end = deliveryOf(only(jobs), {}, { held: true });
+      const finished = stopped.queue.finish([end], at(1), lease);
+      await record.reached;
+      // The next holder has put the job back, and is about to count.
+      const look = gate.hold(commandOn('find', 'crawlers', '"fenced"'));
+      const next = pusher.queue.acquire(crawlerId, 'next', TTL_MS, at(MINUTE));
+      await look.reached;
+      const write = gate.hold(commandOn('update', 'jobs', '"ended"'));
+      record.release();
+      await write.reached;
+      look.release();
+      expect(await next).toBeDefined();
+      write.release();
+      expect(await finished).toMatchObject({ verdicts: ['lost'] });
+      expect(await bench.counters(crawler)).toMatchObject({ waiting: 1, deliveriesPending: 0 });
+    }),
+  );
+
+  test(
     'a clean-up that fails fails nobody, and is done in the next turn',
     withProcesses(async ({ bench, stopped, gate, c }) => {
       const crawler = await bench.crawler({ delivery: 'webhook' });

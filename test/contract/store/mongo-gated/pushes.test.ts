@@ -105,6 +105,32 @@ describe.skipIf(mongodbUri === '')('a push whose process dies before its jobs ar
   );
 
   test(
+    'has its URLs in the statistics and wakes its crawler when its insert lands before the repetition’s',
+    withProcesses(async ({ bench, stopped, pusher, gate, c }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler();
+      const { crawlerId } = crawler;
+      const request = requestOf(crawler, 'once');
+      const rids = request.jobs.map(({ rid }) => ({ rid }));
+      const early = gate.hold(commandOn('insert', 'jobs'));
+      const first = stopped.queue.push([request], LIMITS, at(0));
+      await early.reached;
+      await c.pushRequests.updateMany({}, { $set: { claim: 'given up' } });
+      const late = gate.hold(commandOn('insert', 'jobs'));
+      const repeated = pusher.queue.push([{ ...request, jobs: jobsOf(crawler, 3) }], LIMITS, at(0));
+      await late.reached;
+      early.release();
+      expect(only(await first).outcomes).toEqual(rids);
+      late.release();
+      expect(only(await repeated).outcomes).toEqual(rids);
+      expect(await bench.counters(crawler)).toMatchObject({ pushed: 3, waiting: 3 });
+      const days = (await store.stats.history([crawlerId], {})).get(crawlerId);
+      expect(days).toMatchObject([{ pushed: 3 }]);
+      expect(await store.queue.crawlersWithWorkDue(at(1), 9)).toEqual([crawlerId]);
+    }),
+  );
+
+  test(
     'is left alone by queue_timeout until it is counted',
     withProcesses(async (processes) => {
       const { bench } = processes;

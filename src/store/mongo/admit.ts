@@ -1,0 +1,186 @@
+import { type DomainError, databaseUnavailable } from '../../domain/errors.ts';
+import type { Job } from '../../domain/job.ts';
+import { jobBytesOf } from '../../domain/quotas.ts';
+import type { PushLimits, PushOutcome, PushReceipt } from '../store.ts';
+import type { Collections, JobDocument } from './collections.ts';
+import { duplicateIndexes } from './errors.ts';
+import { toJobDocument } from './job-document.ts';
+import { isLive, wakeNow } from './lease.ts';
+import { recount } from './recount.ts';
+import { confirm, reserveInAccount, reserveInCrawler, wentOver } from './reservations.ts';
+
+/** A push that sleeps this long before its insert may be resolved by others before it wakes. */
+const MAX_STALL_MS = 20_000;
+
+/** A push that may be repeated: its request, and what becomes durable before it is counted. */
+export interface RepeatablePush {
+  readonly id: string;
+  readonly request: string;
+  keepOutcomes(outcomes: readonly PushOutcome[]): Promise<unknown>;
+}
+
+/** Jobs on their way into the queue of one crawler. */
+export interface Admission {
+  readonly crawlerId: string;
+  readonly accountId: string;
+  /** The id of the push. */
+  readonly id: string;
+  readonly jobs: readonly Job[];
+  readonly limits: PushLimits;
+  readonly now: Date;
+  readonly repeatable: RepeatablePush | undefined;
+}
+
+/** A number of jobs and the bytes that they count for. */
+interface Amount {
+  readonly n: number;
+  readonly bytes: number;
+}
+
+/** What a push has reserved. */
+interface Reservation {
+  /** The jobs that there is room for. */
+  readonly taken: Amount;
+  /** Why the others are refused. */
+  readonly refused: 'account_queue_full' | 'crawler_queue_full';
+  /** The crawler's purges when the room was reserved. */
+  readonly gen: number;
+  /** The queued URLs of the account with these. */
+  readonly queued: number;
+}
+
+/**
+ * Accepts as many of the jobs, from the first on, as there is room for: reserves the room, inserts
+ * the jobs and counts them.
+ */
+export async function admit(collections: Collections, admission: Admission): Promise<PushReceipt> {
+  const { crawlerId, accountId, id, jobs, limits, now, repeatable } = admission;
+  const startedAt = performance.now();
+  const reservation = await reserve(collections, admission);
+  if (reservation === undefined) return crawlerNotFound(jobs);
+  const { taken, refused, gen } = reservation;
+  const outcomes = jobs.map(
+    (job, index): PushOutcome => (index < taken.n ? { rid: job.rid } : { refused }),
+  );
+  if (taken.n > 0 && performance.now() - startedAt > MAX_STALL_MS) throw stalled();
+  const documents = jobs.slice(0, taken.n).map((job) => toJobDocument(job, id, gen));
+  const twice = await insertJobs(collections, documents, repeatable !== undefined);
+  await repeatable?.keepOutcomes(outcomes);
+  const counted = minus(taken, twice);
+  const confirmed = await confirm(collections, crawlerId, { id, gen }, counted, now);
+  await giveBack(collections, accountId, twice);
+  if (confirmed === null && !(await exists(collections, crawlerId))) {
+    const rids = documents.map((each) => each._id);
+    await Promise.all([
+      collections.jobs.deleteMany({ _id: { $in: rids }, push: id }),
+      giveBack(collections, accountId, counted),
+    ]);
+    return crawlerNotFound(jobs);
+  }
+  if (confirmed === null || twice.n > 0) {
+    // Another process has resolved this push, and counted what it found then. Or an earlier call of
+    // the request inserted its jobs after it had been resolved, and nobody has counted those.
+    await recount(collections, crawlerId, now, true);
+    if (taken.n > 0) await wakeNow(collections, crawlerId, now, 'job');
+  }
+  const isOver = reservation.queued > limits.accountQueue;
+  return {
+    outcomes,
+    crossedAccountLimit: isOver && (await wentOver(collections, accountId, limits.accountQueue)),
+    leased: isLive(confirmed?.leaseUntil, now),
+  };
+}
+
+/** Reserves room in the account and the crawler; undefined when the crawler is gone. */
+async function reserve(
+  collections: Collections,
+  { crawlerId, accountId, id, jobs, limits, now, repeatable }: Admission,
+): Promise<Reservation | undefined> {
+  const rids = jobs.map((job) => job.rid).sort();
+  const entry = {
+    id,
+    at: now,
+    first: rids[0] ?? '',
+    last: rids.at(-1) ?? '',
+    ...(repeatable === undefined ? {} : { request: repeatable.request }),
+  };
+  const all = amount(jobs);
+  const [inAccount, inCrawler] = await Promise.allSettled([
+    reserveInAccount(collections, accountId, all, limits.accountQueue),
+    reserveInCrawler(collections, crawlerId, entry, all.n, limits.crawlerQueue),
+  ]);
+  if (inAccount.status === 'rejected') throw inAccount.reason;
+  const n = inAccount.value?.granted ?? 0;
+  // The account counts the bytes only if it has room for all jobs.
+  const granted = { n, bytes: n === all.n ? all.bytes : 0 };
+  if (inCrawler.status === 'rejected') {
+    await giveBack(collections, accountId, granted).catch(() => undefined);
+    throw inCrawler.reason;
+  }
+  const crawler = inCrawler.value;
+  const accepted = Math.min(n, crawler?.granted ?? 0);
+  const taken = accepted === all.n ? all : amount(jobs.slice(0, accepted));
+  await giveBack(collections, accountId, minus(granted, taken));
+  if (crawler === null) return undefined;
+  return {
+    taken,
+    refused: accepted === n ? 'account_queue_full' : 'crawler_queue_full',
+    gen: crawler.purges,
+    queued: (inAccount.value?.queued ?? 0) - (n - accepted),
+  };
+}
+
+/**
+ * Inserts the jobs of a push. Returns the amount of those that exist already, which only a push that
+ * may be repeated can meet: an earlier call of the request has inserted them late, under its id.
+ */
+async function insertJobs(
+  collections: Collections,
+  documents: readonly JobDocument[],
+  repeatable: boolean,
+): Promise<Amount> {
+  if (documents.length === 0) return { n: 0, bytes: 0 };
+  try {
+    await collections.jobs.insertMany(documents, { ordered: false });
+    return { n: 0, bytes: 0 };
+  } catch (error) {
+    if (!repeatable) throw error;
+    const twice = duplicateIndexes(error).map((index) => documents[index]?.size ?? 0);
+    return { n: twice.length, bytes: twice.reduce((sum, size) => sum + size, 0) };
+  }
+}
+
+async function giveBack(
+  collections: Collections,
+  accountId: string,
+  { n, bytes }: Amount,
+): Promise<void> {
+  if (n === 0 && bytes === 0) return;
+  await collections.accounts.updateOne(
+    { _id: accountId },
+    { $inc: { queued: -n, queuedBytes: -bytes } },
+  );
+}
+
+async function exists(collections: Collections, crawlerId: string): Promise<boolean> {
+  const id = { projection: { _id: 1 } } as const;
+  return (await collections.crawlers.findOne({ _id: crawlerId }, id)) !== null;
+}
+
+function amount(jobs: readonly Job[]): Amount {
+  return { n: jobs.length, bytes: jobs.reduce((sum, job) => sum + jobBytesOf(job), 0) };
+}
+
+function minus(a: Amount, b: Amount): Amount {
+  return { n: a.n - b.n, bytes: a.bytes - b.bytes };
+}
+
+function crawlerNotFound(jobs: readonly Job[]): PushReceipt {
+  const outcomes = jobs.map(() => ({ refused: 'crawler_not_found' }) as const);
+  return { outcomes, crossedAccountLimit: false, leased: false };
+}
+
+/** The error of a push that took too long to go on. */
+export function stalled(): DomainError {
+  return databaseUnavailable('The push took too long and was given up; try again.');
+}
