@@ -21,7 +21,7 @@ export interface HealthDeps {
 /** The methods of grpc.health.v1: either all services are ready or none is. */
 export function createHealthMethods(deps: HealthDeps): Method[] {
   const services = new Set(['', ...deps.services]);
-  const { join, nextLook } = createWatch(deps);
+  const { join, nextPoll } = createWatch(deps);
 
   async function servingStatus(service: string): Promise<ServingStatus> {
     if (!services.has(service)) return ServingStatus.SERVICE_UNKNOWN;
@@ -48,7 +48,7 @@ export function createHealthMethods(deps: HealthDeps): Method[] {
           const status = await servingStatus(service);
           if (status !== last) yield { status };
           last = status;
-          await nextLook(call.signal);
+          await nextPoll(call.signal);
         }
       } finally {
         leave();
@@ -61,7 +61,7 @@ export function createHealthMethods(deps: HealthDeps): Method[] {
 function createWatch({ watchIntervalMs = 1_000, maxWatchers = 500 }: HealthDeps) {
   let watchers = 0;
   let timer: NodeJS.Timeout | undefined;
-  let look = Promise.withResolvers<void>();
+  let poll = Promise.withResolvers<void>();
 
   return {
     /**
@@ -77,8 +77,8 @@ function createWatch({ watchIntervalMs = 1_000, maxWatchers = 500 }: HealthDeps)
       }
       watchers += 1;
       timer ??= setInterval(() => {
-        look.resolve();
-        look = Promise.withResolvers();
+        poll.resolve();
+        poll = Promise.withResolvers();
       }, watchIntervalMs).unref();
       return () => {
         watchers -= 1;
@@ -88,8 +88,8 @@ function createWatch({ watchIntervalMs = 1_000, maxWatchers = 500 }: HealthDeps)
       };
     },
     /** Resolves at the next poll. Rejects with the signal's reason. */
-    async nextLook(signal: AbortSignal): Promise<void> {
-      await raceAbort(look.promise, signal);
+    async nextPoll(signal: AbortSignal): Promise<void> {
+      await raceAbort(poll.promise, signal);
     },
   };
 }

@@ -5,7 +5,7 @@ import { toConnectError } from '../api/errors.ts';
 import { createMethods } from '../api/methods.ts';
 import type { Config } from '../config/config.ts';
 import { createEdge, type Edge, type EdgeTls } from '../edge/edge.ts';
-import { documentedAdapters } from '../rest/compat/documented-adapters.ts';
+import { compatAdapters } from '../rest/compat/compat-adapters.ts';
 import { screenshotAdapters } from '../rest/compat/screenshots.ts';
 import { createGateway } from '../rest/gateway.ts';
 import { createConnectMount } from '../rpc/connect-mount.ts';
@@ -45,9 +45,7 @@ export function wireEdge(
     admission,
     pools: pools.rooms,
   };
-  const adapters = isWorker
-    ? []
-    : [documentedAdapters, screenshotAdapters(store.screenshots, clock)];
+  const adapters = isWorker ? [] : [compatAdapters, screenshotAdapters(store.screenshots, clock)];
   const tls = readTls(config);
   return createEdge({
     rpc: createConnectMount({ ...shared, writeMaxBytes: WRITE_MAX_BYTES, logger }),

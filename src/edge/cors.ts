@@ -15,8 +15,8 @@ export function answerCors(request: AnyRequest, response: AnyResponse): boolean 
   }
   if (!isOptions) return false;
   // `*` excludes Authorization, so the requested headers are echoed.
-  const wished = request.headers['access-control-request-headers'];
-  response.setHeader('access-control-allow-headers', wished ?? '*');
+  const requested = request.headers['access-control-request-headers'];
+  response.setHeader('access-control-allow-headers', requested ?? '*');
   response.setHeader('access-control-allow-methods', 'GET, HEAD, POST, PUT, DELETE, OPTIONS');
   response.setHeader('access-control-max-age', MAX_AGE_SECONDS);
   response.statusCode = 204;

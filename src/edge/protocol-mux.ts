@@ -36,14 +36,14 @@ export function createProtocolMux(deps: ProtocolMuxDeps): ProtocolMux {
     function leave(): void {
       clearTimeout(timer);
       undecided.delete(socket);
-      socket.off('data', look);
+      socket.off('data', inspect);
       socket.off('end', end);
       socket.off('close', leave);
     }
     function end(): void {
       socket.destroy();
     }
-    function look(chunk: Buffer): void {
+    function inspect(chunk: Buffer): void {
       seen = seen.byteLength === 0 ? chunk : Buffer.concat([seen, chunk]);
       const length = Math.min(seen.byteLength, DECISIVE_BYTES);
       const isPreface = seen.compare(PREFACE, 0, length, 0, length) === 0;
@@ -58,7 +58,7 @@ export function createProtocolMux(deps: ProtocolMuxDeps): ProtocolMux {
         socket.resume();
       }
     }
-    socket.on('data', look);
+    socket.on('data', inspect);
     socket.on('end', end);
     socket.on('close', leave);
   }

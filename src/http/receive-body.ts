@@ -38,7 +38,7 @@ export function hasBody(request: AnyRequest): boolean {
 }
 
 /** The Content-Length of a request; undefined when there is none. */
-export function saidLength(request: AnyRequest): number | undefined {
+export function declaredLength(request: AnyRequest): number | undefined {
   const length = request.headers['content-length'];
   return length === undefined || !/^\d{1,15}$/.test(length) ? undefined : Number(length);
 }
@@ -53,8 +53,8 @@ export function receiveBody(
   timeMs: number = bodyTimeMs(maxBytes),
 ): Promise<Buffer> {
   if (!hasBody(request)) return Promise.resolve(EMPTY);
-  const said = saidLength(request);
-  if ((said ?? 0) > maxBytes) {
+  const declared = declaredLength(request);
+  if ((declared ?? 0) > maxBytes) {
     request.resume();
     return Promise.reject(new BodyFault('too_large'));
   }
@@ -72,7 +72,7 @@ export function receiveBody(
       if (length === 0) body = chunk;
       else {
         if (needed > body.byteLength || length === body.byteLength) {
-          const size = said ?? Math.min(maxBytes, Math.max(needed * 2, FIRST_BYTES));
+          const size = declared ?? Math.min(maxBytes, Math.max(needed * 2, FIRST_BYTES));
           const larger = Buffer.allocUnsafe(Math.max(size, needed));
           body.copy(larger, 0, 0, length);
           body = larger;

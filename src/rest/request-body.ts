@@ -1,6 +1,6 @@
 import { gunzip } from 'node:zlib';
 import type { AnyRequest } from '../http/node-http.ts';
-import { BodyFault, hasBody, receiveBody, saidLength } from '../http/receive-body.ts';
+import { BodyFault, declaredLength, hasBody, receiveBody } from '../http/receive-body.ts';
 import type { Room } from '../http/room.ts';
 import { GatewayError } from './gateway-error.ts';
 
@@ -29,7 +29,7 @@ export async function readRequestBody(
   }
   if (!hasBody(request)) return EMPTY;
   const isPacked = encoding === 'gzip';
-  const length = saidLength(request) ?? maxBytes;
+  const length = declaredLength(request) ?? maxBytes;
   if (length > maxBytes) throw tooLarge(maxBytes);
   // Twice the length: the bytes, and the objects they are parsed to.
   const grant = await room.take(isPacked ? length + maxBytes * 2 : length * 2);

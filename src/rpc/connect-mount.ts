@@ -26,7 +26,7 @@ import { raceAbort } from '../domain/race-abort.ts';
 import { type AnyRequest, type AnyResponse, breakOff } from '../http/node-http.ts';
 import { paced } from '../http/paced.ts';
 import { createBoundlessPools, type RoomPools } from '../http/room.ts';
-import { acceptCompression, parseWireShape, scanQueryMessage, takeIn } from './intake.ts';
+import { acceptCompression, parseWireShape, readMessages, scanQueryMessage } from './intake.ts';
 
 /** The collaborators of the mount. */
 export interface ConnectMountDeps {
@@ -62,12 +62,12 @@ export interface ConnectMount {
 const protocols = { connect: 'connect', grpc: 'grpc', 'grpc-web': 'grpc-web' } as const;
 
 /** One call: the parts that come from its connection, and the call as handlers see it. */
-interface Passage {
+interface RpcExchange {
   readonly transfer: Transfer;
   call?: Call;
 }
 
-const passageKey = createContextKey<Passage | undefined>(undefined, {
+const exchangeKey = createContextKey<RpcExchange | undefined>(undefined, {
   description: 'the call and its connection',
 });
 
@@ -116,10 +116,10 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     if (handler === undefined || row === undefined) throw new Error('not a path of the table');
     const contentType = request.headers['content-type'];
     if (/^application\/grpc(?!-web)/.test(contentType ?? '')) writePlainMessages(response);
-    const passage: Passage = {
-      transfer: createTransfer(request, response, pools, () => passage.call?.caller),
+    const exchange: RpcExchange = {
+      transfer: createTransfer(request, response, pools, () => exchange.call?.caller),
     };
-    const values = createContextValues().set(passageKey, passage);
+    const values = createContextValues().set(exchangeKey, exchange);
     const incoming = universalRequestFromNodeRequest(request, response, undefined, values);
     const shape = parseWireShape(contentType);
     const sent = { ...incoming, body: nothing() };
@@ -134,9 +134,9 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
         input: row.method.desc.input,
         policy: row.policy,
         isStream: row.method.kind === 'bidi',
-        call: () => passage.call as Call,
+        call: () => exchange.call as Call,
       };
-      sent.body = withWireErrors(takeIn(request, shape, options), (error) =>
+      sent.body = withWireErrors(readMessages(request, shape, options), (error) =>
         toConnectError(error, logger, { route: path.slice(1), signal: incoming.signal }),
       );
     }
@@ -151,7 +151,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     handle(request, response) {
       answer(request, response).catch((error: unknown) => {
         if (error instanceof URIError && !response.headersSent) {
-          refuseUntold(request, response);
+          refuseWithFixedText(request, response);
           return;
         }
         // Errors of handlers have become replies already: this is a client that disconnected, or
@@ -169,7 +169,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
  * Answers gRPC and gRPC-Web with INVALID_ARGUMENT and a fixed text. Connect quotes the message in
  * its error text, and cannot write that into a header when the quoted part ends within a character.
  */
-function refuseUntold(request: AnyRequest, response: AnyResponse): void {
+function refuseWithFixedText(request: AnyRequest, response: AnyResponse): void {
   const http1 = response as ServerResponse;
   http1.writeHead(200, {
     'content-type': request.headers['content-type'] ?? 'application/grpc',
@@ -217,9 +217,9 @@ function assertNotDrained(draining: AbortSignal, desc: DescMethod): void {
 }
 
 function toCall(context: HandlerContext): Call {
-  const passage = context.values.get(passageKey);
-  if (passage === undefined) throw new Error('a call came without its connection');
-  return (passage.call ??= newCall(context, passage.transfer));
+  const exchange = context.values.get(exchangeKey);
+  if (exchange === undefined) throw new Error('a call came without its connection');
+  return (exchange.call ??= newCall(context, exchange.transfer));
 }
 
 function newCall(context: HandlerContext, transfer: Transfer): Call {

@@ -7,7 +7,7 @@ import { type MethodPolicy, maxBytesFor } from '../api/policy.ts';
 import { MessageFault, malformed, scanBinary, scanJson } from '../api/scan-message.ts';
 import { DomainError } from '../domain/errors.ts';
 import type { AnyRequest } from '../http/node-http.ts';
-import { BodyFault, bodyTimeMs, receiveBody, saidLength } from '../http/receive-body.ts';
+import { BodyFault, bodyTimeMs, declaredLength, receiveBody } from '../http/receive-body.ts';
 import { createFrameReader } from './frame-reader.ts';
 
 /** How the messages of a request are encoded, by its Content-Type. */
@@ -65,7 +65,7 @@ export function parseWireShape(contentType: string | undefined): WireShape | und
  * decoded, take claimed memory, and arrive in time. Nothing is read before the first is requested.
  * Throws DomainError, or ConnectError.
  */
-export async function* takeIn(
+export async function* readMessages(
   request: AnyRequest,
   shape: WireShape,
   options: IntakeOptions,
@@ -104,7 +104,7 @@ async function plainMessage(
 ): Promise<Uint8Array> {
   const maxBytes = maxBytesFor(policy, call());
   const encoding = bodyEncoding(request, shape);
-  const expected = Math.min(saidLength(request) ?? maxBytes, maxBytes);
+  const expected = Math.min(declaredLength(request) ?? maxBytes, maxBytes);
   await call().room.take(roomFor(expected, encoding, maxBytes));
   const bytes = await unpacked(await receiveBody(request, maxBytes), encoding, maxBytes);
   scan(bytes, shape.isBinary, input, policy.maxFields);

@@ -80,11 +80,11 @@ export function createCrawlerAccess(deps: {
     async findRecent(owner, reference) {
       const { accountId } = owner.account;
       const name = referencedName(owner, reference, 'crawler');
-      const look = () => deps.crawlers.findByName(accountId, name);
-      const crawler = await recent.get(cacheKey(accountId, name), look);
+      const read = () => deps.crawlers.findByName(accountId, name);
+      const crawler = await recent.get(cacheKey(accountId, name), read);
       // A cached crawler of the other token type may have been deleted and created again since.
       const isOther = crawler !== undefined && crawler.tokenType !== owner.tokenType;
-      return checked(owner, name, isOther ? await look() : crawler, 'crawler');
+      return checked(owner, name, isOther ? await read() : crawler, 'crawler');
     },
     forget: (crawler) => recent.forget(cacheKey(crawler.accountId, crawler.name)),
   };

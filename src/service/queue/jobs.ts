@@ -28,7 +28,7 @@ export interface JobManagement {
    * cannot be replayed. Throws `exhausted`, and replays none, when they are more than the account's
    * quota has left.
    */
-  replay(owner: TokenOwner, crawlerName: string, wish: ReplaySelector): Promise<number>;
+  replay(owner: TokenOwner, crawlerName: string, selector: ReplaySelector): Promise<number>;
 }
 
 /** What the job management works with. */
@@ -66,17 +66,17 @@ export function createJobManagement(deps: JobManagementDeps): JobManagement {
       return summary;
     },
 
-    async replay(owner, crawlerName, wish) {
+    async replay(owner, crawlerName, selector) {
       const { crawlerId } = await access.find(owner, crawlerName);
       const now = clock.now();
-      const which = 'rid' in wish ? wish : { from: wish.from, to: wish.to ?? now };
+      const which = 'rid' in selector ? selector : { from: selector.from, to: selector.to ?? now };
       const { account } = owner;
       const left = await quotas.replaysLeft(account);
       // Counting stops at one more than the quota has left: that is enough to refuse the replay.
       const count = await store.deliveries.countReplayable(crawlerId, which, left + 1);
       if (count > 0) await quotas.takeReplays(account, count);
       const replayed = await store.deliveries.replay(crawlerId, which, now);
-      if ('rid' in wish && replayed === 0) throw ridNotFound();
+      if ('rid' in selector && replayed === 0) throw ridNotFound();
       if (replayed > 0) {
         deps.dispatcher.notify(crawlerId);
         await deps.scheduler.wake('crawl', crawlerId, now);

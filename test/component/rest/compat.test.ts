@@ -8,7 +8,7 @@ import {
 } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StorageService } from '../../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { DomainError } from '../../../src/domain/errors.ts';
-import { documentedAdapters } from '../../../src/rest/compat/documented-adapters.ts';
+import { compatAdapters } from '../../../src/rest/compat/compat-adapters.ts';
 import { partialMethodsOf, startWire, type Wire } from '../../support/wire.ts';
 
 const pushed: PushRequest[] = [];
@@ -54,7 +54,7 @@ const methods = [
 
 let wire: Wire;
 beforeAll(async () => {
-  wire = await startWire({ methods, adapters: [documentedAdapters] });
+  wire = await startWire({ methods, adapters: [compatAdapters] });
 });
 afterAll(() => wire.edge.close(0));
 

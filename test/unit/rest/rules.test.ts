@@ -19,7 +19,7 @@ import { http } from '../../../gen/google/api/annotations_pb.ts';
 import type { HttpRuleSchema } from '../../../gen/google/api/http_pb.ts';
 import { rest_name } from '../../../gen/queuedcrawler/v1/options_pb.ts';
 import type { Method } from '../../../src/api/method.ts';
-import { documentedAdapters } from '../../../src/rest/compat/documented-adapters.ts';
+import { compatAdapters } from '../../../src/rest/compat/compat-adapters.ts';
 import { createGateway } from '../../../src/rest/gateway.ts';
 
 type Rule = MessageInitShape<typeof HttpRuleSchema>;
@@ -146,6 +146,6 @@ test.each<[string, Shape, string]>([
 test('an adapter whose method the table lacks stops the start', () => {
   const toError = () => new ConnectError('', Code.Internal);
   expect(() =>
-    createGateway({ methods: [], adapters: [documentedAdapters], maxBodyBytes: 1, toError }),
+    createGateway({ methods: [], adapters: [compatAdapters], maxBodyBytes: 1, toError }),
   ).toThrow('the table has no unary method queuedcrawler.v1.PushService/Push');
 });

@@ -5,7 +5,7 @@ import { scraper } from './scraper.ts';
 import { storage } from './storage.ts';
 
 /** The documented REST shapes that google.api.http rules cannot express. */
-export const documentedAdapters: AdapterFactory = (parts) => [
+export const compatAdapters: AdapterFactory = (parts) => [
   ...pushOrCrawl(parts),
   ...storage(parts),
   ...scraper(parts),
