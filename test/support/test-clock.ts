@@ -16,3 +16,14 @@ export function createTestClock(): TestClock {
     },
   };
 }
+
+/** A clock that stands still at the present moment, so that only `advance` lets time pass. */
+export function createFrozenClock(): TestClock {
+  let ms = Date.now();
+  return {
+    now: () => new Date(ms),
+    advance(by) {
+      ms += by;
+    },
+  };
+}
