@@ -13,10 +13,13 @@ import type { Storage } from '../service/reads/storage.ts';
 import { authenticateCall } from './authenticate-call.ts';
 import { type Call, type Method, toMethods } from './method.ts';
 
-/** A page on its way out: as read, in its message, encoded, and in its envelope. */
+/** How often a page is in memory: as read, in its message, encoded, and in its envelope. */
 const COPIES = 4;
 
-/** Room for pages; what the request took is no longer needed, and whoever held it while waiting would keep others waiting. */
+/**
+ * Reserves memory for pages. The request's own is given back first: it is no longer needed, and a
+ * call that held it while it waits would keep others waiting.
+ */
 async function makeRoom(call: Call, bytes: number): Promise<void> {
   if (bytes === 0) return;
   call.room.giveBack();
@@ -33,7 +36,7 @@ export function storageHandlers(deps: {
   return toMethods(StorageService, {
     async getResult(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
-      const bytes = request.rid === '' ? 0 : await storage.sizeOf(owner, request.rid);
+      const bytes = request.rid === '' ? 0 : await storage.pageBytes(owner, request.rid);
       await makeRoom(call, bytes);
       return { result: resultMessage(await storage.get(owner, request.rid, request.url)) };
     },
@@ -46,7 +49,7 @@ export function storageHandlers(deps: {
         const returned = results.map(({ rid }) => rid);
         void call.sent
           .then((isWhole) => (isWhole ? storage.remove(owner, returned) : undefined))
-          // They stay, and are there for the next call.
+          // The results stay, so the client can read them again.
           .catch((error: unknown) => logger.warn({ err: error }, 'read results were not removed'));
       }
       return { results: results.map(resultMessage), deferredRids: [...deferred] };

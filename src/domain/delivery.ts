@@ -13,7 +13,7 @@ export interface DeliveryAttempt {
   readonly error: string;
 }
 
-/** What the answer to one POST says of how much its endpoint can take. */
+/** What the answer to one POST shows of how much its endpoint can take. */
 export type EndpointAnswer =
   | {
       readonly kind: 'acknowledged';
@@ -31,17 +31,19 @@ export type EndpointAnswer =
       readonly kind: 'other';
     };
 
-/** A result on its way to the callback URL. */
+/** A result that is being delivered to the callback URL. */
 export interface Delivery extends CrawlRecord {
   readonly crawlerId: string;
   /** The push's `callback_headers`. */
   readonly callbackHeaders: readonly HeaderPair[];
-  /** Attempts begun, this one included; names the claim in later writes as `QueuedJob.attempt` does. */
+  /**
+   * Attempts begun, this one included. Later writes name it as they name `QueuedJob.attempt`.
+   */
   readonly attempt: number;
   readonly createdAt: Date;
 }
 
-/** Where the delivery of one result stands, without its page. */
+/** The state of a result's delivery, without its page. */
 export interface DeliverySummary {
   readonly rid: string;
   readonly url: string;

@@ -1,6 +1,6 @@
 import type { CrawlParameters } from './parameters.ts';
 
-/** What is sent to the target, and how. */
+/** The request that a crawl sends to its target. */
 export interface CrawlRequest {
   readonly url: string;
   readonly method: 'GET' | 'POST' | 'PUT';
@@ -16,7 +16,10 @@ export type HeaderPair = readonly [name: string, value: string];
 
 /** A URL in a crawler's queue. */
 export interface Job extends CrawlRequest {
-  /** 24 lower-case hexadecimal digits; the first eight are the second it was made, so order by `rid` is by age. */
+  /**
+   * 24 lower-case hexadecimal digits; the first eight are the second of its creation, so order by
+   * `rid` is order by age.
+   */
   readonly rid: string;
   readonly crawlerId: string;
   readonly accountId: string;
@@ -33,11 +36,11 @@ export interface QueuedJob extends Job {
   /** How many times the crawl was retried. */
   readonly retry: number;
   /**
-   * Counts the claims. Every later write on the job names the attempt it was claimed with, so a worker that lost its
-   * lease cannot write.
+   * Counts the claims. Every later write on the job names the attempt of its claim, so a worker
+   * that lost its lease cannot write.
    */
   readonly attempt: number;
-  /** How many claims ended because the crawl took its thread, or its process, with it. */
+  /** How many claims ended because the crawl's thread, or its process, ended. */
   readonly crashes: number;
   /** When the first crawl started; the retry window counts from it. */
   readonly firstTriedAt: Date | undefined;

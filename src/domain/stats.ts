@@ -60,6 +60,6 @@ export function addDays(days: readonly DayCounts[]): DayCounts {
 }
 
 /** The UTC day of a moment, `YYYY-MM-DD`. */
-export function dayOf(moment: Date): string {
+export function toDay(moment: Date): string {
   return moment.toISOString().slice(0, 10);
 }

@@ -1,12 +1,12 @@
 import type { Notice } from './notices.ts';
 
-/** Notices that a digest names. */
+/** Notices that a digest lists. */
 const LISTED = 1_000;
-/** Of them, those it gives in full. */
+/** Notices that it quotes in full. */
 const IN_FULL = 5;
 
-/** One mail for notices of one account; a single one stays as it is. */
-export function digestOf(account: string, notices: readonly Notice[]): Notice {
+/** Joins the notices of one account into one mail; a single notice stays as it is. */
+export function toDigest(account: string, notices: readonly Notice[]): Notice {
   const [first] = notices;
   if (first !== undefined && notices.length === 1) return first;
   const list = notices.slice(0, LISTED).map(({ subject }) => `- ${subject}`);

@@ -4,7 +4,10 @@ export interface Notice {
   readonly text: string;
 }
 
-/** A crawler that the monitoring paused: `error` says why, `callbackUrl` is named without credentials and query. */
+/**
+ * Reports that the monitoring paused a crawler because of `error`. Shows `callbackUrl` without
+ * credentials and query.
+ */
 export function crawlerPausedNotice(facts: {
   readonly account: string;
   readonly crawler: string;
@@ -33,7 +36,7 @@ crawler's callback_url.
   };
 }
 
-/** An account whose pushes pause because more than `limit` URLs are queued. */
+/** Reports that pushes of an account are refused because more than `limit` URLs are queued. */
 export function accountQueueFullNotice(facts: {
   readonly account: string;
   readonly limit: number;
@@ -57,7 +60,7 @@ no longer needed, unpause paused crawlers, or raise their concurrency.
   };
 }
 
-// The query often is the receiver's password.
+// The query often holds the receiver's password.
 function publicPart(callbackUrl: string | undefined): string {
   const url = URL.parse(callbackUrl ?? '');
   return url === null ? '(none)' : `${url.origin}${url.pathname}`;

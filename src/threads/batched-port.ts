@@ -1,11 +1,11 @@
 import type { Messages } from './messages.ts';
 
-/** Sends messages of one turn of the event loop together. */
+/** Sends the messages of one iteration of the event loop together. */
 export interface BatchedPort<Message> {
   post(message: Message, transfer?: readonly ArrayBuffer[]): void;
 }
 
-/** Makes the sender over a thread's port. Messages go when the current callbacks are done, in order. */
+/** Makes the sender over a thread's port. It sends when the current callbacks are done, in order. */
 export function createBatchedPort<Message>(port: {
   postMessage(messages: Messages<Message>, transfer: readonly ArrayBuffer[]): void;
 }): BatchedPort<Message> {

@@ -19,12 +19,12 @@ import { compress } from './compress.ts';
 export type ResultSpec =
   | {
       readonly kind: 'inline';
-      /** Set when a copy is kept in storage. */
+      /** Set when storage keeps a copy. */
       readonly rid: string | undefined;
     }
   | { readonly kind: 'record'; readonly rid: string; readonly delivery: DeliveryMode };
 
-/** What building a result takes. */
+/** What a result is built from. */
 export interface ResultInput {
   readonly page: Page;
   readonly request: CrawlRequest;
@@ -134,7 +134,7 @@ function resultDetails({ page, request, screenshotUrl }: ResultInput): ResultDet
   });
 }
 
-/** The target's headers that the client requested, as `ResultDetails.originalHeaders` names them. */
+/** The target's headers that the client requested, named as in `ResultDetails.originalHeaders`. */
 function requestedHeaders(page: Page, parameters: CrawlParameters): Record<string, string> {
   const isCookie = ([name]: Page['headers'][number]): boolean => name === 'set-cookie';
   const headers = parameters.get_headers === true ? page.headers : [];

@@ -3,14 +3,20 @@ import { gzip, gzipSync } from 'node:zlib';
 import { trimmed } from '../domain/discard.ts';
 
 const inThread = promisify(gzip);
-// Level 6 costs twice the time of level 3 for a twentieth fewer bytes on HTML.
+/** Level 6 takes twice the time of level 3 for a twentieth fewer bytes of HTML. */
 const LEVEL = 3;
-// Up to here compressing takes well under a millisecond, and handing it to zlib's thread pool costs six times the work itself.
+/**
+ * Compressing a body up to this takes well under a millisecond; handing it to zlib's thread pool
+ * would cost six times as much.
+ */
 const SMALL_BYTES = 65_536;
 
 let last: Promise<unknown> = Promise.resolve();
 
-/** gzip. Small bodies at once; large ones outside the event loop, one after the other, because each takes its size again. */
+/**
+ * Compresses with gzip: small bodies at once, large ones outside the event loop and one after the
+ * other, because each needs its own size in memory again.
+ */
 export async function compress(body: Uint8Array): Promise<Uint8Array> {
   // A copy of the exact length: the whole 16 KiB buffer behind zlib's view would be copied at
   // each change of threads.
@@ -21,7 +27,7 @@ export async function compress(body: Uint8Array): Promise<Uint8Array> {
 }
 
 async function compressLarge(body: Uint8Array): Promise<Uint8Array> {
-  // What does not compress grows by five bytes in each 16 KiB. One chunk is the result itself: nothing is gathered and copied.
+  // Incompressible bytes grow by five in each 16 KiB. Output in one chunk need not be copied.
   const chunkSize = body.byteLength + (body.byteLength >> 10) + 1_024;
   const packed = await inThread(body, { level: LEVEL, chunkSize });
   return packed.byteOffset === 0

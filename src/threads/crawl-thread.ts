@@ -20,8 +20,8 @@ import {
 } from './messages.ts';
 import { createStartQueue } from './start-queue.ts';
 
-// The program of a crawl thread: requests, redirects, decoding, character sets, block pages, results and their compression. Whatever a site
-// sends is read here, beside the service.
+// The program of a crawl thread: requests, redirects, decoding, character sets, block pages, results
+// and their compression. All that a site sends is read here, beside the service.
 
 const BEAT_MS = 100;
 /** Bodies up to this take a millisecond at most. */
@@ -32,7 +32,7 @@ const START_SLICE_MS = 1;
 
 interface Running {
   readonly abort: AbortController;
-  /** Resolves the request for room under way. */
+  /** Resolves the pending request for room. */
   roomGranted: (() => void) | undefined;
 }
 
@@ -60,8 +60,8 @@ const client = createHttpClient({
 });
 const engine = createHttpEngine({ client, clock: systemClock, limits, proxies, logger });
 
-/** Room for one crawl's bodies: a base, and what the service grants beyond it. */
-function roomOf(id: number, crawl: Running): Room {
+/** Room for one crawl's bodies: the base, and the bytes that the service grants beyond it. */
+function createRoom(id: number, crawl: Running): Room {
   let bytes = baseBytes;
   return {
     get bytes() {
@@ -82,10 +82,13 @@ function roomOf(id: number, crawl: Running): Room {
   };
 }
 
-/** Large bodies are worked on one at a time, the accounts in turn; between two of them the thread reads on and ends small pages. */
+/**
+ * Large bodies are processed one at a time, the accounts in turn; between two of them the thread
+ * reads on and finishes small pages.
+ */
 const processor = createFairPool({ name: 'the processor', capacity: 1 });
 
-function processorOf(
+function bodyProcessor(
   id: number,
   { accountId, crawlerId }: Claimant,
   signal: AbortSignal | undefined,
@@ -119,14 +122,14 @@ async function perform(
     const { claimant, input } = message;
     const { page } = input;
     const build = () => buildResult(input);
-    const process = processorOf(id, claimant, undefined);
+    const process = bodyProcessor(id, claimant, undefined);
     sendResult(id, page, await process(page.body.byteLength, build));
     return;
   }
   const crawl: Running = { abort: new AbortController(), roomGranted: undefined };
   running.set(id, crawl);
-  const process = processorOf(id, message.task, crawl.abort.signal);
-  const task: CrawlTask = { ...message.task, room: roomOf(id, crawl), process };
+  const process = bodyProcessor(id, message.task, crawl.abort.signal);
+  const task: CrawlTask = { ...message.task, room: createRoom(id, crawl), process };
   try {
     const page = await engine.crawl(task, crawl.abort.signal);
     const { spec } = message;
@@ -158,7 +161,7 @@ port.on('message', (messages: Messages<ToCrawlThread>) => {
     if (message.kind === 'abort') {
       starts.remove(id);
       running.get(id)?.abort.abort(new Error('aborted'));
-      // A crawl that waits for room is not waiting for its request.
+      // A crawl that waits for room has no request that the abort could end.
       running.get(id)?.roomGranted?.();
     } else if (message.kind === 'room') {
       running.get(id)?.roomGranted?.();

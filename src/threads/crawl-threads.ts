@@ -34,7 +34,8 @@ export const BASE_BYTES = 64 * 1_024;
 
 /**
  * The threads in which pages are crawled and results are built, beside the service's own. Calls
- * reject with {@link ThreadLost} when their thread ended, and with the signal's reason when aborted.
+ * reject with {@link ThreadLost} when their thread ended, and with the signal's reason when
+ * aborted.
  */
 export interface CrawlThreads {
   /** Crawls by plain HTTP, without politeness. */

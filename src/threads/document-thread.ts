@@ -6,7 +6,8 @@ import { parseDocument } from '../engine/extract/parse-document.ts';
 import { scraperFor, scrapers } from '../engine/extract/scrapers/scrapers.ts';
 import type { DocumentTask } from './document-threads.ts';
 
-// The program of a document thread: it parses one document at a time, so that a hostile one can be stopped and stalls nobody else.
+// The program of a document thread: it parses one document at a time, so that a hostile one can be
+// stopped and stalls nobody else.
 
 const turndown = new TurndownService({
   headingStyle: 'atx',
@@ -38,7 +39,7 @@ function perform({ html, url, work }: DocumentTask): string {
   return JSON.stringify(work === 'autoparse' ? { scraper: name, ...data } : data);
 }
 
-// A message may quote the page; where it was thrown is enough to find it.
+// An error's message may quote the page; the place where it was thrown is enough to find it.
 function whereThrown(error: unknown): string {
   const { name, stack = '' } = error instanceof Error ? error : new Error('not an Error');
   const at = stack.split('\n').filter((line) => line.startsWith('    at '));

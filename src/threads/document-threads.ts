@@ -20,11 +20,11 @@ export interface DocumentTask {
   readonly work: string;
 }
 
-/** The threads in which documents are parsed: one document at a time in each, the tenants in turn. */
+/** The threads that parse documents: one document at a time in each, the tenants in turn. */
 export interface DocumentThreads {
   /**
-   * What the page's document comes to; undefined when nothing has to be read in it. A document that cannot be read in time, or at
-   * all, has `failed`. Rejects only with the signal's reason.
+   * Reads the page's document; resolves with undefined when its result needs none. A document that
+   * cannot be read in time, or at all, has `failed`. Rejects only with the signal's reason.
    */
   read(
     page: Page,
@@ -39,13 +39,17 @@ const START_MS = 30_000;
 const TOO_MUCH = 'the page took too long or too much memory';
 const PROGRAM = new URL('./document-thread.ts', import.meta.url);
 
-/** Makes the threads; each starts when it is needed, and is replaced when a document takes longer than `timeoutMs`. */
+/**
+ * Makes the threads. Each starts when it is needed, and is replaced when a document takes longer
+ * than `timeoutMs`.
+ */
 export function createDocumentThreads(deps: {
   readonly threads: number;
   readonly timeoutMs: number;
   readonly logger: Pick<Logger, 'warn'>;
 }): DocumentThreads {
-  // The reserve is a thread for accounts that read little, while others fill the rest with documents that take all their time.
+  // The reserve is a thread for accounts that read little, while others fill the rest with documents
+  // that take all their time.
   const slots = createFairPool({ name: 'document threads', capacity: deps.threads, reserve: 1 });
   const idle: Worker[] = [];
   const all = new Set<Worker>();
@@ -56,7 +60,7 @@ export function createDocumentThreads(deps: {
       env: threadEnvironment(),
       resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
     });
-    // It must not keep a process alive that has nothing else to do.
+    // It must not keep the process alive.
     worker.unref();
     all.add(worker);
     worker.once('exit', () => {
@@ -75,7 +79,8 @@ export function createDocumentThreads(deps: {
     const { signal } = ended;
     let timer = setTimeout(() => void worker.terminate(), deps.timeoutMs + START_MS);
     try {
-      // The document's time begins when the thread has loaded its program, which on a busy machine takes seconds.
+      // The document's time starts when the thread has loaded its program, which on a busy machine
+      // takes seconds.
       if (waiting === undefined) {
         await Promise.race([once(worker, 'message', { signal }), once(worker, 'exit', { signal })]);
       }

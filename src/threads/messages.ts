@@ -12,7 +12,7 @@ export interface CrawlThreadSettings {
   readonly network: NetworkSettings;
   readonly limits: HttpEngineDeps['limits'];
   readonly proxies: Readonly<Record<string, string>>;
-  /** What a crawl may hold of bodies before it asks for more. */
+  /** Bytes of bodies that a crawl may hold before it asks for more. */
   readonly baseBytes: number;
 }
 
@@ -44,7 +44,7 @@ export type FromCrawlThread =
   | { readonly kind: 'wants'; readonly id: number; readonly bytes: number }
   /** Needs no more than the base from now on. */
   | { readonly kind: 'gives'; readonly id: number }
-  /** A request led where it may not. */
+  /** A request was refused because of its address. */
   | { readonly kind: 'refused'; readonly refused: RefusedConnection }
   | {
       readonly kind: 'log';
@@ -53,17 +53,20 @@ export type FromCrawlThread =
       readonly message: string;
     };
 
-/** Many at once: one message a turn of the event loop costs less than one for each. */
+/** A batch: one message for each iteration of the event loop costs less than one for each item. */
 export type Messages<Message> = readonly Message[];
 
-/** The two numbers a thread shares with the service. */
+/** Two numbers that a thread shares with the service: its heartbeat and its current request. */
 export interface ThreadState {
   /** Counts up while the thread's event loop runs. */
   beat(): void;
   beats(): number;
-  /** Runs `work` on behalf of one request, so that it is known whose work a thread was at when it stopped answering. */
+  /**
+   * Runs `work` of one request, so that the service knows which request a thread was working on
+   * when it stopped answering.
+   */
   during<Result>(id: number, work: () => Result): Result;
-  /** The request being worked on, 0 for none. */
+  /** The request that is being worked on, 0 for none. */
   current(): number;
 }
 
@@ -90,7 +93,10 @@ export function threadState(buffer: SharedArrayBuffer): ThreadState {
   };
 }
 
-/** What of a value's bytes can be handed to another thread instead of copied: views that own their whole memory. */
+/**
+ * The buffers of bodies that can be handed to another thread instead of copied: those of bodies
+ * that own their whole memory.
+ */
 export function transferable(...bodies: readonly (Uint8Array | undefined)[]): ArrayBuffer[] {
   return bodies.flatMap((body) =>
     body !== undefined &&

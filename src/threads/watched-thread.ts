@@ -10,19 +10,19 @@ export interface WatchedThread {
   close(): Promise<void>;
 }
 
-/** How a thread ended by itself, or was ended. */
+/** Why a thread ended other than by `close`. */
 export interface ThreadEnd {
-  /** The request it was working on, 0 when that is not known, {@link NOBODY} when it was at none. */
+  /** The request it was working on; 0 when unknown, {@link NOBODY} when there was none. */
   readonly culprit: number;
   readonly reason: string;
 }
 
-/** What a watched thread is made of. */
+/** What a watched thread is started with. */
 export interface WatchedThreadDeps {
   readonly program: URL;
   /** Sent to it as `workerData`, beside `state`. */
   readonly settings: object;
-  /** Its heap; what is outside of it, such as bodies, is counted by the service's memory budget. */
+  /** Its heap. Memory outside of it, such as bodies, counts in the service's memory budget. */
   readonly maxHeapMb: number;
   /** How long it may be silent. */
   readonly hangMs: number;
@@ -32,26 +32,28 @@ export interface WatchedThreadDeps {
   readonly onEnd: (end: ThreadEnd) => void;
 }
 
-/** No request's number. */
+/** The number of no request. */
 export const NOBODY = -1;
 
-/** Looks in one `hangMs`; each must find the thread silent, so that a machine that slept does not end a thread that did, too. */
-const LOOKS = 8;
+/**
+ * Checks in one `hangMs`. Each of them must find the thread silent, so that a machine that was
+ * suspended does not end its threads.
+ */
+const CHECKS = 8;
 
 /**
- * V8's own limit, for a heap that grows faster than it is looked at. With a lower one V8 collects garbage four times as often, which
- * took a fifth of a crawl's processor time.
+ * V8's own limit, for a heap that grows faster than it is checked. With a lower one V8 collects
+ * garbage four times as often, which took a fifth of a crawl's processor time.
  */
 const HEAP_BACKSTOP_MB = 2_048;
 const OUT_OF_MEMORY = 'it took too much memory';
 
-/** Starts a thread. It keeps no process alive that has nothing else to do. */
+/** Starts a thread. It does not keep the process alive. */
 export function startWatchedThread(deps: WatchedThreadDeps): WatchedThread {
   const buffer = createStateBuffer();
   const state = threadState(buffer);
   const worker = new Worker(deps.program, {
     workerData: { ...deps.settings, state: buffer },
-    // Of the environment, which holds secrets, it needs nothing.
     env: threadEnvironment(),
     resourceLimits: { maxOldGenerationSizeMb: HEAP_BACKSTOP_MB, maxYoungGenerationSizeMb: 48 },
   });
@@ -68,14 +70,14 @@ export function startWatchedThread(deps: WatchedThreadDeps): WatchedThread {
     clearInterval(watch);
     if (closing) return;
     deps.logger.error({ reason }, 'a crawl thread has ended; another takes over');
-    // A thread that never came up was not at anybody's work.
+    // A thread that never started was not working on a request.
     deps.onEnd({ culprit: state.beats() === 0 ? NOBODY : state.current(), reason });
     void worker.terminate();
   }
 
-  async function lookAtHeap(): Promise<void> {
+  async function checkHeap(): Promise<void> {
     try {
-      // Asked between two of its instructions, so a thread that is busy answers, too.
+      // V8 answers between two instructions of the thread, so a busy thread answers, too.
       const { used_heap_size: bytes } = await worker.getHeapStatistics();
       if (bytes > deps.maxHeapMb * 1024 * 1024) end(OUT_OF_MEMORY);
     } catch {
@@ -85,13 +87,13 @@ export function startWatchedThread(deps: WatchedThreadDeps): WatchedThread {
 
   const watch = setInterval(() => {
     const beats = state.beats();
-    // Loading the program takes as long as the machine is busy.
+    // On a busy machine loading the program may take longer than `hangMs`.
     isUp ||= beats > 0;
     silent = beats === seen && isUp ? silent + 1 : 0;
     seen = beats;
-    if (silent >= LOOKS) end(`it did not answer for ${deps.hangMs} ms`);
-    else void lookAtHeap();
-  }, deps.hangMs / LOOKS);
+    if (silent >= CHECKS) end(`it did not answer for ${deps.hangMs} ms`);
+    else void checkHeap();
+  }, deps.hangMs / CHECKS);
   watch.unref();
   worker.on('message', deps.onMessage);
   worker.once('error', (error) => {

@@ -109,7 +109,7 @@ function startAttempt({ attempt }: Delivery, clock: Clock) {
   };
 }
 
-/** The body and headers of a delivery. Throws what zlib throws when the page does not decompress. */
+/** The body and headers of a delivery. Throws zlib's error when the page does not decompress. */
 async function deliveryMessage(
   { clock, uncompressedHosts }: WebhookDeps,
   crawler: Crawler,

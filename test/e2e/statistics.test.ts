@@ -8,7 +8,7 @@ import { startSite } from '../support/site.ts';
 import { createTestClock } from '../support/test-clock.ts';
 
 const DAY = 24 * 3_600_000;
-const dayOf = (moment: Date): string => moment.toISOString().slice(0, 10);
+const toDay = (moment: Date): string => moment.toISOString().slice(0, 10);
 
 interface Activity {
   readonly [counter: string]: number;
@@ -65,7 +65,7 @@ test('the counters add up at every moment, whatever becomes of the URLs', async 
   const stats = (await app.rest('GET', `/crawler/${NORMAL}/stats`)).json;
   const [today] = stats.history;
   expect(today).toMatchObject({
-    date: dayOf(new Date()),
+    date: toDay(new Date()),
     pushed: 600,
     success: activity.completed,
     failed: activity.failed,
@@ -93,7 +93,7 @@ test('history is by day, its bounds inclusive; bad dates are refused', async () 
   const days: string[] = [];
   for (const n of [1, 2, 3]) {
     if (n > 1) clock.advance(DAY);
-    days.push(dayOf(clock.now()));
+    days.push(toDay(clock.now()));
     await crawler.stored(await crawler.push(`${site.url}/page/${n}`));
   }
   const read = (query: string) => app.rest('GET', `/crawler/${NORMAL}/stats?${query}`);

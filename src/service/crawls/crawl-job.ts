@@ -14,15 +14,19 @@ import type { Crawled, CrawlOrder } from '../../threads/crawl-threads.ts';
 import { ThreadLost } from '../../threads/thread-lost.ts';
 import type { Crawling } from './crawling.ts';
 
+/** Before a job whose host is busy is tried again. */
 const BUSY_MS = 5_000;
 /** For a crawl whose thread ended through no fault of its own. */
 const LOST_MS = 1_000;
-/** Crawls that took their thread with them: the third ends the job. */
+/** Crawls that ended their thread: the third ends the job. */
 const MAX_CRASHES = 3;
-/** Claims that never ended, as when the process dies, which is rarely the page's fault: the tenth ends the job. */
+/**
+ * Claims that never ended, as when the process dies, which is rarely the page's fault: the tenth
+ * ends the job.
+ */
 const MAX_LOST_CLAIMS = 10;
 
-/** What crawling a job works with. */
+/** What crawling jobs works with. */
 export interface CrawlJobDeps {
   readonly crawling: Crawling;
   readonly clock: Clock;
@@ -30,27 +34,27 @@ export interface CrawlJobDeps {
   readonly random?: () => number;
 }
 
-/** The end of a job, and the memory that its page holds. */
+/** The outcome of a job, and the memory that its page holds. */
 export interface JobEnd {
   readonly outcome: JobOutcome;
-  /** To be released when the outcome has been written. */
+  /** The caller releases it when the outcome has been written. */
   readonly held: Grant | undefined;
 }
 
 /** Crawls jobs and ends them. */
 export interface CrawlJobs {
-  /** Crawls one URL: a result, or a time to try again. Rejects only when aborted. */
+  /** Crawls one URL. Resolves with a result, or a time to try again; rejects only when aborted. */
   crawl(job: QueuedJob, crawler: Crawler, signal: AbortSignal): Promise<JobEnd>;
-  /** The end of a job that waited longer than its `queue_timeout`. */
+  /** Ends a job that waited longer than its `queue_timeout`. */
   expire(job: QueuedJob, crawler: Crawler): Promise<JobOutcome>;
 }
 
-/** Makes the use case. */
+/** Makes the use cases. */
 export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   const { clock, crawling } = deps;
   const random = deps.random ?? Math.random;
 
-  function orderOf(job: QueuedJob, crawler: Crawler): CrawlOrder {
+  function toOrder(job: QueuedJob, crawler: Crawler): CrawlOrder {
     const { tokenType, accountId, crawlerId, politeness, delivery } = crawler;
     return {
       task: { request: job, tokenType, accountId, crawlerId, politeness },
@@ -86,12 +90,12 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   }
 
   async function fail(job: QueuedJob, crawler: Crawler, reason: FailureReason): Promise<JobEnd> {
-    const order = orderOf(job, crawler);
+    const order = toOrder(job, crawler);
     const { result, held } = await crawling.result(failedPage(order.task, reason), order);
     return { outcome: end(job, crawler, result), held };
   }
 
-  /** When the job is tried again; undefined when it was tried often, or long, enough. */
+  /** When the job is tried again; undefined when its retries or its window are used up. */
   function retryAt(job: QueuedJob, crawler: Crawler, failure?: CrawlFailure): Date | undefined {
     const now = clock.now();
     const most = MOST_RETRIES[failure?.reason ?? ''] ?? crawler.maxRetries;
@@ -125,7 +129,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
       if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
       let crawled: Crawled;
       try {
-        crawled = await crawling.crawl(orderOf(job, crawler), signal);
+        crawled = await crawling.crawl(toOrder(job, crawler), signal);
       } catch (error) {
         if (error instanceof ThreadLost) return lost(job, crawler, error);
         throw error;
@@ -146,7 +150,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
     },
 
     async expire(job, crawler) {
-      const order = orderOf(job, crawler);
+      const order = toOrder(job, crawler);
       const page = {
         ...failedPage(order.task, 'queue_timeout'),
         originalStatus: 504,

@@ -13,11 +13,11 @@ const SCREENSHOT_MS = 60 * 60 * 1_000;
 /** Crawls pages and builds their results, politely and in whatever engine the token asks for. */
 export interface Crawling {
   /**
-   * The result of a crawl, failures included. Rejects with `ThreadLost` when the thread it ran in ended, and with the signal's reason
-   * when aborted.
+   * Crawls a page; its failures are results, too. Rejects with `ThreadLost` when the thread of the
+   * crawl ended, and with the signal's reason when aborted.
    */
   crawl(order: CrawlOrder, signal: AbortSignal): Promise<Crawled>;
-  /** The result of a page that was not crawled: a job that waited too long, or cannot be crawled. */
+  /** The result of a page that was not crawled: its job waited too long, or cannot be crawled. */
   result(page: Page, order: CrawlOrder): Promise<Crawled>;
 }
 

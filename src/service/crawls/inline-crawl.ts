@@ -31,9 +31,9 @@ export interface InlineResult extends CrawlStatus {
 /** Crawling without a queue. */
 export interface InlineCrawls {
   /**
-   * Crawls and answers, keeping a copy in storage when `store` is set. Throws `exhausted` when the token has as many
-   * inline crawls under way as it may, or the account
-   * makes too many calls; `invalid` when there is no room for the copy.
+   * Crawls and returns the page; storage keeps a copy when `store` is set. Throws `exhausted` when
+   * the token has as many inline crawls in flight as it may, or the account makes too many calls;
+   * `invalid` when there is no room for the copy.
    */
   crawl(
     owner: TokenOwner,
@@ -56,7 +56,7 @@ export interface InlineCrawlDeps {
   readonly proxyNames: ProxyNames;
   readonly defaults: CrawlerDefaults;
   readonly retentionDays: number;
-  /** Most at once, for each token. */
+  /** Most in flight at once, for each token. */
   readonly concurrency: number;
 }
 
@@ -82,7 +82,7 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
     }
   }
 
-  /** Crawls once more when the thread was lost through no fault of the page's. */
+  /** Crawls once more when its thread ended because of another crawl. */
   async function crawlOrFail(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -145,7 +145,7 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
           }
           return { ...page, rid };
         } finally {
-          // From here on it is the reply, which reserves its own memory.
+          // From here on the page is part of the reply, which reserves its own memory.
           held?.release();
         }
       });

@@ -6,7 +6,7 @@ export type SharedResources = SharedByCrawlers;
 
 // Crawls wait for sites most of their time, and hold 64 KiB of the memory budget each.
 const CRAWLS = 2_000;
-// Each looks for work twice a second.
+// Each polls for work twice a second.
 const RUNS = 500;
 const WAITING_RUNS = 2_000;
 // More at once do not make a database faster.

@@ -19,7 +19,7 @@ export interface AttemptDeliveryDeps {
 }
 
 /**
- * Makes the use case: one attempt, and what follows from its end. A `Retry-After` of the endpoint
+ * Makes the use case: one attempt, and the outcome it leads to. A `Retry-After` of the endpoint
  * makes the wait longer.
  */
 export function createAttemptDelivery(deps: AttemptDeliveryDeps) {

@@ -4,23 +4,23 @@ import type { Crawler } from '../../domain/crawler.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { QueuedNotice } from '../../domain/notice.ts';
-import { digestOf } from '../../mail/digest.ts';
+import { toDigest } from '../../mail/digest.ts';
 import type { Mailer } from '../../mail/mailer.ts';
 import { accountQueueFullNotice, crawlerPausedNotice, type Notice } from '../../mail/notices.ts';
 import type { Task } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
 
-/** Time for the event to be written down as well, see {@link Notices.crawlerPaused}. */
+/** Time for the event itself to be written, see {@link Notices.crawlerPaused}. */
 const DELAY_MS = 1_000;
 /** Longer than the mailer tries. */
 const LEASE_MS = 120_000;
 const FIRST_RETRY_MS = 30_000;
 const LONGEST_RETRY_MS = 60 * 60 * 1_000;
-/** A notice that could not be sent for so long tells nothing new. */
+/** A notice that could not be sent for so long is given up: it is no longer news. */
 const KEPT_MS = 7 * DAY_MS;
 /** Notices taken at once, and so the most in one mail. */
 const BATCH = 1_000;
-/** An account gets one mail in this time; what happens meanwhile is told in the next one. */
+/** An account gets one mail in this time; the next mail reports all that happened meanwhile. */
 const MAIL_EVERY_MS = 5 * 60 * 1_000;
 const ONE_MAIL = { capacity: 1, refillMs: MAIL_EVERY_MS };
 
@@ -34,12 +34,12 @@ export interface NoticesDeps {
 
 /**
  * Messages to the owners of accounts: written to an outbox first, then mailed until they are out,
- * each once. An account gets one mail in five minutes at most, which tells all that has happened
+ * each once. An account gets one mail in five minutes at most, which reports all that has happened
  * since the last one.
  */
 export interface Notices {
   /**
-   * The monitoring pauses the crawler; `error` is what the probe came to. Written before the pause
+   * The monitoring pauses the crawler; `error` is why its probe failed. Written before the pause
    * is, so that a crash between loses nothing; `withdraw` it when the crawler was paused already.
    */
   crawlerPaused(
@@ -85,19 +85,19 @@ export function createNotices(deps: NoticesDeps): Notices {
       store.rates.takeWhole(`mail:${accountId}`, count, ONE_MAIL, clock.now());
     const allowance = await mails(0);
     if (allowance.left < 1) {
-      // All that is held is due at the same moment, so that it goes out as one.
+      // All held notices are due at the same moment, so that one mail reports them.
       const dueAt = new Date(clock.now().getTime() + allowance.retryAfterMs);
       await store.notices.postpone(ids, dueAt);
       return 'held';
     }
-    const end = await mailer.send(account, digestOf(account.name, notices));
+    const end = await mailer.send(account, toDigest(account.name, notices));
     if (end === 'sent') await mails(1);
     if (end === 'sent' || end === 'unwanted') await store.notices.remove(ids);
     else await tryAgain(notices);
     return end;
   }
 
-  /** What is too old is given up. */
+  /** Postpones notices after a failure, and gives up those that are too old. */
   async function tryAgain(notices: readonly QueuedNotice[]): Promise<void> {
     const isOld = ({ createdAt }: QueuedNotice): boolean =>
       clock.now().getTime() - createdAt.getTime() > KEPT_MS;
@@ -142,7 +142,7 @@ export function createNotices(deps: NoticesDeps): Notices {
         const due = await store.notices.claim(clock.now(), LEASE_MS, BATCH);
         const byAccount = [...Map.groupBy(due, (notice) => notice.accountId)];
         for (const [index, [accountId, notices]] of byAccount.entries()) {
-          // What was claimed and not looked at is due again when its lease ends.
+          // The notices that were claimed but not sent are due again when their lease ends.
           if (signal.aborted) return sent;
           await touch();
           const end = await send(accountId, notices);

@@ -29,13 +29,19 @@ export interface AccountStatistics {
 
 /** Reading statistics. */
 export interface Statistics {
-  /** Days are `YYYY-MM-DD`, both inclusive, empty for no bound. Throws `invalid` naming the bound that is no date. */
+  /**
+   * Days are `YYYY-MM-DD`, both inclusive, empty for no bound. Throws `invalid` for a bound that is
+   * not a date.
+   */
   read(owner: TokenOwner, from: string, to: string): Promise<AccountStatistics>;
 }
 
 const PAGE = 1_000;
 
-/** Makes the statistics use case. Its cost grows with the number of crawlers and days, not with jobs or results. */
+/**
+ * Makes the statistics use case. Its cost grows with the number of crawlers and days, not with jobs
+ * or results.
+ */
 export function createStatistics(deps: {
   readonly store: Pick<Store, 'crawlers' | 'stats'>;
 }): Statistics {
@@ -72,10 +78,10 @@ export function createStatistics(deps: {
         stats.history(ids, range),
       ]);
       const rows = all.flatMap((crawler) => {
-        const its = counters.get(crawler.crawlerId);
-        // Removed since it was listed.
-        if (its === undefined) return [];
-        return [{ crawler, counters: its, history: days.get(crawler.crawlerId) ?? [] }];
+        const own = counters.get(crawler.crawlerId);
+        // It was removed after it was listed.
+        if (own === undefined) return [];
+        return [{ crawler, counters: own, history: days.get(crawler.crawlerId) ?? [] }];
       });
       const history = sumByDate(rows.flatMap((row) => row.history));
       const bounded = from !== undefined || to !== undefined;

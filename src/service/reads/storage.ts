@@ -15,14 +15,17 @@ export interface Storage {
   /** By `rid`, or the newest of a pushed URL. Throws `not_found` until it is stored. */
   get(owner: TokenOwner, rid: string, url: string): Promise<StoredResult>;
   /** The bytes of a result's page; 0 when there is none. */
-  sizeOf(owner: TokenOwner, rid: string): Promise<number>;
-  /** Which of the results that exist go into one reply, in the order asked for: as many as fit, but at least one. */
+  pageBytes(owner: TokenOwner, rid: string): Promise<number>;
+  /**
+   * The results that one reply holds, in the requested order: of those that exist as many as fit,
+   * but at least one.
+   */
   select(owner: TokenOwner, rids: readonly string[]): Promise<BulkSelection>;
-  /** Those that exist, in the order asked for. */
+  /** The results that exist, in the requested order. */
   getMany(owner: TokenOwner, rids: readonly string[]): Promise<StoredResult[]>;
-  /** Which of them were removed. */
+  /** Removes results. Returns the `rid`s of those that existed. */
   remove(owner: TokenOwner, rids: readonly string[]): Promise<Set<string>>;
-  /** A page of `rid`s and where the next one begins. */
+  /** A page of `rid`s, and the cursor of the next page. */
   rids(
     owner: TokenOwner,
     page: {
@@ -34,36 +37,39 @@ export interface Storage {
   count(owner: TokenOwner): Promise<number>;
 }
 
-/** What of a bulk read goes into one reply. */
+/** The part of a bulk read that one reply holds. */
 export interface BulkSelection {
   readonly rids: readonly string[];
   /** Bytes of their pages together. */
   readonly bytes: number;
-  /** Those for the next call. */
+  /** The `rid`s that the next call should request. */
   readonly deferred: readonly string[];
 }
 
 /** Makes the storage use cases. */
 export function createStorage(deps: { readonly results: ResultStore }): Storage {
   const { results } = deps;
-  const scopeOf = (owner: TokenOwner): ResultScope => ({
+  const toScope = (owner: TokenOwner): ResultScope => ({
     accountId: owner.account.accountId,
     tokenType: owner.tokenType,
   });
 
-  /** Removals under way, by scope. What is asked after one has begun is answered when it is done, as if it had come first. */
+  /**
+   * Pending removals by scope. A read that comes after a removal was called waits for it, so that it
+   * does not return what is being removed.
+   */
   const removals = new Map<string, Promise<unknown>>();
-  const keyOf = (scope: ResultScope): string => `${scope.accountId}/${scope.tokenType}`;
+  const toKey = (scope: ResultScope): string => `${scope.accountId}/${scope.tokenType}`;
 
   async function readable(owner: TokenOwner): Promise<ResultScope> {
-    const scope = scopeOf(owner);
-    const under = removals.size === 0 ? undefined : removals.get(keyOf(scope));
+    const scope = toScope(owner);
+    const under = removals.size === 0 ? undefined : removals.get(toKey(scope));
     if (under !== undefined) await under;
     return scope;
   }
 
   async function remove(scope: ResultScope, rids: readonly string[]): Promise<Set<string>> {
-    const key = keyOf(scope);
+    const key = toKey(scope);
     const removal = results.remove(scope, rids);
     const all = Promise.allSettled([removals.get(key), removal]);
     removals.set(key, all);
@@ -88,13 +94,13 @@ export function createStorage(deps: { readonly results: ResultStore }): Storage 
       throw ridNotFound();
     },
 
-    async sizeOf(owner, rid) {
+    async pageBytes(owner, rid) {
       if (!isRid(rid)) return 0;
       return (await results.sizes(await readable(owner), [rid])).get(rid) ?? 0;
     },
 
     async select(owner, rids) {
-      const wanted = knownForm(rids);
+      const wanted = validRids(rids);
       const sizes = await results.sizes(await readable(owner), wanted);
       const chosen: string[] = [];
       const deferred: string[] = [];
@@ -102,7 +108,7 @@ export function createStorage(deps: { readonly results: ResultStore }): Storage 
       for (const rid of wanted) {
         const size = sizes.get(rid);
         if (size === undefined) continue;
-        // Once one is left the ones after it are, too: the order is the client's.
+        // The results keep the requested order, so those after a deferred one are deferred, too.
         if (deferred.length > 0 || (chosen.length > 0 && bytes + size > MAX_BULK_BYTES)) {
           deferred.push(rid);
         } else {
@@ -114,12 +120,12 @@ export function createStorage(deps: { readonly results: ResultStore }): Storage 
     },
 
     async getMany(owner, rids) {
-      return rids.length === 0 ? [] : results.getMany(await readable(owner), knownForm(rids));
+      return rids.length === 0 ? [] : results.getMany(await readable(owner), validRids(rids));
     },
 
     async remove(owner, rids) {
-      const wanted = knownForm(rids);
-      return wanted.length === 0 ? new Set() : remove(scopeOf(owner), wanted);
+      const wanted = validRids(rids);
+      return wanted.length === 0 ? new Set() : remove(toScope(owner), wanted);
     },
 
     async rids(owner, page) {
@@ -133,7 +139,7 @@ export function createStorage(deps: { readonly results: ResultStore }): Storage 
   };
 }
 
-function knownForm(rids: readonly string[]): string[] {
+function validRids(rids: readonly string[]): string[] {
   if (rids.length < 1 || rids.length > MAX_BULK_RIDS) {
     throw invalidField('rids', `rids must hold 1 to ${MAX_BULK_RIDS} RIDs.`);
   }

@@ -1,6 +1,6 @@
 import type { UpdateFilter } from 'mongodb';
 import type { CrawlerMoments } from '../../domain/crawler.ts';
-import { type DayField, dayOf } from '../../domain/stats.ts';
+import { type DayField, toDay } from '../../domain/stats.ts';
 import { type Tally, tallyEnd } from '../../domain/tally.ts';
 import type { CrawlerDocument, Tombstone } from './collections.ts';
 import type { BatchId } from './tombstones.ts';
@@ -41,7 +41,7 @@ export interface Delta {
 
 /** Starts gathering changes that happened at `now`. */
 export function createDelta(now: Date): Delta {
-  const day = dayOf(now);
+  const day = toDay(now);
   const increments: Record<string, number> = {};
   const moments: Record<string, Date> = {};
   let queued = 0;
@@ -92,7 +92,7 @@ export function toUpdate(delta: Delta): UpdateFilter<CrawlerDocument> {
   };
 }
 
-/** An ended job, when it was pushed (its `gen`), and what it left. */
+/** An ended job; `gen` is the number of purges before its push. */
 export interface Ended {
   readonly rid: string;
   readonly gen: number;
@@ -102,7 +102,7 @@ export interface Ended {
 /** A job that went back to the queue. */
 export interface Returned {
   readonly gen: number;
-  /** The bytes it counts for. */
+  /** Bytes that it counts as in the quotas. */
   readonly size: number;
   readonly retrying: boolean;
   /** Whether it was tried, and will be again. */
@@ -116,7 +116,10 @@ export interface Batch extends BatchId {
   readonly returned?: readonly Returned[];
 }
 
-/** What a batch changes at a crawler that has been purged `purges` times. Moves that are not to be counted are left out. */
+/**
+ * The changes of a batch at a crawler that was purged `purges` times. Without `returns` the jobs
+ * that went back to the queue change the history alone, because a recount has counted them.
+ */
 export function batchDelta(batch: Batch, purges: number, now: Date, returns: boolean): Delta {
   const delta = createDelta(now);
   for (const each of batch.ended) addEnd(delta, each, purges);
@@ -146,7 +149,7 @@ function addEnd(delta: Delta, { gen, tombstone }: Ended, purges: number): void {
   const { from, size = 0, kept = 0 } = tombstone;
   delta.addBytes('storedBytes', kept);
   if (tombstone.delivers !== undefined) delta.add('deliveriesPending', 1);
-  // It was purged in the queue, between its end and this.
+  // A purge has counted it already: it was in the queue then.
   if (from !== 'running' && gen < purges) return;
   removeLive(delta, size);
   if (from !== 'waiting') delta.add(from, -1);

@@ -1,14 +1,15 @@
 import { DAY_MS } from '../../domain/durations.ts';
 import { createRid } from '../../domain/rid.ts';
-import { type DayCounts, dayOf } from '../../domain/stats.ts';
+import { type DayCounts, toDay } from '../../domain/stats.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { isDuplicate } from './errors.ts';
 
 const REMEMBERED_MOVES = 20;
 
 /**
- * Gives days that are over to the history, so that a crawler's document stays small. A day that is written once more after that (by
- * a process that was stopped, or a late recovery) is added to what the history has.
+ * Moves days that are over to the history, so that a crawler's document stays small. A day that is
+ * written again after that, by a process that was stopped or a late recovery, is added to the one
+ * in the history.
  */
 export async function moveDays(
   collections: Collections,
@@ -16,8 +17,8 @@ export async function moveDays(
   batch: number,
   goesOn: () => boolean,
 ): Promise<void> {
-  // Yesterday stays: most that comes late comes within minutes.
-  const yesterday = dayOf(new Date(now.getTime() - DAY_MS));
+  // Yesterday stays: most late writes come within minutes.
+  const yesterday = toDay(new Date(now.getTime() - DAY_MS));
   for (;;) {
     const crawlers = await collections.crawlers
       .find({ firstDay: { $lt: yesterday } }, { projection: { days: 1, moving: 1 } })
@@ -56,7 +57,7 @@ async function moveCrawlerDays(
   );
 }
 
-/** Adds what is on its way, once, and takes it from the crawler. */
+/** Adds the counts of a move to the history, once, and removes the move from the crawler. */
 async function addDay(
   collections: Collections,
   crawlerId: string,
@@ -75,7 +76,7 @@ async function addDay(
       { upsert: true },
     );
   } catch (error) {
-    // It is there, with this move in it.
+    // The history contains this move already.
     if (!isDuplicate(error)) throw error;
   }
   await collections.crawlers.updateOne(
@@ -86,7 +87,7 @@ async function addDay(
 
 function toIncrements({ byCbStatus = {}, ...fields }: DayCounts): Record<string, number> {
   return Object.fromEntries([
-    // So that a day of which nothing is known has counts, too.
+    // A day without any number has counts, too.
     ['counts.pushed', 0],
     ...Object.entries(fields).map(([field, n]) => [`counts.${field}`, n]),
     ...Object.entries(byCbStatus).map(([status, n]) => [`counts.byCbStatus.${status}`, n]),

@@ -1,5 +1,5 @@
 import type { QueuedJob } from '../../domain/job.ts';
-import { dayOf } from '../../domain/stats.ts';
+import { toDay } from '../../domain/stats.ts';
 import type { ListedJob, QueuePlace, QueueStore } from '../store.ts';
 import { createClaim } from './claim.ts';
 import type { Collections, Tombstone } from './collections.ts';
@@ -133,7 +133,7 @@ export function createQueue(collections: Collections, ledger: Ledger): QueueStor
     const heldBytes = {
       $subtract: [{ $ifNull: ['$liveBytes', 0] }, { $ifNull: ['$runningBytes', 0] }],
     };
-    const day = dayOf(now);
+    const day = toDay(now);
     await noteRemoval(collections, crawlerId);
     const before = await collections.crawlers.findOneAndUpdate(
       { _id: crawlerId },

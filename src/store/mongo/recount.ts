@@ -1,5 +1,5 @@
 import type { Filter } from 'mongodb';
-import { dayOf } from '../../domain/stats.ts';
+import { toDay } from '../../domain/stats.ts';
 import type { Collections, CrawlerDocument, DeliveryDocument, JobDocument } from './collections.ts';
 import { batchLabel, findTombstones, isUnapplied, toBatchId } from './tombstones.ts';
 
@@ -122,7 +122,7 @@ async function write(
     ...(all ? { wakes: read.wakes, pending: noOtherPush } : {}),
   };
   const uncounted = all ? live - read.live : 0;
-  const day = countedAt === undefined ? '' : dayOf(countedAt);
+  const day = countedAt === undefined ? '' : toDay(countedAt);
   const before = await collections.crawlers.findOneAndUpdate(
     unchanged,
     {

@@ -1,4 +1,4 @@
-import { dayOf } from '../../domain/stats.ts';
+import { toDay } from '../../domain/stats.ts';
 import { EPISODE_END } from '../rules.ts';
 import type { Collections, CrawlerDocument, PendingPush } from './collections.ts';
 import { wakeExpression } from './lease.ts';
@@ -64,7 +64,7 @@ export async function confirm(
   { n, bytes }: { readonly n: number; readonly bytes: number },
   now: Date,
 ) {
-  const day = dayOf(now);
+  const day = toDay(now);
   const ifCurrent = (amount: number) => ({ $cond: [{ $eq: ['$purges', gen] }, amount, 0] });
   const purged = { $subtract: [n, ifCurrent(n)] };
   const dayField = (field: string, more: object | number) => ({

@@ -13,7 +13,10 @@ import {
   toRecord,
 } from './records.ts';
 
-// Of one URL's newest records, how many may be waiting for their job's end: one for each crawl of it under way.
+/**
+ * Newest records of one URL that are searched for one whose job has ended: each crawl in flight of
+ * the URL may have written one already.
+ */
 const NEWEST = 20;
 
 const NO_JOB = { claim: 0, mark: '' };

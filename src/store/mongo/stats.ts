@@ -2,7 +2,7 @@ import { addDays, type DayCounts, type HistoryDay, toHistoryDay } from '../../do
 import type { StatsStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 
-/** History by day: the latest days are with their crawler, the others have documents of their own. */
+/** History by day. The latest days are in their crawler's document, the others in their own. */
 export function createStats(collections: Collections): StatsStore {
   return {
     async history(crawlerIds, { from = '', to = '9999-99-99' }) {
@@ -32,7 +32,7 @@ export function createStats(collections: Collections): StatsStore {
   };
 }
 
-/** The days of crawlers, with each move between them and the history seen as either made or not. */
+/** Reads the days of crawlers so that a day that is being moved to the history counts once. */
 async function readDays(
   collections: Collections,
   ids: readonly string[],
@@ -56,7 +56,7 @@ async function readDays(
         .sort()
         .join();
     if (doubtful(crawlers) === '') return { crawlers, past };
-    // It was written late, or has moved since the crawlers were read.
+    // A day is in both: it was written late, or moved after the crawlers were read.
     const again = await read();
     if (doubtful(again) === doubtful(crawlers)) return { crawlers, past };
     crawlers = again;

@@ -1,5 +1,5 @@
 import type { CrawlerMoments } from '../../domain/crawler.ts';
-import { addDays, type DayCounts, type DayField, dayOf } from '../../domain/stats.ts';
+import { addDays, type DayCounts, type DayField, toDay } from '../../domain/stats.ts';
 import type { Tally } from '../../domain/tally.ts';
 import { insertRow, type Sql } from './sql.ts';
 
@@ -109,7 +109,7 @@ export function createCounts(): Counts {
         const values = changes.map(([, by]) => by);
         sql.run(`UPDATE accounts SET ${sets} WHERE account_id = ?`, ...values, accountId);
       }
-      const day = dayOf(now);
+      const day = toDay(now);
       for (const [crawlerId, counts] of days) writeDay(sql, crawlerId, day, counts);
     },
   };

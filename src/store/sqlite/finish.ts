@@ -37,7 +37,8 @@ function finishOne(
   const purges = purgeCount(sql, crawlerId);
   if (purges === undefined) return 'lost';
   const row = sql.get(
-    `SELECT account_id, retry, gen, size FROM jobs WHERE rid = ? AND crawler_id = ? AND attempt = ? AND state = ?
+    `SELECT account_id, retry, gen, size FROM jobs
+      WHERE rid = ? AND crawler_id = ? AND attempt = ? AND state = ?
       AND (gen = ? OR state = 'running')`,
     rid,
     crawlerId,

@@ -61,7 +61,8 @@ function remove(sql: Sql, scope: ResultScope, rids: readonly string[]): Set<stri
   let bytes = 0;
   for (const rid of rids) {
     const row = sql.get(
-      'DELETE FROM results WHERE rid = ? AND account_id = ? AND token_type = ? RETURNING page_id, size',
+      `DELETE FROM results WHERE rid = ? AND account_id = ? AND token_type = ?
+        RETURNING page_id, size`,
       rid,
       scope.accountId,
       scope.tokenType,

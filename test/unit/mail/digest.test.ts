@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { digestOf } from '../../../src/mail/digest.ts';
+import { toDigest } from '../../../src/mail/digest.ts';
 
 const noticeOf = (n: number) => ({
   subject: `Crawler c${n} is paused: its callback URL does not answer`,
@@ -7,11 +7,11 @@ const noticeOf = (n: number) => ({
 });
 
 test('a single notice stays as it is', () => {
-  expect(digestOf('shop', [noticeOf(1)])).toEqual(noticeOf(1));
+  expect(toDigest('shop', [noticeOf(1)])).toEqual(noticeOf(1));
 });
 
 test('several are listed in one mail, the first of them in full', () => {
-  const { subject, text } = digestOf(
+  const { subject, text } = toDigest(
     'shop',
     Array.from({ length: 8 }, (_, n) => noticeOf(n)),
   );
@@ -21,7 +21,7 @@ test('several are listed in one mail, the first of them in full', () => {
 });
 
 test('however many there are, the mail stays short', () => {
-  const { subject, text } = digestOf(
+  const { subject, text } = toDigest(
     'shop',
     Array.from({ length: 10_000 }, (_, n) => noticeOf(n)),
   );
