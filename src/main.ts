@@ -10,7 +10,10 @@ Runs the queued crawler service. It is configured by environment variables, show
 ${describeConfig()}
 `;
 
-/** A signal to the whole process group comes twice where npm or a shell passes its own on; one this soon is no second wish. */
+/**
+ * npm and shells forward a signal that the process group has received as well. A second signal
+ * within this time is such a copy, not a second request.
+ */
 const SAME_SIGNAL_MS = 500;
 
 async function main(): Promise<void> {
@@ -73,7 +76,10 @@ main().catch((error: unknown) => {
   process.exit(1);
 });
 
-/** npm starts a shell that passes no signals on: ended itself, it leaves the service behind with another parent. */
+/**
+ * Calls `then` when the parent process has ended. `npm start` runs the service under a shell that
+ * does not forward signals; when npm dies, the service gets another parent.
+ */
 function whenOrphaned(then: () => void): void {
   const parent = process.ppid;
   const timer = setInterval(() => {

@@ -1,7 +1,10 @@
 import type { App } from './app/app.ts';
 import type { Config } from './config/config.ts';
 
-/** Prints where the service listens and, after the first start, the tokens and a line that works as pasted. */
+/**
+ * Prints where the service listens and, after the first start, the tokens and commands that work
+ * when pasted.
+ */
 export function printWelcome(
   app: Pick<App, 'url' | 'newTokens'>,
   config: Pick<Config, 'mongodbUri' | 'dataDir' | 'role' | 'normalToken' | 'javascriptToken'>,
@@ -11,7 +14,7 @@ export function printWelcome(
   if (config.role !== 'all') lines.push(`  Role:           ${config.role}`);
   const tokens = app.newTokens;
   if (tokens !== undefined) {
-    // What the operator has set he knows, and logs that keep this output need not.
+    // The operator knows the tokens that he has set, and logs may keep this output.
     const [normal, javascript] = [
       config.normalToken === '' ? tokens.normal : undefined,
       config.javascriptToken === '' ? tokens.javascript : undefined,

@@ -54,7 +54,7 @@ function serviceSettings(
   { guard }: Pick<Engines, 'guard'>,
 ): ServiceSettings {
   return {
-    owner: `${hostname()}:${process.pid}:${crypto.randomUUID()}`,
+    processId: `${hostname()}:${process.pid}:${crypto.randomUUID()}`,
     adminToken: config.adminToken,
     sharesDatabase: config.mongodbUri !== '',
     limits: pushLimits(config),

@@ -5,14 +5,14 @@ export type Config = {
   readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]['parse']>;
 };
 
-/** A setting that cannot be used; the message names the variable. */
+/** A setting has a bad value; the message names the variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
 /**
- * Reads the configuration from environment variables (an empty one counts as absent). Throws {@link ConfigError} for the first bad
- * value.
+ * Reads the configuration from environment variables; an empty one counts as absent. Throws
+ * {@link ConfigError} for the first bad value.
  */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const values: Record<string, unknown> = {};
@@ -33,7 +33,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   return config;
 }
 
-/** One token for two purposes would give its bearer both. */
+/** Throws if two tokens are equal: whoever has one would have the rights of both. */
 function assertTokensDiffer(config: Config): void {
   const tokens = (['normalToken', 'javascriptToken', 'adminToken'] as const).map((name) => ({
     variable: settings[name].variable,

@@ -1,14 +1,15 @@
 import type { Config } from './config.ts';
 
 /**
- * What to tell the operator of a service that others can reach without TLS; undefined when nobody else reaches it, or TLS is
- * on. TLS that ends at a proxy in front of the service cannot be seen from here.
+ * The warning for a service that other machines can reach without TLS; undefined if they cannot, or
+ * if TLS is on. The service cannot see TLS that ends at a proxy in front of it.
  */
 export function exposureWarning(config: Pick<Config, 'host' | 'tlsCertFile'>): string | undefined {
   if (config.tlsCertFile !== '' || isLoopback(config.host)) return undefined;
   return (
-    `The service listens on ${config.host} without TLS: tokens and pages cross the network in clear text. Unless a proxy in ` +
-    'front of it ends TLS and nothing else reaches this port, set TLS_CERT and TLS_KEY, or HOST=127.0.0.1.'
+    `the service listens on ${config.host} without TLS: tokens and pages cross the network in ` +
+    'clear text. Unless a proxy in front of it ends TLS and nothing else reaches this port, set ' +
+    'TLS_CERT and TLS_KEY, or HOST=127.0.0.1.'
   );
 }
 

@@ -6,7 +6,10 @@ function limit(text: string): number {
   return number;
 }
 
-/** Settings of what an account may use that has no limits of its own; docs/decisions/009-quotas.md says why so much. */
+/**
+ * The limits of accounts that have none of their own. docs/decisions/009-quotas.md gives the
+ * reasons for the defaults.
+ */
 export const quotaSettings = {
   accountCrawlers: {
     variable: 'ACCOUNT_CRAWLERS',

@@ -6,21 +6,27 @@ import { parseNetworkAllow } from '../net/network-allow.ts';
 import { parseNetworkDeny } from '../net/network-deny.ts';
 import { quotaSettings } from './quota-settings.ts';
 
-/** A setting as its reader writes it. */
+/** A setting of the operator, which is written as text. */
 export interface ConfigText {
   readonly variable: string;
-  /** What applies when the variable is absent or empty. */
+  /** Used when the variable is absent or empty. */
   readonly fallback: string;
   /** One sentence for the operator. */
   readonly meaning: string;
-  /** Throws an Error that says what is allowed. */
+  /** Returns the value. Throws an Error that says what is allowed. */
   readonly parse: (text: string) => unknown;
 }
 
-/** MongoDB takes documents of 16 MiB; a record is one document, and base64 or JSON may make a body a third longer. */
+/**
+ * Largest `MAX_BODY_BYTES`: a result is one document, MongoDB takes 16 MiB, and base64 or JSON may
+ * make a body a third longer.
+ */
 const LARGEST_BODY = 11 * 1024 * 1024;
 
-/** Where automation platforms take webhooks (Zapier, Make and its older names, n8n cloud, Pipedream, IFTTT, Power Automate old and new). */
+/**
+ * Hosts at which automation platforms receive webhooks: Zapier, Make and its older names, n8n
+ * cloud, Pipedream, IFTTT, Power Automate old and new.
+ */
 const AUTOMATION_HOSTS = [
   'hooks.zapier.com',
   'make.com',
@@ -45,13 +51,15 @@ function integer(min: number, max: number) {
   };
 }
 
-/** The operator's default for a setting of crawlers: bounds and fallback are those of the setting. */
+/**
+ * The operator's default for a crawler setting, with the bounds and the default of that setting.
+ */
 function crawlerDefault(name: 'concurrency' | 'maxRetries' | 'retryWindowHours') {
   const { min, max, default: fallback } = crawlerSettings[name];
   return { fallback: String(fallback), parse: integer(min, max) };
 }
 
-function oneOf<const Word extends string>(...words: readonly Word[]) {
+function choice<const Word extends string>(...words: readonly Word[]) {
   return (value: string): Word => {
     const found = words.find((word) => word === value);
     if (found === undefined) throw new Error(`must be one of ${words.join(', ')}, not "${value}"`);
@@ -82,7 +90,7 @@ function token(value: string): string {
 
 const MIB = 1024 * 1024;
 
-/** An eighth of what the process may use, within reason: 128 MiB to 1 GiB. */
+/** Default: an eighth of the memory that the process may use, but 128 MiB to 1 GiB. */
 function memoryBudget(value: string): number {
   if (value !== '') return integer(64 * MIB, 2 ** 40)(value);
   const limit = process.constrainedMemory();
@@ -141,7 +149,7 @@ function proxies(value: string): Readonly<Record<string, string>> {
   return parsed as Readonly<Record<string, string>>;
 }
 
-/** Every setting, in the order the README shows them. The fallback is the documented default. */
+/** Every setting, in the README's order. The fallback is the documented default. */
 export const settings = {
   host: { variable: 'HOST', fallback: '127.0.0.1', parse: text, meaning: 'Address to listen on.' },
   port: {
@@ -153,7 +161,7 @@ export const settings = {
   role: {
     variable: 'ROLE',
     fallback: 'all',
-    parse: oneOf('all', 'api', 'worker'),
+    parse: choice('all', 'api', 'worker'),
     meaning:
       'all: answers and crawls; api: answers only; worker: crawls only (health and metrics still answer).',
   },
@@ -338,7 +346,7 @@ export const settings = {
   chromiumSandbox: {
     variable: 'CHROMIUM_SANDBOX',
     fallback: 'auto',
-    parse: oneOf('auto', 'require', 'off'),
+    parse: choice('auto', 'require', 'off'),
     meaning:
       'auto: Chromium runs in its sandbox where that works, else without and with a warning; require: no JavaScript crawls without it; off: without.',
   },
@@ -359,7 +367,7 @@ export const settings = {
   proxyTarget: {
     variable: 'PROXY_TARGET',
     fallback: 'address',
-    parse: oneOf('address', 'name'),
+    parse: choice('address', 'name'),
     meaning:
       'What proxies are asked to connect to: the address that was judged here, or the name, for proxies that take nothing else.',
   },
@@ -385,7 +393,7 @@ export const settings = {
   logLevel: {
     variable: 'LOG_LEVEL',
     fallback: 'info',
-    parse: oneOf('debug', 'info', 'warn', 'error', 'silent'),
+    parse: choice('debug', 'info', 'warn', 'error', 'silent'),
     meaning: 'Least severe lines that are logged.',
   },
 } as const satisfies Record<string, ConfigText>;

@@ -2,19 +2,20 @@ import type { DispatchTiming } from '../dispatcher/dispatcher.ts';
 import type { TaskTiming } from '../service/tasks.ts';
 import type { Config } from './config.ts';
 
-/** The service's own times; not for operators. */
+/** The service's own times, which operators do not set. */
 export interface AppTiming {
   readonly dispatch: DispatchTiming;
   readonly tasks: TaskTiming;
-  /** Longest that parsing one page may take. */
+  /** Longest time that parsing one page may take. */
   readonly documentMs: number;
   /** How long a crawl thread may be silent before it is replaced. */
   readonly hangMs: number;
 }
 
 /**
- * The times that keep the promises: a crashed process's lease and lock lapse, and its work is found by the others, within 30 s
- * together (15 s and 5 s); a push in one process starts in another within a second.
+ * The times behind two promises: other processes take over the work of a crashed one within 30 s
+ * (its leases lapse after 15 s, its locks after 20 s, and lost wakes are found every 5 s), and a
+ * push in one process starts in another within a second.
  */
 export function appTiming(
   config: Pick<Config, 'probeIntervalSeconds' | 'shutdownSeconds'>,
@@ -26,7 +27,7 @@ export function appTiming(
       pollMs: 500,
       refreshMs: 1_000,
       idleReleaseMs: 2_000,
-      // The rest of the shutdown time is for writing what ended.
+      // The last 2 s of the shutdown time are for writing the crawls that ended.
       drainMs: Math.max(config.shutdownSeconds - 2, 0) * 1_000,
     },
     tasks: {

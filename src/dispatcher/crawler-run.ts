@@ -24,8 +24,8 @@ export interface CrawlerRunDeps extends DispatcherDeps {
 /** The dispatching of one crawler by one process, for as long as it has work. */
 export interface CrawlerRun {
   /**
-   * Resolves when the run is over: with the moment at which the crawler has work again, when the run
-   * gave its lease back and there is such a moment. Rejects when the store does.
+   * Resolves when the run is over: with the moment at which the crawler has work again, when the
+   * run gave its lease back and there is such a moment. Rejects when the store does.
    */
   run(): Promise<Date | undefined>;
   /** Reports new work. Returns false when the run is over and will not claim it. */
@@ -206,7 +206,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     async run() {
       try {
         const now = clock.now();
-        const lease = await store.queue.acquire(crawlerId, deps.owner, timing.leaseMs, now);
+        const lease = await store.queue.acquire(crawlerId, deps.processId, timing.leaseMs, now);
         if (lease === undefined) {
           states.end('not_acquired');
           return undefined;

@@ -4,33 +4,36 @@ import { createLruMap } from '../domain/lru-map.ts';
 import { type Claimant, createFairPool, type Grant } from '../fairness/fair-pool.ts';
 import { createEndpointPace, type EndpointPace } from './endpoint-pace.ts';
 
-/** The right to one post. */
+/** The permission for one post. */
 export interface DeliverySlot {
-  /** Gives it back; `answer` is undefined when nothing was posted. Further calls do nothing. */
+  /** Gives the slot back; `answer` is undefined if nothing was posted. Further calls do nothing. */
   end(answer: EndpointAnswer | undefined): void;
 }
 
-/** One crawler's place among those that post to its endpoint. */
+/** One crawler among those that post to an endpoint. */
 export interface PacedLane {
   /**
-   * At most `wanted` slots for posts to `callbackUrl`. When it gets fewer it waits in line, and is
-   * told by `onRoom` when to ask again. Crawlers of one endpoint take turns.
+   * Takes at most `wanted` slots for posts to `callbackUrl`. A lane that gets fewer waits in line;
+   * `onRoom` is called when it should ask again. Crawlers of one endpoint take turns.
    */
   take(callbackUrl: string, wanted: number): DeliverySlot[];
-  /** Waits no longer. */
+  /** Stops waiting. */
   leave(): void;
-  /** When the endpoint that it waits for takes posts again, if that is a pause of the endpoint. */
+  /**
+   * When the endpoint that it waits for may be sent posts again; undefined while posts are in
+   * flight there, because their answers may bring room.
+   */
   pausedUntil(): Date | undefined;
 }
 
-/** The paces of all endpoints that this process posts to; they outlive the runs of the crawlers. */
+/** The paces of all endpoints of this process; they outlive the crawlers' runs. */
 export interface DeliveryPaces {
   open(claimant: Claimant, onRoom: () => void): PacedLane;
   /** Posts in flight. */
   readonly inFlight: number;
 }
 
-/** What the paces work with. */
+/** The collaborators of the paces. */
 export interface DeliveryPacesDeps {
   readonly clock: Clock;
   readonly ackTimeoutMs: number;
@@ -46,18 +49,18 @@ interface Endpoint {
 }
 
 /**
- * Far more than one process posts to at a time; the least recently used idle one is forgotten
- * first.
+ * Endpoints that are remembered, many more than one process posts to at a time. The least recently
+ * used idle one is forgotten first.
  */
 const MAX_ENDPOINTS = 10_000;
-const POSTS_IN_FLIGHT = 512;
+const MAX_POSTS_IN_FLIGHT = 512;
 
 /**
- * Makes paces that know no endpoint. Its timers run only while a lane waits, and keep no process
- * alive.
+ * Makes paces without any endpoint yet. Their timers run only while a lane waits, and do not keep
+ * the process alive.
  */
 export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
-  const { clock, capacity = POSTS_IN_FLIGHT } = deps;
+  const { clock, capacity = MAX_POSTS_IN_FLIGHT } = deps;
   const endpoints = createLruMap<string, Endpoint>({
     maxEntries: MAX_ENDPOINTS,
     isPinned: ({ pace, line }) => pace.inFlight > 0 || line.size > 0,
@@ -65,7 +68,7 @@ export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
   const pool = createFairPool({ name: 'deliveries', capacity, reserve: Math.ceil(capacity / 8) });
   const nowMs = (): number => clock.now().getTime();
 
-  function endpointOf(callbackUrl: string): Endpoint {
+  function touchEndpoint(callbackUrl: string): Endpoint {
     const key = endpointKey(callbackUrl);
     const endpoint = endpoints.get(key) ?? {
       pace: createEndpointPace(deps),
@@ -76,7 +79,7 @@ export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
     return endpoint;
   }
 
-  /** Tells the first in line that there is room, or waits for when there may be. */
+  /** Calls the first lane in line if there is room, else sets a timer for when there may be. */
   function serve(endpoint: Endpoint): void {
     const { pace, line } = endpoint;
     clearTimeout(endpoint.timer);
@@ -94,7 +97,7 @@ export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
     endpoint.timer.unref();
   }
 
-  function slotOf(endpoint: Endpoint, grant: Grant): DeliverySlot {
+  function startPost(endpoint: Endpoint, grant: Grant): DeliverySlot {
     const post = endpoint.pace.start(nowMs());
     let ended = false;
     return {
@@ -116,7 +119,7 @@ export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
       const self = {};
       let joined: Endpoint | undefined;
       let waiting: AbortController | undefined;
-      /** A slot of the pool that was waited for. */
+      /** A slot of the pool that was granted after a wait. */
       let spare: Grant | undefined;
 
       function leaveLine(): void {
@@ -165,7 +168,7 @@ export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
         endpoint.line.set(self, onRoom);
       }
 
-      function takeFrom(endpoint: Endpoint, wanted: number): DeliverySlot[] {
+      function takeSlots(endpoint: Endpoint, wanted: number): DeliverySlot[] {
         const { pace, line } = endpoint;
         const others = line.size - (line.has(self) ? 1 : 0);
         const share = Math.min(wanted, Math.ceil(pace.room(nowMs()) / (others + 1)));
@@ -176,14 +179,14 @@ export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
             waitForPool();
             break;
           }
-          slots.push(slotOf(endpoint, grant));
+          slots.push(startPost(endpoint, grant));
         }
         return slots;
       }
 
       return {
         take(callbackUrl, wanted) {
-          const endpoint = endpointOf(callbackUrl);
+          const endpoint = touchEndpoint(callbackUrl);
           if (joined !== endpoint || wanted <= 0) leaveLine();
           const [first] = endpoint.line.keys();
           if (wanted > 0 && first !== undefined && first !== self) {
@@ -191,7 +194,7 @@ export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
             leavePool();
             return [];
           }
-          const slots = takeFrom(endpoint, wanted);
+          const slots = takeSlots(endpoint, wanted);
           leaveLine();
           const waitsInPool = waiting !== undefined;
           if (!waitsInPool) leavePool();
@@ -213,7 +216,7 @@ export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
   };
 }
 
-/** Callback URLs that differ in their query, credentials or fragment only are one endpoint. */
+/** Callback URLs that differ only in query, credentials or fragment are one endpoint. */
 function endpointKey(callbackUrl: string): string {
   const url = URL.parse(callbackUrl);
   return url === null ? callbackUrl : `${url.origin}${url.pathname}`;

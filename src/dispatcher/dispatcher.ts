@@ -17,24 +17,28 @@ export interface DispatcherDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Names this process in leases. */
-  readonly owner: string;
-  /** Crawls one URL; the outcome is the store's to accept. Rejects only when aborted. */
+  readonly processId: string;
+  /**
+   * Crawls one URL. The store decides whether the outcome still counts. Rejects only if aborted.
+   */
   readonly crawlJob: (
     job: QueuedJob,
     crawler: Crawler,
     signal: AbortSignal,
   ) => Promise<{
     readonly outcome: JobOutcome;
-    /** Memory that its page holds beyond `crawlBytes`; released when the outcome has been written. */
+    /** Memory that the page holds beyond `crawlBytes`; released when the outcome is written. */
     readonly held: Grant | undefined;
   }>;
-  /** Whether URLs of the account may be crawled now; otherwise they stay in their queues. Default: always. */
+  /** Whether URLs of the account may be crawled now; if not, they stay queued. Default: always. */
   readonly mayCrawl?: (accountId: string) => Promise<boolean>;
-  /** What is reserved of the memory budget for each crawl. */
+  /** Bytes of the memory budget that are reserved for each crawl. */
   readonly crawlBytes: number;
-  /** What all crawlers of the process share. */
   readonly shared: SharedByCrawlers;
-  /** Makes one delivery attempt; `answer` decides how soon the next may start. Rejects only when aborted. */
+  /**
+   * Makes one delivery attempt; `answer` decides how soon the next may start. Rejects only if
+   * aborted.
+   */
   readonly postDelivery: (
     crawler: Crawler,
     delivery: Delivery,
@@ -45,52 +49,57 @@ export interface DispatcherDeps {
   readonly timing: DispatchTiming;
 }
 
-/** What crawlers share, by account in turn. */
+/** Pools that the crawlers of a process share; accounts take turns. */
 export interface SharedByCrawlers {
   /** Bytes of pages and bodies. */
   readonly memory: FairPool;
   /** Crawls in flight. */
   readonly crawlSlots: FairPool;
-  /** Crawlers that are dispatched. */
+  /** Runs: crawlers that are dispatched. */
   readonly runSlots: FairPool;
   /** Turns at the database. */
   readonly turns: FairPool;
 }
 
-/** The dispatcher's own times. */
+/** The dispatcher's own times, in milliseconds. */
 export interface DispatchTiming {
-  /** How long a lease lives without renewal; a crashed process's crawlers are free after it. */
+  /** How long a lease lives without renewal, so how long a crashed process keeps its crawlers. */
   readonly leaseMs: number;
-  /** How often a run with free slots looks for work it was not told of (another process's pushes, retries that are due). */
+  /** How often a run polls for work of which no one notifies it: pushes elsewhere, due retries. */
   readonly pollMs: number;
   /** How often a run reads its crawler's configuration, which another process may have changed. */
   readonly refreshMs: number;
-  /** How long a run without work keeps its crawler before it lets go. */
+  /** How long a run without work keeps its crawler. */
   readonly idleReleaseMs: number;
-  /** How long running crawls may go on after the scheduler began to close. */
+  /** How long crawls in flight may continue after the scheduler began to close. */
   readonly drainMs: number;
 }
 
-/** Runs crawlers: claims their jobs up to their concurrency, crawls them, delivers their results. */
+/**
+ * Runs crawlers: claims their jobs up to their concurrency, crawls them, delivers their results.
+ */
 export interface Dispatcher {
-  /** Handles the `crawl` task: dispatches that crawler until it has nothing due, or another process has it. */
+  /**
+   * Handles the `crawl` task: dispatches the crawler until it has nothing due, or until another
+   * process has its lease.
+   */
   run(task: Task): Promise<void>;
-  /** Tells a run of this process that its crawler has new work, if there is one. */
+  /** Notifies the crawler's run in this process, if there is one, of new work. */
   notify(crawlerId: string): void;
-  /** Tells a run of this process that its crawler's configuration has changed. */
+  /** Notifies the crawler's run in this process, if there is one, of a changed configuration. */
   refresh(crawlerId: string): void;
-  /** Aborts one crawl of this process; nothing is delivered. */
+  /** Aborts one crawl in this process; its result is dropped. */
   abortJob(crawlerId: string, rid: string): void;
-  /** Aborts all the work of this process for a crawler that was deleted. */
+  /** Aborts all work in this process for a crawler that was removed; results are dropped. */
   abortCrawler(crawlerId: string): void;
-  /** Crawls and deliveries under way in this process. */
+  /** Crawlers dispatched, and crawls and deliveries in flight, in this process. */
   activity(): { readonly crawlers: number; readonly crawls: number; readonly deliveries: number };
 }
 
-/** When a crawler is looked at again for which too many others of its account wait already. */
-const LATER_MS = 5_000;
+/** When a crawler is tried again that found too many others of its account waiting for a run. */
+const CROWDED_RETRY_MS = 5_000;
 
-/** Makes the dispatcher; it works when the scheduler calls `run`. */
+/** Makes the dispatcher. It starts nothing by itself: the scheduler calls `run`. */
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const runs = new Map<string, { readonly run: CrawlerRun; readonly done: Promise<void> }>();
   const paces = createDeliveryPaces(deps);
@@ -103,7 +112,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     }
     const crawler = await deps.store.crawlers.get(crawlerId);
     if (crawler === undefined) return;
-    const slot = await slotFor(crawler, task);
+    const slot = await acquireRunSlot(crawler, task);
     if (slot === undefined) return;
     const done = Promise.withResolvers<void>();
     const crawlerRun = createCrawlerRun({ ...deps, crawlerId, task, paces, crawler });
@@ -121,8 +130,11 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     await deps.scheduler.wake(due ? 'crawl' : 'retry', crawlerId, wakeAt);
   }
 
-  /** Waits for the account's turn while others' crawlers are dispatched; undefined when the crawler is left for later. */
-  async function slotFor(crawler: Crawler, task: Task): Promise<Grant | undefined> {
+  /**
+   * Waits until the account has a run slot. Returns undefined if none came; the crawler is then
+   * woken again later.
+   */
+  async function acquireRunSlot(crawler: Crawler, task: Task): Promise<Grant | undefined> {
     const { accountId, crawlerId } = crawler;
     const claimant = { accountId, crawlerId };
     const slot = deps.shared.runSlots.tryAcquire(claimant, 1);
@@ -135,7 +147,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       await deps.scheduler.wake(
         'crawl',
         crawlerId,
-        new Date(deps.clock.now().getTime() + LATER_MS),
+        new Date(deps.clock.now().getTime() + CROWDED_RETRY_MS),
       );
       return undefined;
     } finally {

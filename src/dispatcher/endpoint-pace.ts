@@ -1,18 +1,18 @@
 import type { EndpointAnswer } from '../domain/delivery.ts';
 
 /**
- * How many posts one endpoint is sent at once: a congestion control that learns from the answers.
+ * Limits the posts in flight at one endpoint: a congestion control that learns from the answers.
  *
- * States, and what moves from one to the next:
- * - `starting`: the limit begins at one and grows with each quick answer, so it doubles in the time
- *   of one answer. Left at the first answer that is not quick, or that fails.
- * - `steady`: quick answers make the limit grow by a tenth each, unless many posts queue. Slower
- *   ones hold it. Where they are slow although nothing queues (the latency is what a post alone
- *   takes), a few further posts try out a higher limit, one trial at a time. Answers that take
- *   longer than half of the acknowledgement time because they queue lower it by a tenth; a failure
- *   halves it, once for all posts that were in flight together.
- * - `waiting`: the endpoint failed at a limit of one, or said `Retry-After`; no post starts for a
- *   time that doubles with each further failure. The first answer ends it.
+ * The states, and what moves it from one to the next:
+ * - `starting`: the limit begins at one and grows by one with each quick answer, so it doubles in
+ *   the time of one answer. The first answer that is slow, or that fails, ends this state.
+ * - `steady`: each quick answer raises the limit by a tenth, unless many posts queue at the
+ *   endpoint. A slower answer keeps the limit. If answers are slow although nothing queues (their
+ *   latency is that of a single post), a trial sends a few posts above the limit, one trial at a
+ *   time. An answer that takes longer than half of the acknowledgement time because of a queue
+ *   lowers the limit by a tenth. A failure halves it, once for all posts in flight together.
+ * - `waiting`: the endpoint failed at a limit of one, or sent `Retry-After`. No post starts for a
+ *   time that doubles with each further failure. The first answer ends this state.
  */
 export interface EndpointPace {
   readonly state: 'starting' | 'steady' | 'waiting';
@@ -21,39 +21,39 @@ export interface EndpointPace {
   readonly inFlight: number;
   /** How many posts may start now. */
   room(nowMs: number): number;
-  /** When there may be room though no post has ended; undefined when only an end brings it. */
+  /** When there may be room even if no post ends; undefined if only the end of a post brings it. */
   opensAt(nowMs: number): number | undefined;
   start(nowMs: number): PacedPost;
-  /** Ends a post; undefined when it was not sent at all. */
+  /** Ends a post; `answer` is undefined if it was not sent. */
   end(post: PacedPost, answer: EndpointAnswer | undefined, nowMs: number): void;
 }
 
-/** A post that counts as in flight. */
+/** A post in flight. */
 export interface PacedPost {
   readonly sequence: number;
-  /** Whether none other was in flight when it started. */
+  /** Whether no other was in flight when it started. */
   readonly alone: boolean;
-  /** Whether it tries out a limit above the present one. */
+  /** Whether it belongs to a trial above the present limit. */
   readonly trial: boolean;
 }
 
 /** Most posts in flight at one endpoint. */
 export const MAX_POSTS_PER_ENDPOINT = 256;
-/** An endpoint that was sent nothing for so long is started anew. */
+/** An endpoint that was sent nothing for this long starts again at a limit of at most 4. */
 const IDLE_MS = 60_000;
 const RESTART_LIMIT = 4;
-/** A latency within this factor of what a post alone takes: nothing queues. */
+/** A latency is flat (nothing queues) up to this factor of a single post's, plus `FLAT_MS`. */
 const FLAT = 1.3;
 const FLAT_MS = 2;
-/** Posts that may queue at a quick endpoint, as far as latencies tell. */
-const QUEUE = 40;
-/** Flat answers before a trial; after a trial that found a queue four times as many. */
+/** Most posts that may queue at a quick endpoint, as estimated from the latencies. */
+const MAX_QUEUED = 40;
+/** Flat answers before a trial; four times as many after a trial that found a queue. */
 const FIRST_TRIAL_AFTER = 4;
 const LAST_TRIAL_AFTER = 1_024;
 const FIRST_WAIT_MS = 200;
 const LONGEST_WAIT_MS = 10_000;
 
-/** Makes the pace of an endpoint nothing is known of. Moments are milliseconds of any clock. */
+/** Makes the pace of an unknown endpoint. Moments are milliseconds of any clock. */
 export function createEndpointPace(options: { readonly ackTimeoutMs: number }): EndpointPace {
   const quickMs = options.ackTimeoutMs / 4;
   const slowMs = options.ackTimeoutMs / 2;
@@ -61,18 +61,17 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
   let limit = 1;
   let inFlight = 0;
   let sequence = 0;
-  /** Posts started up to here were in flight together when the limit was last lowered. */
+  /** Sequence of the last post that was in flight when the limit was last lowered. */
   let loweredAt = 0;
   /**
-   * Posts started up to here are among as many as fill at least half of the limit: their answers
-   * may raise it.
+   * Sequence of the last post that filled at least half of the limit; such answers may raise it.
    */
   let fullAt = 0;
-  /** What a post alone takes; unknown before the first answer. */
+  /** The latency of a single post; infinite before the first answer. */
   let aloneMs = Number.POSITIVE_INFINITY;
   let failuresAtFloor = 0;
   let waitsUntil = 0;
-  /** When the last post of the trial started, or the trial began. */
+  /** When the trial began, or its last post started. */
   let trialMs = 0;
   let lastEndMs = 0;
   let flatAnswers = 0;
@@ -95,8 +94,8 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
   }
 
   /**
-   * Posts of a trial start spread over the time of an answer, so that even at a server of one place
-   * none waits long.
+   * The posts of a trial are spread over the time of one answer, so that none waits long even at a
+   * server that handles one at a time.
    */
   const trialGapMs = (): number => aloneMs / (whole() + trial.size);
 
@@ -139,9 +138,9 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
     const isFlat = ms <= aloneMs * FLAT + FLAT_MS;
     if (post.trial && trial.size > 0) endTrialPost(isFlat, nowMs);
     else if (ms < quickMs) {
-      // What queues gains nothing by growing, however quick it still is: it may be this machine
-      // that has enough to do.
-      if (wasFull && limit * (1 - aloneMs / Math.max(ms, 0.001)) < QUEUE)
+      // If posts queue, a higher limit gains nothing even though answers are quick: this machine
+      // may be the one that is busy.
+      if (wasFull && limit * (1 - aloneMs / Math.max(ms, 0.001)) < MAX_QUEUED)
         grow(growth === 'starting' ? 1 : Math.max(1 / limit, 0.1));
     } else if (ms > slowMs && !isFlat) {
       lower(post, 0.9);
@@ -204,7 +203,7 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
       lastEndMs = nowMs;
       if (answer?.kind === 'acknowledged') onAnswer(post, answer.answerMs, nowMs);
       else if (answer?.kind === 'overloaded') onOverload(post, answer.retryAfterMs, nowMs);
-      // What says nothing of the load ends a trial without a verdict.
+      // An answer that says nothing about the load ends a trial without a result.
       else if (post.trial && trial.size > 0) endTrialPost(false, nowMs);
     },
   };

@@ -47,7 +47,9 @@ export interface RunStates {
   readonly current: RunState;
   /** Whether the run may act for its crawler now. */
   hasLease(): boolean;
-  /** The state while the run dispatches; undefined when it is over, which a lapsed lease makes it. */
+  /**
+   * The state while the run dispatches; undefined when it is over, which a lapsed lease makes it.
+   */
   active(): ActiveState | undefined;
   /** The lease is held until `untilMs`. Changes nothing when the run was aborted meanwhile. */
   acquired(lease: Lease, untilMs: number): void;

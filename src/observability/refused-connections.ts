@@ -1,15 +1,15 @@
 import type { Logger } from '../domain/logger.ts';
 import type { RefusedConnection } from '../net/create-http-client.ts';
 
-/** Lines of one account in a minute, so that one that tries much does not hide another. */
-const LINES_PER_ACCOUNT = 5;
-/** Of all accounts together. */
-const LINES = 50;
+/** Most lines of one account a minute, so that an account with many does not hide another. */
+const MAX_LINES_PER_ACCOUNT = 5;
+/** Most lines of all accounts a minute. */
+const MAX_LINES = 50;
 const MINUTE_MS = 60_000;
 
 /**
- * Makes the watch over connections that were refused for where they led: each is counted, the first few of a minute are logged with
- * the account, the crawler and the host, never with a path.
+ * Makes the callback for connections that the address guard refused. It counts each one, and logs
+ * the first few of a minute with account, crawler and host, never with a path.
  */
 export function createRefusedConnections(deps: {
   readonly logger: Logger;
@@ -32,7 +32,7 @@ export function createRefusedConnections(deps: {
     const account = claimant?.accountId ?? '';
     const own = (byAccount.get(account) ?? 0) + 1;
     byAccount.set(account, own);
-    if (own > LINES_PER_ACCOUNT || lines >= LINES) {
+    if (own > MAX_LINES_PER_ACCOUNT || lines >= MAX_LINES) {
       omitted += 1;
       return;
     }

@@ -28,9 +28,9 @@ export interface TaskOptions {
 }
 
 /**
- * Runs tasks when they are due, each once across all processes. A handler that throws is logged and,
- * if the task was started by `wake`, run again after a second. URLs are no tasks: a task is about a
- * crawler or the whole service.
+ * Runs tasks when they are due, each once across all processes. A handler that throws is logged
+ * and, if the task was started by `wake`, run again after a second. URLs are no tasks: a task is
+ * about a crawler or the whole service.
  */
 export interface Scheduler {
   /** Must precede `start`. */

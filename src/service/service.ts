@@ -3,6 +3,7 @@ import {
   type Dispatcher,
   type DispatchTiming,
 } from '../dispatcher/dispatcher.ts';
+import type { Account } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { CrawlerDefaults } from '../domain/crawler-settings.ts';
 import type { Logger } from '../domain/logger.ts';
@@ -21,12 +22,12 @@ import { createQuotas, type Quotas } from './accounts/quotas.ts';
 import { createCrawlerAccess } from './crawlers/crawler-access.ts';
 import { type CrawlerManagement, createCrawlerManagement } from './crawlers/crawlers.ts';
 import { createMonitor } from './crawlers/monitor.ts';
-import { createCrawlJobs } from './crawls/crawl-job.ts';
+import { type CrawlJobs, createCrawlJobs } from './crawls/crawl-job.ts';
 import { createCrawling } from './crawls/crawling.ts';
 import { createInlineCrawls, type InlineCrawls } from './crawls/inline-crawl.ts';
 import type { SharedResources } from './crawls/shared-resources.ts';
 import { createAttemptDelivery } from './deliveries/attempt-delivery.ts';
-import { createNotices } from './deliveries/notices.ts';
+import { createNotices, type Notices } from './deliveries/notices.ts';
 import { type AsyncJobs, createAsyncJobs } from './queue/async-jobs.ts';
 import { createTimeouts } from './queue/expire-jobs.ts';
 import { createJobManagement, type JobManagement } from './queue/jobs.ts';
@@ -35,7 +36,7 @@ import { createStatistics, type Statistics } from './reads/stats.ts';
 import { createStorage, type Storage } from './reads/storage.ts';
 import { defineTasks, repeatTasks, type TaskTiming } from './tasks.ts';
 
-/** What the use cases work with. */
+/** The collaborators of the use cases. */
 export interface ServiceDeps {
   readonly store: Store;
   readonly scheduler: Scheduler;
@@ -50,29 +51,29 @@ export interface ServiceDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly settings: ServiceSettings;
-  /** Told of what ended, for metrics. */
+  /** Called for each thing that ended, for metrics. */
   readonly observe: {
     crawl(outcome: JobOutcome): void;
     delivery(outcome: DeliveryOutcome): void;
     push(accepted: number, refused: number): void;
-    /** A token that is not known was sent. */
+    /** A call had an unknown token. */
     wrongToken(): void;
   };
 }
 
-/** The part of the configuration that the use cases follow. */
+/** The part of the configuration that the use cases need. */
 export interface ServiceSettings {
   /** Names this process in leases. */
-  readonly owner: string;
+  readonly processId: string;
   readonly adminToken: string;
-  /** Whether other processes work on the same database. */
+  /** Whether other processes may work on the same database. */
   readonly sharesDatabase: boolean;
   readonly limits: PushLimits;
   /** Limits of accounts that have none of their own. */
   readonly accountLimits: AccountLimits;
   readonly pushRatePerSecond: number;
   readonly inlineConcurrency: number;
-  /** Why a callback URL can never be called; undefined when it may be. */
+  /** Why a callback URL can never be called; undefined if it can. */
   readonly uncallable: (callbackUrl: string) => string | undefined;
   /** The operator's proxies: URLs by ISO country, and `tor`. */
   readonly proxies: Readonly<Record<string, string>>;
@@ -81,7 +82,7 @@ export interface ServiceSettings {
   readonly webhookRetrySchedule: readonly number[];
   readonly webhookAckTimeoutMs: number;
   readonly probeIntervalMs: number;
-  /** Base of the URLs in replies; known once the port is. */
+  /** Base of the URLs in replies; empty until the port is known. */
   readonly publicUrl: () => string;
   readonly dispatch: DispatchTiming;
   readonly tasks: TaskTiming;
@@ -100,20 +101,19 @@ export interface Service {
   readonly storage: Storage;
   readonly statistics: Statistics;
   readonly dispatcher: Dispatcher;
-  /** Gives the scheduler its tasks; for a process that works, not only answers. */
+  /** Defines the scheduler's tasks, in a process that crawls. */
   defineTasks(): void;
-  /** Lets the repeating tasks run; after the scheduler has started. */
+  /** Starts the repeating tasks; called after the scheduler was started. */
   repeatTasks(): Promise<void>;
 }
 
 /** Wires the use cases; nothing runs yet. */
 export function createService(deps: ServiceDeps): Service {
-  const { store, scheduler, threads, shared, webhook, clock, logger, settings, observe } = deps;
+  const { store, scheduler, threads, shared, clock, logger, settings, observe } = deps;
   const { limits, defaults, retentionDays } = settings;
-  const { adminToken } = settings;
   const authenticator = createAuthenticator({
     accounts: store.accounts,
-    adminToken,
+    adminToken: settings.adminToken,
     clock,
     sharesDatabase: settings.sharesDatabase,
     failedTokens: createFailedTokens({ clock, logger, onFailure: observe.wrongToken }),
@@ -131,33 +131,7 @@ export function createService(deps: ServiceDeps): Service {
     publicUrl: settings.publicUrl,
   });
   const crawlJobs = createCrawlJobs({ crawling, clock, retentionDays });
-  const schedule = settings.webhookRetrySchedule;
-  const postDelivery = createAttemptDelivery({ webhook, clock, schedule });
-  const dispatcher = createDispatcher({
-    store,
-    scheduler,
-    clock,
-    logger,
-    owner: settings.owner,
-    timing: settings.dispatch,
-    async crawlJob(job, crawler, signal) {
-      const end = await crawlJobs.crawl(job, crawler, signal);
-      observe.crawl(end.outcome);
-      return end;
-    },
-    mayCrawl: quotas.mayCrawl,
-    crawlBytes: BASE_BYTES,
-    shared,
-    async postDelivery(crawler, delivery, signal) {
-      const end = await postDelivery(crawler, delivery, signal);
-      observe.delivery(end.outcome);
-      if (end.outcome.kind === 'delivered') {
-        quotas.proveCallback(crawler.accountId, crawler.callbackUrl ?? '');
-      }
-      return end;
-    },
-    ackTimeoutMs: settings.webhookAckTimeoutMs,
-  });
+  const dispatcher = wireDispatcher(deps, { crawlJobs, quotas });
   const notices = createNotices({ store, mailer: deps.mailer, clock, logger });
   const pushing = createPushing({
     store,
@@ -170,12 +144,7 @@ export function createService(deps: ServiceDeps): Service {
     proxyNames,
     ratePerSecond: settings.pushRatePerSecond,
     onPushed: observe.push,
-    onAccountLimitReached: ({ account }) => {
-      logger.warn({ account: account.name }, 'the account is over its queue limit, pushes paused');
-      notices.accountQueueFull(account, limits.accountQueue).catch((error: unknown) => {
-        logger.error({ err: error, account: account.name }, 'a notice was not written');
-      });
-    },
+    onAccountLimitReached: ({ account }) => reportFullQueue(deps, notices, account),
   });
   return {
     authenticator,
@@ -220,9 +189,13 @@ export function createService(deps: ServiceDeps): Service {
         expireOverdue: createTimeouts({ store, crawlJobs, scheduler, clock }),
         sendNotices: notices.sendDue,
         probeDue: createMonitor({
-          ...deps,
+          store,
+          webhook: deps.webhook,
           access,
           dispatcher,
+          scheduler,
+          clock,
+          logger,
           mayProbe: quotas.takeProbe,
           notices,
           intervalMs: settings.probeIntervalMs,
@@ -231,4 +204,50 @@ export function createService(deps: ServiceDeps): Service {
       });
     },
   };
+}
+
+/** Lets the dispatcher crawl and deliver, and reports each end to the metrics. */
+function wireDispatcher(
+  { store, scheduler, shared, webhook, clock, logger, settings, observe }: ServiceDeps,
+  { crawlJobs, quotas }: { readonly crawlJobs: CrawlJobs; readonly quotas: Quotas },
+): Dispatcher {
+  const schedule = settings.webhookRetrySchedule;
+  const attemptDelivery = createAttemptDelivery({ webhook, clock, schedule });
+  return createDispatcher({
+    store,
+    scheduler,
+    clock,
+    logger,
+    processId: settings.processId,
+    timing: settings.dispatch,
+    async crawlJob(job, crawler, signal) {
+      const end = await crawlJobs.crawl(job, crawler, signal);
+      observe.crawl(end.outcome);
+      return end;
+    },
+    mayCrawl: quotas.mayCrawl,
+    crawlBytes: BASE_BYTES,
+    shared,
+    async postDelivery(crawler, delivery, signal) {
+      const end = await attemptDelivery(crawler, delivery, signal);
+      observe.delivery(end.outcome);
+      if (end.outcome.kind === 'delivered') {
+        quotas.proveCallback(crawler.accountId, crawler.callbackUrl ?? '');
+      }
+      return end;
+    },
+    ackTimeoutMs: settings.webhookAckTimeoutMs,
+  });
+}
+
+/** Logs that the account's pushes pause, and notifies its owner. */
+function reportFullQueue(
+  { logger, settings }: Pick<ServiceDeps, 'logger' | 'settings'>,
+  notices: Pick<Notices, 'accountQueueFull'>,
+  account: Account,
+): void {
+  logger.warn({ account: account.name }, 'the account is over its queue limit, pushes paused');
+  notices.accountQueueFull(account, settings.limits.accountQueue).catch((error: unknown) => {
+    logger.error({ err: error, account: account.name }, 'a notice was not written');
+  });
 }

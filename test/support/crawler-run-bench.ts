@@ -53,9 +53,9 @@ export interface CrawlerRunBench {
   /** The debug lines of all runs: the message and the fields. */
   readonly debugLines: [message: string, fields: object][];
   /** What the dispatcher of a process of this name works with. */
-  deps(processName: string, timing?: Partial<DispatchTiming>): DispatcherDeps;
+  deps(processId: string, timing?: Partial<DispatchTiming>): DispatcherDeps;
   /** Starts a run in the process `first`, or in another. */
-  start(processName?: string, timing?: Partial<DispatchTiming>): StartedRun;
+  start(processId?: string, timing?: Partial<DispatchTiming>): StartedRun;
   /** Queues URLs and returns their `rid`s. */
   push(count: number): Promise<string[]>;
   /** Takes the crawler's lease for the process `peer`. */
@@ -80,7 +80,7 @@ export async function createCrawlerRunBench(
     return crawler.delivery === 'storage' ? storedOf(job) : deliveryOf(job);
   }
 
-  function deps(owner: string, timing: Partial<DispatchTiming> = {}): DispatcherDeps {
+  function deps(processId: string, timing: Partial<DispatchTiming> = {}): DispatcherDeps {
     return {
       store,
       scheduler: { wake: async () => undefined },
@@ -91,7 +91,7 @@ export async function createCrawlerRunBench(
           debugLines.push([message, fields]);
         },
       },
-      owner,
+      processId,
       shared,
       crawlBytes: 64 * 1024,
       ackTimeoutMs: 200,
@@ -121,9 +121,9 @@ export async function createCrawlerRunBench(
     posts,
     debugLines,
     deps,
-    start(processName = 'first', timing = {}) {
+    start(processId = 'first', timing = {}) {
       const controller = new AbortController();
-      const given = deps(processName, timing);
+      const given = deps(processId, timing);
       const { crawlerId } = crawler;
       const run = createCrawlerRun({
         ...given,

@@ -71,7 +71,9 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     onChange: pollNow,
   });
 
-  /** The more this process runs, the longer it leaves new tasks to its peers, which poll meanwhile. */
+  /**
+   * The more this process runs, the longer it leaves new tasks to its peers, which poll meanwhile.
+   */
   function yieldMs(name: string): number {
     if (peers === 0) return 0;
     const own = [...fencedRepository.running].filter((task) => task.name === name).length;

@@ -221,8 +221,8 @@ export function createFencedRepository(deps: FencedRepositoryDeps): FencedReposi
 type UsedCall = 'getNextJobToRun' | 'saveJobState' | 'unlockJob' | 'unlockJobs';
 
 /**
- * The calls of Agenda's clients, dashboards and `every`, none of which the scheduler uses: it writes
- * the documents itself. They throw, so that a version of Agenda that makes one is noticed.
+ * The calls of Agenda's clients, dashboards and `every`, none of which the scheduler uses: it
+ * writes the documents itself. They throw, so that a version of Agenda that makes one is noticed.
  */
 const unusedCalls: Omit<JobRepository, UsedCall> = {
   connect: unused('connect'),

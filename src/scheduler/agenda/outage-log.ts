@@ -1,6 +1,8 @@
 import type { Logger } from '../../domain/logger.ts';
 
-/** Logs an outage of the database when it starts, once a minute while it lasts, and when it ends. */
+/**
+ * Logs an outage of the database when it starts, once a minute while it lasts, and when it ends.
+ */
 export interface OutageLog {
   /** Runs `use`. A rejection starts or continues an outage, a success ends it. */
   watch<T>(use: () => Promise<T>): Promise<T>;

@@ -22,7 +22,9 @@ export interface TaskDocuments {
    * another run.
    */
   wake(name: string, key: string, at: Date): Promise<void>;
-  /** Makes the task due every `intervalMs`: a new one at once, an existing one within the interval. */
+  /**
+   * Makes the task due every `intervalMs`: a new one at once, an existing one within the interval.
+   */
   repeat(name: string, intervalMs: number, now: Date): Promise<void>;
   /** Locks for `token` the task that has been due longest, at `dueBy` (default `now`) or before. */
   claimDue(

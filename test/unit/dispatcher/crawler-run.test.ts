@@ -54,16 +54,20 @@ test('a run crawls what is queued and lets its crawler go when it is idle', asyn
 test('each change of the state of a job is a debug line, and so is the end of the run', async () => {
   const bench = await createCrawlerRunBench(store, 'webhook');
   const [rid] = await bench.push(1);
-  const { done } = bench.start();
+  // Without polls, the only slot of the endpoint is free for the page that has just been crawled.
+  const { run, done, stop } = bench.start('first', { pollMs: 60_000, idleReleaseMs: 60_000 });
   await startedCrawls(bench, 1);
   bench.crawls[0]?.end();
+  await eventually(() => expect(bench.debugLines).toHaveLength(3));
+  stop();
+  run.notify();
   await done;
   const { crawlerId: crawler } = bench.crawler;
   expect(bench.debugLines).toEqual([
     ['a job was claimed', { rid, crawler, attempt: 1, retry: 0 }],
     ['a crawl ended', { rid, crawler, attempt: 1, end: 'delivery', verdict: 'won' }],
     ['a delivery ended', { rid, crawler, attempt: 1, end: 'delivered' }],
-    ['run over: idle', { crawler }],
+    ['run over: drained', { crawler }],
   ]);
 });
 
