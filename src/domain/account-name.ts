@@ -1,8 +1,8 @@
 import { invalidField } from './errors.ts';
 
 /**
- * An account's name; throws `invalid` naming `name` unless it is 1 to 64 of `A-Z a-z 0-9 _ . -`,
- * the first a letter or digit.
+ * Parses the name of an account. Throws `invalid` naming `name` unless it is 1 to 64 of `A-Z a-z
+ * 0-9 _ . -` and starts with a letter or digit.
  */
 export function parseAccountName(text: string): string {
   if (!/^[A-Za-z0-9][\w.-]{0,63}$/.test(text)) {

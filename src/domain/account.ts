@@ -1,19 +1,19 @@
 import type { AccountLimits } from './quotas.ts';
 
-/** The kind of a token, and of the crawlers it addresses. */
+/** The type of a token, and of the crawlers that it addresses. */
 export type TokenType = 'normal' | 'javascript';
 
-/** A client of the service: the owner of crawlers and results. */
+/** A client of the service, who owns crawlers and results. */
 export interface Account {
   /** 24 lower-case hexadecimal digits. */
   readonly accountId: string;
   /** Unique. */
   readonly name: string;
-  /** Who is told about paused crawlers and a full queue; empty for nobody. */
+  /** Receives notices of paused crawlers and a full queue; empty for none. */
   readonly email: string;
-  /** SHA-256 of each token, lower-case hexadecimal; tokens themselves are never stored. */
+  /** SHA-256 of each token in lower-case hexadecimal. The tokens themselves are never stored. */
   readonly tokenHashes: Readonly<Record<TokenType, string>>;
-  /** Limits of its own; those of the service apply otherwise. */
+  /** Its own limits; where one is missing, that of the service applies. */
   readonly limits: Partial<AccountLimits>;
   readonly createdAt: Date;
 }

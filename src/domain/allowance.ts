@@ -1,10 +1,12 @@
-/** A bucket of `capacity` units, which is full again `refillMs` after it was empty. */
+/** A token bucket of `capacity` units that fills up within `refillMs`. */
 export interface Allowance {
   readonly capacity: number;
   readonly refillMs: number;
 }
 
-/** How long it is until a bucket that holds `left` units holds `count`, or one when that is 0. */
+/**
+ * Milliseconds until a bucket that holds `left` units holds `count`, or one unit when `count` is 0.
+ */
 export function refillWaitMs(
   { capacity, refillMs }: Allowance,
   left: number,

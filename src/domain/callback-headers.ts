@@ -5,15 +5,15 @@ import type { HeaderPair } from './job.ts';
 /** Most headers of one push. */
 const MAX_HEADERS = 32;
 /**
- * Most characters of all names and values together: with the URL and the delivery's own headers
- * they stay within the 16 KiB that node's HTTP server takes.
+ * Most characters of all names and values together. With the URL and the headers of the delivery
+ * itself, they stay within the 16 KiB that Node's HTTP server accepts.
  */
 const MAX_CHARACTERS = 4_096;
 
 /** Stricter than HTTP: the control characters in the upper half of Latin-1 are refused, too. */
 const VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
 
-/** Set by every delivery itself. */
+/** Headers that every delivery sets itself. */
 const OWN = new Set([
   'cb-status',
   'failure',
@@ -28,9 +28,9 @@ const OWN = new Set([
 const OWN_PREFIXES = ['content-', 'original-', 'webhook-'];
 
 /**
- * Whether a delivery sets the header itself, or must not carry it. `-` and `_` count as the same,
- * as they do for receivers behind CGI-like gateways: otherwise `Cb_Status` could pose as the
- * delivery's own.
+ * Whether a delivery sets the header itself or must not carry it. `-` and `_` count as equal, as
+ * they do for receivers behind CGI-like gateways: otherwise `Cb_Status` could pass as the
+ * delivery's own header.
  */
 export function isReservedHeader(name: string): boolean {
   const folded = name.toLowerCase().replaceAll('_', '-');
@@ -42,18 +42,18 @@ export function isReservedHeader(name: string): boolean {
 }
 
 /**
- * Reads `callback_headers` in either of its two formats, told apart so: split at `|`; when every
- * part is `header-name:rest` each is a header (`name:value|name2:value2`); else an even number of
- * parts alternates (`name|value|name2|value2`). One empty part at the end is overlooked; empty text
- * is no headers. Names keep their spelling, white space around names and values is dropped.
+ * Parses `callback_headers` in either of its two formats. The text is split at `|`; when every part
+ * has the form `header-name:rest`, each is a header (`name:value|name2:value2`), else names and
+ * values alternate (`name|value|name2|value2`). One empty part at the end is ignored; an empty text
+ * means no headers. Names keep their spelling; white space around names and values is removed.
  *
- * Throws an invalid `callback_headers` for a text that is neither, an illegal name or value, a
- * header that a delivery sets itself or that would break HTTP ({@link isReservedHeader}), more than
- * 32 headers or more than 4,096 characters of names and values.
+ * Throws `invalid` naming `callback_headers` for a text in neither format, an illegal name or
+ * value, a reserved header ({@link isReservedHeader}), more than 32 headers, or more than 4,096
+ * characters of names and values.
  */
 export function parseCallbackHeaders(text: string): HeaderPair[] {
   if (text.trim() === '') return [];
-  const pairs = pairsOf(text);
+  const pairs = splitPairs(text);
   if (pairs.length > MAX_HEADERS) throw refuse(`at most ${MAX_HEADERS} headers are allowed`);
   let characters = 0;
   for (const [name, value] of pairs) {
@@ -66,7 +66,7 @@ export function parseCallbackHeaders(text: string): HeaderPair[] {
   return pairs;
 }
 
-function pairsOf(text: string): HeaderPair[] {
+function splitPairs(text: string): HeaderPair[] {
   const parts = text.split('|').map(trimOptionalSpace);
   const withoutLast = parts.at(-1) === '' ? parts.slice(0, -1) : parts;
   if (withoutLast.every((part) => HEADER_NAME.test(splitAtColon(part)[0]))) {
@@ -92,8 +92,8 @@ function splitAtColon(part: string): HeaderPair {
   ];
 }
 
-// Not String.trim, which also drops line breaks that are to be refused; not a regular expression,
-// which is quadratic in a long run of spaces.
+// Not `String.trim`, which also removes line breaks, which must be refused; not a regular
+// expression, which needs quadratic time for a long run of spaces.
 function trimOptionalSpace(text: string): string {
   let start = 0;
   let end = text.length;
@@ -107,16 +107,16 @@ function isOptionalSpace(character: string | undefined): boolean {
 }
 
 function assertHeader(name: string, value: string): void {
-  if (!HEADER_NAME.test(name)) throw refuse(`${shown(name)} is not a header name`);
+  if (!HEADER_NAME.test(name)) throw refuse(`${quoted(name)} is not a header name`);
   if (!VALUE.test(value)) {
-    throw refuse(`the value of ${shown(name)} holds characters that a header cannot carry`);
+    throw refuse(`the value of ${quoted(name)} holds characters that a header cannot carry`);
   }
   if (isReservedHeader(name)) {
-    throw refuse(`${shown(name)} is set by the delivery or by HTTP itself`);
+    throw refuse(`${quoted(name)} is set by the delivery or by HTTP itself`);
   }
 }
 
-function shown(name: string): string {
+function quoted(name: string): string {
   return JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}...` : name);
 }
 

@@ -4,10 +4,10 @@ import { invalidField } from './errors.ts';
 const MAX_LENGTH = 2_048;
 
 /**
- * A callback URL in normal form (as `URL.href`, without the fragment, which no request carries).
- * Throws an invalid `callback_url` unless it is an absolute http or https URL of at most 2,048
- * characters, before and after normalising. Credentials in it are kept; whether its address may be
- * reached is decided when it is connected to.
+ * Parses a callback URL and returns it in normal form (`URL.href`, without the fragment, which no
+ * request carries). Throws `invalid` naming `callback_url` unless it is an absolute http or https
+ * URL of at most 2,048 characters, before and after it is normalized. Credentials in it are kept.
+ * Whether its address may be reached is decided when it is connected to.
  */
 export function parseCallbackUrl(text: string): string {
   const trimmed = text.trim();
@@ -17,8 +17,7 @@ export function parseCallbackUrl(text: string): string {
       'callback_url must not be empty; leave it out for storage delivery.',
     );
   if (trimmed.length > MAX_LENGTH) throw tooLong();
-  // Without the slashes `http:host` would be read as `http://host`, which its writer may not have
-  // meant.
+  // The parser would read `http:host` as `http://host`, which its author may not have meant.
   if (!/^https?:\/\//i.test(trimmed)) throw notAUrl();
   const url = URL.parse(trimmed);
   if (url === null || url.hostname === '') throw notAUrl();

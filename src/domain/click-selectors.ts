@@ -1,9 +1,9 @@
 import { parse, stringify } from 'css-what';
 
 /**
- * The clicks that `css_click_selector` asks for: one after the other between `|`, each a list of
- * selectors of which the first that is found is meant. Throws when one is not a CSS selector. (A
- * `|` of CSS, for namespaces, has no use here: pages declare none to a selector.)
+ * Parses `css_click_selector`: clicks separated by `|`, each a list of selectors of which the first
+ * that matches is clicked. Throws an Error when one is not a CSS selector. (The `|` of CSS
+ * namespaces is not supported, because a page cannot declare a namespace for it.)
  */
 export function parseClickSelectors(text: string): string[][] {
   return splitClicks(text).map((click) => {
@@ -13,7 +13,7 @@ export function parseClickSelectors(text: string): string[][] {
   });
 }
 
-/** Parts between `|` that are not within brackets or quotes. */
+/** Splits at every `|` that is not inside brackets or quotes. */
 function splitClicks(text: string): string[] {
   const parts = [''];
   let depth = 0;

@@ -1,6 +1,6 @@
-/** Where the time comes from; tests bring their own. */
+/** The source of the time; tests have one of their own. */
 export interface Clock {
-  /** The present moment. */
+  /** The current time. */
   now(): Date;
 }
 

@@ -1,21 +1,23 @@
 import { invalidField } from './errors.ts';
 
 /**
- * Begins the names of the service's own crawlers; a client's name begins with a letter or digit.
+ * The first character of the names of internal crawlers. A client's name starts with a letter or
+ * digit.
  */
 export const INTERNAL_PREFIX = '.';
 
 /**
- * Whether a crawler is the service's own: left out of listings and quotas, and not to be addressed
- * by its name.
+ * Whether a crawler is internal: not listed, not counted in quotas, and not addressable by its
+ * name.
  */
 export function isInternal(crawler: { readonly name: string }): boolean {
   return crawler.name.startsWith(INTERNAL_PREFIX);
 }
 
 /**
- * A crawler's name: 1 to 64 of `A-Z a-z 0-9 _ . -`, starting with a letter or digit, and not
- * `stats`, whose REST path is taken. Throws an invalid `name` otherwise.
+ * Parses the name of a crawler. Throws `invalid` naming `name` unless it is 1 to 64 of `A-Z a-z 0-9
+ * _ . -`, starts with a letter or digit, and is not `stats`, which has another meaning in REST
+ * paths.
  */
 export function parseCrawlerName(text: string): string {
   if (text === '') throw invalidField('name', 'The name is missing.', 'missing_name');

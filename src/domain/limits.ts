@@ -2,12 +2,12 @@ import { invalidField } from './errors.ts';
 
 /** Most items of one batch push. */
 export const MAX_BATCH_ITEMS = 1_000;
-/** Most `rid`s of one bulk storage call (spec, "Limits"). */
+/** Most `rid`s of one bulk storage call. */
 export const MAX_BULK_RIDS = 100;
-/** Longest `queue_timeout`, in minutes (spec, "Limits"). */
+/** Longest `queue_timeout`, in minutes. */
 export const MAX_QUEUE_TIMEOUT_MINUTES = 10_080;
 
-/** `value` when it is a whole number in range; throws `invalid` naming `field` otherwise. */
+/** Returns `value`. Throws `invalid` naming `field` unless it is a whole number in the range. */
 export function integerInRange(field: string, value: number, min: number, max: number): number {
   if (!Number.isInteger(value) || value < min || value > max) {
     throw invalidField(field, `${field} must be a whole number from ${min} to ${max}.`);
@@ -16,12 +16,13 @@ export function integerInRange(field: string, value: number, min: number, max: n
 }
 
 /**
- * A day as `YYYY-MM-DD`; undefined when empty; throws `invalid` naming `field` when it is no date.
+ * Parses a day, `YYYY-MM-DD`. Undefined for an empty text; throws `invalid` naming `field` for
+ * anything else.
  */
 export function parseDay(field: string, text: string): string | undefined {
   if (text === '') return undefined;
   const moment = /^\d{4}-\d{2}-\d{2}$/.test(text) ? new Date(`${text}T00:00:00Z`) : undefined;
-  // A day such as 02-30 parses to another one.
+  // `Date` takes 02-30 for a day in March.
   if (
     moment === undefined ||
     Number.isNaN(moment.getTime()) ||

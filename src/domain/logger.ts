@@ -1,6 +1,6 @@
 /**
- * A structured log. The first argument's fields are searchable; neither may hold a token or a URL's
- * query.
+ * A structured log. The first argument has searchable fields. Neither argument may contain a token
+ * or the query of a URL.
  */
 export interface Logger {
   /** Whether lines of this level are kept; a logger without it keeps all. */

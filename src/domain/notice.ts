@@ -1,13 +1,16 @@
-/** A message to the owner of an account that waits in the outbox until it is sent. */
+/** An e-mail to the owner of an account, which waits in the outbox until it is sent. */
 export interface QueuedNotice {
-  /** Names the event it tells of, so that the event is told once. */
+  /** Identifies the event, so that one event causes one notice. */
   readonly noticeId: string;
   readonly accountId: string;
   readonly subject: string;
   readonly text: string;
   readonly createdAt: Date;
-  /** Not sent before; notices of one account that are due together may go out as one mail. */
+  /**
+   * The earliest time to send it. Notices of one account that are due together may be sent as one
+   * mail.
+   */
   readonly dueAt: Date;
-  /** How often it was taken to be sent. */
+  /** How often sending it was started. */
   readonly attempts: number;
 }

@@ -3,9 +3,9 @@ import { parseClickSelectors } from './click-selectors.ts';
 import { invalidField } from './errors.ts';
 import { CONNECTION_HEADERS, HEADER_NAME, HEADER_VALUE } from './header-rules.ts';
 import type { CrawlParameters } from './parameters.ts';
-import { MAX_PICTURE_PIXELS, pixelsOf, screenOf } from './screens.ts';
+import { MAX_PICTURE_PIXELS, requestedScreen, screenPixels } from './screens.ts';
 
-/** What a parameter's values are, and what is allowed. */
+/** The type of a parameter, and its allowed values. */
 export type ParameterKind =
   | { readonly type: 'boolean' }
   | { readonly type: 'integer'; readonly min: number; readonly max: number; readonly unit: string }
@@ -13,7 +13,7 @@ export type ParameterKind =
   | {
       readonly type: 'text';
       readonly maxLength: number;
-      /** Throws an Error that says what is allowed; gives the text in its usual form. */
+      /** Throws an Error that says what is allowed; returns the text in its normal form. */
       readonly check?: (text: string) => string;
     };
 
@@ -21,15 +21,15 @@ export type ParameterKind =
 export interface Parameter {
   readonly name: keyof CrawlParameters;
   readonly kind: ParameterKind;
-  /** What applies when it is absent; empty for nothing. */
+  /** The value that applies when it is absent; empty for none. */
   readonly fallback: string;
-  /** Needs a browser, and so the JavaScript token. */
+  /** Whether it needs a browser, and therefore the JavaScript token. */
   readonly javascript: boolean;
-  /** For the documentation, a sentence. */
+  /** A sentence for the documentation. */
   readonly meaning: string;
 }
 
-/** Names that `scraper` takes. */
+/** The values of `scraper`. */
 export const SCRAPER_NAMES: readonly string[] = [
   'generic-extractor',
   'email-extractor',
@@ -39,7 +39,7 @@ export const SCRAPER_NAMES: readonly string[] = [
   'metadata',
 ];
 
-function headers(text: string): string {
+function checkHeaders(text: string): string {
   for (const part of text.split('|').filter((each) => each.trim() !== '')) {
     const colon = part.indexOf(':');
     const name = part.slice(0, Math.max(colon, 0)).trim();
@@ -47,29 +47,29 @@ function headers(text: string): string {
     if (CONNECTION_HEADERS.has(name.toLowerCase()))
       throw new Error(`must not set ${name.toLowerCase()}`);
   }
-  return printable(text);
+  return checkPrintable(text);
 }
 
-function printable(text: string): string {
+function checkPrintable(text: string): string {
   if (!HEADER_VALUE.test(text)) {
     throw new Error('must be printable characters of Latin-1');
   }
   return text;
 }
 
-function country(text: string): string {
+function checkCountry(text: string): string {
   if (!/^[A-Za-z]{2}$/.test(text)) throw new Error('must be a two-letter ISO 3166-1 country');
   return text.toUpperCase();
 }
 
-function statuses(text: string): string {
+function checkStatuses(text: string): string {
   if (!/^\s*[1-5]\d\d\s*(,\s*[1-5]\d\d\s*)*$/.test(text)) {
     throw new Error('must be statuses from 100 to 599, separated by commas');
   }
   return text;
 }
 
-function selector(text: string): string {
+function checkSelector(text: string): string {
   try {
     parseClickSelectors(text);
   } catch (error) {
@@ -100,7 +100,7 @@ const anyToken: readonly Row[] = [
   ['format', words('html', 'json', 'md'), 'html', 'Shape of the result.'],
   ['md_readability', flag, 'false', "With format md: only the page's main content."],
   ['pretty', flag, 'false', 'With format json: indented.'],
-  ['user_agent', text(1_024, printable), '', 'User-Agent sent to the target.'],
+  ['user_agent', text(1_024, checkPrintable), '', 'User-Agent sent to the target.'],
   [
     'device',
     words('desktop', 'tablet', 'mobile'),
@@ -109,14 +109,19 @@ const anyToken: readonly Row[] = [
   ],
   [
     'request_headers',
-    text(8_192, headers),
+    text(8_192, checkHeaders),
     '',
     'Headers sent to the target, `name:value|name2:value2`; after a redirect to another origin at most `accept`, `accept-language` and `user-agent` go along.',
   ],
-  ['set_cookies', text(8_192, printable), '', 'Cookies sent to the host of the URL, `a=1; b=2`.'],
+  [
+    'set_cookies',
+    text(8_192, checkPrintable),
+    '',
+    'Cookies sent to the host of the URL, `a=1; b=2`.',
+  ],
   [
     'cookies_session',
-    text(32, printable),
+    text(32, checkPrintable),
     '',
     'Name of a cookie jar kept between calls; expires 300 s after its last use.',
   ],
@@ -127,12 +132,12 @@ const anyToken: readonly Row[] = [
     'false',
     "The target's Set-Cookie in the result, as `original_set_cookie`.",
   ],
-  ['country', text(2, country), '', 'Exit country; needs a proxy of the operator for it.'],
+  ['country', text(2, checkCountry), '', 'Exit country; needs a proxy of the operator for it.'],
   ['scraper', words(...SCRAPER_NAMES), '', 'Structured data instead of the page.'],
   ['autoparse', flag, 'false', 'Structured data, by a scraper chosen from the page.'],
   [
     'custom_success_codes',
-    text(256, statuses),
+    text(256, checkStatuses),
     '',
     'Target statuses that count as success, `403,429`.',
   ],
@@ -144,7 +149,7 @@ const javascriptToken: readonly Row[] = [
   ['ajax_wait', flag, 'false', 'Wait until the network is idle.'],
   [
     'css_click_selector',
-    text(1_024, selector),
+    text(1_024, checkSelector),
     '',
     'Element that is clicked before the page is taken: the first of a list (`#more, body`) that is there; several clicks between `|`.',
   ],
@@ -161,18 +166,18 @@ const javascriptToken: readonly Row[] = [
   ['height', integer(1, 16_384, 'px'), '', 'Height of the viewport.'],
 ];
 
-const rowsOf = (rows: readonly Row[], javascript: boolean): Parameter[] =>
+const toParameters = (rows: readonly Row[], javascript: boolean): Parameter[] =>
   rows.map(([name, kind, fallback, meaning]) => ({ name, kind, fallback, meaning, javascript }));
 
-/** Every crawl parameter: validation and documentation follow from this table. */
+/** Every crawl parameter; validation and documentation are derived from this table. */
 export const parameterTable: readonly Parameter[] = [
-  ...rowsOf(anyToken, false),
-  ...rowsOf(javascriptToken, true),
+  ...toParameters(anyToken, false),
+  ...toParameters(javascriptToken, true),
 ];
 
 /**
- * Checks parameters given by wire name; undefined and empty text count as absent, and so does a
- * boolean that is false. Throws `invalid` naming the parameter and what is allowed.
+ * Validates parameters by their API names. Undefined, an empty text and false count as absent.
+ * Throws `invalid` naming the parameter and what is allowed.
  */
 export function parseCrawlParameters(
   input: Readonly<Record<string, unknown>>,
@@ -187,17 +192,17 @@ export function parseCrawlParameters(
     if (javascript && tokenType === 'normal') {
       throw invalidField(name, `${name} needs the JavaScript token and a crawler made with it.`);
     }
-    parsed[name] = checked(name, kind, value);
+    parsed[name] = checkValue(name, kind, value);
   }
   assertDrawable(parsed);
   return parsed;
 }
 
-/** A picture is of the window at least. */
+/** Throws when the viewport has more pixels than a screenshot may have. */
 function assertDrawable(parameters: CrawlParameters): void {
   if (parameters.screenshot !== true) return;
-  const screen = screenOf(parameters);
-  if (pixelsOf(screen) <= MAX_PICTURE_PIXELS) return;
+  const screen = requestedScreen(parameters);
+  if (screenPixels(screen) <= MAX_PICTURE_PIXELS) return;
   const { width, height, scale } = screen;
   throw invalidField(
     parameters.height === undefined ? 'width' : 'height',
@@ -205,7 +210,7 @@ function assertDrawable(parameters: CrawlParameters): void {
   );
 }
 
-function checked(name: string, kind: ParameterKind, value: unknown): unknown {
+function checkValue(name: string, kind: ParameterKind, value: unknown): unknown {
   switch (kind.type) {
     case 'boolean':
       if (typeof value === 'boolean') return value;
@@ -219,11 +224,11 @@ function checked(name: string, kind: ParameterKind, value: unknown): unknown {
       if (typeof value === 'string' && kind.words.includes(value)) return value;
       throw invalidField(name, `${name} must be one of ${kind.words.join(', ')}.`);
     case 'text':
-      return checkedText(name, kind, value);
+      return checkText(name, kind, value);
   }
 }
 
-function checkedText(
+function checkText(
   name: string,
   kind: Extract<ParameterKind, { type: 'text' }>,
   value: unknown,

@@ -1,6 +1,6 @@
 /**
- * How one URL is crawled, parsed and validated; absent means the default. Names are the wire's, so
- * that the stored form, the REST query and the proto agree without a mapping.
+ * How one URL is crawled; an absent parameter has its default. The names are those of the API, so
+ * that the stored form, the REST query and the proto need no mapping.
  */
 export interface CrawlParameters {
   readonly format?: 'html' | 'json' | 'md';

@@ -2,13 +2,13 @@ import { DomainError, type ErrorKind } from './errors.ts';
 import type { Job } from './job.ts';
 import type { CrawlRecord } from './result.ts';
 
-/** What an account may use of what all accounts share; 0 is no limit. */
+/** What an account may use of what all accounts share; 0 means no limit. */
 export interface AccountLimits {
   /** Crawlers of both token types. */
   readonly crawlers: number;
   /** Concurrency of all its crawlers together. */
   readonly concurrency: number;
-  /** Bytes of stored results, and of pages kept for their delivery or its replay. */
+  /** Bytes of stored results, and of pages that are kept for their delivery or its replay. */
   readonly storageBytes: number;
   /** Bytes of queued URLs with their bodies and headers. */
   readonly queueBytes: number;
@@ -20,9 +20,9 @@ export interface AccountLimits {
   readonly replaysPerHour: number;
 }
 
-/** What an account uses of its limits that count what is there. */
+/** How much of its limits an account uses, for the limits that count what exists. */
 export interface AccountUsage {
-  /** Crawlers its owner has made. */
+  /** Crawlers that its owner has created. */
   readonly crawlers: number;
   /** Their concurrency together. */
   readonly concurrency: number;
@@ -30,13 +30,16 @@ export interface AccountUsage {
   readonly queuedBytes: number;
 }
 
-/** The limits of an account: its own where it has one, else those of the service. */
-export function limitsOf(own: Partial<AccountLimits>, defaults: AccountLimits): AccountLimits {
+/** The limits of an account: its own ones, else those of the service. */
+export function effectiveLimits(
+  own: Partial<AccountLimits>,
+  defaults: AccountLimits,
+): AccountLimits {
   return { ...defaults, ...own };
 }
 
-/** Whether `wanted` more would pass the limit. */
-export function isOver(limit: number, used: number, wanted: number): boolean {
+/** Whether `wanted` more would exceed the limit. */
+export function exceedsLimit(limit: number, used: number, wanted: number): boolean {
   return limit > 0 && used + wanted > limit;
 }
 
@@ -86,7 +89,10 @@ const QUOTAS: Readonly<Record<keyof AccountLimits, Quota>> = {
   },
 };
 
-/** The refusal of what would pass a quota: its text says the quota, its limit and what is used. */
+/**
+ * The error of a call that would exceed a quota. Its message contains the quota, its limit and what
+ * is used.
+ */
 export function quotaExceeded(
   quota: keyof AccountLimits,
   limit: number,
@@ -108,21 +114,21 @@ export function quotaExceeded(
   );
 }
 
-/** What a record takes in storage beside its page: its row, its indexes. */
+/** What a record takes in storage beside its page: its row and index entries. */
 const RECORD_BYTES = 1_024;
 
-/** What a stored or kept record counts for; `size` is that of its page as it is kept. */
-export function storedBytesOf(size: number): number {
+/** Bytes that a stored record is charged with; `size` is that of its page as it is stored. */
+export function chargedBytes(size: number): number {
   return size + RECORD_BYTES;
 }
 
-/** The same for a record. */
-export function recordBytesOf(record: Pick<CrawlRecord, 'body'>): number {
-  return storedBytesOf(record.body.byteLength);
+/** Bytes that a record is charged with. */
+export function chargedRecordBytes(record: Pick<CrawlRecord, 'body'>): number {
+  return chargedBytes(record.body.byteLength);
 }
 
-/** What a queued job counts for. */
-export function jobBytesOf(job: Job): number {
+/** Bytes that a queued job is charged with. */
+export function chargedJobBytes(job: Job): number {
   const { url, body, parameters, callbackHeaders } = job;
   const texts = [url, JSON.stringify(parameters), JSON.stringify(callbackHeaders)];
   return (body?.byteLength ?? 0) + texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);

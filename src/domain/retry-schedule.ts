@@ -2,11 +2,11 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from './durations.ts';
 
 /** First wait of a crawl's retries. */
 const FIRST_WAIT_MS = 5 * SECOND_MS;
-/** Each quick retry waits this much longer than the one before. */
+/** The wait grows by this factor with each retry. */
 const GROWTH = 1.5;
 const LEAST_WAIT_MS = SECOND_MS;
 
-/** What decides when a crawl that failed for a transient reason is tried again. */
+/** A crawl that failed for a transient reason. */
 export interface CrawlRetryInput {
   /** Retries made so far, 0 after the first try. */
   readonly retry: number;
@@ -15,24 +15,24 @@ export interface CrawlRetryInput {
   readonly now: Date;
   /** Most retries. */
   readonly maxRetries: number;
-  /** No retry is due later than this after the first try. */
+  /** No retry is due later than this after the first attempt. */
   readonly windowHours: number;
-  /** The target's own wish (`Retry-After`). */
+  /** What the target asked for (`Retry-After`). */
   readonly retryAfterMs?: number | undefined;
   /** In [0, 1), as `Math.random` gives. */
   readonly random: number;
 }
 
 /**
- * When a failed crawl is tried again; undefined when it is given up, because its retries or its
- * window are used up.
+ * When a failed crawl is tried again. Undefined when its retries or its window are used up.
  *
- * The wait grows by half each time from five seconds on, but never above an equal share of what is
- * left of the window for each retry that is left. So the time that crawls take is made up for: the
- * default 110 fit in 48 hours even when each crawl takes the longest it may. Some fifteen of them
- * come within about the first hour, the rest about every half hour. A wait is shortened by up to a
- * quarter at random, so that URLs that failed together do not come back together. `Retry-After`
- * makes it longer, up to the end of the window, and then with up to a tenth on top.
+ * The wait starts at five seconds and grows by half each time, but is never longer than the
+ * remaining window divided by the remaining retries. This compensates for the duration of the
+ * crawls: the default of 110 retries fits into 48 hours even when each crawl takes its longest
+ * time. About fifteen retries come within the first hour, the others about every half hour. Each
+ * wait is shortened at random by up to a quarter, so that URLs that failed together are not retried
+ * together. `Retry-After` makes a wait longer, by what it asks for and up to a tenth more, but not
+ * beyond the end of the window.
  */
 export function nextCrawlRetry(input: CrawlRetryInput): { readonly dueAt: Date } | undefined {
   const { retry, maxRetries, retryAfterMs = 0, random } = input;
@@ -42,7 +42,7 @@ export function nextCrawlRetry(input: CrawlRetryInput): { readonly dueAt: Date }
   const retriesLeft = maxRetries - retry;
   if (retriesLeft <= 0 || leftMs < LEAST_WAIT_MS) return undefined;
 
-  // The exponent is bounded so that the power stays finite for any number of retries.
+  // The exponent is limited, so that the power is finite for any number of retries.
   const growing = FIRST_WAIT_MS * GROWTH ** Math.min(retry, 100);
   const wait = Math.min(growing, leftMs / retriesLeft) * (1 - random / 4);
   const asked = retryAfterMs > 0 ? retryAfterMs * (1 + random / 10) : 0;
@@ -55,9 +55,9 @@ const MAX_WAITS = 100;
 const MAX_WAIT_MS = 30 * DAY_MS;
 
 /**
- * Reads the waits between the attempts of one delivery, separated by commas: `5s,1m,2h`, with the
- * units ms, s, m, h and d; in milliseconds. Throws an Error that says what is allowed for an empty
- * list, more than 100 waits, or one longer than 30 days.
+ * Parses the waits between the attempts of one delivery, separated by commas: `5s,1m,2h`, with the
+ * units ms, s, m, h and d. Returns milliseconds. Throws an Error that says what is allowed for an
+ * empty list, for more than 100 waits, and for a wait of more than 30 days.
  */
 export function parseRetrySchedule(text: string): readonly number[] {
   const waits = text.split(',').map((part) => {
@@ -76,10 +76,10 @@ export function parseRetrySchedule(text: string): readonly number[] {
 }
 
 /**
- * When a delivery that failed is attempted again: `attempt` counts those made (1 after the first)
- * and `schedule` is what {@link parseRetrySchedule} gave. A tenth more or less at random (`random`
- * in [0, 1)) sharesWithPeers deliveries that failed together. Undefined when the schedule is used
- * up.
+ * When a failed delivery is attempted again. `attempt` counts the attempts so far (1 after the
+ * first), and `schedule` is a result of {@link parseRetrySchedule}. The wait varies at random by a
+ * tenth (`random` in [0, 1)), so that deliveries that failed together are not attempted together.
+ * Undefined when the schedule is used up.
  */
 export function nextDelivery(
   schedule: readonly number[],

@@ -1,11 +1,14 @@
 import { randomBytes } from 'node:crypto';
 
-// A per-process random part and a counter, as in BSON's ObjectId: unique without coordination, and
-// increasing within a process, which keeps index inserts at the right edge.
+// A random part for each process and a counter, as in BSON's ObjectId: unique without coordination,
+// and ascending within a process, so that index entries are added at the end.
 const processPart = randomBytes(5).toString('hex');
 let counter = randomBytes(3).readUIntBE(0, 3);
 
-/** A new identifier: 24 lower-case hexadecimal digits, the first eight the second it was made. */
+/**
+ * A new identifier of 24 lower-case hexadecimal digits; the first eight are the second in which it
+ * was made.
+ */
 export function createRid(now: Date): string {
   counter = (counter + 1) % 0x1000000;
   const seconds = Math.floor(now.getTime() / 1000) % 0x100000000;

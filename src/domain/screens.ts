@@ -1,6 +1,6 @@
 import type { CrawlParameters } from './parameters.ts';
 
-/** A window onto a page, in CSS pixels, and how many pixels of a screen one of them takes. */
+/** The viewport of a page in CSS pixels; `scale` is device pixels for each of them. */
 export interface Screen {
   readonly width: number;
   readonly height: number;
@@ -9,8 +9,8 @@ export interface Screen {
 }
 
 /**
- * Most pixels of one picture, and of a window that is drawn: 16 Mpixel take about 300 MB of memory
- * in Chromium.
+ * Most device pixels of one screenshot or viewport: 16 megapixels take about 300 MB of memory in
+ * Chromium.
  */
 export const MAX_PICTURE_PIXELS = 16 * 1024 * 1024;
 /** Longest side of a picture that Chromium draws. */
@@ -23,13 +23,13 @@ const SCREENS = {
 } as const satisfies Record<string, Screen>;
 
 /** The screen that `device`, `width` and `height` ask for. */
-export function screenOf(parameters: CrawlParameters): Screen {
+export function requestedScreen(parameters: CrawlParameters): Screen {
   const { device = 'desktop', width, height } = parameters;
   const screen = SCREENS[device];
   return { ...screen, width: width ?? screen.width, height: height ?? screen.height };
 }
 
-/** Pixels of a picture of the whole window. */
-export function pixelsOf({ width, height, scale }: Screen): number {
+/** Device pixels of the whole viewport. */
+export function screenPixels({ width, height, scale }: Screen): number {
   return Math.round(width * scale) * Math.round(height * scale);
 }

@@ -1,9 +1,9 @@
 /**
- * The values of `cb_status`, and what each says here. Whether a crawl that ended with one is tried
- * again is not the value's but its reason's: {@link FAILURES}.
+ * The values of `cb_status`. Whether a crawl is retried depends on the reason of its failure
+ * ({@link FAILURES}), not on this value.
  */
 export const CB_STATUS = {
-  /** Crawled. The target's own status may be any that is a result, 404 for one. */
+  /** Crawled. The target's own status may be any that counts as a result, for example 404. */
   success: 200,
   /** Accepted; the result comes later. */
   accepted: 201,
@@ -15,57 +15,57 @@ export const CB_STATUS = {
   targetUnavailable: 503,
   /** The target's body was empty. */
   emptyBody: 520,
-  /** The target, or the way to it, does not answer: its name, address, port or certificate. */
+  /** The target cannot be reached: its name, address, port, certificate or proxy failed. */
   unreachable: 521,
   /** The target, or the connection to it, took too long. */
   timedOut: 522,
-  /** There is no page to be had at that address, however often it is tried. */
+  /** There is no page at that address, however often it is tried. */
   noPage: 523,
   /** An anti-bot challenge could not be solved. */
   challenge: 525,
-  /** A transient failure of another kind: the answer was broken, or its turn has not come. */
+  /** Another transient failure: the response was broken, or the crawl could not start yet. */
   tryAgain: 599,
   /** Waited longer than `queue_timeout`. */
   queueTimeout: 699,
 } as const;
 
-/** What the service made of an answer or a failure. */
+/** How the service judges a response or a failure. */
 export interface StatusVerdict {
   readonly cbStatus: number;
-  /** Stable; empty when the crawl ended well. */
+  /** Stable; empty when the crawl succeeded. */
   readonly reason: string;
-  /** Whether trying again may help; false when the crawl ended well. */
+  /** Whether trying again may help; false when the crawl succeeded. */
   readonly transient: boolean;
 }
 
 /**
- * Every reason a crawl fails for that is not the target's status: its `cb_status`, and whether it
- * may pass.
+ * Every reason for which a crawl fails, except statuses of the target: its `cb_status`, and whether
+ * it is transient.
  */
 export const FAILURES = {
   name_not_found: { cbStatus: CB_STATUS.unreachable, transient: true },
   connection_failed: { cbStatus: CB_STATUS.unreachable, transient: true },
-  // Certificates are renewed, and a handshake fails when a server is overloaded or replaced.
+  // Certificates are renewed, and handshakes fail when a server is overloaded or replaced.
   tls_failed: { cbStatus: CB_STATUS.unreachable, transient: true },
   proxy_failed: { cbStatus: CB_STATUS.unreachable, transient: true },
   connect_timeout: { cbStatus: CB_STATUS.timedOut, transient: true },
   timeout: { cbStatus: CB_STATUS.timedOut, transient: true },
-  // Something on the way broke the answer: most often a server that is being restarted.
+  // Something broke the response, most often a server that is being restarted.
   protocol_error: { cbStatus: CB_STATUS.tryAgain, transient: true },
   decoding_failed: { cbStatus: CB_STATUS.tryAgain, transient: true },
   robots_unreachable: { cbStatus: CB_STATUS.tryAgain, transient: true },
   engine_failed: { cbStatus: CB_STATUS.tryAgain, transient: true },
   host_busy: { cbStatus: CB_STATUS.tryAgain, transient: true },
-  // The process's memory budget had no room for the body in time.
+  // The memory budget of the process had no room for the body in time.
   memory_busy: { cbStatus: CB_STATUS.tryAgain, transient: true },
   browser_busy: { cbStatus: CB_STATUS.tryAgain, transient: true },
   browser_unavailable: { cbStatus: CB_STATUS.tryAgain, transient: true },
   page_crashed: { cbStatus: CB_STATUS.tryAgain, transient: true },
-  // What follows depends on the URL or on this service's configuration alone.
+  // The following depend only on the URL or on the configuration of this service.
   address_not_allowed: { cbStatus: CB_STATUS.noPage, transient: false },
   port_not_allowed: { cbStatus: CB_STATUS.noPage, transient: false },
   invalid_url: { cbStatus: CB_STATUS.noPage, transient: false },
-  // To an address that is no http or https URL.
+  // To an address that is not an http or https URL.
   invalid_redirect: { cbStatus: CB_STATUS.noPage, transient: false },
   redirect_loop: { cbStatus: CB_STATUS.noPage, transient: false },
   too_many_redirects: { cbStatus: CB_STATUS.noPage, transient: false },
@@ -74,12 +74,12 @@ export const FAILURES = {
   robots_disallowed: { cbStatus: CB_STATUS.noPage, transient: false },
   proxy_not_configured: { cbStatus: CB_STATUS.noPage, transient: false },
   selector_not_found: { cbStatus: CB_STATUS.noPage, transient: false },
-  // Crawling it ended the thread or the process it ran in, several times.
+  // The crawl ended the thread or process that it ran in, several times.
   crawl_crashed: { cbStatus: CB_STATUS.tryAgain, transient: false },
   queue_timeout: { cbStatus: CB_STATUS.queueTimeout, transient: false },
-  // The page took more memory in the browser than it may.
+  // The page took too much memory in the browser.
   page_too_heavy: { cbStatus: CB_STATUS.noPage, transient: false },
-  // A challenge is not shown to every visitor and not at all times.
+  // A challenge is not shown to every visitor, and not always.
   anti_bot_challenge: { cbStatus: CB_STATUS.challenge, transient: true },
   captcha: { cbStatus: CB_STATUS.targetUnavailable, transient: true },
   empty_body: { cbStatus: CB_STATUS.emptyBody, transient: true },
@@ -89,8 +89,8 @@ export const FAILURES = {
 export type FailureReason = keyof typeof FAILURES;
 
 /**
- * Reasons for which a URL was not even tried: its job is given back, and that counts neither as a
- * try nor as a failure.
+ * Reasons for which a URL was not tried at all: its job returns to the queue, and that counts
+ * neither as a try nor as a failure.
  */
 export const UNTRIED: ReadonlySet<string> = new Set<FailureReason>([
   'host_busy',
@@ -100,45 +100,45 @@ export const UNTRIED: ReadonlySet<string> = new Set<FailureReason>([
 ]);
 
 /**
- * Most retries for reasons that the page itself may cause each time; for others the crawler's
- * setting alone counts.
+ * Most retries for reasons that the page itself may cause each time; for others only the setting of
+ * the crawler counts.
  */
 export const MOST_RETRIES: Readonly<Record<string, number>> = {
   page_crashed: 5,
   engine_failed: 5,
 } satisfies Partial<Record<FailureReason, number>>;
 
-/** What is known of a target's final answer. */
+/** The final response of a target. */
 export interface TargetAnswer {
   readonly status: number;
   readonly method: string;
   readonly isEmpty: boolean;
-  /** The answer is not the page but an block in front of it. */
+  /** Set when the response is a block page in place of the requested page. */
   readonly block?: 'anti_bot_challenge' | 'captcha' | undefined;
   /** `custom_success_codes`. */
   readonly successCodes?: ReadonlySet<number>;
 }
 
 const SUCCESS: StatusVerdict = { cbStatus: CB_STATUS.success, reason: '', transient: false };
-/** Billed as success, together with `cb_status` 200. */
+/** Statuses of the target that are billed, together with `cb_status` 200. */
 const BILLED_STATUSES: ReadonlySet<number> = new Set([200, 201, 204, 301, 302, 404, 410]);
 
-/** Whether a crawl that ended so is billed as a success. */
+/** Whether a crawl with these statuses is billed as a success. */
 export function isBilled(cbStatus: number, originalStatus: number): boolean {
   return cbStatus === CB_STATUS.success && BILLED_STATUSES.has(originalStatus);
 }
 
-/** The verdict on a crawl that failed for `reason`. */
+/** The verdict on a crawl that failed because of `reason`. */
 export function verdictOnFailure(reason: FailureReason): StatusVerdict {
   return { reason, ...FAILURES[reason] };
 }
 
 /**
- * The verdict on an answer. First of all, a status among `successCodes` is a success whatever came
- * with it. Then obstacles count, then 429 and server errors, which pass. A 200 to a GET without a
- * body is `empty_body`; to POST and PUT, which must not be repeated lightly, it is an answer. All
- * else is a result: 2xx, redirects without a target, and every other 4xx, 404, 410 and 451 among
- * them.
+ * The verdict on a response. A status among `successCodes` is a success whatever the response
+ * contains. Otherwise block pages count first, then 429 and server errors, which are transient. A
+ * 200 without a body is `empty_body` for GET, but a result for POST and PUT, which should not be
+ * repeated. Everything else is a result: 2xx, redirects without a target, and all other 4xx,
+ * including 404, 410 and 451.
  */
 export function verdictOnAnswer(answer: TargetAnswer): StatusVerdict {
   const { status, block } = answer;
@@ -160,8 +160,8 @@ export function verdictOnAnswer(answer: TargetAnswer): StatusVerdict {
 }
 
 /**
- * The statuses in `custom_success_codes` (`403,429`); parts that are no status are overlooked,
- * validation is the push's.
+ * Parses `custom_success_codes` (`403,429`). Invalid parts are ignored; a push with such parts was
+ * refused already.
  */
 export function parseSuccessCodes(text: string | undefined): ReadonlySet<number> {
   const codes = (text ?? '').split(',').map((part) => part.trim());

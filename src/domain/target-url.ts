@@ -3,8 +3,9 @@ import { invalidField } from './errors.ts';
 const MAX_URL_BYTES = 8_192;
 
 /**
- * The URL of a push or an inline crawl, as it was given (surrounding space removed). Throws
- * `invalid` naming `url` unless it is an absolute http or https URL of at most 8,192 bytes.
+ * Parses the URL of a push or an inline crawl and returns it as given, without surrounding white
+ * space. Throws `invalid` naming `url` unless it is an absolute http or https URL of at most 8,192
+ * bytes.
  */
 export function parseTargetUrl(text: string): string {
   const url = text.trim();

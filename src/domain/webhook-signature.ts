@@ -4,9 +4,9 @@ import { DAY_MS } from './durations.ts';
 import type { HeaderPair } from './job.ts';
 
 const PREFIX = 'whsec_';
-/** How long a replaced secret keeps signing. */
+/** How long a replaced secret still signs. */
 const OVERLAP_MS = DAY_MS;
-/** Keeps the signature header short however often secrets are rotated. */
+/** Limits the signature header, however often secrets are rotated. */
 const MAX_SECRETS = 5;
 
 /** A new signing secret: `whsec_` and base64 of 32 random bytes. */
@@ -14,15 +14,15 @@ export function createWebhookSecret(): string {
   return PREFIX + randomBytes(32).toString('base64');
 }
 
-/** The secrets that sign at `now`, newest first: all but the expired. */
+/** The secrets that sign at `now`, newest first: all that have not expired. */
 export function activeSecrets(secrets: readonly WebhookSecret[], now: Date): WebhookSecret[] {
   return secrets.filter((secret) => secret.expiresAt === undefined || secret.expiresAt > now);
 }
 
 /**
- * The crawler's secrets after a rotation: a new one first, the one before it signing for another 24
- * hours, expired ones gone. One that is on its way out already keeps its time, as long as it is
- * among the newest five.
+ * The secrets of a crawler after a rotation: a new one, then the previous one, which signs for
+ * another 24 hours. Older ones keep their expiry; expired ones and all but the newest five are
+ * dropped.
  */
 export function rotateSecrets(secrets: readonly WebhookSecret[], now: Date): WebhookSecret[] {
   const expiresAt = new Date(now.getTime() + OVERLAP_MS);
@@ -30,24 +30,26 @@ export function rotateSecrets(secrets: readonly WebhookSecret[], now: Date): Web
   return [{ secret: createWebhookSecret() }, ...older].slice(0, MAX_SECRETS);
 }
 
-/** What identifies a signed message, beside its payload. */
+/** Identifies a signed message. */
 export interface SignedMessage {
   /**
-   * The same for every attempt at one message, so that receivers can drop repeated ones. Without
+   * The same for every attempt at one message, so that receivers can drop duplicates. Contains no
    * dots.
    */
   readonly id: string;
   readonly sentAt: Date;
 }
 
-/** The signing of one payload, fed piece by piece. */
+/** Signs one payload, piece by piece. */
 export interface Signing {
   update(piece: Uint8Array): void;
-  /** One signature for each secret, `v1,` and base64; to be called once. */
+  /** One signature for each secret: `v1,` and base64. May be called once. */
   signatures(): string[];
 }
 
-/** Keys by secret: making a key takes four times as long as signing a page with it. */
+/**
+ * Keys by secret, cached because making a key takes four times as long as signing a page with it.
+ */
 const keys = new WeakMap<WebhookSecret, KeyObject>();
 
 function toKey(secret: WebhookSecret): KeyObject {
@@ -60,12 +62,12 @@ function toKey(secret: WebhookSecret): KeyObject {
 }
 
 /**
- * Begins to sign a payload with each secret: Standard Webhooks v1, HMAC-SHA256 of
+ * Starts to sign a payload with each secret, as in Standard Webhooks v1: HMAC-SHA256 of
  * `id.timestamp.payload`.
  */
 export function startSigning(secrets: readonly WebhookSecret[], message: SignedMessage): Signing {
   const macs = secrets.map((secret) =>
-    createHmac('sha256', toKey(secret)).update(`${message.id}.${timestampOf(message)}.`),
+    createHmac('sha256', toKey(secret)).update(`${message.id}.${timestamp(message)}.`),
   );
   return {
     update(piece) {
@@ -76,8 +78,9 @@ export function startSigning(secrets: readonly WebhookSecret[], message: SignedM
 }
 
 /**
- * The three headers of Standard Webhooks, the timestamp in seconds and the signatures separated by
- * spaces: a receiver accepts when any of them matches. No headers without a signature.
+ * The three headers of Standard Webhooks. The timestamp is in seconds; the signatures are separated
+ * by spaces, and a receiver accepts a message when one of them matches. No headers without a
+ * signature.
  * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
 export function signatureHeaders(
@@ -87,11 +90,11 @@ export function signatureHeaders(
   if (signatures.length === 0) return [];
   return [
     ['webhook-id', message.id],
-    ['webhook-timestamp', timestampOf(message)],
+    ['webhook-timestamp', timestamp(message)],
     ['webhook-signature', signatures.join(' ')],
   ];
 }
 
-function timestampOf({ sentAt }: SignedMessage): string {
+function timestamp({ sentAt }: SignedMessage): string {
   return String(Math.floor(sentAt.getTime() / 1_000));
 }

@@ -2,8 +2,8 @@ import { DomainError } from '../domain/errors.ts';
 import type { Claimant, FairPool, Grant } from './fair-pool.ts';
 
 /**
- * Waits at most `waitMs` for a grant. Rejects with `unavailable` (reason `busy`) after it, and as
- * `acquire` does. Costs next to nothing when nobody waits.
+ * Waits at most `waitMs` for a grant. Rejects with `unavailable` (reason `busy`) after that time,
+ * and as `acquire` does. Starts no timer when the grant is possible at once.
  */
 export async function acquireWithin(
   pool: FairPool,

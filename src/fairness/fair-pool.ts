@@ -1,54 +1,57 @@
 import { DomainError } from '../domain/errors.ts';
 
-/** On whose behalf something of the pool is used. */
+/** On whose behalf a part of a pool is used. */
 export interface Claimant {
   readonly accountId: string;
-  /** Claims of one account are served in turn by crawler; absent for calls that belong to none. */
+  /** The crawlers of an account take turns; absent for calls that belong to no crawler. */
   readonly crawlerId?: string | undefined;
 }
 
 /** A part of the pool in use. */
 export interface Grant {
   readonly amount: number;
-  /** Moves `amount` of it, at most what it holds, to a grant of its own. */
+  /** Moves `amount` of it, at most what it holds, to a new grant. */
   split(amount: number): Grant;
-  /** Gives back all but `amount`; a larger amount than it holds changes nothing. */
+  /** Gives back all except `amount`; changes nothing when it holds less. */
   shrink(amount: number): void;
   /** Gives everything back; further calls do nothing. */
   release(): void;
 }
 
-/** Something that tenants share (slots, bytes), handed out fairly by account, then by crawler. */
+/**
+ * Something that accounts share (slots, bytes). Accounts take turns, and so do the crawlers of each
+ * account.
+ */
 export interface FairPool {
-  /** In use now, the reserve included. */
+  /** In use now, including the reserve. */
   readonly used: number;
   /** Claims that wait now. */
   readonly waiting: number;
   /**
-   * Waits for its turn and for room. An amount above the whole capacity is granted as the capacity.
-   * Rejects with the signal's reason when aborted, and with `exhausted` when the account has
-   * `maxWaiting` claims waiting.
+   * Waits for its turn and for room. Of an amount above the whole capacity, the capacity is
+   * granted. Rejects with the signal's reason when aborted, and with `exhausted` when the account
+   * has `maxWaiting` claims waiting.
    */
   acquire(claimant: Claimant, amount: number, signal?: AbortSignal): Promise<Grant>;
-  /** The grant if it can be had without waiting. */
+  /** The grant if it is possible without waiting. */
   tryAcquire(claimant: Claimant, amount: number): Grant | undefined;
   /** What could be granted to this account now without waiting. */
   available(claimant: Claimant): number;
 }
 
-/** How a pool shares. */
+/** The size of a pool. */
 export interface FairPoolOptions {
   /** For error messages, for example `browser pages`. */
   readonly name: string;
   readonly capacity: number;
   /**
-   * Beside `capacity`, for accounts that use little while others fill it: an account draws on the
-   * reserve only while everything it uses is within a quarter of the reserve (at least 1). Default
-   * 0.
+   * In addition to `capacity`, for accounts that use little while others fill it: an account gets a
+   * part of the reserve only while all that it uses is within a quarter of the reserve (at least
+   * 1). Default 0.
    */
   readonly reserve?: number;
   /**
-   * Most waiting claims of one account; default unlimited, for callers that are bounded otherwise.
+   * Most waiting claims of one account; default: unlimited, for callers that are limited elsewhere.
    */
   readonly maxWaiting?: number;
 }
@@ -62,24 +65,21 @@ interface Waiter {
 interface Usage {
   used: number;
   waiting: number;
-  /** Waiting claims by crawler; the map's order is the order of turns. */
+  /** Waiting claims by crawler, in the order of turns. */
   readonly crawlers: Map<string, Waiter[]>;
 }
 
-/**
- * Makes a pool of which nothing is used. It starts no timer and holds nothing that has to be
- * closed.
- */
+/** Makes a pool of which nothing is used. It has no timers and need not be closed. */
 export function createFairPool(options: FairPoolOptions): FairPool {
   const { capacity, reserve = 0, maxWaiting = Number.POSITIVE_INFINITY } = options;
   const reserveShare = Math.max(1, reserve / 4);
-  /** Accounts that use something or wait; the order of the waiting ones is the order of turns. */
+  /** Accounts that use something or wait, in the order of turns. */
   const accounts = new Map<string, Usage>();
   let usedMain = 0;
   let usedReserve = 0;
   let waiting = 0;
 
-  function usageOf(accountId: string): Usage {
+  function openUsage(accountId: string): Usage {
     const known = accounts.get(accountId);
     if (known !== undefined) return known;
     const usage = { used: 0, waiting: 0, crawlers: new Map() };
@@ -95,9 +95,9 @@ export function createFairPool(options: FairPoolOptions): FairPool {
     return usedReserve + amount <= reserve && (usage?.used ?? 0) + amount <= reserveShare;
   }
 
-  function grantFrom(part: 'main' | 'reserve', claimant: Claimant, amount: number): Grant {
-    use(part, usageOf(claimant.accountId), amount);
-    return grantOf(part, claimant, amount);
+  function takeFrom(part: 'main' | 'reserve', claimant: Claimant, amount: number): Grant {
+    use(part, openUsage(claimant.accountId), amount);
+    return createGrant(part, claimant, amount);
   }
 
   function use(part: 'main' | 'reserve', usage: Usage, change: number): void {
@@ -106,12 +106,12 @@ export function createFairPool(options: FairPoolOptions): FairPool {
     else usedReserve += change;
   }
 
-  function grantOf(part: 'main' | 'reserve', claimant: Claimant, amount: number): Grant {
+  function createGrant(part: 'main' | 'reserve', claimant: Claimant, amount: number): Grant {
     let held = amount;
     const giveBack = (change: number): void => {
       if (change <= 0) return;
       held -= change;
-      const usage = usageOf(claimant.accountId);
+      const usage = openUsage(claimant.accountId);
       use(part, usage, -change);
       serve();
       forgetIfIdle(claimant.accountId, usage);
@@ -123,52 +123,52 @@ export function createFairPool(options: FairPoolOptions): FairPool {
       split(asked) {
         const moved = Math.max(0, Math.min(asked, held));
         held -= moved;
-        return grantOf(part, claimant, moved);
+        return createGrant(part, claimant, moved);
       },
       shrink: (target) => giveBack(held - Math.max(target, 0)),
       release: () => giveBack(held),
     };
   }
 
-  /** `mainIsTaken`: a claim that came earlier waits for room in the capacity. */
-  function tryGrant(claimant: Claimant, amount: number, mainIsTaken: boolean): Grant | undefined {
-    if (!mainIsTaken && usedMain + amount <= capacity) return grantFrom('main', claimant, amount);
+  /** `isMainTaken`: an earlier claim waits for room in the capacity. */
+  function tryGrant(claimant: Claimant, amount: number, isMainTaken: boolean): Grant | undefined {
+    if (!isMainTaken && usedMain + amount <= capacity) return takeFrom('main', claimant, amount);
     if (!fitsReserve(accounts.get(claimant.accountId), amount)) return undefined;
-    return grantFrom('reserve', claimant, amount);
+    return takeFrom('reserve', claimant, amount);
   }
 
-  function nextOf(usage: Usage): [crawler: string, queue: Waiter[]] | undefined {
+  function nextQueue(usage: Usage): [crawler: string, queue: Waiter[]] | undefined {
     for (const entry of usage.crawlers) return entry;
     return undefined;
   }
 
-  function leave(usage: Usage, crawler: string, queue: Waiter[]): void {
+  function removeFirst(usage: Usage, crawler: string, queue: Waiter[]): void {
+    queue.shift();
     usage.waiting -= 1;
     waiting -= 1;
     usage.crawlers.delete(crawler);
-    // To the end of its account's turns, if it waits for more.
+    // A crawler with more claims goes to the end of the turns of its account.
     if (queue.length > 0) usage.crawlers.set(crawler, queue);
   }
 
-  /** Grants what can be granted, one claim of each account in turn. */
+  /** Grants what is possible, one claim of each account in turn. */
   function serve(): void {
     let served = waiting > 0;
     while (served) {
       served = false;
-      let mainIsTaken = false;
+      let isMainTaken = false;
       for (const [accountId, usage] of Array.from(accounts)) {
-        const [crawler, queue] = nextOf(usage) ?? [];
+        const [crawler, queue] = nextQueue(usage) ?? [];
         const first = queue?.[0];
         if (crawler === undefined || queue === undefined || first === undefined) continue;
-        const grant = tryGrant(first.claimant, first.amount, mainIsTaken);
+        const grant = tryGrant(first.claimant, first.amount, isMainTaken);
         if (grant === undefined) {
-          // Otherwise small claims of others would take each room that becomes free, and this one
-          // would wait for ever.
-          mainIsTaken = true;
+          // Otherwise small claims of other accounts would take all room that becomes free, and
+          // this one would never be granted.
+          isMainTaken = true;
           continue;
         }
-        queue.shift();
-        leave(usage, crawler, queue);
+        removeFirst(usage, crawler, queue);
         accounts.delete(accountId);
         accounts.set(accountId, usage);
         served = waiting > 0;
@@ -178,7 +178,7 @@ export function createFairPool(options: FairPoolOptions): FairPool {
   }
 
   function enqueue(claimant: Claimant, amount: number, signal: AbortSignal | undefined) {
-    const usage = usageOf(claimant.accountId);
+    const usage = openUsage(claimant.accountId);
     if (usage.waiting >= maxWaiting) {
       forgetIfIdle(claimant.accountId, usage);
       throw new DomainError(
@@ -200,7 +200,7 @@ export function createFairPool(options: FairPoolOptions): FairPool {
       if (queue.length === 0) usage.crawlers.delete(crawler);
       forgetIfIdle(claimant.accountId, usage);
       reject(signal?.reason as Error);
-      // It may have been what others waited behind.
+      // Others may have waited behind this claim.
       serve();
     };
     const waiter: Waiter = {
@@ -230,8 +230,8 @@ export function createFairPool(options: FairPoolOptions): FairPool {
       signal?.throwIfAborted();
       const wanted = Math.min(amount, capacity);
       const usage = accounts.get(claimant.accountId);
-      const queued = usage !== undefined && usage.waiting > 0;
-      const grant = queued ? undefined : tryGrant(claimant, wanted, waiting > 0);
+      const isQueued = usage !== undefined && usage.waiting > 0;
+      const grant = isQueued ? undefined : tryGrant(claimant, wanted, waiting > 0);
       return grant ?? enqueue(claimant, wanted, signal);
     },
     tryAcquire(claimant, amount) {
@@ -241,8 +241,8 @@ export function createFairPool(options: FairPoolOptions): FairPool {
     },
     available(claimant) {
       const used = accounts.get(claimant.accountId)?.used ?? 0;
-      const ofReserve = Math.min(reserve - usedReserve, reserveShare - used);
-      return Math.max(0, waiting > 0 ? 0 : capacity - usedMain, ofReserve);
+      const leftInReserve = Math.min(reserve - usedReserve, reserveShare - used);
+      return Math.max(0, waiting > 0 ? 0 : capacity - usedMain, leftInReserve);
     },
   };
 }

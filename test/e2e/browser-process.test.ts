@@ -75,13 +75,13 @@ describe('a browser', () => {
     });
     const before = chromiumsOf(process.pid);
     {
-      using turn = await pool.enter(nobody, 10_000, never);
+      using turn = await pool.acquire(nobody, 10_000, never);
       await turn.open(nowhere);
     }
     const hung = chromiumsOf(process.pid).filter((pid) => !before.includes(pid));
     expect(hung).toHaveLength(1);
     for (const pid of hung) process.kill(pid, 'SIGSTOP');
-    using turn = await pool.enter(nobody, 10_000, never);
+    using turn = await pool.acquire(nobody, 10_000, never);
     const page = await turn.open(nowhere);
     expect(await page.send('Page.enable')).toEqual({});
     await eventually(() => expect(hung.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([]));
@@ -98,7 +98,7 @@ describe('a browser', () => {
     });
     const browsers = new Set<number>();
     for (let n = 0; n < 5; n++) {
-      using turn = await pool.enter(nobody, 10_000, never);
+      using turn = await pool.acquire(nobody, 10_000, never);
       const page = await turn.open(nowhere);
       const { processInfo } = await page.sendToBrowser('SystemInfo.getProcessInfo', undefined);
       browsers.add(processInfo.find(({ type }) => type === 'browser')?.id ?? 0);

@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
+import { raceAbort } from '../../domain/race-abort.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import type { AddressGuard } from '../../net/address-guard.ts';
 import { type FilteringProxyDeps, startFilteringProxy } from '../../net/filtering-proxy.ts';
@@ -13,9 +14,9 @@ import { BrowserBusy, BrowserUnavailable, PageEnded } from './browser-failures.t
 import type { BrowserPool } from './browser-pool.ts';
 import { createBrowserSessions } from './browser-sessions.ts';
 import { CdpError } from './cdp-connection.ts';
-import { createPageVisits } from './page-visit.ts';
+import { createPageVisit } from './page-visit.ts';
 
-/** What the engine works with. */
+/** What the engine crawls with, and its limits. */
 export interface BrowserEngineDeps {
   readonly pool: BrowserPool;
   /** Reads robots.txt. */
@@ -24,13 +25,16 @@ export interface BrowserEngineDeps {
   readonly lookup: Lookup;
   /** What proxies are asked to connect to; default `address`. */
   readonly proxyTarget?: 'address' | 'name';
-  /** Told of every connection that a page was refused for where it led. */
+  /** Called with every connection of a page that was refused because of its target. */
   readonly onRefused?: FilteringProxyDeps['onRefused'];
   readonly clock: Clock;
   readonly limits: {
-    /** Of a whole crawl, from when it has its turn at the browser; and of the wait for that. */
+    /** For the wait for a free page, and again for the crawl from then on. */
     readonly timeoutMs: number;
-    /** Of the page, and of all it sends; all it loads together may be three times that. */
+    /**
+     * For the page, and for everything that it sends; what it loads together may be three times
+     * that.
+     */
     readonly maxBodyBytes: number;
   };
   /** Proxy URLs by ISO country, and `tor`. */
@@ -38,17 +42,18 @@ export interface BrowserEngineDeps {
   readonly logger: Logger;
 }
 
-const PARTS_OF_A_PAGE = 3;
-/** Whoever waited in vain for a page comes back after this. */
+/** All that a page loads together may be this many times the size of the page. */
+const TOTAL_BYTES_FACTOR = 3;
+/** A crawl that waited in vain for a free page is tried again after this. */
 const BUSY_MS = 1_000;
 
 /**
- * Makes the engine that crawls in Chromium: each crawl in a context and behind a guarding proxy of
- * its own.
+ * Makes the engine that crawls in Chromium: each crawl in a context of its own, behind a filtering
+ * proxy of its own.
  */
 export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
   const { pool, clock, limits, proxies, logger } = deps;
-  const visits = createPageVisits({ clock, limits, sessions: createBrowserSessions({ clock }) });
+  const sessions = createBrowserSessions({ clock });
   const politeness = createPoliteness({ client: deps.client, clock });
 
   async function crawl(task: CrawlTask, signal: AbortSignal): Promise<Page> {
@@ -72,11 +77,12 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     upstream: string | undefined,
     signal: AbortSignal,
   ): Promise<Page> {
-    using turn = await pool.enter(task, limits.timeoutMs, signal);
+    using turn = await pool.acquire(task, limits.timeoutMs, signal);
     await using proxy = await startFilteringProxy({
       guard: deps.guard,
       lookup: deps.lookup,
-      maxBytes: limits.maxBodyBytes * PARTS_OF_A_PAGE,
+      upstream,
+      maxBytes: limits.maxBodyBytes * TOTAL_BYTES_FACTOR,
       maxSentBytes: limits.maxBodyBytes,
       maxAnswerBytes: limits.maxBodyBytes,
       torProxy: proxies['tor'],
@@ -84,41 +90,40 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
       onRefused: deps.onRefused,
       claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
       onCutOff: () => {
-        if (isCut()) cut.abort();
+        if (exceededSize()) cutOff.abort();
       },
-      ...(upstream === undefined ? {} : { upstream }),
     });
-    const cut = new AbortController();
-    const deadline = AbortSignal.any([signal, cut.signal, AbortSignal.timeout(limits.timeoutMs)]);
-    const isCut = (): boolean => proxy.isExhausted || proxy.wasCutOff(visited.document?.url ?? '');
-    const visited = visits.begin(task, start, proxy);
-    const seen = await withinTime(deadline, async () =>
-      visited.run(await turn.open({ proxyServer: proxy.url })),
-    ).catch((error: unknown) => {
-      if (isCut()) return undefined;
+    const cutOff = new AbortController();
+    const ended = AbortSignal.any([signal, cutOff.signal, AbortSignal.timeout(limits.timeoutMs)]);
+    const exceededSize = (): boolean =>
+      proxy.isExhausted || proxy.wasCutOff(pageVisit.document?.url ?? '');
+    const pageVisit = createPageVisit({ clock, limits, sessions }, { task, start, proxy });
+    const running = turn.open({ proxyServer: proxy.url }).then((page) => pageVisit.run(page));
+    const page = await raceAbort(running, ended).catch((error: unknown) => {
+      if (ended.aborted || exceededSize()) return undefined;
       throw error;
     });
     signal.throwIfAborted();
-    // Whatever a page that was cut off ends with, this is why.
-    if (isCut()) {
-      const { document } = visited;
+    // Whatever the page ended with, that it was cut off is the cause.
+    if (exceededSize()) {
+      const { document } = pageVisit;
       return document === undefined
         ? failedPage(task, 'body_too_large')
         : failedResponse(task, 'body_too_large', document);
     }
-    return seen ?? failedPage(task, 'timeout');
+    return page ?? failedPage(task, 'timeout');
   }
 
   return {
     crawl: (task, signal) =>
       asFailedPage(task, signal, logger, () =>
-        crawl(task, signal).catch((error: unknown) => toFailure(task, error)),
+        crawl(task, signal).catch((error: unknown) => toFailedPage(task, error)),
       ),
     close: () => pool.close(),
   };
 }
 
-function toFailure(task: CrawlTask, error: unknown): Page {
+function toFailedPage(task: CrawlTask, error: unknown): Page {
   if (error instanceof BrowserBusy) return failedPage(task, 'browser_busy', BUSY_MS);
   if (error instanceof BrowserUnavailable) {
     return failedPage(task, 'browser_unavailable', error.retryAfterMs);
@@ -127,29 +132,14 @@ function toFailure(task: CrawlTask, error: unknown): Page {
     return failedPage(task, error.how === 'too_heavy' ? 'page_too_heavy' : 'page_crashed');
   }
   if (error instanceof CdpError && error.kind !== 'refused') {
-    return failedPage(task, BY_KIND[error.kind]);
+    return failedPage(task, COMMAND_FAILURES[error.kind]);
   }
   throw error;
 }
 
-/** What it is for a crawl when the browser did not answer one of its commands. */
-const BY_KIND = {
+/** The reason of a crawl that ended because a command of the browser failed. */
+const COMMAND_FAILURES = {
   closed: 'page_crashed',
   timeout: 'timeout',
   too_large: 'body_too_large',
 } as const satisfies Record<string, FailureReason>;
-
-/** The work's end; undefined when the signal comes first. */
-async function withinTime<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined> {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const onAbort = (): void => resolve(undefined);
-  signal.addEventListener('abort', onAbort, { once: true });
-  const working = work();
-  // After the signal nobody waits for it; closing the page makes it fail.
-  working.catch(() => undefined);
-  try {
-    return await Promise.race([working, promise]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
-}

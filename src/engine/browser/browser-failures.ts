@@ -1,7 +1,7 @@
-/** No browser can be started now; the message says why. */
+/** No browser can be started now. The message says why. */
 export class BrowserUnavailable extends Error {
   override readonly name = 'BrowserUnavailable';
-  /** When the next start is tried. */
+  /** Milliseconds until the next start is tried. */
   readonly retryAfterMs: number;
 
   constructor(message: string, retryAfterMs: number, options?: ErrorOptions) {
@@ -10,13 +10,13 @@ export class BrowserUnavailable extends Error {
   }
 }
 
-/** No page became free in time. */
+/** No page was free in time. */
 export class BrowserBusy extends Error {
   override readonly name = 'BrowserBusy';
 }
 
 /**
- * How a page ended that nobody closed. `too_heavy`: it took more memory than it may, and was ended.
+ * How a page ended before it was closed. `too_heavy`: it was ended because it took too much memory.
  */
 export type PageEnd = 'crashed' | 'too_heavy' | 'browser_ended';
 

@@ -1,7 +1,7 @@
 import type { Logger } from '../../domain/logger.ts';
 import type { Claimant, FairPool } from '../../fairness/fair-pool.ts';
 import { BrowserBusy, BrowserUnavailable } from './browser-failures.ts';
-import { createChromiumStarter, type SandboxWish } from './chromium-starter.ts';
+import { createChromiumStarter, type SandboxMode } from './chromium-starter.ts';
 import {
   type BrowserPage,
   type PageOptions,
@@ -9,46 +9,46 @@ import {
   runBrowser,
 } from './running-browser.ts';
 
-/** What the browser is run with. */
+/** How the browser is run. */
 export interface BrowserPoolDeps {
-  /** `CHROMIUM_PATH`; empty for the one of the packages. */
+  /** `CHROMIUM_PATH`; empty for the Chromium of the packages. */
   readonly chromiumPath: string;
   /** `CHROMIUM_SANDBOX`. */
-  readonly sandbox: SandboxWish;
-  /** One for each page that is open. */
+  readonly sandbox: SandboxMode;
+  /** A grant is held for each open page. */
   readonly turns: FairPool;
   readonly logger: Logger;
-  /** After how many pages a new browser takes over. Default 200. */
+  /** A new browser takes over after this many pages; default 200. */
   readonly recycleAfter?: number;
   /**
-   * A process of the browser that takes more memory than this is ended, and its page with it.
-   * Default 1 GiB.
+   * A process of the browser that takes more memory than this is ended, and its page with it;
+   * default 1 GiB.
    */
   readonly maxProcessBytes?: number;
-  /** A browser that takes longer to open a page is given up. Default 15 s. */
+  /** A browser that takes longer to open a page is replaced; default 15 s. */
   readonly openMs?: number;
 }
 
-/** A turn at the browser: the right to one page. */
+/** The right to open one page. */
 export interface BrowserTurn extends Disposable {
   /** Opens the page; disposing of the turn closes it. Rejects with {@link BrowserUnavailable}. */
   open(options: PageOptions): Promise<BrowserPage>;
 }
 
 /**
- * Pages of one browser that is started on demand, and replaced after many pages, when it has ended,
- * or does not answer.
+ * The pages of one browser, which is started on demand and replaced after many pages, when it has
+ * ended, or when it does not reply.
  */
 export interface BrowserPool {
   /**
-   * Waits for a turn, shared fairly among accounts, then crawlers. Rejects with the signal's
-   * reason, or with {@link BrowserBusy} after `longestMs`.
+   * Waits for a turn; accounts, and the crawlers of an account, take turns. Rejects with the
+   * signal's reason, or with {@link BrowserBusy} after `maxWaitMs`.
    */
-  enter(claimant: Claimant, longestMs: number, signal: AbortSignal): Promise<BrowserTurn>;
+  acquire(claimant: Claimant, maxWaitMs: number, signal: AbortSignal): Promise<BrowserTurn>;
   close(): Promise<void>;
 }
 
-const LONGEST_BACKOFF_MS = 60_000;
+const MAX_BACKOFF_MS = 60_000;
 const FIRST_BACKOFF_MS = 1_000;
 
 /** Makes a pool; no browser runs before the first page. */
@@ -78,18 +78,18 @@ export function createBrowserPool(deps: BrowserPoolDeps): BrowserPool {
       void browser.ended.then(() => all.delete(browser));
       return browser;
     } catch (cause) {
-      const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** failedStarts, LONGEST_BACKOFF_MS);
+      const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** failedStarts, MAX_BACKOFF_MS);
       failedStarts += 1;
       nextStartAt = performance.now() + backoffMs;
       logger.error(
         { err: cause, retryAfterMs: backoffMs },
-        'No Chromium for JavaScript crawls; see CHROMIUM_PATH',
+        'no Chromium for JavaScript crawls; see CHROMIUM_PATH',
       );
       throw new BrowserUnavailable('Chromium cannot be started', backoffMs, { cause });
     }
   }
 
-  async function browser(): Promise<RunningBrowser> {
+  async function openBrowser(): Promise<RunningBrowser> {
     for (;;) {
       if (closed) throw new BrowserUnavailable('The service is stopping', FIRST_BACKOFF_MS);
       current ??= start();
@@ -107,18 +107,18 @@ export function createBrowserPool(deps: BrowserPoolDeps): BrowserPool {
 
   async function open(options: PageOptions): Promise<BrowserPage> {
     try {
-      return await (await browser()).open(options);
+      return await (await openBrowser()).open(options);
     } catch (error) {
       if (error instanceof BrowserUnavailable) throw error;
-      // That browser has ended or hangs, and was given up: a new one is asked once.
+      // That browser has ended or hangs and was closed; a new one is tried once.
       logger.warn({ err: error }, 'Chromium does not open a page; another is started');
-      return (await browser()).open(options);
+      return (await openBrowser()).open(options);
     }
   }
 
   return {
-    async enter(claimant, longestMs, signal) {
-      const busy = AbortSignal.timeout(longestMs);
+    async acquire(claimant, maxWaitMs, signal) {
+      const busy = AbortSignal.timeout(maxWaitMs);
       const grant = await turns
         .acquire(claimant, 1, AbortSignal.any([signal, busy]))
         .catch((error: unknown) => {
@@ -129,7 +129,7 @@ export function createBrowserPool(deps: BrowserPoolDeps): BrowserPool {
       let page: Promise<BrowserPage> | undefined;
       return {
         open: (options) => (page ??= open(options)),
-        // The crawl does not wait for its page to close, only the next one does: a page may hang.
+        // A page may hang when it is closed, so only the next crawl waits for that, not this one.
         [Symbol.dispose]() {
           if (page === undefined) return grant.release();
           void page

@@ -9,13 +9,14 @@ const MAX_SESSIONS = 1_000;
 export type BrowserCookie = Protocol.Network.Cookie;
 
 /**
- * Cookies that browser crawls with the same `cookies_session` share, until 300 s after the last.
+ * Cookies that browser crawls with the same `cookies_session` share, until 300 s after the last
+ * crawl.
  */
 export interface BrowserSessions {
   cookies(accountId: string, name: string): readonly BrowserCookie[];
   /**
-   * Adds what a crawl that began with `before` has changed: others may have changed other cookies
-   * meanwhile.
+   * Stores the changes of a crawl that started with the cookies `before`. Only changes, because
+   * other crawls may have changed other cookies meanwhile.
    */
   keep(
     accountId: string,
@@ -32,27 +33,27 @@ export function createBrowserSessions(deps: { readonly clock: Clock }): BrowserS
   });
   const now = (): number => deps.clock.now().getTime();
 
-  function cookiesOf(key: string): readonly BrowserCookie[] {
+  function sessionCookies(key: string): readonly BrowserCookie[] {
     const session = sessions.get(key);
     return session === undefined || session.until <= now() ? [] : session.cookies;
   }
 
   return {
-    cookies: (accountId, name) => cookiesOf(`${accountId} ${name}`),
+    cookies: (accountId, name) => sessionCookies(`${accountId} ${name}`),
     keep(accountId, name, before, after) {
       const key = `${accountId} ${name}`;
-      const kept = new Map(cookiesOf(key).map((cookie) => [keyOf(cookie), cookie]));
-      const values = new Map(before.map((cookie) => [keyOf(cookie), cookie.value]));
-      const left = new Set(after.map(keyOf));
-      for (const cookie of before) if (!left.has(keyOf(cookie))) kept.delete(keyOf(cookie));
+      const kept = new Map(sessionCookies(key).map((cookie) => [cookieKey(cookie), cookie]));
+      const values = new Map(before.map((cookie) => [cookieKey(cookie), cookie.value]));
+      const left = new Set(after.map(cookieKey));
+      for (const cookie of before) if (!left.has(cookieKey(cookie))) kept.delete(cookieKey(cookie));
       for (const cookie of after) {
-        if (values.get(keyOf(cookie)) !== cookie.value) kept.set(keyOf(cookie), cookie);
+        if (values.get(cookieKey(cookie)) !== cookie.value) kept.set(cookieKey(cookie), cookie);
       }
       sessions.set(key, { cookies: [...kept.values()], until: now() + KEPT_MS });
     },
   };
 }
 
-function keyOf({ name, domain, path }: BrowserCookie): string {
+function cookieKey({ name, domain, path }: BrowserCookie): string {
   return `${name} ${domain} ${path}`;
 }

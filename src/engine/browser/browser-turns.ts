@@ -1,8 +1,8 @@
 import { createFairPool, type FairPool } from '../../fairness/fair-pool.ts';
 
 /**
- * The turns at a browser that shows `pages` at once, and a quarter as many beside for accounts that
- * have none.
+ * The turns at a browser with `pages` open at once. A quarter as many more are reserved for
+ * accounts that have none open.
  */
 export function createBrowserTurns(pages: number): FairPool {
   return createFairPool({

@@ -30,9 +30,9 @@ const INSTALLED = [
 ];
 
 /**
- * The Chromium to run: `CHROMIUM_PATH`, else the one inside the npm package, unpacked once for each
- * user and version, else one installed on this machine. Undefined when there is none; throws when
- * `CHROMIUM_PATH` cannot be run.
+ * The path of the Chromium to run: `CHROMIUM_PATH`, else that of the npm package, which is unpacked
+ * once for each user and version, else one that is installed on this machine. Undefined when there
+ * is none; rejects when `CHROMIUM_PATH` cannot be run.
  */
 export async function findChromium(chromiumPath: string): Promise<string | undefined> {
   if (chromiumPath !== '') {
@@ -43,8 +43,8 @@ export async function findChromium(chromiumPath: string): Promise<string | undef
 }
 
 /**
- * The folder, of this user alone, for what browsers need on disk. It is made if need be; throws
- * when others may write to it, for they could put a program there.
+ * The folder, private to this user, for what browsers need on disk. It is created when it is
+ * missing. Rejects when other users may write to it, because they could put a program there.
  */
 export async function browserFolder(parent = tmpdir()): Promise<string> {
   const folder = join(parent, `queued-crawler-${process.getuid?.() ?? 0}`);
@@ -57,7 +57,7 @@ export async function browserFolder(parent = tmpdir()): Promise<string> {
   return folder;
 }
 
-/** The package carries a Linux program for x64. */
+/** The package contains a program for Linux on x64. */
 async function unpackedChromium(): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.arch !== 'x64') return undefined;
   const main = createRequire(import.meta.url).resolve('@sparticuz/chromium');
@@ -70,8 +70,8 @@ async function unpackedChromium(): Promise<string | undefined> {
 }
 
 /**
- * Unpacks a program into `folder` unless it is there, and removes those of other names that nobody
- * has started for a day: another version of the service may run beside this one.
+ * Unpacks a program into `folder` unless it is there. Removes programs of other names that were not
+ * started for a day; newer ones may belong to another version of the service.
  */
 export async function unpackOnce(folder: string, packed: string, name: string): Promise<string> {
   const unpacked = join(folder, name);
@@ -81,7 +81,8 @@ export async function unpackOnce(folder: string, packed: string, name: string): 
     await utimes(unpacked, now, now);
     return unpacked;
   }
-  // Renamed when it is whole: another process may be doing the same.
+  // The file gets its name only when it is complete, because another process may unpack at the same
+  // time.
   const part = `${unpacked}.${process.pid}`;
   try {
     await pipeline(createReadStream(packed), createBrotliDecompress(), createWriteStream(part));

@@ -8,19 +8,20 @@ import { brotliDecompress } from 'node:zlib';
 const FONTS = /^fonts\/(?:[\w-]+\/)*([\w-]+\.[ot]tf)$/;
 
 /**
- * The fontconfig file with which Chromium finds the machine's fonts and, for machines that have
- * none, those of the npm package; both are made in `folder` once. Undefined where the package has
- * nothing to offer.
+ * Unpacks the fonts of the npm package into `folder`, unless they are there, for machines that have
+ * none. Returns a fontconfig file with which Chromium finds these and the fonts of the machine;
+ * undefined where the package has none.
  */
-export async function fontsFile(folder: string): Promise<string | undefined> {
+export async function prepareFonts(folder: string): Promise<string | undefined> {
   if (process.platform !== 'linux') return undefined;
-  const packed = await packedFonts();
+  const packed = await readPackedFonts();
   if (packed === undefined) return undefined;
   const name = `fonts-${createHash('sha256').update(packed).digest('hex').slice(0, 16)}`;
   const unpacked = join(folder, name);
   const file = join(unpacked, 'fonts.conf');
   if (await exists(file)) return file;
-  // Renamed when it is whole: another process may be doing the same.
+  // The folder gets its name only when it is complete, because another process may unpack at the
+  // same time.
   const part = `${unpacked}.${process.pid}`;
   await mkdir(part, { recursive: true, mode: 0o700 });
   const tar = await promisify(brotliDecompress)(packed);
@@ -28,7 +29,7 @@ export async function fontsFile(folder: string): Promise<string | undefined> {
     const [, base] = FONTS.exec(path) ?? [];
     if (base !== undefined) await writeFile(join(part, base), content);
   }
-  await writeFile(join(part, 'fonts.conf'), configOf(folder, unpacked));
+  await writeFile(join(part, 'fonts.conf'), fontsConfig(folder, unpacked));
   try {
     await rename(part, unpacked);
   } catch (error) {
@@ -38,17 +39,17 @@ export async function fontsFile(folder: string): Promise<string | undefined> {
   return file;
 }
 
-async function packedFonts(): Promise<Buffer | undefined> {
+async function readPackedFonts(): Promise<Buffer | undefined> {
   try {
     const main = createRequire(import.meta.url).resolve('@sparticuz/chromium');
     return await readFile(join(dirname(main), '..', 'bin', 'fonts.tar.br'));
   } catch {
-    // Not installed, or a version without them.
+    // The package is not installed, or has no fonts.
     return undefined;
   }
 }
 
-function configOf(folder: string, fonts: string): string {
+function fontsConfig(folder: string, fonts: string): string {
   return `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
@@ -63,7 +64,7 @@ function configOf(folder: string, fonts: string): string {
 
 const BLOCK = 512;
 
-/** The files of a tar archive; names are of up to 100 characters. */
+/** The files of a tar archive whose names have up to 100 characters. */
 export function* tarFiles(tar: Buffer): Generator<{ path: string; content: Buffer }> {
   for (let at = 0; at + BLOCK <= tar.length; ) {
     const text = (from: number, length: number): string =>

@@ -3,25 +3,25 @@ import type { Readable, Writable } from 'node:stream';
 import { type CdpConnection, createCdpConnection } from './cdp-connection.ts';
 import type { ProfileFolder } from './profile-folders.ts';
 
-/** A Chromium that runs. */
+/** A running Chromium. */
 export interface ChromiumProcess {
   readonly pid: number;
   readonly cdp: CdpConnection;
-  /** Says that its folder is in use. */
+  /** Marks its folder as in use. */
   touch(): Promise<void>;
   /**
-   * Ends it, gently within `withinMs` if that is not 0, and removes its folder. Resolves when both
-   * are done.
+   * Ends it and removes its folder. Unless `withinMs` is 0, it has that long to end by itself
+   * before it is killed.
    */
   close(withinMs: number): Promise<void>;
 }
 
-/** What Chromium is started with. */
+/** How Chromium is started. */
 export interface ChromiumOptions {
   readonly executablePath: string;
   readonly sandbox: boolean;
   readonly profile: ProfileFolder;
-  /** A fontconfig file; absent for the machine's own. */
+  /** A fontconfig file; undefined for that of the machine. */
   readonly fontsFile: string | undefined;
 }
 
@@ -53,7 +53,7 @@ const ARGS = [
   '--disable-breakpad',
   '--disable-component-update',
   '--disable-default-apps',
-  // Containers give 64 MB of it.
+  // Containers have only 64 MB of it.
   '--disable-dev-shm-usage',
   '--disable-domain-reliability',
   '--disable-extensions',
@@ -77,19 +77,19 @@ const ARGS = [
   '--no-service-autorun',
   '--password-store=basic',
   '--use-mock-keychain',
-  // Every page has a proxy of its own. What belongs to no page has nowhere to go, and no name is
-  // looked up here.
+  // Every page has a proxy of its own. Requests of the browser itself reach nothing, and it looks
+  // up no names.
   '--proxy-server=http://127.0.0.1:9',
   '--proxy-bypass-list=<-loopback>',
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
-  // Without this, peer connections would go around the proxy.
+  // Without this, WebRTC would bypass the proxy.
   '--force-webrtc-ip-handling-policy=disable_non_proxied_udp',
 ];
 
 /**
- * Starts Chromium and waits until it answers. It is given no variable of the service's environment,
- * for those are secrets. It is the leader of its process group, so that a signal to the service's
- * group leaves it alone. Rejects with what it printed when it does not start in 30 s.
+ * Starts Chromium and waits until it replies. It gets no variable of the service's environment,
+ * because those contain secrets. It leads a process group of its own, so that a signal to the group
+ * of the service does not reach it. Rejects with its output when it does not start within 30 s.
  */
 export async function startChromium(options: ChromiumOptions): Promise<ChromiumProcess> {
   const { profile } = options;
@@ -110,7 +110,7 @@ export async function startChromium(options: ChromiumOptions): Promise<ChromiumP
   child.stderr?.on('data', (chunk: Buffer) => {
     printed = (printed + chunk.toString('latin1')).slice(-LOG_BYTES);
   });
-  const exited = exitOf(child);
+  const exited = untilExit(child);
   const cdp = createCdpConnection(child.stdio[3] as Writable, child.stdio[4] as Readable);
 
   async function close(withinMs: number): Promise<void> {
@@ -125,7 +125,7 @@ export async function startChromium(options: ChromiumOptions): Promise<ChromiumP
 
   try {
     const started = cdp.send('Browser.getVersion', undefined, { timeoutMs: START_MS });
-    await Promise.race([started, failureOf(child)]);
+    await Promise.race([started, spawnFailure(child)]);
   } catch (cause) {
     await close(0);
     throw new Error(`Chromium does not start: ${printed.trim()}`, { cause });
@@ -133,15 +133,15 @@ export async function startChromium(options: ChromiumOptions): Promise<ChromiumP
   return { pid: child.pid ?? 0, cdp, touch: () => profile.touch(), close };
 }
 
-/** Resolves when the process has ended, or could not even begin. */
-function exitOf(child: ChildProcess): Promise<void> {
+/** Resolves when the process has ended or could not be started. */
+function untilExit(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => {
     child.once('exit', () => resolve());
     child.once('error', () => resolve());
   });
 }
 
-function failureOf(child: ChildProcess): Promise<never> {
+function spawnFailure(child: ChildProcess): Promise<never> {
   return new Promise((_, reject) => {
     child.once('error', reject);
   });
@@ -152,7 +152,7 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // It has ended already.
+    // The process has ended already.
   }
 }
 

@@ -1,31 +1,33 @@
 import type { Logger } from '../../domain/logger.ts';
 import { browserFolder, findChromium } from './chromium-binary.ts';
-import { fontsFile } from './chromium-fonts.ts';
+import { prepareFonts } from './chromium-fonts.ts';
 import { type ChromiumProcess, startChromium } from './chromium-process.ts';
-import { makeProfileFolder } from './profile-folders.ts';
-import { NO_SANDBOX, runsAsRoot, type SandboxWish } from './sandbox.ts';
+import { createProfileFolder } from './profile-folders.ts';
+import { NO_SANDBOX, runsAsRoot, type SandboxMode } from './sandbox.ts';
 
-export type { SandboxWish } from './sandbox.ts';
+export type { SandboxMode } from './sandbox.ts';
 
-/** Starts Chromium as the operator wants it. */
+/** Starts Chromium with the sandbox mode of the operator. */
 export interface ChromiumStarter {
-  /** Rejects when there is none, it does not start, or not in the sandbox that is required. */
+  /**
+   * Rejects when there is no Chromium, or it does not start, or not in the sandbox that is
+   * required.
+   */
   start(): Promise<ChromiumProcess>;
 }
 
 /**
- * Makes the starter. It warns once when Chromium runs without its sandbox though nobody has asked
- * for that.
+ * Makes the starter. With mode `auto` it logs one warning when Chromium runs without its sandbox.
  */
 export function createChromiumStarter(deps: {
   readonly chromiumPath: string;
-  readonly sandbox: SandboxWish;
+  readonly sandbox: SandboxMode;
   readonly logger: Logger;
 }): ChromiumStarter {
   const { sandbox, logger } = deps;
   let warned = false;
-  /** What `auto` has found out. */
-  let works = !runsAsRoot();
+  /** Whether mode `auto` tries the sandbox. */
+  let sandboxWorks = !runsAsRoot();
 
   function warn(cause?: unknown): void {
     if (warned) return;
@@ -38,13 +40,13 @@ export function createChromiumStarter(deps: {
       const executablePath = await findChromium(deps.chromiumPath);
       if (executablePath === undefined) throw new Error('There is no Chromium on this machine');
       const folder = await browserFolder();
-      const fonts = await fontsFile(folder);
+      const fonts = await prepareFonts(folder);
       const startWith = async (inSandbox: boolean): Promise<ChromiumProcess> =>
         startChromium({
           executablePath,
           sandbox: inSandbox,
           fontsFile: fonts,
-          profile: await makeProfileFolder(folder),
+          profile: await createProfileFolder(folder),
         });
       if (sandbox === 'off') return startWith(false);
       if (sandbox === 'require') {
@@ -52,15 +54,15 @@ export function createChromiumStarter(deps: {
           throw new Error('Chromium has no sandbox for root; CHROMIUM_SANDBOX requires one');
         return startWith(true);
       }
-      if (works) {
+      if (sandboxWorks) {
         try {
           return await startWith(true);
         } catch (error) {
-          const without = await startWith(false);
-          // It was the sandbox, then: some containers refuse it.
-          works = false;
+          const unsandboxed = await startWith(false);
+          // The sandbox was the cause: some containers do not permit it.
+          sandboxWorks = false;
           warn(error);
-          return without;
+          return unsandboxed;
         }
       }
       warn();

@@ -2,7 +2,7 @@ import type { FailureReason } from '../../domain/status.ts';
 import type { FilteringProxy } from '../../net/filtering-proxy.ts';
 import { bareHostname, effectivePort } from '../../net/url-parts.ts';
 
-/** Chromium's names of what went wrong, in the order they are looked for. */
+/** Chromium's names of errors, in the order in which they are searched for. */
 const BY_NAME: readonly (readonly [pattern: RegExp, reason: FailureReason])[] = [
   [/ERR_CERT_|ERR_SSL_|ERR_BAD_SSL_|ERR_ECH_/, 'tls_failed'],
   [/ERR_TOO_MANY_REDIRECTS/, 'too_many_redirects'],
@@ -19,8 +19,8 @@ const BY_NAME: readonly (readonly [pattern: RegExp, reason: FailureReason])[] = 
 ];
 
 /**
- * Why a page could not be opened: what the proxy knows of the host the browser was at last, else
- * what the browser says.
+ * Why a page could not be opened: what the proxy knows of `at`, the last address that the browser
+ * requested, else what `message`, the browser's error, says.
  */
 export function navigationFailure(
   message: string,
@@ -29,8 +29,8 @@ export function navigationFailure(
 ): FailureReason {
   if (proxy.isExhausted) return 'body_too_large';
   const named = BY_NAME.find(([pattern]) => pattern.test(message))?.[1];
-  // The proxy knows of the host, which may have failed before, or after: it is asked when the
-  // browser cannot tell.
+  // These two say more than the proxy, whose failure may belong to an earlier or later request to
+  // the same host.
   if (named === 'invalid_redirect' || named === 'port_not_allowed') return named;
   const known = proxy.failureAt(`${bareHostname(at)}:${effectivePort(at)}`);
   if (known !== undefined && known !== 'aborted') return known;

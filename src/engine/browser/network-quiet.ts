@@ -2,16 +2,16 @@ import type { CdpHandlers } from './cdp-connection.ts';
 import type { PageNavigation } from './page-navigation.ts';
 import type { BrowserPage } from './running-browser.ts';
 
-/** Tells when a page asks nothing of the network. */
+/** Watches whether a page has requests in flight. */
 export interface NetworkQuiet {
   readonly handlers: CdpHandlers;
   /** Starts watching. */
   enable(): Promise<void>;
-  /** Waits until nothing has been under way for half a second, or `ms` are over. */
+  /** Waits until no request was in flight for half a second, at most `ms`. */
   wait(ms: number): Promise<void>;
 }
 
-/** Network events without anything of the bodies. */
+/** Parameters of `Network.enable` for events without bodies. */
 export const QUIET_NETWORK = {
   maxTotalBufferSize: 0,
   maxResourceBufferSize: 0,
@@ -19,18 +19,23 @@ export const QUIET_NETWORK = {
 } as const;
 
 const QUIET_MS = 500;
-/** Of a page that asks for more at once, this is as good as more. */
-const MAX_COUNTED = 10_000;
-/** These stay open, or nobody waits for them. */
-const UNCOUNTED = new Set<string | undefined>(['EventSource', 'WebSocket', 'Ping', 'Preflight']);
+/** Further requests of a page that has this many in flight are not counted. */
+const MAX_IN_FLIGHT = 10_000;
+/** Requests that stay open, or that no page waits for. */
+const IGNORED_TYPES = new Set<string | undefined>([
+  'EventSource',
+  'WebSocket',
+  'Ping',
+  'Preflight',
+]);
 
-/** Makes a watch that begins with {@link NetworkQuiet.enable}. */
+/** Makes a watch that starts with {@link NetworkQuiet.enable}. */
 export function createNetworkQuiet(page: BrowserPage, navigation: PageNavigation): NetworkQuiet {
-  const underWay = new Set<string>();
+  const inFlight = new Set<string>();
   let changedAt = performance.now();
 
-  function ended({ requestId }: { readonly requestId: string }): void {
-    if (!underWay.delete(requestId)) return;
+  function onEnd({ requestId }: { readonly requestId: string }): void {
+    if (!inFlight.delete(requestId)) return;
     changedAt = performance.now();
     navigation.notify();
   }
@@ -38,16 +43,16 @@ export function createNetworkQuiet(page: BrowserPage, navigation: PageNavigation
   return {
     handlers: {
       'Network.requestWillBeSent'({ requestId, type }) {
-        if (UNCOUNTED.has(type) || underWay.size >= MAX_COUNTED) return;
-        underWay.add(requestId);
+        if (IGNORED_TYPES.has(type) || inFlight.size >= MAX_IN_FLIGHT) return;
+        inFlight.add(requestId);
         changedAt = performance.now();
         navigation.notify();
       },
-      'Network.loadingFinished': ended,
-      'Network.loadingFailed': ended,
+      'Network.loadingFinished': onEnd,
+      'Network.loadingFailed': onEnd,
       'Page.frameNavigated'({ frame }) {
-        // What the document before has asked for is not told of any more.
-        if (frame.id === page.frameId) underWay.clear();
+        // The end of requests of the previous document is not reported.
+        if (frame.id === page.frameId) inFlight.clear();
       },
     },
     async enable() {
@@ -59,7 +64,7 @@ export function createNetworkQuiet(page: BrowserPage, navigation: PageNavigation
       for (;;) {
         const left = until - performance.now();
         if (left <= 0) return;
-        if (!(await navigation.until(() => underWay.size === 0, left))) return;
+        if (!(await navigation.until(() => inFlight.size === 0, left))) return;
         const quietIn = changedAt + QUIET_MS - performance.now();
         if (quietIn <= 0) return;
         const since = changedAt;

@@ -6,13 +6,13 @@ import type { BrowserPage } from './running-browser.ts';
 
 const POLL_MS = 100;
 /**
- * Whoever lists several selectors means the first; a later one is taken when the first has had this
- * long to appear.
+ * Of several selectors the first is preferred; a later one is clicked only when the first has not
+ * appeared for this long.
  */
 const PREFERENCE_MS = 1_000;
 
 interface Found {
-  /** `ready`: a mouse at this point meets the element. */
+  /** `ready`: a mouse click at this point reaches the element. */
   readonly state: 'absent' | 'hidden' | 'covered' | 'ready';
   readonly index: number;
   readonly x: number;
@@ -20,8 +20,8 @@ interface Found {
 }
 
 /**
- * What a page's own world has replaced is not used here. Shadow trees are searched where they are
- * open.
+ * Runs in an isolated world, so built-ins that the page has replaced are not used. Open shadow
+ * trees are searched, too.
  */
 const FIND = `
   const withShadow = (root) => [root].concat(...[...root.querySelectorAll('*')]
@@ -68,20 +68,20 @@ const locate = (selectors: readonly string[]): string => `(() => {
 const clickByScript = (selector: string): string =>
   `(() => { ${FIND} find(${JSON.stringify(selector)})?.click(); })()`;
 
-/** The clicks of `css_click_selector` in their order. */
-export function clicksOf(selector: string | undefined): string[][] {
+/** The clicks of `css_click_selector`, in order. */
+export function clickSequence(selector: string | undefined): string[][] {
   try {
     return selector === undefined ? [] : parseClickSelectors(selector);
   } catch {
-    // Refusing is the push's; by now it is a selector that nothing matches.
+    // The push refuses invalid selectors; one that got here matches nothing.
     return [[':not(*)']];
   }
 }
 
 /**
- * Clicks the first of `selectors` that there is, waiting for it up to `ms`: with the mouse when it
- * can be reached, else, where it is hidden or something lies over it all that time, by the
- * element's own `click()`. False when there is none.
+ * Clicks the first of `selectors` that matches, waiting for it up to `ms`. It is clicked with the
+ * mouse, or by the element's own `click()` when it stays hidden or covered all that time. Returns
+ * false when nothing matches.
  */
 export async function click(
   page: BrowserPage,
@@ -92,9 +92,9 @@ export async function click(
   let before: Found | undefined;
   let last: Found | undefined;
   while (performance.now() - startedAt < ms) {
-    last = await locateIn(page, selectors, ms);
+    last = await locateElement(page, selectors, ms);
     const isPreferred = last.index === 0 || performance.now() - startedAt > PREFERENCE_MS;
-    if (last.state === 'ready' && isPreferred && isSame(before, last)) {
+    if (last.state === 'ready' && isPreferred && isAtSamePlace(before, last)) {
       await clickAt(page, last, ms);
       return true;
     }
@@ -107,17 +107,17 @@ export async function click(
   return true;
 }
 
-async function locateIn(page: BrowserPage, selectors: readonly string[], ms: number) {
+async function locateElement(page: BrowserPage, selectors: readonly string[], ms: number) {
   try {
     return (await evaluate(page, locate(selectors), ms)) as Found;
   } catch (error) {
-    // The page has just gone on to another document.
+    // The page has just navigated to another document.
     if (!(error instanceof CdpError) || error.kind !== 'refused') throw error;
     return { state: 'absent', index: -1, x: 0, y: 0 } as const;
   }
 }
 
-function isSame(before: Found | undefined, now: Found): boolean {
+function isAtSamePlace(before: Found | undefined, now: Found): boolean {
   if (before?.state !== 'ready' || before.index !== now.index) return false;
   return Math.abs(before.x - now.x) < 1 && Math.abs(before.y - now.y) < 1;
 }

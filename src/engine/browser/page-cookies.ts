@@ -1,29 +1,30 @@
 import type { Protocol } from 'devtools-protocol';
+import { defined } from '../../domain/defined.ts';
 import type { BrowserCookie } from './browser-sessions.ts';
 import { CdpError } from './cdp-connection.ts';
 import type { BrowserPage } from './running-browser.ts';
 
 /**
- * Gives a page's context the cookies of a session and those of `set_cookies` for the host of
- * `start`. One that the browser does not take (a prefix that demands https, a value too long) is
- * left out, as it would be of a site's.
+ * Adds the cookies of a session, and those of `set_cookies` for the host of `start`, to the context
+ * of a page. A cookie that the browser refuses (a prefix that demands https, a value that is too
+ * long) is skipped, as it would be if a site set it.
  */
-export async function giveCookies(
+export async function addCookies(
   page: BrowserPage,
   start: URL,
   session: readonly BrowserCookie[],
   given: string | undefined,
 ): Promise<void> {
-  const kept = session.map(cookieParam);
+  const kept = session.map(toCookieParam);
   const own = (given ?? '').split(';').flatMap((pair) => {
     const [name = '', ...value] = pair.split('=');
     if (name.trim() === '') return [];
     return [{ name: name.trim(), value: value.join('=').trim(), url: start.href }];
   });
-  await Promise.all([...kept, ...own].map((cookie) => giveCookie(page, cookie)));
+  await Promise.all([...kept, ...own].map((cookie) => addCookie(page, cookie)));
 }
 
-async function giveCookie(page: BrowserPage, cookie: Protocol.Network.CookieParam): Promise<void> {
+async function addCookie(page: BrowserPage, cookie: Protocol.Network.CookieParam): Promise<void> {
   try {
     const browserContextId = page.contextId;
     await page.sendToBrowser('Storage.setCookies', { cookies: [cookie], browserContextId });
@@ -32,15 +33,15 @@ async function giveCookie(page: BrowserPage, cookie: Protocol.Network.CookiePara
   }
 }
 
-/** All cookies of a page's context. */
-export async function cookiesOf(page: BrowserPage): Promise<readonly BrowserCookie[]> {
+/** All cookies in the context of a page. */
+export async function readCookies(page: BrowserPage): Promise<readonly BrowserCookie[]> {
   const { cookies } = await page.sendToBrowser('Storage.getCookies', {
     browserContextId: page.contextId,
   });
   return cookies;
 }
 
-function cookieParam(cookie: BrowserCookie): Protocol.Network.CookieParam {
+function toCookieParam(cookie: BrowserCookie): Protocol.Network.CookieParam {
   const { name, value, domain, path, expires, httpOnly, secure, sameSite } = cookie;
   return {
     name,
@@ -49,7 +50,6 @@ function cookieParam(cookie: BrowserCookie): Protocol.Network.CookieParam {
     path,
     httpOnly,
     secure,
-    ...(cookie.session ? {} : { expires }),
-    ...(sameSite === undefined ? {} : { sameSite }),
+    ...defined({ expires: cookie.session ? undefined : expires, sameSite }),
   };
 }

@@ -5,199 +5,162 @@ import type { FailureReason } from '../../domain/status.ts';
 import { REDIRECT_STATUSES } from '../http/redirect.ts';
 import { pageBody } from '../text/page-body.ts';
 import type { CdpEvent, CdpHandlers } from './cdp-connection.ts';
+import { type DocumentResponse, lastHeader, toDocumentResponse } from './document-response.ts';
 import { QUIET_NETWORK } from './network-quiet.ts';
+import {
+  abortRequest,
+  continueRequest,
+  fulfillRequest,
+  readResponseBody,
+} from './paused-request.ts';
 import type { BrowserPage } from './running-browser.ts';
 
-/** An answer that a page's document came with. */
-export interface DocumentAnswer {
-  readonly url: string;
-  readonly status: number;
-  /** Names in lower case. */
-  readonly headers: readonly HeaderPair[];
-  /** The browser's name for the request and its redirects. */
-  readonly networkId: string | undefined;
-  /** Its bytes, when it is not HTML: they are the page. */
-  readonly body?: Uint8Array;
-}
-
-/** How fetching a document ended without anything to show in the browser. */
+/**
+ * How the fetch of a document ended without a document to show: `taken`, its response is the page;
+ * `failed`, there is no page.
+ */
 export type DocumentEnd =
-  | { readonly kind: 'taken'; readonly answer: DocumentAnswer }
-  | { readonly kind: 'failed'; readonly reason: FailureReason; readonly answer: DocumentAnswer };
+  | { readonly kind: 'taken'; readonly response: DocumentResponse }
+  | {
+      readonly kind: 'failed';
+      readonly reason: FailureReason;
+      readonly response: DocumentResponse;
+    };
 
 /** The documents of one page. */
 export interface PageDocuments {
   readonly handlers: CdpHandlers;
-  /** For an event that was too long: a page may post megabytes, and goes on. */
+  /** To be called with events that were too long: a page may post megabytes, and must go on. */
   onDropped(event: CdpEvent, head: string): void;
-  /** Has the browser ask before it fetches and shows documents. */
+  /** Has the browser pause requests, and responses with documents. */
   enable(): Promise<void>;
-  /** The answer of the document that is shown, or will be next. */
-  readonly shown: DocumentAnswer | undefined;
-  /** Where a document could not be fetched last; empty for nowhere. */
+  /** The response of the document that is shown, or will be next. */
+  readonly shown: DocumentResponse | undefined;
+  /** The address of the last document that could not be fetched; empty for none. */
   readonly failedAt: string;
-  /** Where the page is to be led instead of by the redirect it got, once. */
+  /** The address that the page is to be sent to in place of its redirect; cleared by the call. */
   takeRedirect(): string | undefined;
   readonly end: Promise<DocumentEnd>;
-  /** The `Set-Cookie` headers of an answer, where `readsCookies` has asked for them. */
-  setCookiesOf(answer: DocumentAnswer): readonly HeaderPair[];
+  /** The `Set-Cookie` headers of a response; none unless `readsCookies`. */
+  setCookies(response: DocumentResponse): readonly HeaderPair[];
 }
 
-/** What a page's documents are fetched with. */
+/** How the documents of a page are fetched. */
 export interface PageDocumentsDeps {
   readonly page: BrowserPage;
-  /** Where the crawl starts; `headers` are for this origin only. */
+  /** The origin of the crawl's URL; only this one receives `headers`. */
   readonly origin: string;
   /** `request_headers`, names in lower case. */
   readonly headers: readonly HeaderPair[];
   readonly credentials: { readonly username: string; readonly password: string };
   readonly maxBodyBytes: number;
-  /** Told each answer of a document, before its body has come. */
-  readonly onDocument: (answer: DocumentAnswer) => void;
-  /** Whether `Set-Cookie` is wanted, which costs the browser's network events. */
+  /** Called with the response of each document, before its body has arrived. */
+  readonly onDocument: (response: DocumentResponse) => void;
+  /** Whether `Set-Cookie` is wanted; it costs the browser's network events. */
   readonly readsCookies: boolean;
-  /** Whether what is not HTML is shown, too, for a picture. */
+  /** Whether the browser is to show pages other than HTML, for a screenshot. */
   readonly showsAll: boolean;
 }
 
 type Paused = Protocol.Fetch.RequestPausedEvent;
 
-const PIECE_BYTES = 256 * 1024;
-/** A site may take its time; the crawl's own limit ends the page. */
-const LONGEST_MS = 600_000;
-const MAX_ANSWERS = 200;
+const MAX_RESPONSES = 200;
 const HTML = /^\s*(text\/html|application\/xhtml\+xml)\s*(;|$)/i;
-/** What a browser shows as it is. */
-const SHOWN = /^\s*(text\/|image\/|application\/(json|xml|[\w.-]+\+(json|xml))\s*(;|$))/i;
+/** Types that a browser shows without a download. */
+const DISPLAYABLE = /^\s*(text\/|image\/|application\/(json|xml|[\w.-]+\+(json|xml))\s*(;|$))/i;
 
 /**
- * Stands between the browser and what it fetches, so far as that is the crawl's: puts the client's
- * headers on requests to the first origin, on each redirect anew; takes answers that are not HTML
- * as they are, for a browser would download them, play them, or decode their text.
+ * Makes the handlers for the requests that a page pauses. They put the client's headers on requests
+ * to the first origin, after each redirect again, and they take responses other than HTML as they
+ * arrive, because a browser would download them, play them or decode their text.
  */
 export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
   const { page, origin, headers } = deps;
-  const given = new Map(headers);
+  const hasReferrer = headers.some(([name]) => name === 'referer');
   const { promise: end, resolve: finish } = Promise.withResolvers<DocumentEnd>();
-  let shown: DocumentAnswer | undefined;
+  let shown: DocumentResponse | undefined;
   let failedAt = '';
-  let leadsTo: string | undefined;
-  /** `Set-Cookie` of the last answer to each request, the newest last. */
-  const cookies = createLruMap<string, string>({ maxEntries: MAX_ANSWERS });
+  let redirectTo: string | undefined;
+  /** `Set-Cookie` of the last response to each request. */
+  const cookies = createLruMap<string, string>({ maxEntries: MAX_RESPONSES });
 
   async function onPaused(event: Paused): Promise<void> {
     const isMain = event.resourceType === 'Document' && event.frameId === page.frameId;
-    const isAnswer =
-      event.responseStatusCode !== undefined || event.responseErrorReason !== undefined;
-    if (!isAnswer) return goOn(event, headersOf(event, isMain && shown === undefined));
     if (event.responseErrorReason !== undefined) {
       if (isMain) failedAt = event.request.url;
-      return goOn(event);
+      return continueRequest(page, event);
     }
-    if (!isMain) return goOn(event);
-    const answer = answerOf(event);
-    deps.onDocument(answer);
-    return onAnswer(event, answer);
+    if (event.responseStatusCode === undefined) {
+      return continueRequest(page, event, requestHeaders(event, isMain && shown === undefined));
+    }
+    if (!isMain) return continueRequest(page, event);
+    const response = toDocumentResponse(event);
+    deps.onDocument(response);
+    const location = lastHeader(response, 'location');
+    return REDIRECT_STATUSES.has(response.status) && location !== undefined
+      ? onRedirect(event, response, location)
+      : onContent(event, response);
   }
 
-  async function onAnswer(event: Paused, answer: DocumentAnswer): Promise<void> {
-    const { status } = answer;
-    const type = valueOf(answer, 'content-type');
-    const location = valueOf(answer, 'location');
-    if (REDIRECT_STATUSES.has(status) && location !== undefined) {
-      const to = URL.parse(location, answer.url);
-      if (to === null || !/^https?:$/.test(to.protocol)) {
-        if (shown === undefined) finish({ kind: 'failed', reason: 'invalid_redirect', answer });
-        return stop(event);
-      }
-      const leaves = URL.parse(answer.url)?.origin === origin && to.origin !== origin;
-      if (shown !== undefined || !leaves || !given.has('referer')) return goOn(event);
-      // On a redirect, the browser would not part with the referrer it was given.
-      leadsTo = to.href;
-      return stop(event);
+  /** The headers to replace those of a request; undefined to leave them. */
+  function requestHeaders({ request }: Paused, isFirst: boolean): HeaderPair[] | undefined {
+    if (headers.length === 0 || URL.parse(request.url)?.origin !== origin) return undefined;
+    // The referrer of what the page itself requests is the page.
+    const given = isFirst ? headers : headers.filter(([name]) => name !== 'referer');
+    return mergeHeaders(Object.entries(request.headers), given);
+  }
+
+  async function onRedirect(
+    event: Paused,
+    response: DocumentResponse,
+    location: string,
+  ): Promise<void> {
+    const to = URL.parse(location, response.url);
+    if (to === null || !/^https?:$/.test(to.protocol)) {
+      if (shown === undefined) finish({ kind: 'failed', reason: 'invalid_redirect', response });
+      return abortRequest(page, event);
     }
-    const isFile = /^\s*attachment\b/i.test(valueOf(answer, 'content-disposition') ?? '');
+    const leavesOrigin = URL.parse(response.url)?.origin === origin && to.origin !== origin;
+    if (shown !== undefined || !leavesOrigin || !hasReferrer) return continueRequest(page, event);
+    // On a redirect the browser would send the client's referrer to the other origin, so the page
+    // is navigated there instead.
+    redirectTo = to.href;
+    return abortRequest(page, event);
+  }
+
+  async function onContent(event: Paused, response: DocumentResponse): Promise<void> {
+    const { status } = response;
+    const type = lastHeader(response, 'content-type');
+    const isFile = /^\s*attachment\b/i.test(lastHeader(response, 'content-disposition') ?? '');
     const isEmpty = status === 204 || status === 205;
     if (type !== undefined && HTML.test(type) && !isFile && !isEmpty) {
-      shown = answer;
-      return goOn(event);
+      shown = response;
+      return continueRequest(page, event);
     }
-    // A page that goes on to a file stays what it is.
-    if (shown !== undefined && (isFile || isEmpty || !SHOWN.test(type ?? ''))) return stop(event);
-    const body = isEmpty ? new Uint8Array(0) : await bodyOf(event);
+    // A page that is shown stays when it leads to a file.
+    const isDisplayable = DISPLAYABLE.test(type ?? '');
+    if (shown !== undefined && (isFile || isEmpty || !isDisplayable)) {
+      return abortRequest(page, event);
+    }
+    const body = isEmpty
+      ? new Uint8Array(0)
+      : await readResponseBody(page, event, deps.maxBodyBytes);
     if (body === undefined) {
-      finish({ kind: 'failed', reason: 'body_too_large', answer });
-      return stop(event);
+      finish({ kind: 'failed', reason: 'body_too_large', response });
+      return abortRequest(page, event);
     }
-    const shape = pageBody(body, type);
-    if (type === undefined && !isFile && HTML.test(shape.contentType)) {
-      shown = answer;
-      return show(event, body, 'text/html');
+    const { contentType } = pageBody(body, type);
+    if (type === undefined && !isFile && HTML.test(contentType)) {
+      shown = response;
+      return fulfillRequest(page, event, { status, contentType: 'text/html', body });
     }
-    const taken = { ...answer, body };
-    if (shown !== undefined || (deps.showsAll && !isFile && SHOWN.test(shape.contentType))) {
+    const taken = { ...response, body };
+    if (shown !== undefined || (deps.showsAll && !isFile && DISPLAYABLE.test(contentType))) {
       shown = taken;
-      return show(event, body, type ?? shape.contentType);
+      return fulfillRequest(page, event, { status, contentType: type ?? contentType, body });
     }
-    finish({ kind: 'taken', answer: taken });
-    return stop(event);
-  }
-
-  /** The headers of a request; undefined for those it has. */
-  function headersOf({ request }: Paused, isFirst: boolean): HeaderPair[] | undefined {
-    if (given.size === 0 || URL.parse(request.url)?.origin !== origin) return undefined;
-    // What the page itself asks for has the page for its referrer.
-    const mine = headers.filter(([name]) => name !== 'cookie' && (isFirst || name !== 'referer'));
-    const names = new Set(mine.map(([name]) => name));
-    const own = Object.entries(request.headers).map(
-      ([name, value]) => [name.toLowerCase(), value] as const,
-    );
-    const cookies = [given.get('cookie'), own.find(([name]) => name === 'cookie')?.[1]];
-    const cookie = cookies.filter((each) => each !== undefined).join('; ');
-    return [
-      ...own.filter(([name]) => !names.has(name) && name !== 'cookie'),
-      ...mine,
-      ...(cookie === '' ? [] : [['cookie', cookie] as const]),
-    ];
-  }
-
-  async function goOn({ requestId }: Paused, changed?: readonly HeaderPair[]): Promise<void> {
-    await page.send('Fetch.continueRequest', {
-      requestId,
-      ...(changed === undefined
-        ? {}
-        : { headers: changed.map(([name, value]) => ({ name, value })) }),
-    });
-  }
-
-  async function stop({ requestId }: Paused): Promise<void> {
-    await page.send('Fetch.failRequest', { requestId, errorReason: 'Aborted' });
-  }
-
-  async function show(event: Paused, body: Uint8Array, contentType: string): Promise<void> {
-    await page.send('Fetch.fulfillRequest', {
-      requestId: event.requestId,
-      responseCode: event.responseStatusCode ?? 200,
-      responseHeaders: [{ name: 'content-type', value: contentType }],
-      body: Buffer.from(body).toString('base64'),
-    });
-  }
-
-  /** Undefined when it is longer than pages may be. */
-  async function bodyOf({ requestId }: Paused): Promise<Uint8Array | undefined> {
-    const { stream: handle } = await page.send('Fetch.takeResponseBodyAsStream', { requestId });
-    const pieces: Buffer[] = [];
-    let length = 0;
-    for (;;) {
-      const piece = await page.send('IO.read', { handle, size: PIECE_BYTES }, LONGEST_MS);
-      const bytes = Buffer.from(piece.data, piece.base64Encoded === true ? 'base64' : 'utf8');
-      length += bytes.length;
-      pieces.push(bytes);
-      if (length > deps.maxBodyBytes) break;
-      if (piece.eof) return Buffer.concat(pieces);
-    }
-    await page.send('IO.close', { handle });
-    return undefined;
+    finish({ kind: 'taken', response: taken });
+    return abortRequest(page, event);
   }
 
   return {
@@ -212,7 +175,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
         onPaused(event).catch(() => {
           // The page has gone on, or has ended.
           if (event.frameId === page.frameId) failedAt = event.request.url;
-          stop(event).catch(ignoreGone);
+          abortRequest(page, event).catch(ignoreGone);
         });
       },
       'Fetch.authRequired'({ requestId, authChallenge: { source } }) {
@@ -226,12 +189,12 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
     onDropped(event, head) {
       const requestId = /^\{"method":"[\w.]+","params":\{"requestId":"([\w.-]+)"/.exec(head)?.[1];
       if (event !== 'Fetch.requestPaused' || requestId === undefined) return;
-      page.send('Fetch.continueRequest', { requestId }).catch(ignoreGone);
+      continueRequest(page, { requestId }).catch(ignoreGone);
     },
     async enable() {
       const patterns: Protocol.Fetch.RequestPattern[] = [
-        // All: the browser answers the proxy's question for those only which have been asked about,
-        // and may forget the answer at any time, when a site has it clear its data.
+        // Every request: the browser answers the proxy's challenge only for requests that were
+        // paused, and it may forget the credentials at any time, when a site clears its data.
         { requestStage: 'Request' },
         { resourceType: 'Document', requestStage: 'Response' },
       ];
@@ -245,12 +208,12 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
       return failedAt;
     },
     takeRedirect() {
-      const to = leadsTo;
-      leadsTo = undefined;
+      const to = redirectTo;
+      redirectTo = undefined;
       return to;
     },
     end,
-    setCookiesOf: ({ networkId }) =>
+    setCookies: ({ networkId }) =>
       (cookies.get(networkId ?? '') ?? '')
         .split('\n')
         .filter((value) => value !== '')
@@ -258,23 +221,25 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
   };
 }
 
-function answerOf(event: Paused): DocumentAnswer {
-  const headers = (event.responseHeaders ?? []).map(
-    ({ name, value }) => [name.toLowerCase(), value] as const,
-  );
-  return {
-    url: event.request.url,
-    status: event.responseStatusCode ?? 0,
-    headers,
-    networkId: event.networkId,
-  };
-}
-
-/** The last of that name. */
-export function valueOf(answer: DocumentAnswer, name: string): string | undefined {
-  return answer.headers.findLast(([each]) => each === name)?.[1];
+/** The browser's headers, overridden by the given ones; cookies of both are sent. */
+function mergeHeaders(
+  browserHeaders: readonly HeaderPair[],
+  given: readonly HeaderPair[],
+): HeaderPair[] {
+  const own = browserHeaders.map(([name, value]) => [name.toLowerCase(), value] as const);
+  const names = new Set(given.map(([name]) => name));
+  const cookies = [
+    given.findLast(([name]) => name === 'cookie')?.[1],
+    own.find(([name]) => name === 'cookie')?.[1],
+  ];
+  const cookie = cookies.filter((each) => each !== undefined).join('; ');
+  return [
+    ...own.filter(([name]) => !names.has(name) && name !== 'cookie'),
+    ...given.filter(([name]) => name !== 'cookie'),
+    ...(cookie === '' ? [] : [['cookie', cookie] as const]),
+  ];
 }
 
 function ignoreGone(): void {
-  // The request, or the page, is no more.
+  // The request or the page has ended.
 }

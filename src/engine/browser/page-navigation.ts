@@ -1,30 +1,33 @@
 import type { CdpHandlers } from './cdp-connection.ts';
 
-/** Where a page is and where it goes. */
+/** Where the main frame of a page is, and where it navigates. */
 export interface PageNavigation {
   readonly handlers: CdpHandlers;
-  /** Address of the last document that came over http or https; empty when there was none. */
+  /** The address of the last document that came by http or https; empty when there was none. */
   readonly url: string;
-  /** Where the page went and found nothing, while that is what it shows. */
+  /** The address that the page could not load, while it shows that error. */
   readonly unreachable: string | undefined;
   /** How many documents the page has shown. */
   readonly documents: number;
-  /** Whether the document shown has loaded. */
+  /** Whether the document that is shown has loaded. */
   readonly isLoaded: boolean;
-  /** Whether another document is about to take its place. */
+  /** Whether the page is about to show another document. */
   readonly isLeaving: boolean;
-  /** Whether everything it was loading has ended. */
+  /** Whether everything that it was loading has ended. */
   readonly isStopped: boolean;
-  /** Whether the condition came true within the time; it is asked after each event. */
+  /**
+   * Waits until the condition is true, which is checked after each event; false when it was not
+   * within `ms`.
+   */
   until(condition: () => boolean, ms: number): Promise<boolean>;
-  /** Asks the conditions again, because of something that is not an event of the page's frame. */
+  /** Checks the conditions again, after something that is not an event of the main frame. */
   notify(): void;
 }
 
-/** Longest delay of a refresh that counts as part of loading. */
-const REFRESH_SECONDS = 1;
+/** Longest delay, in seconds, of a refresh that counts as part of loading. */
+const MAX_REFRESH_S = 1;
 
-/** Follows the main frame by its events. */
+/** Makes a view of the main frame that follows its events. */
 export function createPageNavigation(mainFrameId: string): PageNavigation {
   const waiting = new Set<() => void>();
   let url = '';
@@ -33,7 +36,7 @@ export function createPageNavigation(mainFrameId: string): PageNavigation {
   let shown: string | undefined;
   let loaded = false;
   let stopped = false;
-  /** The document that is being fetched. */
+  /** Loader id of the document that is being fetched. */
   let next: string | undefined;
   let scheduled = false;
 
@@ -41,12 +44,12 @@ export function createPageNavigation(mainFrameId: string): PageNavigation {
     for (const check of Array.from(waiting)) check();
   }
 
-  function at(address: string): void {
+  function setUrl(address: string): void {
     if (/^https?:/.test(address)) url = address;
   }
 
   /** A handler for events of the main frame. */
-  const main =
+  const ofMainFrame =
     <Params extends { readonly frameId: string }>(handle: (params: Params) => void) =>
     (params: Params): void => {
       if (params.frameId !== mainFrameId) return;
@@ -56,7 +59,7 @@ export function createPageNavigation(mainFrameId: string): PageNavigation {
 
   return {
     handlers: {
-      'Page.frameStartedNavigating': main(({ loaderId, navigationType }) => {
+      'Page.frameStartedNavigating': ofMainFrame(({ loaderId, navigationType }) => {
         if (!/samedocument/i.test(navigationType)) next = loaderId;
       }),
       'Page.frameNavigated'({ frame }) {
@@ -67,25 +70,25 @@ export function createPageNavigation(mainFrameId: string): PageNavigation {
         scheduled = false;
         documents += 1;
         unreachable = frame.unreachableUrl;
-        if (unreachable === undefined) at(frame.url + (frame.urlFragment ?? ''));
+        if (unreachable === undefined) setUrl(frame.url + (frame.urlFragment ?? ''));
         notify();
       },
-      'Page.navigatedWithinDocument': main((params) => at(params.url)),
-      'Page.lifecycleEvent': main(({ loaderId, name }) => {
+      'Page.navigatedWithinDocument': ofMainFrame((params) => setUrl(params.url)),
+      'Page.lifecycleEvent': ofMainFrame(({ loaderId, name }) => {
         if (name === 'load' && loaderId === shown) loaded = true;
       }),
-      'Page.frameStartedLoading': main(() => {
+      'Page.frameStartedLoading': ofMainFrame(() => {
         stopped = false;
       }),
-      'Page.frameStoppedLoading': main(() => {
+      'Page.frameStoppedLoading': ofMainFrame(() => {
         stopped = true;
-        // What was fetched turned out to be nothing to show.
+        // What was fetched is no document to show.
         next = undefined;
       }),
-      'Page.frameScheduledNavigation': main((params) => {
-        scheduled = params.delay <= REFRESH_SECONDS && params.url !== url;
+      'Page.frameScheduledNavigation': ofMainFrame((params) => {
+        scheduled = params.delay <= MAX_REFRESH_S && params.url !== url;
       }),
-      'Page.frameClearedScheduledNavigation': main(() => {
+      'Page.frameClearedScheduledNavigation': ofMainFrame(() => {
         scheduled = false;
       }),
     },
@@ -111,10 +114,10 @@ export function createPageNavigation(mainFrameId: string): PageNavigation {
     until(condition, ms) {
       if (condition()) return Promise.resolve(true);
       return new Promise((resolve) => {
-        const end = (held: boolean): void => {
+        const end = (isTrue: boolean): void => {
           clearTimeout(timer);
           waiting.delete(check);
-          resolve(held);
+          resolve(isTrue);
         };
         const check = (): void => {
           if (condition()) end(true);

@@ -4,8 +4,8 @@ import type { Device } from './devices.ts';
 import type { BrowserPage } from './running-browser.ts';
 
 /**
- * What is drawn of a page: a part from its upper left corner, in CSS pixels, and the pixels for one
- * of these.
+ * The part of a page that is drawn, from its upper left corner. Sizes are in CSS pixels; `scale` is
+ * device pixels for each of them.
  */
 export interface PictureArea {
   readonly width: number;
@@ -16,9 +16,9 @@ export interface PictureArea {
 const MAX_PICTURE_BYTES = 12 * 1024 * 1024;
 
 /**
- * How a page is drawn in one picture. As sharp as its screen if that fits; less sharp, down to one
- * pixel for one of CSS, so that the whole length fits; what does not fit then is cut off below.
- * Only a page wider than a picture may be is made smaller than that.
+ * How a page is drawn in one picture: at the scale of its screen if that fits; at a lower scale,
+ * down to 1, so that its whole length fits; what does not fit then is cut off at the bottom. Only a
+ * page that is wider than the widest picture is drawn at a scale below 1.
  */
 export function pictureArea(width: number, height: number, screenScale: number): PictureArea {
   const fits = Math.min(
@@ -32,19 +32,19 @@ export function pictureArea(width: number, height: number, screenScale: number):
 }
 
 /**
- * A JPEG of the page: of its window with mode `viewport`, else of its length. Rejects when it
+ * A JPEG of the page: of its window with mode `viewport`, else of its whole length. Rejects when it
  * cannot be taken.
  */
-export async function takePicture(
+export async function takeScreenshot(
   page: BrowserPage,
   parameters: CrawlParameters,
   device: Device,
   timeoutMs: number,
 ): Promise<Uint8Array> {
   const area = parameters.mode === 'viewport' ? undefined : await wholePage(page, device);
-  const picture = await draw(page, area, 80, timeoutMs, device);
-  // Noise hardly compresses; what is kept must fit into a database's record.
-  return picture.length <= MAX_PICTURE_BYTES ? picture : draw(page, area, 20, timeoutMs, device);
+  const picture = await capture(page, area, 80, timeoutMs, device);
+  // A picture of noise hardly compresses, and a screenshot must fit into one record of a database.
+  return picture.length <= MAX_PICTURE_BYTES ? picture : capture(page, area, 20, timeoutMs, device);
 }
 
 async function wholePage(page: BrowserPage, { screen }: Device): Promise<PictureArea> {
@@ -55,7 +55,7 @@ async function wholePage(page: BrowserPage, { screen }: Device): Promise<Picture
   return pictureArea(width, height, screen.scale);
 }
 
-async function draw(
+async function capture(
   page: BrowserPage,
   area: PictureArea | undefined,
   quality: number,

@@ -2,7 +2,10 @@ import type { Protocol } from 'devtools-protocol';
 import { CdpError } from './cdp-connection.ts';
 import type { BrowserPage } from './running-browser.ts';
 
-/** Evaluates in a page, in a world of its own where nothing the page has replaced is used. */
+/**
+ * Evaluates an expression in an isolated world of a page, where built-ins that the page has
+ * replaced are not used.
+ */
 export async function evaluate(
   page: BrowserPage,
   expression: string,
@@ -32,13 +35,14 @@ async function evaluateIn(
   return result.value as unknown;
 }
 
-/** Characters that are asked for at once. */
+/** Characters that are transferred at once. */
 const PIECE = 1024 * 1024;
 
-// `document.documentElement` may be an image of that name: the getter is not. The page as it is
-// seen: what is in open shadow trees stands in their hosts, what is slotted in its slot. The copy
-// belongs to a document without scripts, so that no custom element is made by copying. A tree too
-// deep for this is given as it is.
+// A function that returns the page as a reader sees it: the content of open shadow trees in their
+// hosts, and slotted content in its slot. Getters are called explicitly, because an image named
+// `documentElement` would hide the property of that name. The copy belongs to a document without
+// scripts, so that copying creates no custom elements. A tree that is too deep for the recursion is
+// returned as it is.
 const FLATTEN = `(root) => {
   const getter = (prototype, name) => {
     const { get } = Object.getOwnPropertyDescriptor(prototype, name);
@@ -68,7 +72,7 @@ const FLATTEN = `(root) => {
   }
 }`;
 
-// Its text alone is counted first: writing a page of a hundred megabytes takes a gigabyte.
+// Counts only the text first, because serializing a page of a hundred megabytes takes a gigabyte.
 const serialize = (maxLength: number): string => `(() => {
   const get = (name) => Object.getOwnPropertyDescriptor(Document.prototype, name).get.call(document);
   const element = get('documentElement');
@@ -83,9 +87,9 @@ const serialize = (maxLength: number): string => `(() => {
 })()`;
 
 /**
- * The document as HTML in UTF-8; undefined when it is longer than `maxBytes`, and then no more than
- * a piece of it is transferred. Rejects with a `CdpError` when the page goes on to another document
- * meanwhile.
+ * The document as HTML in UTF-8. Undefined when it is longer than `maxBytes`; then at most one
+ * piece of it was transferred. Rejects with a `CdpError` when the page navigates to another
+ * document meanwhile.
  */
 export async function readHtml(
   page: BrowserPage,
@@ -100,7 +104,7 @@ export async function readHtml(
     length: number;
     piece: string;
   };
-  // A character takes a byte or more.
+  // A character takes at least one byte.
   if (length > maxBytes) return undefined;
   const pieces = [piece];
   for (let from = PIECE; from < length; from += PIECE) {

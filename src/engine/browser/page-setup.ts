@@ -1,11 +1,11 @@
 import type { Device } from './devices.ts';
 import type { BrowserPage } from './running-browser.ts';
 
-/** Makes a new page what its crawl asks for, before it goes anywhere. */
+/** Sets a new page up as its crawl asks, before it is navigated. */
 export async function setUpPage(page: BrowserPage, device: Device): Promise<void> {
   const { userAgent, languages, screen } = device;
   const { width, height, scale, isMobile } = screen;
-  // All at once: the browser does them in order.
+  // All commands at once; the browser runs them in order.
   await Promise.all([
     page.send('Page.enable'),
     page.send('Page.setLifecycleEventsEnabled', { enabled: true }),
@@ -13,7 +13,7 @@ export async function setUpPage(page: BrowserPage, device: Device): Promise<void
       behavior: 'deny',
       browserContextId: page.contextId,
     }),
-    // What is not granted is refused, without asking.
+    // Permissions that are not granted are refused without a question.
     page.sendToBrowser('Browser.grantPermissions', {
       permissions: [],
       browserContextId: page.contextId,
@@ -31,7 +31,7 @@ export async function setUpPage(page: BrowserPage, device: Device): Promise<void
       maxTouchPoints: isMobile ? 5 : 1,
     }),
     page.send('Emulation.setFocusEmulationEnabled', { enabled: true }),
-    // Without hints of its own: those of the program would contradict the user agent.
+    // This also removes the client hints, which would contradict the user agent.
     page.send('Emulation.setUserAgentOverride', { userAgent, acceptLanguage: languages }),
   ]);
 }

@@ -3,27 +3,27 @@ import type { CrawlParameters } from '../../domain/parameters.ts';
 import { CdpError } from './cdp-connection.ts';
 import type { Device } from './devices.ts';
 import type { NetworkQuiet } from './network-quiet.ts';
-import { click, clicksOf } from './page-click.ts';
+import { click, clickSequence } from './page-click.ts';
 import type { PageNavigation } from './page-navigation.ts';
 import type { BrowserPage } from './running-browser.ts';
 
-/** Half of this is for a page that never gets quiet; what it has loaded by then is the page. */
-const SETTLE_MS = 30_000;
+/** Longest wait for a page to load; after it, the page is captured as far as it has loaded. */
+const LOAD_MS = 30_000;
 /**
- * A page whose loading never ends though it has loaded writes to its document, or a frame of it
- * does.
+ * Wait for the end of loading after the `load` event; a page that writes to its document never
+ * stops.
  */
 const STOP_MS = 300;
 const CLICK_MS = 5_000;
 const SCROLL_STEP_MS = 250;
-const DEFAULT_SCROLL_SECONDS = 10;
-/** A page that takes its reader on so often without ever having loaded has no end. */
-const MAX_FOLLOWED = 20;
+const DEFAULT_SCROLL_S = 10;
+/** A page that shows this many documents without one that loads counts as endless. */
+const MAX_DOCUMENTS = 20;
 
-/** How long one step may take of what is left. */
+/** How long one step may take: `mostMs`, or what is left of the crawl's time if that is less. */
 export type Budget = (mostMs: number) => number;
 
-/** A page that is looked at. */
+/** A page that is visited. */
 export interface Visit {
   readonly page: BrowserPage;
   readonly navigation: PageNavigation;
@@ -32,50 +32,53 @@ export interface Visit {
   readonly budget: Budget;
 }
 
-/** The page leads from one document to the next without end. */
+/** The page navigates from one document to the next without end. */
 export class EndlessNavigation extends Error {
   override readonly name = 'EndlessNavigation';
 }
 
 /**
- * Waits until the page has loaded and shows no sign of going on to another, or long enough. Rejects
- * with {@link EndlessNavigation}.
+ * Waits until the page has loaded and is not about to navigate, at most 30 s. Rejects with {@link
+ * EndlessNavigation}.
  */
-export async function settle({ navigation, budget }: Visit): Promise<void> {
-  const until = performance.now() + budget(SETTLE_MS);
+export async function waitForLoad({ navigation, budget }: Visit): Promise<void> {
+  const until = performance.now() + budget(LOAD_MS);
   const before = navigation.documents;
-  const isEndless = (): boolean => navigation.documents - before > MAX_FOLLOWED;
+  const isEndless = (): boolean => navigation.documents - before > MAX_DOCUMENTS;
   for (;;) {
     const left = Math.max(until - performance.now(), 1);
-    const isThere = (): boolean =>
+    const isReady = (): boolean =>
       (navigation.isLoaded || navigation.isStopped) && !navigation.isLeaving;
-    const inTime = await navigation.until(() => isEndless() || isThere(), left);
-    if (isEndless()) throw new EndlessNavigation('The page never stops going on');
+    const inTime = await navigation.until(() => isEndless() || isReady(), left);
+    if (isEndless()) throw new EndlessNavigation('the page keeps navigating');
     if (!inTime) return;
-    // A refresh is announced after the page has loaded, just before it stops.
+    // A refresh is announced after the `load` event, just before loading stops.
     await navigation.until(() => navigation.isStopped || navigation.isLeaving, STOP_MS);
-    if (isThere()) return;
+    if (isReady()) return;
   }
 }
 
-/** Does to the page what the parameters ask for. False when an element to click is not there. */
-export async function interact(visit: Visit, parameters: CrawlParameters): Promise<boolean> {
+/**
+ * Waits, clicks and scrolls as the parameters ask. Returns false when an element to click is
+ * missing.
+ */
+export async function runSteps(visit: Visit, parameters: CrawlParameters): Promise<boolean> {
   const { page, quiet, budget } = visit;
   const { css_click_selector: selector, page_wait: waitMs = 0 } = parameters;
   if (waitMs > 0) await wait(budget(waitMs));
-  for (const selectors of clicksOf(selector)) {
+  for (const selectors of clickSequence(selector)) {
     if (!(await click(page, selectors, budget(CLICK_MS)))) return false;
     await quiet.wait(budget(CLICK_MS));
-    await settle(visit);
+    await waitForLoad(visit);
   }
   if (parameters.scroll === true) {
-    await scroll(visit, budget((parameters.scroll_interval ?? DEFAULT_SCROLL_SECONDS) * 1_000));
+    await scroll(visit, budget((parameters.scroll_interval ?? DEFAULT_SCROLL_S) * 1_000));
   }
   return true;
 }
 
 /**
- * Turns the wheel over the middle of the window: what is there scrolls, the page or a box within.
+ * Turns the mouse wheel over the middle of the window, which scrolls the page or an element in it.
  */
 async function scroll({ page, device: { screen } }: Visit, ms: number): Promise<void> {
   const until = performance.now() + ms;
@@ -90,7 +93,7 @@ async function scroll({ page, device: { screen } }: Visit, ms: number): Promise<
         left,
       )
       .catch((error: unknown) => {
-        // A page that is busy scrolls later.
+        // The page is busy and scrolls later.
         if (!(error instanceof CdpError) || error.kind === 'closed') throw error;
       });
     await next;

@@ -1,34 +1,34 @@
 import { readdir, readFile } from 'node:fs/promises';
 
-/** What a process of a browser is for, as its command line says; `browser` for the first. */
+/** The purpose of a process, from its command line; `browser` for the first one. */
 export type ProcessKind = 'browser' | 'renderer' | 'other';
 
 /** A process of a browser. */
 export interface BrowserProcess {
   readonly pid: number;
   readonly kind: ProcessKind;
-  /** Memory of its own and shared with others of the tree, without files. */
+  /** Its private and shared memory, without mapped files. */
   readonly bytes: number;
 }
 
 const MAX_PROCESSES = 2_000;
 
 /**
- * All processes of the browser that `pid` began, that one first: renderers, GPU, network and other
- * services. Empty unless on Linux.
+ * All processes of a browser, from its first process `pid` down: renderers, GPU, network and other
+ * services. Empty except on Linux.
  */
 export async function browserProcesses(pid: number): Promise<BrowserProcess[]> {
   const found: BrowserProcess[] = [];
   let pids = [pid];
   while (pids.length > 0 && found.length < MAX_PROCESSES) {
-    const generation = await Promise.all(pids.map((each) => processOf(each, each === pid)));
+    const generation = await Promise.all(pids.map((each) => readProcess(each, each === pid)));
     found.push(...generation.filter((each) => each !== undefined));
-    pids = (await Promise.all(pids.map(childrenOf))).flat();
+    pids = (await Promise.all(pids.map(childProcesses))).flat();
   }
   return found;
 }
 
-async function processOf(pid: number, isFirst: boolean): Promise<BrowserProcess | undefined> {
+async function readProcess(pid: number, isFirst: boolean): Promise<BrowserProcess | undefined> {
   try {
     const status = await readFile(`/proc/${pid}/status`, 'utf8');
     const command = isFirst ? '' : await readFile(`/proc/${pid}/cmdline`, 'latin1');
@@ -36,7 +36,7 @@ async function processOf(pid: number, isFirst: boolean): Promise<BrowserProcess 
     const isRenderer = command.includes('--type=renderer');
     return { pid, kind: isFirst ? 'browser' : isRenderer ? 'renderer' : 'other', bytes };
   } catch {
-    // It has just ended.
+    // The process has just ended.
     return undefined;
   }
 }
@@ -45,8 +45,8 @@ function kilobytes(status: string, name: string): number {
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * 1_024;
 }
 
-async function childrenOf(pid: number): Promise<number[]> {
-  // Chromium starts its processes from several threads.
+async function childProcesses(pid: number): Promise<number[]> {
+  // Chromium starts processes from several threads.
   const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
   const lists = await Promise.all(
     threads.map((thread) =>

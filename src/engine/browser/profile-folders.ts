@@ -11,10 +11,10 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A folder for what one browser writes. */
+/** The profile folder of one browser. */
 export interface ProfileFolder {
   readonly path: string;
-  /** Says that it is in use; without this for ten minutes it counts as left behind. */
+  /** Marks it as in use; after ten minutes without this it counts as abandoned. */
   touch(): Promise<void>;
   remove(): Promise<void>;
 }
@@ -23,25 +23,21 @@ const PREFIX = 'profile-';
 const OWNER = 'owner';
 const ABANDONED_MS = 10 * 60_000;
 
-/**
- * Makes a folder within `parent`, and removes those that services which were killed have left
- * there.
- */
-export async function makeProfileFolder(parent: string): Promise<ProfileFolder> {
+/** Creates a folder in `parent`, and removes those that killed services have left there. */
+export async function createProfileFolder(parent: string): Promise<ProfileFolder> {
   await mkdir(parent, { recursive: true, mode: 0o700 });
   await removeAbandoned(parent);
   const path = await mkdtemp(join(parent, PREFIX));
-  await writeFile(join(path, OWNER), await identityOf(process.pid));
+  await writeFile(join(path, OWNER), await processIdentity(process.pid));
   return {
     path,
     async touch() {
       const now = new Date();
-      // A folder that is gone is not in use.
+      // The folder was removed.
       await utimes(join(path, OWNER), now, now).catch(() => undefined);
     },
     async remove() {
-      // Processes that have just been killed may still be writing; the next start removes what is
-      // left.
+      // Processes that were just killed may still write; the next start removes what is left.
       await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 }).catch(
         () => undefined,
       );
@@ -59,8 +55,8 @@ async function removeAbandoned(parent: string): Promise<void> {
 }
 
 /**
- * Whether nobody uses a folder: its service has ended, or, where that cannot be told (it ran in
- * another container), has not said otherwise for ten minutes.
+ * Whether nobody uses a folder: its service has ended, or has not touched it for ten minutes, which
+ * is all that is known of a service in another container.
  */
 async function isAbandoned(path: string): Promise<boolean> {
   const owner = await readFile(join(path, OWNER), 'utf8').catch(() => '');
@@ -68,17 +64,14 @@ async function isAbandoned(path: string): Promise<boolean> {
   if (seen !== undefined && Date.now() - seen.mtimeMs > ABANDONED_MS) return true;
   const [pid = '', , namespace] = owner.split(' ');
   if (namespace === undefined || namespace === '-') return false;
-  const own = (await identityOf(process.pid)).split(' ')[2];
-  return namespace === own && (await identityOf(Number(pid))) !== owner;
+  const own = (await processIdentity(process.pid)).split(' ')[2];
+  return namespace === own && (await processIdentity(Number(pid))) !== owner;
 }
 
-/**
- * Process id, start time, and the namespace in which that id means something; `-` for what is not
- * known.
- */
-async function identityOf(pid: number): Promise<string> {
+/** Process id, start time, and the PID namespace of the id; `-` for what is not known. */
+async function processIdentity(pid: number): Promise<string> {
   const line = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  // The name in parentheses may hold spaces; the start time is the 20th field after it.
+  // The name in parentheses may contain spaces; the start time is the 20th field after it.
   const startedAt = line.slice(line.lastIndexOf(')') + 2).split(' ')[19];
   const namespace = await readlink('/proc/self/ns/pid').catch(() => '-');
   return `${pid} ${startedAt ?? '-'} ${namespace}`;

@@ -1,18 +1,26 @@
+import { defined } from '../../domain/defined.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { type PageEnd, PageEnded } from './browser-failures.ts';
-import type { CdpCommand, CdpEvent, CdpHandlers, CdpParams, CdpResult } from './cdp-connection.ts';
+import type {
+  CdpCommand,
+  CdpConnection,
+  CdpEvent,
+  CdpHandlers,
+  CdpParams,
+  CdpResult,
+} from './cdp-connection.ts';
 import type { ChromiumProcess } from './chromium-process.ts';
-import { browserProcesses } from './process-watch.ts';
+import { watchMemory } from './memory-watch.ts';
 
-/** What a page is opened with. */
+/** How a page is opened. */
 export interface PageOptions {
-  /** `http://127.0.0.1:PORT` that all its traffic goes to. */
+  /** The proxy for all traffic of the page, `http://127.0.0.1:PORT`. */
   readonly proxyServer: string;
 }
 
-/** A page in a context of its own. */
+/** A page in a browser context of its own. */
 export interface BrowserPage {
-  /** Of its main frame. */
+  /** Id of the main frame. */
   readonly frameId: string;
   readonly contextId: string;
   /** Sends a command to the page. Rejects with a `CdpError`, or {@link PageEnded}. */
@@ -21,70 +29,83 @@ export interface BrowserPage {
     params?: CdpParams<Name>,
     timeoutMs?: number,
   ): Promise<CdpResult<Name>>;
-  /** Sends a command about its context to the browser. */
+  /** Sends a command that concerns the context to the browser. Rejects as `send`. */
   sendToBrowser<Name extends CdpCommand>(
     command: Name,
     params: CdpParams<Name>,
   ): Promise<CdpResult<Name>>;
-  /** Calls the handlers for its events, in place of those before. */
+  /** Calls the handlers for its events, in place of earlier ones. */
   listen(handlers: CdpHandlers, onDropped?: (event: CdpEvent, head: string) => void): void;
-  /** Resolves when it ends before it is closed. */
+  /** Resolves when the page ends before it is closed. */
   readonly ended: Promise<PageEnd>;
   close(): Promise<void>;
 }
 
-/** A browser that runs. */
+/** A running browser. */
 export interface RunningBrowser {
   /** Whether it takes new pages. */
   readonly isOpen: boolean;
-  /** Rejects when the browser has ended or does not answer; it takes no more pages then. */
+  /** Rejects when the browser has ended or does not reply; it takes no more pages then. */
   open(options: PageOptions): Promise<BrowserPage>;
   readonly ended: Promise<void>;
   close(): Promise<void>;
 }
 
+/** What {@link runBrowser} manages, and the limits of it. */
+export interface RunningBrowserDeps {
+  readonly chromium: ChromiumProcess;
+  readonly logger: Logger;
+  /** The browser is retired after this many pages. */
+  readonly recycleAfter: number;
+  readonly maxProcessBytes: number;
+  /** Time for each command of opening a page. */
+  readonly openMs: number;
+}
+
 const CLOSE_MS = 5_000;
-const WATCH_MS = 500;
 const TOUCH_MS = 60_000;
-/** Within this after a kill, a page that was killed was the one. */
+/** A page that is killed within this time of a memory kill was ended by it. */
 const KILL_MS = 5_000;
 
 interface OpenPage {
-  /** Not known until the browser has told. */
+  /** Undefined until the browser has reported it. */
   targetId: string | undefined;
   readonly end: (how: PageEnd) => void;
 }
 
 /**
- * Keeps one browser: opens pages, closes what they open beside themselves, ends processes that take
- * too much memory, and ends the browser when it is retired and its last page is closed.
+ * Manages one browser: opens pages, closes windows that pages open, ends processes that take too
+ * much memory. A browser that is retired takes no new pages and ends when its last page is closed.
  */
-export async function runBrowser(deps: {
-  readonly chromium: ChromiumProcess;
-  readonly logger: Logger;
-  readonly recycleAfter: number;
-  readonly maxProcessBytes: number;
-  readonly openMs: number;
-}): Promise<RunningBrowser> {
-  const { chromium, logger, maxProcessBytes } = deps;
+export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrowser> {
+  const { chromium, logger, maxProcessBytes, openMs } = deps;
   const { cdp, pid } = chromium;
   const pages = new Map<string, OpenPage>();
   let opened = 0;
-  let retired = false;
+  let isRetired = false;
   let closing: Promise<void> | undefined;
-  let killedAt = Number.NEGATIVE_INFINITY;
+
+  const memory = watchMemory({
+    pid,
+    maxProcessBytes,
+    openPages: () => pages.size,
+    logger,
+    onSharedProcessTooLarge: retire,
+  });
+  const touching = setInterval(() => void chromium.touch(), TOUCH_MS);
+  touching.unref();
 
   cdp.listen('', {
     'Target.targetCreated': ({ targetInfo: { targetId, type, browserContextId } }) => {
       const page = type === 'page' ? pages.get(browserContextId ?? '') : undefined;
       if (page === undefined) return;
-      // The first one is the page itself.
+      // The first target is the page itself, any other a window that it opened.
       page.targetId ??= targetId;
       if (page.targetId === targetId) return;
       cdp.send('Target.closeTarget', { targetId }).catch(ignoreClosed);
     },
     'Target.targetCrashed': ({ targetId, status }) => {
-      const wasKilled = status === 'killed' && performance.now() - killedAt < KILL_MS;
+      const wasKilled = status === 'killed' && performance.now() - memory.killedAt < KILL_MS;
       for (const page of pages.values()) {
         if (page.targetId === targetId) page.end(wasKilled ? 'too_heavy' : 'crashed');
       }
@@ -92,74 +113,34 @@ export async function runBrowser(deps: {
   });
 
   async function close(withinMs = CLOSE_MS): Promise<void> {
-    retired = true;
-    clearInterval(watching);
+    isRetired = true;
+    memory.stop();
+    clearInterval(touching);
     closing ??= chromium.close(withinMs);
     await closing;
   }
 
   function retire(): void {
-    retired = true;
+    isRetired = true;
     if (pages.size === 0) void close();
   }
 
   function forget(contextId: string): void {
     pages.delete(contextId);
-    if (retired && pages.size === 0) void close();
-  }
-
-  let looking = false;
-  let touchedAt = performance.now();
-  const watching = setInterval(() => {
-    if (looking) return;
-    looking = true;
-    void look()
-      .catch(ignoreClosed)
-      .finally(() => {
-        looking = false;
-      });
-  }, WATCH_MS);
-  watching.unref();
-
-  async function look(): Promise<void> {
-    if (performance.now() - touchedAt > TOUCH_MS) {
-      touchedAt = performance.now();
-      await chromium.touch();
-    }
-    const processes = await browserProcesses(pid);
-    const total = processes.reduce((sum, { bytes }) => sum + bytes, 0);
-    const heaviest = processes
-      .filter(({ kind }) => kind === 'renderer')
-      .toSorted((left, right) => right.bytes - left.bytes)[0];
-    for (const each of processes) {
-      const isTooMuch =
-        each.bytes > maxProcessBytes ||
-        // Processes that are within their limit, but too many: one page may have several.
-        (each === heaviest && total > maxProcessBytes * (pages.size + 2));
-      if (!isTooMuch) continue;
-      const { kind, bytes } = each;
-      logger.warn(
-        { kind, bytes, limit: maxProcessBytes },
-        'A process of Chromium took too much memory',
-      );
-      if (kind !== 'renderer') retire();
-      if (kind === 'browser') continue;
-      killedAt = performance.now();
-      kill(each.pid);
-    }
+    if (isRetired && pages.size === 0) void close();
   }
 
   void cdp.closed.then(async () => {
-    if (!retired) logger.warn({}, 'Chromium has ended; another is started');
+    if (!isRetired) logger.warn({}, 'Chromium has ended; another one is started');
     for (const page of pages.values()) page.end('browser_ended');
     pages.clear();
     await close(0);
   });
 
   async function open({ proxyServer }: PageOptions): Promise<BrowserPage> {
-    const timeout = { timeoutMs: deps.openMs };
+    const timeout = { timeoutMs: openMs };
     opened += 1;
-    if (opened >= deps.recycleAfter) retired = true;
+    if (opened >= deps.recycleAfter) isRetired = true;
     const { browserContextId: contextId } = await cdp.send(
       'Target.createBrowserContext',
       { disposeOnDetach: true, proxyServer, proxyBypassList: '<-loopback>' },
@@ -168,68 +149,35 @@ export async function runBrowser(deps: {
     const { promise: ended, resolve: end } = Promise.withResolvers<PageEnd>();
     pages.set(contextId, { targetId: undefined, end });
     try {
-      const { targetId } = await cdp.send(
-        'Target.createTarget',
-        { url: 'about:blank', browserContextId: contextId },
-        timeout,
-      );
-      const { sessionId } = await cdp.send(
-        'Target.attachToTarget',
-        { targetId, flatten: true },
-        timeout,
-      );
-      return pageOf(contextId, targetId, sessionId, ended);
+      const url = 'about:blank';
+      const target = { url, browserContextId: contextId };
+      const { targetId } = await cdp.send('Target.createTarget', target, timeout);
+      const attach = { targetId, flatten: true };
+      const { sessionId } = await cdp.send('Target.attachToTarget', attach, timeout);
+      const ids = { contextId, targetId, sessionId };
+      return createBrowserPage({ cdp, ...ids, ended, close: () => closePage(ids) });
     } catch (error) {
       forget(contextId);
       throw error;
     }
   }
 
-  function pageOf(
-    contextId: string,
-    targetId: string,
-    sessionId: string,
-    ended: Promise<PageEnd>,
-  ): BrowserPage {
-    const failed = ended.then((how) => Promise.reject(new PageEnded(how)));
-    failed.catch(() => undefined);
-    return {
-      frameId: targetId,
-      contextId,
-      send: (command, params, timeoutMs) =>
-        Promise.race([
-          cdp.send(command, params, {
-            sessionId,
-            ...(timeoutMs === undefined ? {} : { timeoutMs }),
-          }),
-          failed,
-        ]),
-      sendToBrowser: (command, params) => Promise.race([cdp.send(command, params), failed]),
-      listen: (handlers, onDropped) => cdp.listen(sessionId, handlers, onDropped),
-      ended,
-      async close() {
-        cdp.unlisten(sessionId);
-        try {
-          await cdp.send(
-            'Target.disposeBrowserContext',
-            { browserContextId: contextId },
-            { timeoutMs: CLOSE_MS },
-          );
-        } catch {
-          if (!retired) logger.warn({}, 'A page does not close; another browser takes over');
-          retired = true;
-        }
-        forget(contextId);
-      },
-    };
+  async function closePage({ contextId, sessionId }: PageIds): Promise<void> {
+    cdp.unlisten(sessionId);
+    try {
+      const context = { browserContextId: contextId };
+      await cdp.send('Target.disposeBrowserContext', context, { timeoutMs: CLOSE_MS });
+    } catch {
+      if (!isRetired) logger.warn({}, 'a page does not close; another browser takes over');
+      isRetired = true;
+    }
+    forget(contextId);
   }
 
   try {
-    await cdp.send(
-      'Target.setDiscoverTargets',
-      { discover: true, filter: [{ type: 'page' }, { exclude: true }] },
-      { timeoutMs: deps.openMs },
-    );
+    const pagesOnly = [{ type: 'page' }, { exclude: true }];
+    const discovery = { discover: true, filter: pagesOnly };
+    await cdp.send('Target.setDiscoverTargets', discovery, { timeoutMs: openMs });
   } catch (error) {
     await close(0);
     throw error;
@@ -237,13 +185,13 @@ export async function runBrowser(deps: {
 
   return {
     get isOpen() {
-      return !retired;
+      return !isRetired;
     },
     async open(options) {
       try {
         return await open(options);
       } catch (error) {
-        // It hangs, or has ended: pages it still has would hang, too.
+        // The browser hangs or has ended, so its other pages would hang, too.
         await close(0);
         throw error;
       }
@@ -253,14 +201,35 @@ export async function runBrowser(deps: {
   };
 }
 
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It has just ended.
-  }
+interface PageIds {
+  readonly contextId: string;
+  readonly targetId: string;
+  readonly sessionId: string;
+}
+
+function createBrowserPage(
+  deps: PageIds & {
+    readonly cdp: CdpConnection;
+    readonly ended: Promise<PageEnd>;
+    readonly close: () => Promise<void>;
+  },
+): BrowserPage {
+  const { cdp, contextId, targetId, sessionId, ended, close } = deps;
+  const failed = ended.then((how) => Promise.reject(new PageEnded(how)));
+  failed.catch(ignoreClosed);
+  return {
+    // The main frame has the id of its target.
+    frameId: targetId,
+    contextId,
+    send: (command, params, timeoutMs) =>
+      Promise.race([cdp.send(command, params, defined({ sessionId, timeoutMs })), failed]),
+    sendToBrowser: (command, params) => Promise.race([cdp.send(command, params), failed]),
+    listen: (handlers, onDropped) => cdp.listen(sessionId, handlers, onDropped),
+    ended,
+    close,
+  };
 }
 
 function ignoreClosed(): void {
-  // What is to be closed is closed.
+  // What was to be closed is closed already.
 }

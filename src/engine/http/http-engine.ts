@@ -1,6 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
-import { parseRetryAfter } from '../../domain/retry-after.ts';
 import {
   parseSuccessCodes,
   type StatusVerdict,
@@ -14,6 +13,7 @@ import { resolveTarget } from '../crawl-target.ts';
 import type { CrawlEngine, CrawlTask, Page, ProcessBody } from '../engine.ts';
 import { asFailedPage, failedPage, failedResponse, failureFields } from '../failed-page.ts';
 import { createPoliteness } from '../politeness/politeness.ts';
+import { requestedDelay } from '../requested-delay.ts';
 import { pageBody } from '../text/page-body.ts';
 import { detectBlock } from './block-pages.ts';
 import { type FollowResult, follow } from './follow.ts';
@@ -129,15 +129,4 @@ function responseVerdict(
     block: detectBlock({ status, headers: new Map(headers), body }),
     successCodes: parseSuccessCodes(request.parameters.custom_success_codes),
   });
-}
-
-/**
- * Milliseconds that a response with 429 or 503 asks to wait (`Retry-After`); undefined for others.
- */
-export function requestedDelay(
-  { status, headers }: Pick<HttpResponse, 'status' | 'headers'>,
-  now: Date,
-): number | undefined {
-  if (status !== 429 && status !== 503) return undefined;
-  return parseRetryAfter(headerValues(headers, 'retry-after')[0], now);
 }

@@ -5,8 +5,8 @@ import { createLruMap } from '../../domain/lru-map.ts';
 import {
   type AccountLimits,
   type AccountUsage,
-  isOver,
-  limitsOf,
+  effectiveLimits,
+  exceedsLimit,
   quotaExceeded,
 } from '../../domain/quotas.ts';
 import type { Store } from '../../store/store.ts';
@@ -96,7 +96,7 @@ export function createQuotas(deps: {
     maxEntries: MAX_ACCOUNTS,
   });
 
-  const limits = (account: Holder): AccountLimits => limitsOf(account.limits, defaults);
+  const limits = (account: Holder): AccountLimits => effectiveLimits(account.limits, defaults);
 
   async function loadKnown(accountId: string): Promise<Known> {
     const found = await known.get(accountId, async () => {
@@ -110,7 +110,7 @@ export function createQuotas(deps: {
     return found ?? { usage: NOTHING, limits: defaults, addedBytes: 0 };
   }
 
-  const isFull = (limit: number, stored: number): boolean => isOver(limit, stored, 1);
+  const isFull = (limit: number, stored: number): boolean => exceedsLimit(limit, stored, 1);
 
   const replayAllowance = (account: Holder, count: number) =>
     store.rates.takeWhole(
@@ -169,7 +169,7 @@ export function createQuotas(deps: {
       let admitted = 0;
       for (const size of sizes) {
         const used = usage.queuedBytes + now.addedBytes;
-        if (isOver(own.queueBytes, used, size)) {
+        if (exceedsLimit(own.queueBytes, used, size)) {
           const refusal = quotaExceeded('queueBytes', own.queueBytes, used, {
             kind: 'exhausted',
             retryAfterMs: QUEUE_RETRY_MS,

@@ -7,7 +7,7 @@ import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { crawlerNotFound, DomainError, invalidField } from '../../domain/errors.ts';
 import type { Job } from '../../domain/job.ts';
 import { integerInRange, MAX_BATCH_ITEMS, MAX_QUEUE_TIMEOUT_MINUTES } from '../../domain/limits.ts';
-import { jobBytesOf } from '../../domain/quotas.ts';
+import { chargedJobBytes } from '../../domain/quotas.ts';
 import { createRid } from '../../domain/rid.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { PushLimits, PushOutcome, Store } from '../../store/store.ts';
@@ -136,7 +136,7 @@ export function createPushing(deps: PushingDeps): Pushing {
       items.map((item) => attempt(() => toJob(item, to, now, deps.proxyNames)));
     let parsed = parse(crawler);
     const jobs = parsed.filter(isJob);
-    const room = await deps.quotas.admit(owner.account, jobs.map(jobBytesOf));
+    const room = await deps.quotas.admit(owner.account, jobs.map(chargedJobBytes));
     const { granted, retryAfterMs } = await takeRate(owner, room.admitted);
     const late = () =>
       (granted === room.admitted ? room.refusal : undefined) ?? overRate(retryAfterMs);

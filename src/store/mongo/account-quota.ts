@@ -1,6 +1,6 @@
 import { isInternal } from '../../domain/crawler-name.ts';
 import { invalidToken } from '../../domain/errors.ts';
-import { isOver, quotaExceeded } from '../../domain/quotas.ts';
+import { exceedsLimit, quotaExceeded } from '../../domain/quotas.ts';
 import type { CrawlerQuota } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 
@@ -41,7 +41,7 @@ export async function countCrawlers(
   if (account === null) {
     throw invalidToken();
   }
-  const over = bounded.find((name) => isOver(quota[name], account[name] ?? 0, more[name]));
+  const over = bounded.find((name) => exceedsLimit(quota[name], account[name] ?? 0, more[name]));
   const name = over ?? bounded[0] ?? 'crawlers';
   throw quotaExceeded(name, quota[name], account[name] ?? 0, {
     kind: 'invalid',

@@ -1,6 +1,6 @@
 import { type DomainError, databaseUnavailable } from '../../domain/errors.ts';
 import type { Job } from '../../domain/job.ts';
-import { jobBytesOf } from '../../domain/quotas.ts';
+import { chargedJobBytes } from '../../domain/quotas.ts';
 import type { PushLimits, PushOutcome, PushReceipt } from '../store.ts';
 import type { Collections, JobDocument } from './collections.ts';
 import { duplicateIndexes } from './errors.ts';
@@ -168,7 +168,7 @@ async function exists(collections: Collections, crawlerId: string): Promise<bool
 }
 
 function amount(jobs: readonly Job[]): Amount {
-  return { n: jobs.length, bytes: jobs.reduce((sum, job) => sum + jobBytesOf(job), 0) };
+  return { n: jobs.length, bytes: jobs.reduce((sum, job) => sum + chargedJobBytes(job), 0) };
 }
 
 function minus(a: Amount, b: Amount): Amount {

@@ -1,5 +1,5 @@
 import type { Collection } from 'mongodb';
-import { storedBytesOf } from '../../domain/quotas.ts';
+import { chargedBytes } from '../../domain/quotas.ts';
 import type { Collections } from './collections.ts';
 import { createDelta } from './counts.ts';
 import { countDeliveries, readRecounts } from './delivery-counts.ts';
@@ -106,7 +106,7 @@ async function expireDeliveries(
         { projection: { accountId: 1 } },
       );
       if (crawler === null) continue;
-      const storedBytes = -gone.reduce((sum, { size }) => sum + storedBytesOf(size), 0);
+      const storedBytes = -gone.reduce((sum, { size }) => sum + chargedBytes(size), 0);
       await collections.accounts.updateOne({ _id: crawler.accountId }, { $inc: { storedBytes } });
     }
   }

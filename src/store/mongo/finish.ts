@@ -1,5 +1,5 @@
 import type { AnyBulkWriteOperation } from 'mongodb';
-import { recordBytesOf } from '../../domain/quotas.ts';
+import { chargedRecordBytes } from '../../domain/quotas.ts';
 import { resultEnd } from '../../domain/tally.ts';
 import { finishReceipt, isHeld, type Verdict } from '../finish-receipt.ts';
 import type { JobOutcome, Lease, QueueStore } from '../store.ts';
@@ -177,7 +177,7 @@ function toTombstone(outcome: End, now: Date, batch: BatchId, held: boolean): To
     end: resultEnd(cbStatus),
     cbStatus,
     billed: outcome.billed,
-    kept: recordBytesOf(outcome.record),
+    kept: chargedRecordBytes(outcome.record),
     timedOut: outcome.timedOut === true,
     endedAt: now,
     ...(outcome.kind === 'delivery' ? { delivers: !held } : {}),

@@ -1,7 +1,7 @@
 import { Binary, type Document } from 'mongodb';
 import type { HeaderPair, Job, QueuedJob } from '../../domain/job.ts';
 import type { CrawlParameters } from '../../domain/parameters.ts';
-import { jobBytesOf } from '../../domain/quotas.ts';
+import { chargedJobBytes } from '../../domain/quotas.ts';
 import type { JobDocument } from './collections.ts';
 
 /** A job of its document, which must not have ended. */
@@ -41,7 +41,7 @@ export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
     callbackHeaders: JSON.stringify(callbackHeaders),
     ...(queueDeadline === undefined ? {} : { queueDeadline, expires: true }),
     createdAt: rest.createdAt,
-    size: jobBytesOf(job),
+    size: chargedJobBytes(job),
     state: 'waiting',
     due: rest.createdAt,
     queued: true,

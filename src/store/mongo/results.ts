@@ -1,5 +1,5 @@
 import type { Filter } from 'mongodb';
-import { recordBytesOf, storedBytesOf } from '../../domain/quotas.ts';
+import { chargedBytes, chargedRecordBytes } from '../../domain/quotas.ts';
 import type { StoredResult } from '../../domain/result.ts';
 import { parsePageStart, type ResultPosition, ridsPage } from '../cursor.ts';
 import type { ResultStore } from '../store.ts';
@@ -50,7 +50,7 @@ export function createResults(collections: Collections): ResultStore {
     gone: readonly (Pick<ResultDocument, 'size'> | null)[],
   ): Promise<void> {
     const storedBytes = gone.reduce(
-      (sum, each) => sum - (each === null ? 0 : storedBytesOf(each.size)),
+      (sum, each) => sum - (each === null ? 0 : chargedBytes(each.size)),
       0,
     );
     if (storedBytes === 0) return;
@@ -64,7 +64,7 @@ export function createResults(collections: Collections): ResultStore {
       ]);
       await collections.accounts.updateOne(
         { _id: scope.accountId },
-        { $inc: { storedBytes: recordBytesOf(record) } },
+        { $inc: { storedBytes: chargedRecordBytes(record) } },
       );
     },
 

@@ -1,4 +1,4 @@
-import { storedBytesOf } from '../../domain/quotas.ts';
+import { chargedBytes } from '../../domain/quotas.ts';
 import type { Collections } from './collections.ts';
 import type { Removed } from './expiry.ts';
 import { scopeAccountId, scopeKey } from './records.ts';
@@ -16,7 +16,7 @@ interface Sum {
 const SUM = { $group: { _id: null, n: { $sum: 1 }, bytes: { $sum: '$size' } } };
 
 function total(sums: readonly Sum[]): number {
-  return sums.reduce((all, { n, bytes }) => all + bytes + n * storedBytesOf(0), 0);
+  return sums.reduce((all, { n, bytes }) => all + bytes + n * chargedBytes(0), 0);
 }
 
 /** What the deliveries of crawlers count for as stored. */
@@ -51,7 +51,7 @@ export async function expireResults(
   // Otherwise somebody else has removed and counted some of them; the next look at what is stored says which.
   if (deletedCount === old.length) {
     for (const [accountId, gone] of Map.groupBy(old, ({ scope }) => scopeAccountId(scope))) {
-      const storedBytes = -gone.reduce((sum, { size }) => sum + storedBytesOf(size), 0);
+      const storedBytes = -gone.reduce((sum, { size }) => sum + chargedBytes(size), 0);
       await collections.accounts.updateOne({ _id: accountId }, { $inc: { storedBytes } });
     }
   }

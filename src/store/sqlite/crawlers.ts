@@ -8,7 +8,7 @@ import {
 } from '../../domain/crawler-settings.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { invalidToken } from '../../domain/errors.ts';
-import { isOver, quotaExceeded } from '../../domain/quotas.ts';
+import { exceedsLimit, quotaExceeded } from '../../domain/quotas.ts';
 import { type Pauses, pauseChanges } from '../rules.ts';
 import type { CrawlerPatch, CrawlerQuota, CrawlerStore, Paging, PauseChange } from '../store.ts';
 import type { InThread } from './in-thread.ts';
@@ -78,7 +78,7 @@ function countInAccount(
   const wanted = { crawlers, concurrency };
   for (const name of ['crawlers', 'concurrency'] as const) {
     const now = Number(used[name]);
-    if (wanted[name] > 0 && isOver(quota[name], now, wanted[name])) {
+    if (wanted[name] > 0 && exceedsLimit(quota[name], now, wanted[name])) {
       throw quotaExceeded(name, quota[name], now, {
         kind: 'invalid',
         ...(name === 'concurrency' ? { field: name } : {}),

@@ -1,4 +1,4 @@
-import { recordBytesOf } from '../../domain/quotas.ts';
+import { chargedRecordBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import { resultEnd, tallyEnd } from '../../domain/tally.ts';
 import type { Verdict } from '../finish-receipt.ts';
@@ -55,7 +55,7 @@ function finishOne(
   sql.run('DELETE FROM jobs WHERE rid = ?', rid);
   counts.add(crawlerId, state, -1);
   counts.addBytes(accountId, 'queued_bytes', -Number(row.size));
-  counts.addBytes(accountId, 'stored_bytes', recordBytesOf(outcome.record));
+  counts.addBytes(accountId, 'stored_bytes', chargedRecordBytes(outcome.record));
   if (state === 'waiting') {
     counts.addQueued(accountId, -1);
     counts.add(crawlerId, 'held_bytes', -Number(row.size));

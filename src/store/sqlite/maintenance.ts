@@ -1,4 +1,4 @@
-import { storedBytesOf } from '../../domain/quotas.ts';
+import { chargedBytes } from '../../domain/quotas.ts';
 import { addStored } from './accounts.ts';
 import type { Sql, SqlValue } from './sql.ts';
 
@@ -23,7 +23,7 @@ function sweepWithPages(sql: Sql, table: 'results' | 'deliveries', now: Date): n
   for (const row of gone) {
     sql.run('DELETE FROM pages WHERE page_id = ?', Number(row.page_id));
     const accountId = row.account_id ?? accountOf(sql, String(row.crawler_id));
-    addStored(sql, String(accountId), -storedBytesOf(Number(row.size)));
+    addStored(sql, String(accountId), -chargedBytes(Number(row.size)));
     if (table === 'deliveries' && (row.state === 'due' || row.state === 'sending')) {
       sql.run(
         'UPDATE dispatch SET deliveries_pending = deliveries_pending - 1 WHERE crawler_id = ?',

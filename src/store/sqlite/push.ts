@@ -1,5 +1,5 @@
 import type { Job } from '../../domain/job.ts';
-import { jobBytesOf } from '../../domain/quotas.ts';
+import { chargedJobBytes } from '../../domain/quotas.ts';
 import { EPISODE_END, PUSH_REQUEST_MS } from '../rules.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
 import { type Counts, createCounts } from './counts.ts';
@@ -85,7 +85,7 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
 
 /** Inserts a job and returns the bytes it counts for. */
 function insert(sql: Sql, job: Job, gen: number): number {
-  const size = jobBytesOf(job);
+  const size = chargedJobBytes(job);
   insertRow(sql, 'jobs', {
     rid: job.rid,
     crawler_id: job.crawlerId,

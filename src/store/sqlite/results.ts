@@ -1,4 +1,4 @@
-import { recordBytesOf, storedBytesOf } from '../../domain/quotas.ts';
+import { chargedBytes, chargedRecordBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord, StoredResult } from '../../domain/result.ts';
 import { parsePageStart, ridsPage } from '../cursor.ts';
 import type { ResultScope, ResultStore, RidsPage } from '../store.ts';
@@ -14,7 +14,7 @@ function toResult(sql: Sql, row: SqlRow): StoredResult {
 
 function put(sql: Sql, scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): void {
   insertResult(sql, scope, record, now, expiresAt);
-  addStored(sql, scope.accountId, recordBytesOf(record));
+  addStored(sql, scope.accountId, chargedRecordBytes(record));
 }
 
 function get(sql: Sql, scope: ResultScope, rid: string): StoredResult | undefined {
@@ -70,7 +70,7 @@ function remove(sql: Sql, scope: ResultScope, rids: readonly string[]): Set<stri
     if (row === undefined) continue;
     sql.run('DELETE FROM pages WHERE page_id = ?', Number(row.page_id));
     removed.add(rid);
-    bytes += storedBytesOf(Number(row.size));
+    bytes += chargedBytes(Number(row.size));
   }
   addStored(sql, scope.accountId, -bytes);
   return removed;

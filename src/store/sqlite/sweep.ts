@@ -1,4 +1,4 @@
-import { storedBytesOf } from '../../domain/quotas.ts';
+import { chargedBytes } from '../../domain/quotas.ts';
 import { addStored } from './accounts.ts';
 import { purgeCount } from './lease.ts';
 import { insertRow, type Sql } from './sql.ts';
@@ -60,7 +60,7 @@ function sweepRemoved(sql: Sql, crawlerId: string, accountId: string): boolean {
   for (const { page_id } of pages) {
     sql.run('DELETE FROM pages WHERE page_id = ?', Number(page_id));
   }
-  const bytes = pages.reduce((sum, { size }) => sum + storedBytesOf(Number(size)), 0);
+  const bytes = pages.reduce((sum, { size }) => sum + chargedBytes(Number(size)), 0);
   addStored(sql, accountId, -bytes);
   if (pages.length === PAGES) return true;
   sql.run('DELETE FROM history WHERE crawler_id = ?', crawlerId);

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import type { Job } from '../../../src/domain/job.ts';
-import { jobBytesOf, storedBytesOf } from '../../../src/domain/quotas.ts';
+import { chargedBytes, chargedJobBytes } from '../../../src/domain/quotas.ts';
 import { deliveryOf, EXPIRES, recordOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
 import { at, crawlerOf, jobOf, jobsOf, type OpenStore, only, withStore } from './store-harness.ts';
 
 const HOUR = 3_600_000;
 /** What the page of an outcome counts for. */
-const PAGE = storedBytesOf(10);
+const PAGE = chargedBytes(10);
 
 const sizeOf = (jobs: readonly Job[]): number =>
-  jobs.reduce((sum, job) => sum + jobBytesOf(job), 0);
+  jobs.reduce((sum, job) => sum + chargedJobBytes(job), 0);
 
 /** What accounts use of their quotas, and what is refused. */
 export function quotasContract(open: OpenStore): void {

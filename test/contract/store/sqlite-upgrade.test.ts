@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
-import { jobBytesOf, storedBytesOf } from '../../../src/domain/quotas.ts';
+import { chargedBytes, chargedJobBytes } from '../../../src/domain/quotas.ts';
 import { migrations } from '../../../src/store/sqlite/migrations.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { silentLogger } from '../../support/loggers.ts';
@@ -57,8 +57,8 @@ test('a database of before quotas counts what its accounts use, and its results 
   expect(await store.accounts.usage('a')).toEqual({
     crawlers: 1,
     concurrency: 30,
-    storedBytes: storedBytesOf(100) + storedBytesOf(20),
-    queuedBytes: jobBytesOf(job),
+    storedBytes: chargedBytes(100) + chargedBytes(20),
+    queuedBytes: chargedJobBytes(job),
   });
   expect((await store.accounts.get('a'))?.limits).toEqual({});
   const stored = await store.results.get({ accountId: 'a', tokenType: 'normal' }, 'r');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { brotliCompressSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { browserFolder, unpackOnce } from '../../../src/engine/browser/chromium-binary.ts';
-import { makeProfileFolder } from '../../../src/engine/browser/profile-folders.ts';
+import { createProfileFolder } from '../../../src/engine/browser/profile-folders.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const days = (count: number): Date => new Date(Date.now() - count * 24 * 60 * 60_000);
@@ -42,7 +42,7 @@ test('a folder that others may write to is refused', async () => {
 
 test('folders of services that were killed are removed, those in use are not', async () => {
   await using parent = await temporaryFolder();
-  const own = await makeProfileFolder(parent.path);
+  const own = await createProfileFolder(parent.path);
   const child = spawn(process.execPath, ['-e', 'setInterval(() => 0, 1000)']);
   await once(child, 'spawn');
   const dead = join(parent.path, 'profile-dead');
@@ -57,7 +57,7 @@ test('folders of services that were killed are removed, those in use are not', a
   await writeFile(join(elsewhere, 'owner'), `${child.pid} 1 pid:[1]`);
   await writeFile(join(silent, 'owner'), `${child.pid} 1 pid:[1]`);
   await utimes(join(silent, 'owner'), days(1), days(1));
-  const next = await makeProfileFolder(parent.path);
+  const next = await createProfileFolder(parent.path);
   expect((await readdir(parent.path)).map((name) => join(parent.path, name)).toSorted()).toEqual(
     [own.path, next.path, living, elsewhere].toSorted(),
   );

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseClickSelectors } from '../../../src/domain/click-selectors.ts';
 import { parseCrawlParameters } from '../../../src/domain/parameter-table.ts';
-import { deviceOf } from '../../../src/engine/browser/devices.ts';
+import { createDevice } from '../../../src/engine/browser/devices.ts';
 import { pictureArea } from '../../../src/engine/browser/page-picture.ts';
 
 const PIXELS = 16 * 1024 * 1024;
@@ -36,7 +36,7 @@ test('a picture that can never be taken is refused, and a window of that size is
   expect(() => parse({ ...size, screenshot: true, mode: undefined })).toThrow(/pixels/);
   expect(() => parse({ device: 'mobile', height: 16_384, screenshot: true })).toThrow(/pixels/);
   expect(parse({ screenshot: true, width: 4_096, height: 4_096 })).toMatchObject({ width: 4_096 });
-  const { screen } = deviceOf(parse(size));
+  const { screen } = createDevice(parse(size));
   expect(screen.width * screen.height * screen.scale ** 2).toBeLessThanOrEqual(PIXELS + 1);
 });
 

@@ -1,0 +1,86 @@
+import type { Logger } from '../../domain/logger.ts';
+import { type BrowserProcess, browserProcesses, type ProcessKind } from './process-watch.ts';
+
+/** Ends the processes of one browser that take too much memory. */
+export interface MemoryWatch {
+  /** When a process was last ended, on the scale of `performance.now()`; -Infinity for never. */
+  readonly killedAt: number;
+  stop(): void;
+}
+
+const INTERVAL_MS = 500;
+
+/** Starts the watch. Its timer does not keep the process alive. */
+export function watchMemory(deps: {
+  /** Of the browser's first process. */
+  readonly pid: number;
+  readonly maxProcessBytes: number;
+  /** Pages that are open now. */
+  readonly openPages: () => number;
+  readonly logger: Logger;
+  /** Called when a process that serves all pages takes too much. */
+  readonly onSharedProcessTooLarge: () => void;
+}): MemoryWatch {
+  const { logger, maxProcessBytes } = deps;
+  let killedAt = Number.NEGATIVE_INFINITY;
+  let isChecking = false;
+
+  async function check(): Promise<void> {
+    const processes = await browserProcesses(deps.pid);
+    for (const { pid, kind, bytes } of tooLarge(processes, maxProcessBytes, deps.openPages())) {
+      const fields = { kind, bytes, limit: maxProcessBytes };
+      logger.warn(fields, 'a process of Chromium took too much memory');
+      if (kind !== 'renderer') deps.onSharedProcessTooLarge();
+      // The browser process ends once its last page is closed.
+      if (kind === 'browser') continue;
+      killedAt = performance.now();
+      kill(pid);
+    }
+  }
+
+  const timer = setInterval(() => {
+    if (isChecking) return;
+    isChecking = true;
+    void check()
+      .catch((error: unknown) => logger.warn({ err: error }, 'no memory sizes of Chromium'))
+      .finally(() => {
+        isChecking = false;
+      });
+  }, INTERVAL_MS);
+  timer.unref();
+
+  return {
+    get killedAt() {
+      return killedAt;
+    },
+    stop: () => clearInterval(timer),
+  };
+}
+
+/** Every process above the limit, and the largest renderer when all processes together take too much. */
+function tooLarge(
+  processes: readonly BrowserProcess[],
+  maxProcessBytes: number,
+  openPages: number,
+): readonly BrowserProcess[] {
+  const total = processes.reduce((sum, { bytes }) => sum + bytes, 0);
+  const renderers = processes.filter(isOfKind('renderer'));
+  const largest = renderers.toSorted((left, right) => right.bytes - left.bytes)[0];
+  // One page may have several processes, each within the limit.
+  const areTooMany = total > maxProcessBytes * (openPages + 2);
+  return processes.filter(
+    (each) => each.bytes > maxProcessBytes || (areTooMany && each === largest),
+  );
+}
+
+function isOfKind(kind: ProcessKind): (each: BrowserProcess) => boolean {
+  return (each) => each.kind === kind;
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // The process has just ended.
+  }
+}

@@ -1,0 +1,137 @@
+import type { Clock } from '../../domain/clock.ts';
+import type { FailureReason } from '../../domain/status.ts';
+import type { FilteringProxy } from '../../net/filtering-proxy.ts';
+import type { CrawlTask, Page } from '../engine.ts';
+import { failedPage } from '../failed-page.ts';
+import { CdpError } from './cdp-connection.ts';
+import type { DocumentResponse } from './document-response.ts';
+import { navigationFailure } from './navigation-failure.ts';
+import { type PageContent, toPage } from './page-content.ts';
+import type { PageDocuments } from './page-documents.ts';
+import { takeScreenshot } from './page-picture.ts';
+import { readHtml } from './page-reader.ts';
+import { type Budget, EndlessNavigation, runSteps, type Visit, waitForLoad } from './page-steps.ts';
+
+/** A page that is set up to be loaded. */
+export interface CaptureInput extends Visit {
+  readonly task: CrawlTask;
+  readonly start: URL;
+  readonly proxy: FilteringProxy;
+  readonly documents: PageDocuments;
+  readonly clock: Clock;
+  readonly maxBodyBytes: number;
+  /** Time for the screenshot, after the time that `budget` leaves for the capture. */
+  readonly timeLeft: Budget;
+}
+
+const NETWORK_QUIET_MS = 30_000;
+const SCREENSHOT_MS = 20_000;
+/** Left for the end of the crawl when the screenshot takes all of its time. */
+const END_RESERVE_MS = 500;
+const MAX_READS = 20;
+/** Redirects in place of which the page is navigated; as many as browsers follow. */
+const MAX_REDIRECTS = 20;
+/** Longer than any crawl: the command ends with the time limit of the crawl. */
+const COMMAND_MS = 600_000;
+
+/** Loads the page of a visit, runs the steps of its parameters and captures it. */
+export async function loadAndCapture(input: CaptureInput): Promise<Page> {
+  const { task, start, proxy, navigation, clock } = input;
+  const failure = await load(input);
+  if (failure !== undefined) return failedPage(task, failure);
+  try {
+    const content = await capture(input);
+    const { unreachable } = navigation;
+    if (unreachable !== undefined) {
+      const reason = navigationFailure('', URL.parse(unreachable) ?? start, proxy);
+      return { ...failedPage(task, reason), url: unreachable };
+    }
+    if (content === undefined) return failedPage(task, 'connection_failed');
+    const page = toPage(task, content, clock);
+    if (task.request.parameters.screenshot !== true) return page;
+    return { ...page, ...(await screenshot(input)) };
+  } catch (error) {
+    if (error instanceof EndlessNavigation) return failedPage(task, 'redirect_loop');
+    throw error;
+  }
+}
+
+/** Navigates to the start; returns why that failed, if it did. */
+async function load({
+  page,
+  documents,
+  start,
+  proxy,
+}: CaptureInput): Promise<FailureReason | undefined> {
+  let url = start.href;
+  for (let redirects = 0; redirects < MAX_REDIRECTS; redirects += 1) {
+    const { errorText = '' } = await page.send('Page.navigate', { url }, COMMAND_MS);
+    if (errorText === '') return undefined;
+    const redirect = documents.takeRedirect();
+    if (redirect === undefined) {
+      return navigationFailure(errorText, URL.parse(documents.failedAt) ?? start, proxy);
+    }
+    url = redirect;
+  }
+  return 'too_many_redirects';
+}
+
+/** What the page is after the steps of its parameters; undefined when there is nothing. */
+async function capture(input: CaptureInput): Promise<PageContent | undefined> {
+  const { task, quiet, budget, navigation } = input;
+  const { parameters } = task.request;
+  await waitForLoad(input);
+  if (parameters.ajax_wait === true) {
+    await quiet.wait(budget(NETWORK_QUIET_MS));
+    await waitForLoad(input);
+  }
+  const clicked = await runSteps(input, parameters);
+  const content = await read(input);
+  if (content === undefined) return undefined;
+  return { ...content, url: navigation.url || content.response.url, clicked };
+}
+
+/** Reads the document that is shown; again when the page navigates meanwhile. */
+async function read(
+  input: CaptureInput,
+): Promise<Pick<PageContent, 'response' | 'bytes' | 'isHtml'> | undefined> {
+  const { page, documents, navigation, maxBodyBytes } = input;
+  for (let reads = 0; reads < MAX_READS; reads += 1) {
+    await waitForLoad(input);
+    const { shown } = documents;
+    if (shown === undefined || navigation.unreachable !== undefined) return undefined;
+    const response = withCookies(shown, documents);
+    if (shown.body !== undefined) return { response, bytes: shown.body, isHtml: false };
+    try {
+      const bytes = await readHtml(page, maxBodyBytes, COMMAND_MS);
+      return { response: withCookies(shown, documents), bytes, isHtml: true };
+    } catch (error) {
+      if (!(error instanceof CdpError) || error.kind !== 'refused') throw error;
+    }
+  }
+  throw new EndlessNavigation('the page navigates whenever it is read');
+}
+
+/** A response with the `Set-Cookie` headers that the browser withholds from it. */
+export function withCookies(
+  response: DocumentResponse,
+  documents: PageDocuments,
+): DocumentResponse {
+  return { ...response, headers: [...response.headers, ...documents.setCookies(response)] };
+}
+
+/** The screenshot, or why it is missing: the page is worth more than its picture. */
+async function screenshot({
+  page,
+  task,
+  device,
+  timeLeft,
+}: CaptureInput): Promise<Pick<Page, 'screenshot' | 'screenshotFailed'>> {
+  const timeoutMs = timeLeft(SCREENSHOT_MS + END_RESERVE_MS) - END_RESERVE_MS;
+  try {
+    return { screenshot: await takeScreenshot(page, task.request.parameters, device, timeoutMs) };
+  } catch (error) {
+    const isTimeout = error instanceof CdpError && error.kind === 'timeout';
+    return { screenshotFailed: isTimeout ? 'timeout' : 'not_drawn' };
+  }
+}

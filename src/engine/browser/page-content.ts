@@ -1,0 +1,65 @@
+import type { Clock } from '../../domain/clock.ts';
+import {
+  parseSuccessCodes,
+  type StatusVerdict,
+  verdictOnAnswer,
+  verdictOnFailure,
+} from '../../domain/status.ts';
+import type { CrawlTask, Page } from '../engine.ts';
+import { failureFields } from '../failed-page.ts';
+import { detectBlock } from '../http/block-pages.ts';
+import { requestedDelay } from '../requested-delay.ts';
+import { pageBody } from '../text/page-body.ts';
+import { type DocumentResponse, lastHeader } from './document-response.ts';
+
+/** What was captured of a document. */
+export interface PageContent {
+  readonly response: DocumentResponse;
+  /** Undefined when it is longer than pages may be. */
+  readonly bytes: Uint8Array | undefined;
+  /** Whether `bytes` are the document as HTML; else they are the body of the response. */
+  readonly isHtml: boolean;
+  /** The address after redirects and navigation. */
+  readonly url: string;
+  /** Whether every element that was to be clicked was found. */
+  readonly clicked: boolean;
+}
+
+/** The result of a crawl whose page was captured. */
+export function toPage(task: CrawlTask, content: PageContent, clock: Clock): Page {
+  const { response, bytes, isHtml, url } = content;
+  const body = bytes ?? new Uint8Array(0);
+  const shown = isHtml
+    ? { body, contentType: 'text/html; charset=utf-8', isText: true }
+    : pageBody(body, lastHeader(response, 'content-type'));
+  const verdict = contentVerdict(task, content);
+  return {
+    cbStatus: verdict.cbStatus,
+    originalStatus: response.status,
+    url,
+    ...shown,
+    headers: response.headers,
+    ...failureFields(verdict, requestedDelay(response, clock.now())),
+  };
+}
+
+function contentVerdict({ request }: CrawlTask, content: PageContent): StatusVerdict {
+  const { response, bytes, clicked } = content;
+  if (bytes === undefined) return verdictOnFailure('body_too_large');
+  if (!clicked) return verdictOnFailure('selector_not_found');
+  const { status, headers } = response;
+  return verdictOnAnswer({
+    status,
+    method: 'GET',
+    isEmpty: isEmptyDocument(bytes),
+    block: detectBlock({ status, headers: new Map(headers), body: bytes }),
+    successCodes: parseSuccessCodes(request.parameters.custom_success_codes),
+  });
+}
+
+/** Whether a document has no content: Chromium makes one even of an empty body. */
+function isEmptyDocument(bytes: Uint8Array): boolean {
+  if (bytes.length > 200) return false;
+  const text = Buffer.from(bytes).toString();
+  return text.replace(/<!doctype[^>]*>|<\/?(html|head|body)>|\s/gi, '') === '';
+}
