@@ -72,8 +72,8 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 /** The spec's state tables, as simply as they can be said: what each job is, and what has been counted. */
 interface Model {
   readonly state: Map<string, 'waiting' | 'running' | 'retrying'>;
-  /** Which of them leave the queue when the clock passes their deadline: never tried, with a timeout. */
-  readonly mayExpire: Set<string>;
+  /** The deadlines, in seconds, of those that leave the queue when it passes: never tried, with a timeout. */
+  readonly deadlines: Map<string, number>;
   readonly ended: { completed: number; failed: number; deleted: number; purged: number };
   pushed: number;
   paused: boolean;
@@ -81,7 +81,7 @@ interface Model {
 
 const emptyModel = (): Model => ({
   state: new Map(),
-  mayExpire: new Set(),
+  deadlines: new Map(),
   ended: { completed: 0, failed: 0, deleted: 0, purged: 0 },
   pushed: 0,
   paused: false,
@@ -120,12 +120,13 @@ class Life {
     const now = at(this.#second * SECOND);
     switch (step.do) {
       case 'push': {
-        const deadline = step.timeout ? at((this.#second + 1_000) * SECOND) : undefined;
-        const jobs = jobsOf(crawler, step.count, { createdAt: now, queueDeadline: deadline });
+        const deadline = this.#second + 1_000;
+        const queueDeadline = step.timeout ? at(deadline * SECOND) : undefined;
+        const jobs = jobsOf(crawler, step.count, { createdAt: now, queueDeadline });
         await this.#bench.push(jobs, now, LIMITS);
         for (const { rid } of jobs) {
           model.state.set(rid, 'waiting');
-          if (step.timeout) model.mayExpire.add(rid);
+          if (step.timeout) model.deadlines.set(rid, deadline);
         }
         model.pushed += step.count;
         return;
@@ -133,12 +134,16 @@ class Life {
       case 'claim': {
         const lease = await this.#leaseNow(crawler);
         const { jobs } = await this.#bench.store.queue.claim(lease, step.count, now);
-        const due = [...model.state.values()].filter((state) => state !== 'running').length;
+        // One that was given back untried after its deadline is left to the queue timeout.
+        const due = [...model.state].filter(
+          ([rid, state]) =>
+            state !== 'running' && (model.deadlines.get(rid) ?? Infinity) > this.#second,
+        ).length;
         expect(jobs).toHaveLength(model.paused ? 0 : Math.min(step.count, due));
         for (const job of jobs) {
           expect(model.state.get(job.rid)).toMatch(/^(waiting|retrying)$/);
           model.state.set(job.rid, 'running');
-          model.mayExpire.delete(job.rid);
+          model.deadlines.delete(job.rid);
           this.#running.set(job.rid, job);
         }
         return;
@@ -217,7 +222,9 @@ class Life {
     if (how === 'retry') this.#model.state.set(rid, 'retrying');
     else if (how === 'release') {
       this.#model.state.set(rid, retry > 0 ? 'retrying' : 'waiting');
-      if (retry === 0 && queueDeadline !== undefined) this.#model.mayExpire.add(rid);
+      if (retry === 0 && queueDeadline !== undefined) {
+        this.#model.deadlines.set(rid, (queueDeadline.getTime() - at(0).getTime()) / SECOND);
+      }
     } else {
       this.#forget(rid);
       this.#model.ended[how === 'succeed' ? 'completed' : 'failed'] += 1;
@@ -229,7 +236,7 @@ class Life {
     this.#lease = undefined;
     const now = at(this.#second * SECOND);
     const late = await this.#bench.store.queue.overdue(now, 1_000);
-    expect(new Set(late.map((job) => job.rid))).toEqual(this.#model.mayExpire);
+    expect(new Set(late.map((job) => job.rid))).toEqual(new Set(this.#model.deadlines.keys()));
     const outcomes = late.map((job) => storedOf(job, { cbStatus: 699 }, { timedOut: true }));
     await this.#bench.store.queue.finish(outcomes, now);
     for (const { rid } of late) this.#forget(rid);
@@ -268,7 +275,7 @@ class Life {
 
   #forget(rid: string): void {
     this.#model.state.delete(rid);
-    this.#model.mayExpire.delete(rid);
+    this.#model.deadlines.delete(rid);
     this.#running.delete(rid);
     this.#purged.delete(rid);
   }
@@ -298,6 +305,17 @@ class Life {
   }
 }
 
+/** A job that is given back untried after its deadline: nobody but the queue timeout takes it. */
+const releasedAfterDeadline: Step[] = [
+  { do: 'push', count: 1, timeout: true },
+  { do: 'claim', count: 1 },
+  { do: 'expire' },
+  { do: 'claim', count: 1 },
+  { do: 'release', pick: 0 },
+  { do: 'claim', count: 1 },
+  { do: 'expire' },
+];
+
 /** Random lives of a crawler, compared after every step with a model of the spec's state tables. */
 export function modelContract(open: OpenStore): void {
   test.each(['storage', 'webhook'] as const)(
@@ -309,7 +327,7 @@ export function modelContract(open: OpenStore): void {
           const life = new Life(opened, delivery);
           for (const step of sequence) await life.take(step);
         }),
-        { numRuns: 25 },
+        { numRuns: 25, examples: [[releasedAfterDeadline]] },
       );
     },
     120_000,

@@ -116,8 +116,12 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
       )
         continue;
       if (query.collection === 'crawlers' && isEmpty(query.filter)) continue;
-      const cursor = db.collection(query.collection).find(query.filter).sort(query.sort);
+      const collection = db.collection(query.collection);
+      const cursor = collection.find(query.filter).sort(query.sort);
       const plan = await cursor.limit(query.limit).explain('executionStats');
+      // A planner that goes by statistics reads a table of few rows from end to end, as it should.
+      const isSmall = (await collection.estimatedDocumentCount()) < BACKLOG / 100;
+      if (isSmall && JSON.stringify(plan).includes('"Seq Scan"')) continue;
       const fault = faultOf(plan, query.filter);
       if (fault !== undefined) wanting.push(`${shape}: ${fault}`);
     }
