@@ -199,7 +199,7 @@ export function createService(deps: ServiceDeps): Service {
           mayProbe: quotas.takeProbe,
           notices,
           intervalMs: settings.probeIntervalMs,
-          lookMs: settings.tasks.probeMs,
+          claimIntervalMs: settings.tasks.probeMs,
         }),
       });
     },

@@ -25,7 +25,7 @@ export interface MonitorDeps {
   /** Time between two probes of one URL. */
   readonly intervalMs: number;
   /** Time between two searches for due probes while others are in flight. */
-  readonly lookMs: number;
+  readonly claimIntervalMs: number;
 }
 
 /**
@@ -149,7 +149,7 @@ export function createMonitor(
     }
 
     /** Claims and starts due probes. Returns whether there may be more. */
-    async function look(): Promise<boolean> {
+    async function claimDue(): Promise<boolean> {
       if (pending.size >= MAX_PENDING) return false;
       const due = await store.crawlers.claimProbes(clock.now(), deps.intervalMs, BATCH);
       // A probe that hangs for a whole interval is due again before it has ended.
@@ -159,20 +159,20 @@ export function createMonitor(
       return due.length >= BATCH;
     }
 
-    let lookedAt = Number.NEGATIVE_INFINITY;
+    let claimedAt = Number.NEGATIVE_INFINITY;
     let touchedAt = performance.now();
     do {
       const now = performance.now();
-      if (now - lookedAt >= deps.lookMs) {
-        const hasMore = await look();
-        lookedAt = hasMore ? Number.NEGATIVE_INFINITY : now;
+      if (now - claimedAt >= deps.claimIntervalMs) {
+        const hasMore = await claimDue();
+        claimedAt = hasMore ? Number.NEGATIVE_INFINITY : now;
         if (hasMore) continue;
       }
       if (now - touchedAt >= TOUCH_MS) {
         touchedAt = now;
         await touch();
       }
-      if (pending.size > 0) await wakeable.sleep(deps.lookMs);
+      if (pending.size > 0) await wakeable.sleep(deps.claimIntervalMs);
     } while (!signal.aborted && pending.size > 0);
     return probed;
   };

@@ -23,6 +23,8 @@ export interface PushInput extends CrawlInput {
   readonly queueTimeout?: number;
 }
 
+const MAX_REQUEST_ID_LENGTH = 64;
+
 /** The result of one item. */
 export type PushedItem = { readonly rid: string } | { readonly error: DomainError };
 
@@ -62,9 +64,29 @@ export interface PushingDeps {
   readonly onAccountLimitReached: (owner: TokenOwner) => void;
 }
 
+/** The items of a batch after validation, for one crawler. */
+interface ParsedBatch {
+  readonly crawler: Crawler;
+  /** A job, or the error of the item, in the order of the items. */
+  readonly items: readonly (Job | DomainError)[];
+  readonly jobs: readonly Job[];
+}
+
+/** How many jobs of a batch, from the first on, may be queued, and the error of the others. */
+interface Admission {
+  readonly granted: number;
+  readonly refusal: () => DomainError;
+}
+
 /** Makes the pushing use cases. */
 export function createPushing(deps: PushingDeps): Pushing {
   const { store, access, clock, limits } = deps;
+
+  function parse(crawler: Crawler, inputs: readonly PushInput[]): ParsedBatch {
+    const now = clock.now();
+    const items = inputs.map((input) => attempt(() => toJob(input, crawler, now, deps.proxyNames)));
+    return { crawler, items, jobs: items.filter(isJob) };
+  }
 
   async function takeRate(owner: TokenOwner, count: number) {
     if (deps.ratePerSecond === 0) return { granted: count, retryAfterMs: 0 };
@@ -72,96 +94,74 @@ export function createPushing(deps: PushingDeps): Pushing {
     return store.rates.take(key, count, deps.ratePerSecond, clock.now());
   }
 
+  async function admit(owner: TokenOwner, jobs: readonly Job[]): Promise<Admission> {
+    const quota = await deps.quotas.admit(owner.account, jobs.map(chargedJobBytes));
+    const { granted, retryAfterMs } = await takeRate(owner, quota.admitted);
+    const isQuotaReached = granted === quota.admitted;
+    return {
+      granted,
+      refusal: () =>
+        (isQuotaReached ? quota.refusal : undefined) ??
+        rateLimited(deps.ratePerSecond, retryAfterMs),
+    };
+  }
+
   async function queue(
-    crawler: Crawler,
-    jobs: readonly Job[],
+    { crawler, jobs }: ParsedBatch,
+    granted: number,
     owner: TokenOwner,
     requestId: string,
   ): Promise<readonly PushOutcome[]> {
+    // With a request_id even an empty push has outcomes: those of the first call.
+    if (granted === 0 && requestId === '') return [];
     const { crawlerId, accountId } = crawler;
-    const request = { crawlerId, accountId, jobs, ...(requestId === '' ? {} : { requestId }) };
-    const [receipt] = await store.queue.push([request], limits, clock.now());
-    if (receipt === undefined) throw new Error('the store answered no receipt');
+    const request = { crawlerId, accountId, jobs: jobs.slice(0, granted) };
+    const named = requestId === '' ? request : { ...request, requestId };
+    const [receipt] = await store.queue.push([named], limits, clock.now());
+    if (receipt === undefined) throw new Error('the store returned no receipt');
     if (receipt.crossedAccountLimit) deps.onAccountLimitReached(owner);
     deps.dispatcher.notify(crawlerId);
     if (!receipt.leased) await deps.scheduler.wake('crawl', crawlerId, clock.now());
     return receipt.outcomes;
   }
 
-  function refusal(outcome: Extract<PushOutcome, { refused: string }>, crawler: Crawler) {
-    switch (outcome.refused) {
-      case 'crawler_queue_full':
-        return new DomainError(
-          'exhausted',
-          'crawler_queue_full',
-          `The queue of ${crawlerLabel(crawler)} is full: it holds ${limits.crawlerQueue} URLs.`,
-          { retryAfterMs: 1_000, metadata: { limit: limits.crawlerQueue } },
-        );
-      case 'account_queue_full':
-        return new DomainError(
-          'exhausted',
-          'account_queue_full',
-          `The account's queues are full: they hold more than ${limits.accountQueue} URLs together. Pushes are paused until they are drained or purged.`,
-          { retryAfterMs: 1_000, metadata: { limit: limits.accountQueue } },
-        );
-      case 'crawler_not_found':
-        return crawlerNotFound(crawler.name, 'crawler');
-    }
-  }
-
-  function overRate(retryAfterMs: number): DomainError {
-    return new DomainError(
-      'exhausted',
-      'rate_limited',
-      `The push rate is ${deps.ratePerSecond} URLs per second per token.`,
-      { retryAfterMs: Math.max(retryAfterMs, 1), metadata: { limit: deps.ratePerSecond } },
-    );
+  /** Pairs the jobs of the batch with their outcomes; jobs without one were not admitted. */
+  function toResults(
+    { crawler, items }: ParsedBatch,
+    outcomes: readonly PushOutcome[],
+    notAdmitted: () => DomainError,
+  ): PushedItem[] {
+    const remaining = outcomes.values();
+    return items.map((item): PushedItem => {
+      if (item instanceof DomainError) return { error: item };
+      const next = remaining.next();
+      if (next.done === true) return { error: notAdmitted() };
+      const outcome = next.value;
+      return 'rid' in outcome ? outcome : { error: toError(outcome.refused, crawler, limits) };
+    });
   }
 
   async function pushBatch(
     owner: TokenOwner,
     reference: CrawlerReference,
-    items: readonly PushInput[],
+    inputs: readonly PushInput[],
     requestId: string,
   ): Promise<PushedItem[]> {
-    if (items.length < 1 || items.length > MAX_BATCH_ITEMS) {
-      throw invalidField('items', `items must hold 1 to ${MAX_BATCH_ITEMS} URLs.`);
-    }
-    if (requestId.length > 64) {
-      throw invalidField('request_id', 'request_id must be at most 64 characters.');
-    }
-    let crawler = await access.findRecent(owner, reference);
-    const now = clock.now();
-    const parse = (to: Crawler) =>
-      items.map((item) => attempt(() => toJob(item, to, now, deps.proxyNames)));
-    let parsed = parse(crawler);
-    const jobs = parsed.filter(isJob);
-    const room = await deps.quotas.admit(owner.account, jobs.map(chargedJobBytes));
-    const { granted, retryAfterMs } = await takeRate(owner, room.admitted);
-    const late = () =>
-      (granted === room.admitted ? room.refusal : undefined) ?? overRate(retryAfterMs);
-    const admitted = jobs.slice(0, granted);
-    const untold = admitted.length === 0 && requestId === '';
-    let outcomes = untold ? [] : await queue(crawler, admitted, owner, requestId);
+    assertBatch(inputs, requestId);
+    let batch = parse(await access.findRecent(owner, reference), inputs);
+    const { granted, refusal } = await admit(owner, batch.jobs);
+    let outcomes = await queue(batch, granted, owner, requestId);
     if (outcomes.some((each) => 'refused' in each && each.refused === 'crawler_not_found')) {
       // The crawler was removed after it was looked up; another process may have made a new one of
       // the same name.
-      access.forget(crawler);
-      crawler = await access.findRecent(owner, reference);
-      parsed = parse(crawler);
-      outcomes = await queue(crawler, parsed.filter(isJob).slice(0, granted), owner, requestId);
+      access.forget(batch.crawler);
+      batch = parse(await access.findRecent(owner, reference), inputs);
+      outcomes = await queue(batch, granted, owner, requestId);
     }
-    const target = crawler;
-    const results = outcomes.values();
-    const pushed = parsed.map((each): PushedItem => {
-      if (each instanceof DomainError) return { error: each };
-      const next = results.next();
-      if (next.done === true) return { error: late() };
-      return 'rid' in next.value ? next.value : { error: refusal(next.value, target) };
-    });
-    const accepted = pushed.filter((item) => 'rid' in item).length;
-    deps.onPushed(accepted, pushed.length - accepted);
-    return pushed;
+    const results = toResults(batch, outcomes, refusal);
+    const accepted = results.filter((item) => 'rid' in item).length;
+    deps.onPushed(accepted, results.length - accepted);
+    return results;
   }
 
   return {
@@ -173,6 +173,52 @@ export function createPushing(deps: PushingDeps): Pushing {
       return item.rid;
     },
   };
+}
+
+function assertBatch(items: readonly PushInput[], requestId: string): void {
+  if (items.length < 1 || items.length > MAX_BATCH_ITEMS) {
+    throw invalidField('items', `items must hold 1 to ${MAX_BATCH_ITEMS} URLs.`);
+  }
+  if (requestId.length > MAX_REQUEST_ID_LENGTH) {
+    throw invalidField(
+      'request_id',
+      `request_id must be at most ${MAX_REQUEST_ID_LENGTH} characters.`,
+    );
+  }
+}
+
+function rateLimited(perSecond: number, retryAfterMs: number): DomainError {
+  return new DomainError(
+    'exhausted',
+    'rate_limited',
+    `The push rate is ${perSecond} URLs per second per token.`,
+    { retryAfterMs: Math.max(retryAfterMs, 1), metadata: { limit: perSecond } },
+  );
+}
+
+function toError(
+  refused: Extract<PushOutcome, { refused: string }>['refused'],
+  crawler: Crawler,
+  limits: PushLimits,
+): DomainError {
+  switch (refused) {
+    case 'crawler_queue_full':
+      return new DomainError(
+        'exhausted',
+        'crawler_queue_full',
+        `The queue of ${crawlerLabel(crawler)} is full: it holds ${limits.crawlerQueue} URLs.`,
+        { retryAfterMs: 1_000, metadata: { limit: limits.crawlerQueue } },
+      );
+    case 'account_queue_full':
+      return new DomainError(
+        'exhausted',
+        'account_queue_full',
+        `The account's queues are full: they hold more than ${limits.accountQueue} URLs together. Pushes are paused until they are drained or purged.`,
+        { retryAfterMs: 1_000, metadata: { limit: limits.accountQueue } },
+      );
+    case 'crawler_not_found':
+      return crawlerNotFound(crawler.name, 'crawler');
+  }
 }
 
 function isJob(each: Job | DomainError): each is Job {

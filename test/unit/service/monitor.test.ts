@@ -64,7 +64,7 @@ function startMonitor(crawlers: readonly Crawler[], answer: (url: string) => Pro
     clock: { now: () => new Date() },
     logger: silentLogger,
     intervalMs: 60_000,
-    lookMs: 20,
+    claimIntervalMs: 20,
   });
   const done = monitor({ signal: task.signal, touch: async () => undefined });
   return {
