@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { MongoMemoryServer } from 'mongodb-memory-server-core';
 
-// Runs the tests that need MongoDB on MongoDB's own server: the one at MONGODB_TEST_URI, else the
-// one MONGOD names, else one that is fetched for this machine.
+// Runs the tests that need MongoDB, at full length, on MongoDB's own server: the one at
+// MONGODB_TEST_URI, else the one MONGOD names, else one that is fetched for this machine.
 const given = process.env.MONGODB_TEST_URI ?? '';
 const systemBinary = process.env.MONGOD ?? '';
 const server =
@@ -15,7 +15,7 @@ const server =
 function run(...filters: string[]): Promise<number> {
   const tests = spawn('vitest', ['run', ...filters, ...process.argv.slice(2)], {
     stdio: 'inherit',
-    env: { ...process.env, MONGODB_TEST_URI: server?.getUri() ?? given },
+    env: { TEST_LENGTH: 'long', ...process.env, MONGODB_TEST_URI: server?.getUri() ?? given },
   });
   return new Promise((resolve, reject) => {
     tests.once('error', reject);

@@ -1,11 +1,12 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { NORMAL } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
+import { byLength, isLong } from '../support/length.ts';
 import { type Mongod, mongodProgram, startMongod } from '../support/mongod.ts';
 import { mongodbUri, testDatabase } from '../support/mongodb.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
-import { type ServiceProcess, startProcess } from '../support/service-process.ts';
+import { seededNoise } from '../support/seed.ts';
+import { readMetric, type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { startSite } from '../support/site.ts';
 
 const CRAWLERS = ['store', 'hook', 'other'];
@@ -22,45 +23,69 @@ async function makeCrawlers(service: ServiceProcess, receiver: Receiver): Promis
 /** What clients were told: every `rid` they hold, by crawler. */
 type Acknowledged = Map<string, Set<string>>;
 
+/** A load of pushes. */
+interface Load {
+  readonly acknowledged: Acknowledged;
+  /** Statuses of the pushes that were refused. */
+  readonly refusals: readonly number[];
+  readonly done: Promise<void>;
+  /** Resolves when that share of the pushes (0 to 1) is acknowledged. */
+  until(share: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const BATCH = 10;
+
 /** Pushes batches until stopped, to one service after the other; a failed push is repeated with its `request_id`. */
 function pushUnderLoad(
   services: () => ServiceProcess[],
   site: string,
-  maxBatches: number,
-  pageMs = 2,
-) {
+  { batches, pageMs = 2 }: { readonly batches: number; readonly pageMs?: number },
+): Load {
   const acknowledged: Acknowledged = new Map(CRAWLERS.map((name) => [name, new Set()]));
   const refusals: number[] = [];
   let stopped = false;
-  async function client(name: string): Promise<void> {
-    for (let batch = 0; batch < maxBatches && !stopped; batch++) {
-      const items = Array.from({ length: 10 }, (_, n) => ({
-        url: `${site}/page/${name}-${batch}-${n}?delay=${pageMs}`,
-      }));
-      for (let attempt = 0; !stopped; attempt++) {
+  async function pushBatch(name: string, batch: number): Promise<void> {
+    const items = Array.from({ length: BATCH }, (_, n) => ({
+      url: `${site}/page/${name}-${batch}-${n}?delay=${pageMs}`,
+    }));
+    let attempt = 0;
+    await eventually(
+      async () => {
         const all = services();
         const service = all[(batch + attempt) % all.length];
-        const reply = await service
-          ?.rest('POST', `/crawler/${NORMAL}/${name}/push_batch`, {
-            items,
-            request_id: `${name}-${batch}`,
-          })
-          .catch(() => undefined);
+        attempt += 1;
+        const path = `/crawler/${NORMAL}/${name}/push_batch`;
+        const body = { items, request_id: `${name}-${batch}` };
+        const reply = await service?.rest('POST', path, body).catch(() => undefined);
         if (reply?.status === 200) {
           for (const { rid } of reply.json.results) acknowledged.get(name)?.add(rid);
-          break;
+          return;
         }
         if (reply !== undefined) refusals.push(reply.status);
-        await delay(50);
-      }
-      await delay(10);
-    }
+        if (!stopped) throw new Error(`refused: ${reply?.status}`);
+      },
+      { timeoutMs: 60_000, what: 'an acknowledged push' },
+    );
   }
-  const done = Promise.all(CRAWLERS.map(client));
+  async function client(name: string): Promise<void> {
+    for (let batch = 0; batch < batches && !stopped; batch++) await pushBatch(name, batch);
+  }
+  const done = Promise.all(CRAWLERS.map(client)).then(() => undefined);
   return {
     acknowledged,
     refusals,
     done,
+    async until(share) {
+      const wanted = share * batches * BATCH * CRAWLERS.length;
+      await eventually(
+        () => {
+          const seen = [...acknowledged.values()].reduce((sum, rids) => sum + rids.size, 0);
+          expect(seen).toBeGreaterThanOrEqual(wanted);
+        },
+        { timeoutMs: 60_000 },
+      );
+    },
     async stop() {
       stopped = true;
       await done;
@@ -68,14 +93,30 @@ function pushUnderLoad(
   };
 }
 
-/** Deletes acknowledged jobs of one crawler and purges another, again and again; what is lost with a process is not repeated. */
-function removeUnderLoad(services: () => ServiceProcess[], acknowledged: Acknowledged) {
+/** So many random shares of a load between a tenth and nine tenths, ascending: when something is killed. */
+function killPoints(count: number): number[] {
+  const noise = seededNoise('kill points');
+  return Array.from({ length: count }, () => (100 + noise.int(800)) / 1_000).toSorted(
+    (a, b) => a - b,
+  );
+}
+
+/** Deletes acknowledged jobs of one crawler and purges another whenever more are acknowledged; what is lost with a process is not repeated. */
+function removeUnderLoad(services: () => ServiceProcess[], { acknowledged, done: pushed }: Load) {
   let stopped = false;
+  void pushed.then(() => {
+    stopped = true;
+  });
+  const stored = () => [...(acknowledged.get('store') ?? [])];
   const done = (async () => {
-    for (let n = 0; !stopped; n++) {
+    for (let n = 0, seen = 0; !stopped; n++) {
+      await eventually(() => expect(stopped || stored().length > seen).toBe(true), {
+        timeoutMs: 60_000,
+      });
+      seen = stored().length;
       const all = services();
       const service = all[n % all.length];
-      const rids = [...(acknowledged.get('store') ?? [])].slice(-5);
+      const rids = stored().slice(-5);
       const paths = rids.map((rid) => `store/delete_job?rid=${rid}`);
       if (n % 5 === 0) paths.push('other/purge');
       await Promise.all(
@@ -83,15 +124,9 @@ function removeUnderLoad(services: () => ServiceProcess[], acknowledged: Acknowl
           service?.rest('POST', `/crawler/${NORMAL}/${path}`).catch(() => undefined),
         ),
       );
-      await delay(100);
     }
   })();
-  return {
-    async stop() {
-      stopped = true;
-      await done;
-    },
-  };
+  return { done };
 }
 
 async function stats(service: ServiceProcess) {
@@ -143,9 +178,9 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     const services = await Promise.all([startProcess(env), startProcess(env)]);
     try {
       await makeCrawlers(services[0], receiver);
-      const load = pushUnderLoad(() => services, site.url, 60);
-      for (let kill = 0; kill < 5; kill++) {
-        await delay(400 + 150 * kill);
+      const load = pushUnderLoad(() => services, site.url, { batches: byLength(30, 60) });
+      for (const [kill, point] of killPoints(byLength(2, 5)).entries()) {
+        await load.until(point);
         const victim = kill % services.length;
         await services[victim]?.kill9();
         services[victim] = await startProcess(env);
@@ -158,98 +193,114 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     }
   }, 180_000);
 
-  test('removals while processes are killed with -9 are counted for what they were', async () => {
-    await using database = testDatabase();
-    await using receiver = await startReceiver();
-    await using site = await startSite();
-    const env = { MONGODB_URI: database.uri, DEFAULT_CONCURRENCY: '2' };
-    const services = await Promise.all([startProcess(env), startProcess(env)]);
-    try {
-      await makeCrawlers(services[0], receiver);
-      const load = pushUnderLoad(() => services, site.url, 60, 10);
-      const removals = removeUnderLoad(() => services, load.acknowledged);
-      for (let kill = 0; kill < 4; kill++) {
-        await delay(900);
-        const victim = kill % services.length;
-        await services[victim]?.kill9();
-        services[victim] = await startProcess(env);
-      }
-      await load.done;
-      await removals.stop();
-      await expectBalance(services[0], receiver, load.acknowledged);
-      const { crawlers } = await stats(services[0]);
-      const sum = (field: string) =>
-        crawlers.reduce(
-          (all: number, each: { activity: Record<string, number> }) =>
-            all + (each.activity[field] ?? 0),
-          0,
-        );
-      expect(sum('deleted')).toBeGreaterThan(0);
-      expect(sum('purged')).toBeGreaterThan(0);
-    } finally {
-      await Promise.all(services.map((service) => service.kill9()));
-    }
-  }, 180_000);
-
-  test('all processes killed at once lose nothing', async () => {
-    await using database = testDatabase();
-    await using receiver = await startReceiver();
-    await using site = await startSite();
-    const env = { MONGODB_URI: database.uri };
-    let services = await Promise.all([startProcess(env), startProcess(env)]);
-    try {
-      await makeCrawlers(services[0], receiver);
-      const load = pushUnderLoad(() => services, site.url, 40);
-      for (let round = 0; round < 2; round++) {
-        await delay(700);
+  test.runIf(isLong)(
+    'removals while processes are killed with -9 are counted for what they were',
+    async () => {
+      await using database = testDatabase();
+      await using receiver = await startReceiver();
+      await using site = await startSite();
+      const env = { MONGODB_URI: database.uri, DEFAULT_CONCURRENCY: '2' };
+      const services = await Promise.all([startProcess(env), startProcess(env)]);
+      try {
+        await makeCrawlers(services[0], receiver);
+        const batches = byLength(30, 60);
+        const load = pushUnderLoad(() => services, site.url, { batches, pageMs: 10 });
+        const removals = removeUnderLoad(() => services, load);
+        for (const [kill, point] of killPoints(byLength(2, 4)).entries()) {
+          await load.until(point);
+          const victim = kill % services.length;
+          await services[victim]?.kill9();
+          services[victim] = await startProcess(env);
+        }
+        await load.done;
+        await removals.done;
+        await expectBalance(services[0], receiver, load.acknowledged);
+        const { crawlers } = await stats(services[0]);
+        const sum = (field: string) =>
+          crawlers.reduce(
+            (all: number, each: { activity: Record<string, number> }) =>
+              all + (each.activity[field] ?? 0),
+            0,
+          );
+        expect(sum('deleted')).toBeGreaterThan(0);
+        expect(sum('purged')).toBeGreaterThan(0);
+      } finally {
         await Promise.all(services.map((service) => service.kill9()));
-        services = await Promise.all([startProcess(env), startProcess(env)]);
       }
-      await load.done;
-      await expectBalance(services[0], receiver, load.acknowledged);
-    } finally {
-      await Promise.all(services.map((service) => service.kill9()));
-    }
-  }, 180_000);
+    },
+    180_000,
+  );
 
-  test('a process stopped beyond its leases finishes nothing that others took over', async () => {
-    await using database = testDatabase();
-    await using receiver = await startReceiver();
-    await using site = await startSite();
-    const env = { MONGODB_URI: database.uri };
-    await using sleeper = await startProcess(env);
-    await makeCrawlers(sleeper, receiver);
-    const load = pushUnderLoad(() => [sleeper], site.url, 30);
-    await eventually(() => expect(receiver.deliveries.length).toBeGreaterThan(50), {
-      timeoutMs: 60_000,
-    });
-    await load.stop();
-    await using other = await startProcess(env);
-    await sleeper.rest('POST', `/crawler/${NORMAL}/hook/push_batch`, {
-      items: Array.from({ length: 200 }, (_, n) => ({
-        url: `${site.url}/page/hook-late-${n}?delay=50`,
-      })),
-    });
-    await eventually(() => expect(site.concurrent).toBeGreaterThan(5), { timeoutMs: 60_000 });
-    sleeper.process.kill('SIGSTOP');
-    try {
-      // The leases lapse and the other takes over.
-      await eventually(
-        async () => {
-          const { queue, concurrency } = await stats(other);
-          expect(queue.waiting + queue.retrying + concurrency.running).toBe(0);
-        },
-        { timeoutMs: 60_000 },
+  test.runIf(isLong)(
+    'all processes killed at once lose nothing',
+    async () => {
+      await using database = testDatabase();
+      await using receiver = await startReceiver();
+      await using site = await startSite();
+      const env = { MONGODB_URI: database.uri };
+      let services = await Promise.all([startProcess(env), startProcess(env)]);
+      try {
+        await makeCrawlers(services[0], receiver);
+        const load = pushUnderLoad(() => services, site.url, { batches: byLength(20, 40) });
+        for (const point of killPoints(byLength(1, 2))) {
+          await load.until(point);
+          await Promise.all(services.map((service) => service.kill9()));
+          services = await Promise.all([startProcess(env), startProcess(env)]);
+        }
+        await load.done;
+        await expectBalance(services[0], receiver, load.acknowledged);
+      } finally {
+        await Promise.all(services.map((service) => service.kill9()));
+      }
+    },
+    180_000,
+  );
+
+  test.runIf(isLong)(
+    'a process stopped beyond its leases finishes nothing that others took over',
+    async () => {
+      await using database = testDatabase();
+      await using receiver = await startReceiver();
+      await using site = await startSite();
+      const env = { MONGODB_URI: database.uri };
+      await using sleeper = await startProcess(env);
+      await makeCrawlers(sleeper, receiver);
+      const load = pushUnderLoad(() => [sleeper], site.url, { batches: 30 });
+      await eventually(() => expect(receiver.deliveries.length).toBeGreaterThan(50), {
+        timeoutMs: 60_000,
+      });
+      await load.stop();
+      await using other = await startProcess(env);
+      await sleeper.rest('POST', `/crawler/${NORMAL}/hook/push_batch`, {
+        items: Array.from({ length: 200 }, (_, n) => ({
+          url: `${site.url}/page/hook-late-${n}?delay=50`,
+        })),
+      });
+      await eventually(() => expect(site.concurrent).toBeGreaterThan(5), { timeoutMs: 60_000 });
+      sleeper.process.kill('SIGSTOP');
+      try {
+        // The leases lapse and the other takes over.
+        await eventually(
+          async () => {
+            const { queue, concurrency } = await stats(other);
+            expect(queue.waiting + queue.retrying + concurrency.running).toBe(0);
+          },
+          { timeoutMs: 60_000 },
+        );
+      } finally {
+        sleeper.process.kill('SIGCONT');
+      }
+      const before = await stats(other);
+      // Awake again, it finds that it has lost what it had begun.
+      await eventually(async () =>
+        expect(await readMetric(sleeper, 'queued_crawler_active', 'kind="crawls"')).toBe(0),
       );
-    } finally {
-      sleeper.process.kill('SIGCONT');
-    }
-    const before = await stats(other);
-    await delay(3_000);
-    await expectBalance(other, receiver, load.acknowledged);
-    const after = await stats(sleeper);
-    expect(after).toMatchObject({ completed: before.completed, failed: before.failed });
-  }, 180_000);
+      await expectBalance(other, receiver, load.acknowledged);
+      const after = await stats(sleeper);
+      expect(after).toMatchObject({ completed: before.completed, failed: before.failed });
+    },
+    180_000,
+  );
 
   test('SIGTERM under load ends within its limit, and nothing is lost or crawled twice', async () => {
     await using database = testDatabase();
@@ -259,9 +310,10 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     const services = await Promise.all([startProcess(env), startProcess(env)]);
     try {
       await makeCrawlers(services[0], receiver);
-      const load = pushUnderLoad(() => services, site.url, 40);
-      for (let round = 0; round < 4; round++) {
-        await delay(500);
+      const batches = byLength(20, 40);
+      const load = pushUnderLoad(() => services, site.url, { batches });
+      for (const [round, point] of killPoints(byLength(2, 4)).entries()) {
+        await load.until(point);
         const startedAt = Date.now();
         expect(await services[round % 2]?.terminate()).toBe(0);
         expect(Date.now() - startedAt).toBeLessThan(12_000);
@@ -269,8 +321,8 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
       }
       await load.done;
       await expectBalance(services[0], receiver, load.acknowledged);
-      expect(site.hits()).toBe(40 * 10 * CRAWLERS.length);
-      expect(receiver.deliveries).toHaveLength(40 * 10 * 2);
+      expect(site.hits()).toBe(batches * BATCH * CRAWLERS.length);
+      expect(receiver.deliveries).toHaveLength(batches * BATCH * 2);
     } finally {
       await Promise.all(services.map((service) => service.kill9()));
     }
@@ -289,9 +341,9 @@ describe.skipIf(program === undefined)('with a MongoDB of its own', () => {
     const first = services[0];
     try {
       await makeCrawlers(first, receiver);
-      const load = pushUnderLoad(() => services, site.url, 40);
-      for (let kill = 0; kill < 2; kill++) {
-        await delay(1_000);
+      const load = pushUnderLoad(() => services, site.url, { batches: byLength(20, 40) });
+      for (const point of killPoints(byLength(1, 2))) {
+        await load.until(point);
         await mongod.kill();
         const push = `/?token=${NORMAL}&crawler=store&callback=true&url=${encodeURIComponent(site.url)}`;
         const refused = await first.rest('GET', push);

@@ -1,9 +1,11 @@
+import { MongoClient } from 'mongodb';
 import { describe, expect, test } from 'vitest';
 import { NORMAL } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
+import { isLong } from '../support/length.ts';
 import { mongodbUri, testDatabase } from '../support/mongodb.ts';
 import { startReceiver } from '../support/receiver.ts';
-import { type ServiceProcess, startProcess } from '../support/service-process.ts';
+import { readMetric, type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { startSite } from '../support/site.ts';
 
 async function push(service: ServiceProcess, name: string, urls: string[]): Promise<string[]> {
@@ -18,10 +20,18 @@ async function stats(service: ServiceProcess) {
 }
 
 /** Crawls that a process has ended with a result. */
-async function crawled(service: ServiceProcess): Promise<number> {
-  const { text } = await service.rest('GET', '/metrics');
-  const lines = text.matchAll(/queued_crawler_crawls_total\{[^}]*\} (\d+)/g);
-  return [...lines].reduce((sum, [, count]) => sum + Number(count), 0);
+const crawled = (service: ServiceProcess) => readMetric(service, 'queued_crawler_crawls_total');
+
+/** Waits until each of two processes has looked for others since both were there. */
+async function untilAcquainted(databaseUri: string): Promise<void> {
+  await using client = await MongoClient.connect(databaseUri);
+  const processes = client.db().collection('agenda_processes');
+  let both: Date | undefined;
+  await eventually(async () => {
+    expect(await processes.countDocuments()).toBe(2);
+    both ??= new Date();
+    expect(await processes.countDocuments({ at: { $gt: both } })).toBe(2);
+  });
 }
 
 describe.skipIf(mongodbUri === '')('processes on one database', () => {
@@ -79,33 +89,37 @@ describe.skipIf(mongodbUri === '')('processes on one database', () => {
     expect(c).toEqual(a);
   }, 90_000);
 
-  test('spread many crawlers over them', async () => {
-    await using database = testDatabase();
-    await using site = await startSite();
-    const env = { MONGODB_URI: database.uri };
-    await using first = await startProcess(env);
-    await using second = await startProcess(env);
-    const names = Array.from({ length: 60 }, (_, n) => `crawler-${n}`);
-    for (const name of names) {
-      await first.rest('POST', `/crawler/${NORMAL}`, { name, concurrency: 1 });
-    }
-    // Each learns of the other within two seconds.
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
-    // All pushed through one of them.
-    for (const name of names) {
-      await push(
-        first,
-        name,
-        [0, 1, 2].map((n) => `${site.url}/page/${name}-${n}?delay=700`),
-      );
-    }
-    await eventually(async () => expect(await stats(second)).toMatchObject({ completed: 180 }), {
-      timeoutMs: 40_000,
-    });
-    const shares = await Promise.all([first, second].map(crawled));
-    expect(shares[0]! + shares[1]!).toBe(180);
-    expect(Math.min(...shares)).toBeGreaterThan(30);
-  }, 90_000);
+  test.runIf(isLong)(
+    'spread many crawlers over them',
+    async () => {
+      await using database = testDatabase();
+      await using site = await startSite();
+      const env = { MONGODB_URI: database.uri };
+      await using first = await startProcess(env);
+      await using second = await startProcess(env);
+      const names = Array.from({ length: 60 }, (_, n) => `crawler-${n}`);
+      for (const name of names) {
+        await first.rest('POST', `/crawler/${NORMAL}`, { name, concurrency: 1 });
+      }
+      await untilAcquainted(database.uri);
+      // All pushed through one of them.
+      for (const name of names) {
+        await push(
+          first,
+          name,
+          [0, 1, 2].map((n) => `${site.url}/page/${name}-${n}?delay=700`),
+        );
+      }
+      const completed = names.length * 3;
+      await eventually(async () => expect(await stats(second)).toMatchObject({ completed }), {
+        timeoutMs: 40_000,
+      });
+      const shares = await Promise.all([first, second].map(crawled));
+      expect(shares[0]! + shares[1]!).toBe(completed);
+      expect(Math.min(...shares)).toBeGreaterThan(completed / 6);
+    },
+    90_000,
+  );
 
   test('split into roles: what an api process takes in, a worker starts within a second', async () => {
     await using database = testDatabase();
@@ -118,42 +132,53 @@ describe.skipIf(mongodbUri === '')('processes on one database', () => {
     // Idle crawlers cost the polling nothing.
     for (let n = 0; n < 50; n++)
       await api.rest('POST', `/crawler/${NORMAL}`, { name: `idle-${n}` });
-    const delays: number[] = [];
+    const dispatched = () => readMetric(worker, 'queued_crawler_active', 'kind="crawlers"');
     for (let n = 0; n < 3; n++) {
+      // The worker has let go of the crawler, so that the push finds it idle.
+      await eventually(async () => expect(await dispatched()).toBe(0));
       const at = Date.now();
       await push(api, 'store', [`${site.url}/page/${n}`]);
-      await eventually(() => expect(site.hits(`/page/${n}`)).toBe(1));
-      delays.push(Number(site.seen.find((seen) => seen.path === `/page/${n}`)?.at) - at);
-      // Let the worker let go of the crawler, so that the next push finds it idle.
-      await new Promise((resolve) => setTimeout(resolve, 3_000));
+      let slowestMs = 0;
+      await eventually(async () => {
+        const startedAt = performance.now();
+        await stats(api);
+        slowestMs = Math.max(slowestMs, performance.now() - startedAt);
+        expect(site.hits(`/page/${n}`)).toBe(1);
+      });
+      const seenAt = Number(site.seen.find((seen) => seen.path === `/page/${n}`)?.at);
+      // Between the push and the crawl are some ten calls of the database; a busy machine takes long for each.
+      expect(seenAt - at).toBeLessThan(1_000 + 10 * slowestMs);
     }
-    expect(Math.min(...delays)).toBeLessThan(1_000);
     expect(await crawled(worker)).toBe(3);
   }, 60_000);
 
-  test('hold a token to its rate together', async () => {
-    await using database = testDatabase();
-    await using site = await startSite();
-    const env = { MONGODB_URI: database.uri, PUSH_RATE_PER_SECOND: '30' };
-    await using first = await startProcess(env);
-    await using second = await startProcess(env);
-    await first.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
-    const startedAt = Date.now();
-    const replies = await Promise.all(
-      Array.from({ length: 200 }, (_, n) =>
-        (n % 2 === 0 ? first : second).rest(
-          'GET',
-          `/?token=${NORMAL}&crawler=store&callback=true&url=${encodeURIComponent(`${site.url}/page/${n}`)}`,
+  test.runIf(isLong)(
+    'hold a token to its rate together',
+    async () => {
+      await using database = testDatabase();
+      await using site = await startSite();
+      const env = { MONGODB_URI: database.uri, PUSH_RATE_PER_SECOND: '30' };
+      await using first = await startProcess(env);
+      await using second = await startProcess(env);
+      await first.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
+      const startedAt = Date.now();
+      const replies = await Promise.all(
+        Array.from({ length: 200 }, (_, n) =>
+          (n % 2 === 0 ? first : second).rest(
+            'GET',
+            `/?token=${NORMAL}&crawler=store&callback=true&url=${encodeURIComponent(`${site.url}/page/${n}`)}`,
+          ),
         ),
-      ),
-    );
-    const seconds = (Date.now() - startedAt) / 1_000;
-    const accepted = replies.filter((reply) => reply.status === 200);
-    expect(accepted.length).toBeGreaterThanOrEqual(30);
-    expect(accepted.length).toBeLessThanOrEqual(30 * (1 + seconds) + 1);
-    const refused = replies.find((reply) => reply.status === 429);
-    expect(refused?.headers.get('retry-after')).toBe('1');
-  }, 60_000);
+      );
+      const seconds = (Date.now() - startedAt) / 1_000;
+      const accepted = replies.filter((reply) => reply.status === 200);
+      expect(accepted.length).toBeGreaterThanOrEqual(30);
+      expect(accepted.length).toBeLessThanOrEqual(30 * (1 + seconds) + 1);
+      const refused = replies.find((reply) => reply.status === 429);
+      expect(refused?.headers.get('retry-after')).toBe('1');
+    },
+    60_000,
+  );
 
   test('apply a pause, a changed concurrency and a deletion wherever they are asked for', async () => {
     await using database = testDatabase();

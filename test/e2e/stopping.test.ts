@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { NORMAL } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
+import { byLength } from '../support/length.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startNpm } from '../support/service-process.ts';
 import { type SiteRoute, startSite } from '../support/site.ts';
@@ -16,12 +17,14 @@ function heldPage() {
   return { asked: asked.promise, release: () => released.resolve(), route };
 }
 
-test.each([
+const SIGNALS: ['group' | 'npm', NodeJS.Signals][] = [
   ['group', 'SIGINT'],
+  ['npm', 'SIGTERM'],
   ['group', 'SIGTERM'],
   ['npm', 'SIGINT'],
-  ['npm', 'SIGTERM'],
-] as const)(
+];
+
+test.each(byLength(SIGNALS.slice(0, 2), SIGNALS))(
   'to the %s, %s lets a crawl end and reach its receiver',
   async (to, signal) => {
     const page = heldPage();

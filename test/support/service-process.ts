@@ -150,3 +150,16 @@ export function rssOf(service: ServiceProcess): number {
   const status = readFileSync(`/proc/${service.process.pid}/status`, 'utf8');
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
 }
+
+/** The sum of a metric's samples with those labels, as the service reports it. */
+export async function readMetric(
+  service: Pick<ServiceProcess, 'rest'>,
+  name: string,
+  labels = '',
+): Promise<number> {
+  const { text } = await service.rest('GET', '/metrics');
+  const samples = text.matchAll(new RegExp(`^${name}(?:\\{([^}]*)\\})? (\\S+)$`, 'gm'));
+  return [...samples]
+    .filter(([, found = '']) => found.includes(labels))
+    .reduce((sum, [, , value]) => sum + Number(value), 0);
+}

@@ -1,6 +1,10 @@
 import type { Reporter, TestModule } from 'vitest/node';
+import { isLong } from './length.ts';
 
-/** Closes a run with one plain line, `tests: N passed, N failed, N skipped`, for programs that read the output. */
+/**
+ * Names what was skipped, and closes a run with one plain line, `tests: N passed, N failed, N skipped`, for programs that
+ * read the output.
+ */
 export default class SummaryReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
     const counts = { passed: 0, failed: errors.length, skipped: 0 };
@@ -11,9 +15,15 @@ export default class SummaryReporter implements Reporter {
       for (const test of module.children.allTests()) {
         const { state } = test.result();
         if (state !== 'pending') counts[state] += 1;
+        if (state === 'skipped') say(`skipped: ${module.relativeModuleId}: ${test.fullName}`);
       }
     }
+    if (!isLong) say('Long tests were skipped or shortened; at full length: npm run test:long');
     const { passed, failed, skipped } = counts;
-    process.stdout.write(`tests: ${passed} passed, ${failed} failed, ${skipped} skipped\n`);
+    say(`tests: ${passed} passed, ${failed} failed, ${skipped} skipped`);
   }
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
 }

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Crawler } from '../../../src/domain/crawler.ts';
 import type { QueuedJob } from '../../../src/domain/job.ts';
 import type { JobOutcome, Lease } from '../../../src/store/store.ts';
+import { byLength } from '../../support/length.ts';
 import { deliveryOf, releaseOf, retryOf, storedOf } from './outcomes.ts';
 import {
   at,
@@ -151,7 +152,7 @@ export function balanceContract(open: OpenStore): void {
         withStore(open, async (bench) => {
           const steps = fc.array(step, { minLength: 10, maxLength: 50 });
           const property = fc.asyncProperty(steps, (sequence) => check(bench, sequence, atOnce));
-          await fc.assert(property, { numRuns: 15 });
+          await fc.assert(property, { numRuns: byLength(5, 15) });
         }),
       );
     }

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { Crawler } from '../../../src/domain/crawler.ts';
 import type { QueuedJob } from '../../../src/domain/job.ts';
 import type { Lease } from '../../../src/store/store.ts';
+import { byLength } from '../../support/length.ts';
 import { deliveryOf, releaseOf, retryOf, storedOf } from './outcomes.ts';
 import {
   at,
@@ -327,7 +328,7 @@ export function modelContract(open: OpenStore): void {
           const life = new Life(opened, delivery);
           for (const step of sequence) await life.take(step);
         }),
-        { numRuns: 25, examples: [[releasedAfterDeadline]] },
+        { numRuns: byLength(6, 25), examples: [[releasedAfterDeadline]] },
       );
     },
     120_000,

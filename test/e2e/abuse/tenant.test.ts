@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ADMIN, NORMAL } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
+import { isLong } from '../../support/length.ts';
 import { rssOf, type ServiceProcess, startProcess } from '../../support/service-process.ts';
 import { type Site, startSite } from '../../support/site.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -115,25 +116,29 @@ test('more pages that never end than can be crawled at once leave room for other
   expect(site.concurrent).toBeGreaterThanOrEqual(2_000);
 }, 60_000);
 
-test('large pages in any number stay within the memory budget, and each is crawled', async () => {
-  const budget = 64 * MIB;
-  await start({ MEMORY_BUDGET_BYTES: String(budget) });
-  await victimCrawls('warm');
-  const before = rssOf(service);
-  let most = 0;
-  const timer = setInterval(() => {
-    most = Math.max(most, rssOf(service));
-  }, 50);
-  stack.defer(() => clearInterval(timer));
-  const count = 40;
-  await crawl(NORMAL, 'large', '/large', { concurrency: count, count });
-  await victimCrawls();
-  await eventually(async () => expect(await completed(NORMAL, 'large')).toBe(count), {
-    timeoutMs: 60_000,
-  });
-  // All of them together are 320 MiB. Beside the budget there is what one page takes while it is packed, copied and written.
-  expect(most - before).toBeLessThan(budget + 256 * MIB);
-}, 120_000);
+test.runIf(isLong)(
+  'large pages in any number stay within the memory budget, and each is crawled',
+  async () => {
+    const budget = 64 * MIB;
+    await start({ MEMORY_BUDGET_BYTES: String(budget) });
+    await victimCrawls('warm');
+    const before = rssOf(service);
+    let most = 0;
+    const timer = setInterval(() => {
+      most = Math.max(most, rssOf(service));
+    }, 50);
+    stack.defer(() => clearInterval(timer));
+    const count = 40;
+    await crawl(NORMAL, 'large', '/large', { concurrency: count, count });
+    await victimCrawls();
+    await eventually(async () => expect(await completed(NORMAL, 'large')).toBe(count), {
+      timeoutMs: 60_000,
+    });
+    // All of them together are 320 MiB. Beside the budget there is what one page takes while it is packed, copied and written.
+    expect(most - before).toBeLessThan(budget + 256 * MIB);
+  },
+  120_000,
+);
 
 test('documents that take all their time leave others their turn', async () => {
   await start();
