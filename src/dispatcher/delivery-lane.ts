@@ -3,10 +3,12 @@ import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import { deliveryModes } from '../domain/delivery-mode.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
-import type { DeliveryPaces, DeliverySlot, PacedLane } from './delivery-paces.ts';
+import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
+import type { DeliverySlot } from './endpoint.ts';
 import { MAX_POSTS_PER_ENDPOINT } from './endpoint-pace.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
+import type { PacedLane } from './paced-lane.ts';
 
 /** What the lane works with. */
 export interface DeliveryLaneDeps extends Pick<DispatcherDeps, 'postDelivery' | 'logger'> {

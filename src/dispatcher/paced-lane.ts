@@ -1,0 +1,120 @@
+import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
+import type { DeliverySlot, Endpoint } from './endpoint.ts';
+
+/** One crawler among those that post to an endpoint. */
+export interface PacedLane {
+  /**
+   * Takes at most `wanted` slots for posts to `callbackUrl`. A lane that gets fewer waits in line;
+   * `onRoom` is called when it should ask again. Crawlers of one endpoint take turns.
+   */
+  take(callbackUrl: string, wanted: number): DeliverySlot[];
+  /** Stops waiting. */
+  leave(): void;
+  /**
+   * When the endpoint that it waits for may be sent posts again; undefined while posts are in
+   * flight there, because their answers may bring room.
+   */
+  pausedUntil(): Date | undefined;
+}
+
+/** The collaborators of a lane. */
+export interface PacedLaneDeps {
+  readonly claimant: Claimant;
+  /** Posts in flight in the process. */
+  readonly pool: FairPool;
+  readonly findEndpoint: (callbackUrl: string) => Endpoint;
+  readonly onRoom: () => void;
+}
+
+/** Makes a lane that waits nowhere. It waits either in the line of one endpoint or in the pool. */
+export function createPacedLane(deps: PacedLaneDeps): PacedLane {
+  const { claimant, pool, onRoom } = deps;
+  const self = {};
+  let joined: Endpoint | undefined;
+  let waiting: AbortController | undefined;
+  /** A slot of the pool that was granted after a wait. */
+  let spare: Grant | undefined;
+
+  function leaveLine(): void {
+    const endpoint = joined;
+    joined = undefined;
+    endpoint?.leave(self);
+  }
+
+  function leavePool(): void {
+    waiting?.abort();
+    waiting = undefined;
+    spare?.release();
+    spare = undefined;
+  }
+
+  function waitForPool(): void {
+    if (waiting !== undefined) return;
+    const controller = new AbortController();
+    waiting = controller;
+    pool.acquire(claimant, 1, controller.signal).then(
+      (grant) => {
+        if (controller.signal.aborted) {
+          grant.release();
+          return;
+        }
+        waiting = undefined;
+        spare = grant;
+        onRoom();
+      },
+      // Aborted by `leave`.
+      () => undefined,
+    );
+  }
+
+  function takePoolSlot(): Grant | undefined {
+    const grant = spare ?? pool.tryAcquire(claimant, 1);
+    spare = undefined;
+    return grant;
+  }
+
+  function join(endpoint: Endpoint): void {
+    joined = endpoint;
+    endpoint.join(self, onRoom);
+  }
+
+  /** Starts posts up to this lane's share of the endpoint's room. */
+  function startPosts(endpoint: Endpoint, wanted: number): DeliverySlot[] {
+    const others = endpoint.waiting - (endpoint.holds(self) ? 1 : 0);
+    const share = Math.min(wanted, Math.ceil(endpoint.room() / (others + 1)));
+    const slots: DeliverySlot[] = [];
+    while (slots.length < share && endpoint.room() > 0) {
+      const grant = takePoolSlot();
+      if (grant === undefined) {
+        waitForPool();
+        break;
+      }
+      slots.push(endpoint.start(grant));
+    }
+    return slots;
+  }
+
+  return {
+    take(callbackUrl, wanted) {
+      const endpoint = deps.findEndpoint(callbackUrl);
+      if (joined !== endpoint || wanted <= 0) leaveLine();
+      if (wanted > 0 && endpoint.isBehindAnother(self)) {
+        if (joined === undefined) join(endpoint);
+        leavePool();
+        return [];
+      }
+      const slots = startPosts(endpoint, wanted);
+      leaveLine();
+      const waitsInPool = waiting !== undefined;
+      if (!waitsInPool) leavePool();
+      if (slots.length < wanted && !waitsInPool) join(endpoint);
+      endpoint.serve();
+      return slots;
+    },
+    leave() {
+      leaveLine();
+      leavePool();
+    },
+    pausedUntil: () => joined?.pausedUntil(),
+  };
+}
