@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
-// How a well-behaved tenant fares while another floods the service: the medians of his pushes, of
-// push to stored result and of push to webhook, in quiet and during each attack. The attacker stays
-// within what he may do.
+// Measures what one account gets while another floods the service within its limits: the median
+// times of a push, from push to stored result, and from push to webhook, in quiet and during each
+// attack.
 
 const ROUNDS = 60;
 const ADMIN = 'bench-admin-token-0123';

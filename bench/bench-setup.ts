@@ -13,23 +13,23 @@ export const JAVASCRIPT_TOKEN = 'bench-javascript-token';
 const { scripts } = JSON.parse(
   readFileSync(join(import.meta.dirname, '..', 'package.json'), 'utf8'),
 ) as { scripts: { start: string } };
-/** As `npm start` runs it. */
+/** The flags of `npm start`. */
 const START_FLAGS = scripts.start.split(' ').filter((word) => word.startsWith('--'));
 
-/** The service and its peers, each in a process of its own. */
+/** The service and its peers, each in its own process. */
 export interface Bench extends AsyncDisposable {
   readonly service: string;
-  /** The first of `sites`, which is the receiver of webhooks, too. */
+  /** The first of `sites`, which is also the receiver of webhooks. */
   readonly peers: string;
-  /** Four origins of one process. */
+  /** Four origins in one process. */
   readonly sites: readonly string[];
-  /** Processor seconds of the service so far: of its main thread, and of all its threads. */
+  /** Processor seconds that the service has used: its main thread, and all its threads. */
   cpuSeconds(): { readonly main: number; readonly all: number };
 }
 
 /**
- * Starts both. The service uses MONGODB_URI when that is set, else an embedded database in a fresh
- * folder.
+ * Starts the service and its peers. The service uses MONGODB_URI if it is set, else an embedded
+ * database in a new folder.
  */
 export async function startBench(env: Readonly<Record<string, string>> = {}): Promise<Bench> {
   const dataDir = await mkdtemp(join(tmpdir(), 'queued-crawler-bench-'));
@@ -57,14 +57,14 @@ export async function startBench(env: Readonly<Record<string, string>> = {}): Pr
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const url = await addressOf(service);
+  const url = await waitForAddress(service);
   return {
     service: url,
     peers: sites[0] ?? '',
     sites,
     cpuSeconds: () => ({
-      main: cpuSecondsOf(`/proc/${service.pid}/task/${service.pid}/stat`),
-      all: cpuSecondsOf(`/proc/${service.pid}/stat`),
+      main: readCpuSeconds(`/proc/${service.pid}/task/${service.pid}/stat`),
+      all: readCpuSeconds(`/proc/${service.pid}/stat`),
     }),
     async [Symbol.asyncDispose]() {
       const exited = new Promise((resolve) => service.once('exit', resolve));
@@ -76,15 +76,18 @@ export async function startBench(env: Readonly<Record<string, string>> = {}): Pr
   };
 }
 
-/** The time in user and kernel mode of a stat file of /proc, in its hundredths of a second. */
-function cpuSecondsOf(path: string): number {
+/**
+ * Reads the seconds in user and kernel mode from a stat file of /proc, which has hundredths of a
+ * second.
+ */
+function readCpuSeconds(path: string): number {
   const fields = readFileSync(path, 'utf8')
     .replace(/^.*\) /s, '')
     .split(' ');
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-async function addressOf(service: ChildProcess): Promise<string> {
+async function waitForAddress(service: ChildProcess): Promise<string> {
   let output = '';
   return new Promise((resolve, reject) => {
     service.once('exit', (code) => reject(new Error(`the service ended with code ${code}`)));
@@ -96,7 +99,7 @@ async function addressOf(service: ChildProcess): Promise<string> {
   });
 }
 
-/** Calls a REST path with a JSON body; throws unless it answers 2xx. */
+/** Calls a REST path with a JSON body. Throws an Error unless the status is 2xx. */
 export async function call<Reply>(url: string, method: string, body?: unknown): Promise<Reply> {
   const json = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
   const response = await fetch(url, { method, ...(body === undefined ? {} : json) });
@@ -104,10 +107,10 @@ export async function call<Reply>(url: string, method: string, body?: unknown): 
   return (await response.json()) as Reply;
 }
 
-/** Sends `count` GETs over `connections` keep-alive connections; requests per second. */
+/** Sends `count` GETs over `connections` keep-alive connections. Returns requests per second. */
 export async function requestsPerSecond(
   origin: string,
-  pathOf: (n: number) => string,
+  toPath: (n: number) => string,
   count: number,
   connections: number,
 ): Promise<number> {
@@ -117,7 +120,7 @@ export async function requestsPerSecond(
   await Promise.all(
     Array.from({ length: connections }, async () => {
       while (next < count) {
-        const path = pathOf(next++);
+        const path = toPath(next++);
         const { statusCode, body } = await pool.request({ path, method: 'GET' });
         await body.dump();
         if (statusCode !== 200) throw new Error(`${path} answered ${statusCode}`);
@@ -129,7 +132,7 @@ export async function requestsPerSecond(
   return count / seconds;
 }
 
-/** Prints a line of a result and its ratio to the limit it is measured against. */
+/** Prints a result and its ratio to the limit that it is compared with. */
 export function report(name: string, perSecond: number, limit?: number): void {
   const ratio =
     limit === undefined ? '' : `   ${((perSecond / limit) * 100).toFixed(0)} % of the plain limit`;

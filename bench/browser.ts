@@ -3,11 +3,11 @@ import { chromium } from 'playwright-core';
 import { findChromium } from '../src/engine/browser/chromium-binary.ts';
 import { call, JAVASCRIPT_TOKEN, report, startBench } from './bench-setup.ts';
 
-// Pages per second of a JavaScript crawler, beside what the bare driver reaches with as many
+// Measures the pages per second of a JavaScript crawler, and of a plain driver with as many
 // contexts in the same run.
 
 const PAGES = 200;
-/** As many as BROWSER_PAGES has by default. */
+/** The default of BROWSER_PAGES. */
 const AT_ONCE = 4;
 
 interface Details {

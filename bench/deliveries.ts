@@ -3,9 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
-// How deliveries keep to the pace of their receiver: posts for each result and results a second,
-// against receivers that handle one request at a time, and against one that takes everything. `npm
-// run bench:deliveries`
+// Measures how deliveries adapt to their receiver: POSTs per result and results per second, with
+// receivers that handle one request at a time, and with one that takes everything.
 
 const CONCURRENCY = 20;
 
@@ -14,8 +13,8 @@ interface Details {
 }
 
 /**
- * A receiver that counts; `serialMs` makes it handle one post after the other, those whose sender
- * has gone included.
+ * A receiver that counts POSTs. With `serialMs` it handles one after the other, and takes that long
+ * for each, even when the sender has gone.
  */
 async function startReceiver(serialMs: number) {
   let posts = 0;

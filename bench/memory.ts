@@ -1,23 +1,24 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
-// The service's resident memory with nothing and with 1,000,000 URLs queued, in batches of 1,000
-// with and without a `request_id`: the highest while they are pushed, right after the last, and
-// half a minute later.
+// Measures the resident memory of the service with an empty queue and with 1,000,000 URLs, pushed
+// in batches of 1,000 with and without a `request_id`: the maximum during the pushes, the value
+// after the last one, and the value half a minute later.
 
 const URLS = Number(process.argv[2] ?? 1_000_000);
 const BATCH = 1_000;
 const CONNECTIONS = 4;
 const REST_MS = 30_000;
 
-/** Of `/metrics`, in whole MB. */
-async function megabytesOf(service: string, metric: string): Promise<number> {
+/** A metric of `/metrics` in whole MB. */
+async function readMegabytes(service: string, metric: string): Promise<number> {
   const text = await (await fetch(`${service}/metrics`)).text();
   const found = new RegExp(`^${metric} (\\S+)$`, 'm').exec(text)?.[1];
   return Math.round(Number(found) / 1_000_000);
 }
 
-const rssOf = (service: string) => megabytesOf(service, 'process_resident_memory_bytes');
+const readRssMegabytes = (service: string) =>
+  readMegabytes(service, 'process_resident_memory_bytes');
 
 async function pushAll(service: string, withRequestId: boolean): Promise<number> {
   const items = Array.from({ length: BATCH }, (_, n) => ({ url: `https://example.com/item/${n}` }));
@@ -29,7 +30,8 @@ async function pushAll(service: string, withRequestId: boolean): Promise<number>
         pushed += BATCH;
         const body = withRequestId ? { items, request_id: crypto.randomUUID() } : { items };
         await call(`${service}/crawler/${TOKEN}/memory/push_batch`, 'POST', body);
-        if (pushed % (URLS / 10) === 0) highest = Math.max(highest, await rssOf(service));
+        if (pushed % (URLS / 10) === 0)
+          highest = Math.max(highest, await readRssMegabytes(service));
       }
     }),
   );
@@ -43,18 +45,18 @@ async function main(): Promise<void> {
     const path = `${service}/crawler/${TOKEN}`;
     await call(path, 'POST', { name: 'memory' });
     await call(`${path}/memory/pause`, 'POST');
-    const before = await rssOf(service);
+    const before = await readRssMegabytes(service);
     const highest = await pushAll(service, withRequestId);
-    const after = await rssOf(service);
-    const heap = await megabytesOf(service, 'nodejs_heap_size_used_bytes');
-    const external = await megabytesOf(service, 'nodejs_external_memory_bytes');
+    const after = await readRssMegabytes(service);
+    const heap = await readMegabytes(service, 'nodejs_heap_size_used_bytes');
+    const external = await readMegabytes(service, 'nodejs_external_memory_bytes');
     await delay(REST_MS);
     console.log(
       `${URLS.toLocaleString('en')} URLs ${withRequestId ? 'with' : 'without'} request_id`,
     );
     console.log(`  nothing queued: ${before} MB; while pushing: ${highest} MB at most`);
     console.log(`  right after: ${after} MB (heap ${heap}, external ${external})`);
-    console.log(`  ${REST_MS / 1_000} s later: ${await rssOf(service)} MB`);
+    console.log(`  ${REST_MS / 1_000} s later: ${await readRssMegabytes(service)} MB`);
   }
 }
 

@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { call, report, requestsPerSecond, startBench, TOKEN } from './bench-setup.ts';
 
-// Pages per second from queue to storage and to a webhook, beside what bare undici reaches at the
-// same concurrency in the same run.
+// Measures pages per second from queue to storage and to a webhook, and what plain undici reaches
+// at the same concurrency in the same run.
 
 const PAGES = 10_000;
 const CONCURRENCY = 50;
@@ -43,9 +43,9 @@ async function crawlAll(
 async function main(): Promise<void> {
   await using bench = await startBench();
   const { service, peers } = bench;
-  const pathOf = (n: number): string => `/page/${n}`;
-  await requestsPerSecond(peers, pathOf, PAGES / 4, CONCURRENCY);
-  const bare = await requestsPerSecond(peers, pathOf, PAGES, CONCURRENCY);
+  const toPath = (n: number): string => `/page/${n}`;
+  await requestsPerSecond(peers, toPath, PAGES / 4, CONCURRENCY);
+  const bare = await requestsPerSecond(peers, toPath, PAGES, CONCURRENCY);
   report(`bare undici, ${CONCURRENCY} at once`, bare);
   report('crawled into storage', await crawlAll(service, peers, 'store', false), bare);
   report('crawled and delivered to a webhook', await crawlAll(service, peers, 'hook', true), bare);

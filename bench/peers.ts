@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-// The other side of the benchmarks, in a process of its own: four sites to crawl, each a webhook
-// that acknowledges, too, and a bare server that answers what a push answers. Says their ports on
-// the parent's channel and ends with it.
+// The peers of the service in benchmarks, in a process of their own: four sites to crawl, each of
+// which also acknowledges webhooks, and replies to other requests with the reply of a push. Sends
+// their ports to the parent process and ends with it.
 
 const PAGE = `<!doctype html><title>Bench</title>${'<p>Some text of a page.</p>'.repeat(200)}`;
 const RID = '{"rid":"0123456789abcdef01234567"}';

@@ -1,7 +1,7 @@
 import { call, report, requestsPerSecond, startBench, TOKEN } from './bench-setup.ts';
 
-// Pushes per second into a paused crawler, one by one over REST and in batches, beside what a bare
-// node:http server answering the same JSON reaches with the same client in the same run.
+// Measures pushes per second into a paused crawler over REST, one by one and in batches, and what a
+// plain node:http server with the same reply reaches with the same client in the same run.
 
 const PUSHES = 20_000;
 const CONNECTIONS = 64;
@@ -27,13 +27,13 @@ async function main(): Promise<void> {
   await call(`${bench.service}/crawler/${TOKEN}`, 'POST', { name: 'push' });
   await call(`${bench.service}/crawler/${TOKEN}/push/pause`, 'POST');
   const query = `token=${TOKEN}&crawler=push&callback=true&url=`;
-  const pathOf = (n: number): string =>
+  const toPath = (n: number): string =>
     `/?${query}${encodeURIComponent(`https://example.com/item/${n}`)}`;
-  // Both have warmed up before either is measured.
-  await requestsPerSecond(bench.peers, pathOf, PUSHES / 4, CONNECTIONS);
-  await requestsPerSecond(bench.service, pathOf, PUSHES / 4, CONNECTIONS);
-  const bare = await requestsPerSecond(bench.peers, pathOf, PUSHES, CONNECTIONS);
-  const single = await requestsPerSecond(bench.service, pathOf, PUSHES, CONNECTIONS);
+  // Both servers are warmed up before either is measured.
+  await requestsPerSecond(bench.peers, toPath, PUSHES / 4, CONNECTIONS);
+  await requestsPerSecond(bench.service, toPath, PUSHES / 4, CONNECTIONS);
+  const bare = await requestsPerSecond(bench.peers, toPath, PUSHES, CONNECTIONS);
+  const single = await requestsPerSecond(bench.service, toPath, PUSHES, CONNECTIONS);
   report('bare node:http, the same JSON', bare);
   report(`pushes over REST, one by one, ${CONNECTIONS} connections`, single, bare);
   report(`pushes over REST, in batches of ${BATCH}`, await batches(bench.service), bare);

@@ -10,7 +10,7 @@ import { gunzipSync } from 'node:zlib';
 /** URLs pushed into each of the two crawlers. */
 const URLS = 300;
 const TOKEN = 'demo-normal-token';
-const LONGEST_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 interface Activity {
   readonly waiting: number;
@@ -25,36 +25,35 @@ async function listen(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);
 }
 
 /**
- * A small shop: every page takes a moment, and every tenth answers 503 the first time it is asked
- * for.
+ * A small shop. Every page takes 30 ms, and every tenth one responds with 503 to its first request.
  */
 function createSite(): Server {
   const seen = new Set<string>();
   return createServer((request, response) => {
     const path = request.url ?? '/';
-    const moody = path.endsWith('0') && !seen.has(path);
+    const isMoody = path.endsWith('0') && !seen.has(path);
     seen.add(path);
     setTimeout(() => {
-      response.writeHead(moody ? 503 : 200, {
+      response.writeHead(isMoody ? 503 : 200, {
         'content-type': 'text/html; charset=utf-8',
-        ...(moody ? { 'retry-after': '1' } : {}),
+        ...(isMoody ? { 'retry-after': '1' } : {}),
       });
       response.end(`<!doctype html><title>Product ${path}</title><h1>Product ${path}</h1>`);
     }, 30);
   });
 }
 
-/** A client's webhook: acknowledges at once and counts. */
+/** A client's webhook, which acknowledges and counts results. */
 function createReceiver(received: Set<string>): Server {
   return createServer((request, response) => {
-    void bodyOf(request).then((body) => {
+    void readBody(request).then((body) => {
       const { rid } = request.headers;
       const text =
         request.headers['content-encoding'] === 'gzip' ? gunzipSync(body).toString() : '';
@@ -120,12 +119,12 @@ async function pushAll(url: string, crawler: string, site: string): Promise<stri
   return reply.results.map((result) => result.rid);
 }
 
-async function activityOf(url: string, crawler: string): Promise<Activity> {
+async function readActivity(url: string, crawler: string): Promise<Activity> {
   const reply = await call<{ activity: Activity }>(`${url}/crawler/${TOKEN}/${crawler}`, 'GET');
   return reply.activity;
 }
 
-async function storedOf(url: string, rids: readonly string[]): Promise<number> {
+async function countStored(url: string, rids: readonly string[]): Promise<number> {
   let found = 0;
   for (let from = 0; from < rids.length; from += 100) {
     const page = { rids: rids.slice(from, from + 100), auto_delete: false };
@@ -158,18 +157,18 @@ async function demo(): Promise<void> {
       pushAll(service.url, 'to-webhook', siteUrl),
       pushAll(service.url, 'to-storage', siteUrl),
     ]);
-    const deadline = Date.now() + LONGEST_MS;
+    const deadline = Date.now() + TIMEOUT_MS;
     for (;;) {
       const [webhook, storage] = await Promise.all([
-        activityOf(service.url, 'to-webhook'),
-        activityOf(service.url, 'to-storage'),
+        readActivity(service.url, 'to-webhook'),
+        readActivity(service.url, 'to-storage'),
       ]);
       showProgress(webhook, storage, received.size);
       if (received.size === URLS && storage.completed === URLS) break;
       if (Date.now() > deadline) throw new Error('the demo took too long');
       await wait(500);
     }
-    const kept = await storedOf(service.url, stored);
+    const kept = await countStored(service.url, stored);
     const arrived = hooked.filter((rid) => received.has(rid)).length;
     console.log('\n');
     console.log(`Webhook crawler: ${URLS} pushed, ${arrived} arrived at the webhook.`);

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-// Compares what the generators make now with what is committed. Fails, naming the files, when they
+// Compares the output of the generators with what is committed. Fails with a list of the files that
 // differ.
 
 const root = resolve(import.meta.dirname, '..');
@@ -14,7 +14,7 @@ function filesUnder(folder: string): string[] {
 }
 
 function main(): void {
-  // Inside the project, so that the generated imports resolve as they do in gen/.
+  // Inside the project, so that imports resolve as they do in gen/.
   const fresh = mkdtempSync(join(root, 'node_modules', '.gen-'));
   try {
     const template = readFileSync(join(root, 'buf.gen.yaml'), 'utf8').replace(

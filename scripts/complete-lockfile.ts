@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-// npm leaves an optional package out of package-lock.json when the registry at hand does not have
-// it, as mirrors often lack those of other platforms, and `npm ci` then refuses the file
-// everywhere. This adds them, with the platform that their name tells, so that npm knows to pass
-// them over. Run it after `npm install`.
+// Adds optional packages of other platforms to package-lock.json; run it after `npm install`. npm
+// omits them when the registry does not have them, as is often the case with mirrors, and `npm ci`
+// then rejects the file everywhere. The platform is taken from the name of a package, so that npm
+// can skip it.
 
 interface LockEntry {
   version?: string;
@@ -27,7 +27,7 @@ const processors: readonly (readonly [part: RegExp, cpu: string])[] = [
   [/s390x/, 's390x'],
 ];
 
-function entryOf(name: string, version: string, dev: boolean): LockEntry {
+function toLockEntry(name: string, version: string, dev: boolean): LockEntry {
   const os = systems.find((system) => name.includes(system));
   const cpu = processors.find(([part]) => part.test(name))?.[1];
   if (os === undefined || cpu === undefined) throw new Error(`cannot tell the platform of ${name}`);
@@ -42,7 +42,7 @@ for (const parent of Object.values(lock.packages)) {
   for (const [name, version] of Object.entries(parent.optionalDependencies ?? {})) {
     const key = `node_modules/${name}`;
     if (lock.packages[key] !== undefined || !/^\d/.test(version)) continue;
-    lock.packages[key] = entryOf(name, version, parent.dev === true);
+    lock.packages[key] = toLockEntry(name, version, parent.dev === true);
     added.push(name);
   }
 }

@@ -1,21 +1,21 @@
 import type { ErrorKind } from '../src/domain/errors.ts';
 
-/** What docs/errors.md says of one reason. */
+/** One reason in docs/errors.md. */
 export interface ErrorReason {
   readonly reason: string;
   /**
-   * As a `DomainError` of this kind, over every protocol; or as a REST reply of this status only.
+   * The kind of its `DomainError`, for every protocol; or the status of a reply that only REST has.
    */
   readonly as: readonly (ErrorKind | number)[];
-  /** The kinds are answered over RPC only. */
+  /** Set when only RPC clients get this reason. */
   readonly rpcOnly?: true;
   readonly meaning: string;
 }
 
 /**
- * Every reason that a client can be answered. `test/unit/documents/errors-document.test.ts`
- * compares it with the source: a reason that the code throws has a row here, and a row has code
- * that throws it.
+ * Every reason that a client can receive. `test/unit/documents/errors-document.test.ts` compares
+ * this table with the source: every reason that is thrown has a row, and every row is thrown
+ * somewhere.
  */
 export const errorTable: readonly ErrorReason[] = [
   // The token.
@@ -223,7 +223,7 @@ export const errorTable: readonly ErrorReason[] = [
   },
 ];
 
-/** Reasons made of a name, as the source spells them. */
+/** Reasons that contain a name, as the source spells them. */
 export const errorFamilies: readonly ErrorReason[] = [
   {
     reason: 'invalid_<field>',

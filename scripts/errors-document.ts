@@ -4,8 +4,11 @@ import { DomainError } from '../src/domain/errors.ts';
 import { toHttpStatus } from '../src/rest/status.ts';
 import { type ErrorReason, errorFamilies, errorTable } from './error-table.ts';
 
-/** HTTP statuses and gRPC codes of a reason, each empty where the other protocol alone has it. */
-function codesOf({ as, rpcOnly }: ErrorReason): { readonly http: string; readonly grpc: string } {
+/** The HTTP statuses and gRPC codes of a reason; empty for a protocol that does not have it. */
+function protocolCodes({ as, rpcOnly }: ErrorReason): {
+  readonly http: string;
+  readonly grpc: string;
+} {
   const https = new Set<number>();
   const grpcs = new Set<string>();
   for (const each of as) {
@@ -22,10 +25,10 @@ function codesOf({ as, rpcOnly }: ErrorReason): { readonly http: string; readonl
   return { http: [...https].join(', '), grpc: [...grpcs].join(', ') };
 }
 
-/** `docs/errors.md`. */
+/** The text of `docs/errors.md`. */
 export function errorsDocument(): string {
   const row = (each: ErrorReason): string => {
-    const { http, grpc } = codesOf(each);
+    const { http, grpc } = protocolCodes(each);
     return `| \`${each.reason}\` | ${http} | ${grpc} | ${each.meaning} |`;
   };
   const rows = errorTable.toSorted((a, b) => (a.reason < b.reason ? -1 : 1)).map(row);

@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { join, resolve } from 'node:path';
 
-// Writes the API's proto files and everything they import to a folder, so that any generator can
-// read them: npm run proto:export -- FOLDER
+// Writes the proto files of the API, and everything that they import, to a folder, so that any
+// generator can read them: npm run proto:export -- FOLDER
 
 const root = resolve(import.meta.dirname, '..');
 
-/** The API, the details that its errors carry, and gRPC's health service. */
+/** The API, the details of its errors, and the health service of gRPC. */
 const exported = [
   'proto/queuedcrawler',
   'node_modules/google-gax/build/protos/google/rpc/error_details.proto',

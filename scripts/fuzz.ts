@@ -6,8 +6,8 @@ import { startApp } from '../src/app/app.ts';
 import { readConfig } from '../src/config/config.ts';
 import { FUZZED, runFuzz } from '../test/support/fuzz.ts';
 
-// Mutated calls over every protocol against a service of its own: FUZZ_CALLS (400,000) of them,
-// made of FUZZ_SEED.
+// Sends mutated calls over every protocol to a service of its own: FUZZ_CALLS (400,000) calls,
+// generated from FUZZ_SEED.
 
 const calls = Number(process.env.FUZZ_CALLS ?? 400_000);
 const seed = Number(process.env.FUZZ_SEED ?? (Date.now() % 2 ** 31) + 1);

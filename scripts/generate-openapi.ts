@@ -3,8 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { readApi } from './openapi/descriptors.ts';
 import { openApiDocument } from './openapi/document.ts';
 
-// Writes docs/openapi.json; with --check only tells, by its exit code, whether the file is up to
-// date.
+// Writes docs/openapi.json. With --check it writes nothing and fails when the file is out of date.
 const root = fileURLToPath(new URL('../', import.meta.url));
 const target = `${root}docs/openapi.json`;
 const { version } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as { version: string };

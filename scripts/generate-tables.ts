@@ -4,7 +4,7 @@ import { errorsDocument } from './errors-document.ts';
 import { parametersDocument } from './parameters-document.ts';
 import { withSettings } from './settings-table.ts';
 
-// Writes docs/parameters.md, docs/errors.md and the README's table of settings.
+// Writes docs/parameters.md, docs/errors.md and the table of settings in the README.
 writeFileSync(
   new URL('../docs/parameters.md', import.meta.url),
   parametersDocument(parameterTable),

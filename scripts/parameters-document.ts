@@ -1,10 +1,10 @@
 import type { Parameter } from '../src/domain/parameter-table.ts';
 
-/** `docs/parameters.md` of a table of parameters. */
+/** The text of `docs/parameters.md` for a table of parameters. */
 export function parametersDocument(parameters: readonly Parameter[]): string {
   const rows = parameters.map(
     ({ name, kind, fallback, javascript, meaning }) =>
-      `| \`${name}\` | ${valuesOf(kind)} | ${fallback === '' ? '' : `\`${fallback}\``} | ${javascript ? 'JavaScript' : 'any'} | ${meaning.replaceAll('|', '\\|')} |`,
+      `| \`${name}\` | ${allowedValues(kind)} | ${fallback === '' ? '' : `\`${fallback}\``} | ${javascript ? 'JavaScript' : 'any'} | ${meaning.replaceAll('|', '\\|')} |`,
   );
   return `# Crawl parameters
 
@@ -20,7 +20,7 @@ This table is made from the one in \`src/domain/parameter-table.ts\` that the se
 `;
 }
 
-function valuesOf(kind: Parameter['kind']): string {
+function allowedValues(kind: Parameter['kind']): string {
   switch (kind.type) {
     case 'boolean':
       return 'true, false';

@@ -5,12 +5,12 @@ const rows = Object.values(settings).map(({ variable, fallback, meaning }) => {
   return `| \`${variable}\` | ${value} | ${meaning} |`;
 });
 
-/** The settings as the README shows them. */
+/** The table of settings in the README. */
 export const settingsTable = `| variable | default | meaning |\n|---|---|---|\n${rows.join('\n')}\n`;
 
 const place = /\| variable \| default \| meaning \|\n(\|.*\n)+/;
 
-/** The README with its table of settings brought up to date. Throws when it has none. */
+/** Returns the README with an updated table of settings. Throws an Error when it has none. */
 export function withSettings(readme: string): string {
   if (!place.test(readme)) throw new Error('the README has no table of settings');
   return readme.replace(place, () => settingsTable);

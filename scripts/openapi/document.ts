@@ -1,11 +1,12 @@
 import type { DescribedApi } from './descriptors.ts';
 import { documentedOperations } from './documented.ts';
-import { operationsOf } from './operations.ts';
+import { methodOperations } from './operations.ts';
 import { errorReplies, errorSchema } from './replies.ts';
 import { createSchemas, described } from './schemas.ts';
 
 /**
- * The OpenAPI 3.1 document of an API. The same descriptors give the same document, byte for byte.
+ * The OpenAPI 3.1 document of an API. The same descriptors result in the same document, byte for
+ * byte.
  */
 export function openApiDocument(api: DescribedApi, version: string): object {
   const schemas = createSchemas(api);
@@ -13,7 +14,7 @@ export function openApiDocument(api: DescribedApi, version: string): object {
     api.services.flatMap((service) => service.methods.map((method) => [method.name, method])),
   );
   const placed = [
-    ...[...methods.values()].flatMap((method) => operationsOf(method, api, schemas)),
+    ...[...methods.values()].flatMap((method) => methodOperations(method, api, schemas)),
     ...documentedOperations(methods, api, schemas),
   ];
   const paths = new Map<string, Record<string, object>>();
@@ -33,7 +34,7 @@ export function openApiDocument(api: DescribedApi, version: string): object {
     servers: [{ url: 'http://127.0.0.1:8080', description: 'A service started with defaults.' }],
     tags: api.services.map((service) => ({
       name: service.name,
-      ...described(api.commentOf(service)),
+      ...described(api.comment(service)),
     })),
     paths: Object.fromEntries([...paths].sort(([a], [b]) => (a < b ? -1 : 1))),
     components: {

@@ -1,7 +1,7 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import type { DescribedApi } from './descriptors.ts';
-import { type PlacedOperation, queryParameters, textsOf } from './operations.ts';
-import { errorsOf } from './replies.ts';
+import { type PlacedOperation, queryParameters, summaryAndDescription } from './operations.ts';
+import { errorResponses } from './replies.ts';
 import type { Schema, Schemas } from './schemas.ts';
 
 const integer = { type: 'integer' };
@@ -26,8 +26,8 @@ const crawled = {
 };
 
 /**
- * A page in either shape: its bytes with the facts in headers, or all in one JSON object of scalar
- * values.
+ * A reply with a page: its bytes with the other fields in headers, or everything in one JSON
+ * object.
  */
 function pageReply(
   description: string,
@@ -61,8 +61,8 @@ function pageReply(
 }
 
 /**
- * The operations whose replies are more than a rule can say; they replace the rules' own of the
- * same path and verb.
+ * The operations whose replies cannot be described by a rule. They replace the generated operations
+ * with the same path and verb.
  */
 export function documentedOperations(
   methods: ReadonlyMap<string, DescMethod>,
@@ -94,9 +94,9 @@ export function documentedOperations(
         summary: 'Queues a URL, or crawls it in the same call',
         description: [
           'With `callback=true` or a `crawler`:',
-          api.commentOf(push),
+          api.comment(push),
           'Otherwise:',
-          api.commentOf(crawl),
+          api.comment(crawl),
         ].join('\n\n'),
         security,
         parameters: parameters.map((each) =>
@@ -112,7 +112,7 @@ export function documentedOperations(
             ['text/html', 'text/markdown', '*/*'],
             rid,
           ),
-          ...errorsOf(verb, false),
+          ...errorResponses(verb, false),
         },
       },
     };
@@ -131,10 +131,10 @@ export function documentedOperations(
       operation: {
         operationId: name,
         tags: [desc.parent.name],
-        ...textsOf(api.commentOf(desc)),
+        ...summaryAndDescription(api.comment(desc)),
         security,
         parameters: queryParameters(desc.input, new Set(), schemas),
-        responses: { 200: reply, ...errorsOf(verb, false) },
+        responses: { 200: reply, ...errorResponses(verb, false) },
       },
     };
   }

@@ -3,7 +3,7 @@ import { forEachQueryField } from '../../src/rest/bind-parameters.ts';
 import { type HttpRule, httpRules } from '../../src/rest/http-rule.ts';
 import { restName } from '../../src/rest/rest-fields.ts';
 import type { DescribedApi } from './descriptors.ts';
-import { errorsOf } from './replies.ts';
+import { errorResponses } from './replies.ts';
 import { described, type Schema, type Schemas } from './schemas.ts';
 
 /** An operation object of OpenAPI. */
@@ -12,7 +12,7 @@ export interface Operation {
   readonly [member: string]: unknown;
 }
 
-/** One operation and where it stands. */
+/** An operation with its path and verb. */
 export interface PlacedOperation {
   readonly path: string;
   readonly verb: string;
@@ -20,7 +20,7 @@ export interface PlacedOperation {
 }
 
 /** The operations of a method: one for each of its rules. */
-export function operationsOf(
+export function methodOperations(
   method: DescMethod,
   api: DescribedApi,
   schemas: Schemas,
@@ -30,22 +30,22 @@ export function operationsOf(
     const bound = new Set(rule.template.variables.map(({ field }) => field));
     const hasBody = rule.body !== '';
     const operation = {
-      operationId: index === 0 ? method.name : `${method.name}By${capitalised(rule.verb)}`,
+      operationId: index === 0 ? method.name : `${method.name}By${capitalized(rule.verb)}`,
       tags: [method.parent.name],
-      ...textsOf(api.commentOf(method)),
-      security: securityOf(method, bound),
+      ...summaryAndDescription(api.comment(method)),
+      security: securitySchemes(method, bound),
       parameters: [
-        ...[...bound].map((name) => pathParameter(fieldOf(method.input, name), schemas)),
+        ...[...bound].map((name) => pathParameter(findField(method.input, name), schemas)),
         ...(hasBody ? [] : queryParameters(method.input, bound, schemas)),
       ],
       ...(hasBody ? { requestBody: requestBody(rule, bound, schemas) } : {}),
-      responses: { 200: okReply(rule, schemas), ...errorsOf(rule.verb, rule.body === '*') },
+      responses: { 200: okReply(rule, schemas), ...errorResponses(rule.verb, rule.body === '*') },
     };
     return { path, verb: rule.verb, operation };
   });
 }
 
-/** Parameters for the fields of a request that neither the path nor the security scheme carries. */
+/** Parameters for the fields of a request that are in neither the path nor the security scheme. */
 export function queryParameters(
   input: DescMessage,
   without: ReadonlySet<string>,
@@ -64,13 +64,13 @@ export function queryParameters(
   return parameters;
 }
 
-/** The first sentence as summary, all of it as description. */
-export function textsOf(comment: string): Schema {
+/** The first sentence of a comment as summary, all of it as description. */
+export function summaryAndDescription(comment: string): Schema {
   const [, summary = comment] = /^(.+?[.:])(?:\s|$)/s.exec(comment) ?? [];
   return { summary: summary.replace(/[.:]$/, ''), ...described(comment) };
 }
 
-function securityOf(method: DescMethod, bound: ReadonlySet<string>): object[] {
+function securitySchemes(method: DescMethod, bound: ReadonlySet<string>): object[] {
   if (bound.has('token')) return [];
   const hasToken = method.input.fields.some((field) => field.name === 'token');
   return hasToken ? [{ token: [] }, { bearer: [] }] : [{ bearer: [] }];
@@ -88,7 +88,7 @@ function requestBody(rule: HttpRule, bound: ReadonlySet<string>, schemas: Schema
     const schema = schemas.ofMessage(rule.desc.input, 'request', new Set([...bound, 'token']));
     return { content: { 'application/json': { schema } } };
   }
-  const field = fieldOf(rule.desc.input, rule.body);
+  const field = findField(rule.desc.input, rule.body);
   return { content: { 'application/json': { schema: schemas.ofField(field, 'request') } } };
 }
 
@@ -96,16 +96,16 @@ function okReply({ desc, responseBody }: HttpRule, schemas: Schemas): Schema {
   const schema =
     responseBody === ''
       ? schemas.refTo(desc.output, 'reply')
-      : schemas.ofField(fieldOf(desc.output, responseBody), 'reply');
+      : schemas.ofField(findField(desc.output, responseBody), 'reply');
   return { description: 'Done.', content: { 'application/json': { schema } } };
 }
 
-function fieldOf(desc: DescMessage, name: string): DescField {
+function findField(desc: DescMessage, name: string): DescField {
   const field = desc.fields.find((each) => each.name === name || restName(each) === name);
   if (field === undefined) throw new Error(`${desc.typeName} has no field ${name}`);
   return field;
 }
 
-function capitalised(verb: string): string {
+function capitalized(verb: string): string {
   return verb.slice(0, 1) + verb.slice(1).toLowerCase();
 }

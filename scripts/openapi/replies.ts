@@ -1,4 +1,4 @@
-/** The replies that several operations share: every status but 200, all with the one error body. */
+/** Replies that operations share: every status except 200, all with the same error body. */
 const texts: Readonly<Record<string, string>> = {
   400: 'The body is not a JSON object.',
   401: 'The token is missing or unknown.',
@@ -65,7 +65,10 @@ export function errorReplies(): Readonly<Record<string, unknown>> {
 }
 
 /** The error replies of one operation. */
-export function errorsOf(verb: string, hasJsonBody: boolean): Readonly<Record<string, unknown>> {
+export function errorResponses(
+  verb: string,
+  hasJsonBody: boolean,
+): Readonly<Record<string, unknown>> {
   const statuses = Object.keys(texts).filter((status) => {
     if (status === '400') return hasJsonBody;
     if (status === '413') return verb === 'POST' || verb === 'PUT';

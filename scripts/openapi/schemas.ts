@@ -7,17 +7,14 @@ import type { DescribedApi } from './descriptors.ts';
 /** A JSON Schema. */
 export type Schema = Readonly<Record<string, unknown>>;
 
-/**
- * Which side writes a message: replies have every field that cannot be absent, requests may leave
- * it out.
- */
+/** Who writes a message. In replies every field without presence is set; requests may omit it. */
 export type Direction = 'request' | 'reply';
 
-/** Makes schemas, and collects those that others refer to. */
+/** Makes schemas and collects those that are referred to. */
 export interface Schemas {
-  /** The schema of a field's value, described by the field's comment. */
+  /** The schema of a field, with the comment of the field as description. */
   ofField(field: DescField, direction: Direction): Schema;
-  /** The schema of a message, in place, without the named fields. */
+  /** The inline schema of a message, without the named fields. */
   ofMessage(desc: DescMessage, direction: Direction, without?: ReadonlySet<string>): Schema;
   /** A reference to the schema of a message. */
   refTo(desc: DescMessage, direction: Direction): Schema;
@@ -40,7 +37,7 @@ export function createSchemas(api: DescribedApi): Schemas {
       .map(restName);
     return {
       type: 'object',
-      ...described(api.commentOf(desc)),
+      ...described(api.comment(desc)),
       properties: Object.fromEntries(
         fields.map((field) => [restName(field), ofField(field, direction)]),
       ),
@@ -49,8 +46,8 @@ export function createSchemas(api: DescribedApi): Schemas {
   }
 
   function refTo(desc: DescMessage, direction: Direction): Schema {
-    // A message that goes both ways has two schemas: what a reply always has, a request may leave
-    // out.
+    // A message that is used in both directions has two schemas, because a request may omit fields
+    // that a reply always has.
     const name = direction === 'request' ? `${desc.name}Input` : desc.name;
     if (!found.has(name)) {
       found.set(name, {});
@@ -60,13 +57,13 @@ export function createSchemas(api: DescribedApi): Schemas {
   }
 
   function ofField(field: DescField, direction: Direction): Schema {
-    const comment = described(api.commentOf(field));
+    const description = described(api.comment(field));
     const single = ofSingle(field, direction);
-    if (field.fieldKind === 'list') return { type: 'array', items: single, ...comment };
+    if (field.fieldKind === 'list') return { type: 'array', items: single, ...description };
     if (field.fieldKind === 'map') {
-      return { type: 'object', additionalProperties: single, ...comment };
+      return { type: 'object', additionalProperties: single, ...description };
     }
-    return { ...single, ...comment };
+    return { ...single, ...description };
   }
 
   function ofSingle(field: DescField, direction: Direction): Schema {
@@ -94,7 +91,7 @@ export function createSchemas(api: DescribedApi): Schemas {
   };
 }
 
-/** A `description` where there is something to say. */
+/** A `description`, unless the comment is empty. */
 export function described(comment: string): Schema {
   return comment === '' ? {} : { description: comment };
 }

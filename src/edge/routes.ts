@@ -15,8 +15,6 @@ export interface RoutesDeps {
   readonly isReady: () => boolean | Promise<boolean>;
   /** `/metrics`; without it REST answers that path. */
   readonly metrics?: (request: AnyRequest) => Promise<Reply>;
-  /** `/console` and the paths below it; without it REST answers them. */
-  readonly console?: RequestHandler;
   /** Called when `isReady` or `metrics` throws; the client gets 503. */
   readonly onFailure: (error: unknown, route: string) => void;
 }
@@ -57,8 +55,6 @@ export function createRoutes(deps: RoutesDeps): RequestHandler {
     } else if (isRead && path === '/readyz') void answerWith(request, response, readiness, path);
     else if (isRead && path === '/metrics' && metrics !== undefined) {
       void answerWith(request, response, () => metrics(request), path);
-    } else if (deps.console !== undefined && /^\/console(?:\/|$)/.test(path)) {
-      deps.console(request, response);
     } else deps.rest.handle(request, response);
   };
 }

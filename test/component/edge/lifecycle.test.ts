@@ -122,7 +122,7 @@ describe('first bytes', () => {
 });
 
 describe('paths of the edge', () => {
-  test('health, readiness, metrics and console', async () => {
+  test('health, readiness and metrics', async () => {
     let ready: () => boolean = () => true;
     await using wire = await startWire({
       isReady: () => ready(),
@@ -131,17 +131,10 @@ describe('paths of the edge', () => {
         headers: { 'content-type': 'text/plain' },
         body: 'm 1',
       }),
-      console: (request, response) => {
-        response.statusCode = 200;
-        response.end(`console ${request.url}`);
-      },
     });
     expect(await get(`${wire.url}/healthz`)).toMatchObject({ status: 200, text: 'ok\n' });
     expect(await get(`${wire.url}/readyz`)).toMatchObject({ status: 200 });
     expect(await get(`${wire.url}/metrics?x`)).toMatchObject({ status: 200, text: 'm 1' });
-    expect(await get(`${wire.url}/console`)).toMatchObject({ text: 'console /console' });
-    expect(await get(`${wire.url}/console/a?b`)).toMatchObject({ text: 'console /console/a?b' });
-    expect(await get(`${wire.url}/consoles`)).toMatchObject({ status: 404 });
     ready = () => false;
     expect(await get(`${wire.url}/readyz`)).toMatchObject({ status: 503 });
     ready = () => {
