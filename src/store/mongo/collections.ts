@@ -1,7 +1,4 @@
 import type { Binary, Collection, Db } from 'mongodb';
-import type { TokenType } from '../../domain/account.ts';
-import type { Crawler, CrawlerMoments } from '../../domain/crawler.ts';
-import type { StoredSettings } from '../../domain/crawler-settings.ts';
 import type { DeliveryAttempt } from '../../domain/delivery.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { QueuedNotice } from '../../domain/notice.ts';
@@ -9,134 +6,54 @@ import type { AccountLimits } from '../../domain/quotas.ts';
 import type { DayCounts } from '../../domain/stats.ts';
 import type { EndedJob } from '../../domain/tally.ts';
 import type { PushOutcome } from '../store.ts';
+import type { CrawlerDocument } from './crawler-document.ts';
 
-/** An account; `queued` follows the waiting and retrying URLs of its crawlers, repaired by `maintain`. */
+export type * from './crawler-document.ts';
+
+/**
+ * An account. Its counters follow those of its crawlers by writes of their own; `maintain` repairs
+ * them. Counters and `limits` are absent in documents of an older program until it has done so.
+ */
 export interface AccountDocument {
   readonly _id: string;
   readonly name: string;
   readonly email: string;
   readonly normalHash: string;
   readonly javascriptHash: string;
-  /** Both hashes, under one unique index. */
+  /** Both hashes, for one unique index. */
   readonly hashes: readonly string[];
   readonly createdAt: Date;
+  /** Waiting and retrying URLs of its crawlers. */
   readonly queued: number;
-  /** Its own limits; absent in documents of before they were. The counters below are, too, until `maintain` has filled them in. */
   readonly limits?: Partial<AccountLimits>;
   readonly crawlers?: number;
   readonly concurrency?: number;
   readonly storedBytes?: number;
   readonly queuedBytes?: number;
-  /** In an episode over the limit. */
+  /** Whether an episode over the limit goes on. */
   readonly over: boolean;
-  /** What the last push was granted; written and read by one update. */
+  /** The room that the last push got; written and read by one update. */
   readonly granted?: number;
-}
-
-/** A day that is leaving its crawler: its counts have been added to the history, or not, as that says by `id`. */
-export interface MovingDay {
-  readonly id: string;
-  readonly counts: DayCounts;
-}
-
-/** A push that has reserved room and not yet been confirmed. Its jobs are left alone until it is. */
-export interface PendingPush {
-  readonly id: string;
-  readonly n: number;
-  readonly at: Date;
-  /** The crawler's `purges` when it reserved; absent in those of an older program. */
-  readonly gen?: number;
-  /** The request it belongs to, if that may come again. */
-  readonly request?: string;
-  /** Its jobs' `rid`s are between these two, inclusive. */
-  readonly first: string;
-  readonly last: string;
 }
 
 /**
- * A crawler with its counters, its lease and the days that history has not taken over yet, in one
- * document: what must agree is written together, and every reading adds up. Its settings stand
- * beside the other fields, so that an older program that shares the database finds them; one that
- * is absent has its default.
+ * What an ended job leaves until it is counted: it commits the end, and says how to count it after a
+ * crash.
  */
-export interface CrawlerDocument extends Partial<StoredSettings> {
-  readonly _id: string;
-  /** A setting that quotas count, so it is always there. */
-  readonly concurrency: number;
-  readonly accountId: string;
-  readonly name: string;
-  readonly tokenType: TokenType;
-  readonly delivery: Crawler['delivery'];
-  readonly callbackUrl: string | null;
-  readonly pausedByUser: boolean;
-  readonly pausedByMonitor: boolean;
-  readonly pausedAt?: Date;
-  readonly pauseReason?: string;
-  readonly webhookSecrets: readonly { readonly secret: string; readonly expiresAt?: Date }[];
-  readonly createdAt: Date;
-  readonly updatedAt: Date;
-  /** Absent in storage mode; the beginning of time until the first claim of probes sharesWithPeers it. */
-  readonly probeAt?: Date;
-  readonly probeClaim?: string;
-  /** Written with the counters that go with it. */
-  readonly last?: CrawlerMoments;
-  /** Waiting, running and retrying together; waiting is what the other two leave. */
-  readonly live: number;
-  /** What they count for as queued; of these, what the running ones do. */
-  readonly liveBytes?: number;
-  readonly runningBytes?: number;
-  readonly running: number;
-  readonly retrying: number;
-  readonly completed: number;
-  readonly failed: number;
-  readonly deleted: number;
-  readonly purged: number;
-  readonly deliveriesPending: number;
-  readonly days: Readonly<Record<string, DayCounts>>;
-  /** The earliest of `days`. */
-  readonly firstDay?: string;
-  /** Of each process, the last of its batches that these counters contain. */
-  readonly applied: Readonly<Record<string, number>>;
-  readonly pending: readonly PendingPush[];
-  /** The last batches that were taken from their processes before they were applied: what bears their name is not counted. */
-  readonly fenced?: readonly string[];
-  /** Grows with every change of these counters but a push's. */
-  readonly moves: number;
-  /** Grows when they are counted anew: a move that began before and is not counted yet was seen or will be. */
-  readonly recounts: number;
-  /** Set when they were found wrong and could not be counted in peace. */
-  readonly miscounted?: boolean;
-  /** Grows with each purge: waiting and retrying jobs of an earlier `gen` are gone, their documents are swept up later. */
-  readonly purges: number;
-  /** Days on their way to the history. */
-  readonly moving?: Readonly<Record<string, MovingDay>>;
-  /** What the last push was granted; written and read by one update. */
-  readonly granted?: number;
-  readonly grantedBytes?: number;
-  readonly epoch: number;
-  readonly leaseOwner: string | null;
-  readonly leaseUntil: Date;
-  /** When somebody must look at it: its next work, or the end of its lease. */
-  readonly wakeAt: Date;
-  /** Grows with everything that may bring `wakeAt` forward, so that whoever sets it back notices. */
-  readonly wakes: number;
-}
-
-/** What an ended job leaves until its counts are written: the commit of its end, and the recipe to repair the counters. */
 export interface Tombstone extends EndedJob {
   readonly from: QueuedJob['state'];
-  /** What the job counted for as queued, and its record does as stored. */
+  /** The bytes that the job counted for as queued, and its record counts for as stored. */
   readonly size?: number;
   readonly kept?: number;
-  /** Whether a delivery was made that is due when the counts are written. */
+  /** Whether a delivery was made; true for one that becomes due when the end is counted. */
   readonly delivers?: boolean;
   readonly endedAt: Date;
-  /** The process and its batch that ended the job. */
+  /** The process and the number of its batch that ended the job. */
   readonly by: string;
   readonly seq: number;
 }
 
-/** A job; ended ones are tombstones for some milliseconds. */
+/** A job. An ended one is a tombstone for some milliseconds. */
 export interface JobDocument extends Partial<Omit<Tombstone, 'from'>> {
   readonly _id: string;
   readonly crawlerId: string;
@@ -160,22 +77,22 @@ export interface JobDocument extends Partial<Omit<Tombstone, 'from'>> {
   readonly attempt: number;
   /** The crawler's `purges` when it was pushed. */
   readonly gen: number;
-  /** Absent while there was none. */
+  /** Absent if there was none. */
   readonly crashes?: number;
   readonly epoch?: number;
   readonly firstTriedAt?: Date;
-  /** The push that brought it. */
+  /** The id of its push. */
   readonly push: string;
-  /** The last batch that moved it. */
+  /** The id of the last write that changed its state. */
   readonly mark?: string;
 }
 
-/** What a delivery and a result have in common. */
+/** The fields that deliveries and results share. */
 interface RecordDocument {
   readonly _id: string;
   /** The job's attempt that made it; an older one never replaces a newer one. */
   readonly claim: number;
-  /** The last batch that moved it. */
+  /** The id of the last write that changed its state. */
   readonly mark: string;
   readonly url: string;
   readonly pushedUrl: string;
@@ -201,9 +118,9 @@ export interface DeliveryDocument extends RecordDocument {
   readonly attempts: readonly DeliveryAttempt[];
 }
 
-/** A stored result. While its job is alive it has not been committed and is not shown. */
+/** A stored result. While its job is alive it is not committed, and not shown. */
 export interface ResultDocument extends RecordDocument {
-  /** Account and token type. */
+  /** The account and the token type. */
   readonly scope: string;
   readonly storedAt: Date;
   readonly urlHash: string;
@@ -215,7 +132,7 @@ export interface HistoryDocument {
   readonly crawlerId: string;
   readonly day: string;
   readonly counts: DayCounts;
-  /** The last moves that were added. */
+  /** The ids of the last days that were added. */
   readonly moved?: readonly string[];
 }
 
@@ -224,13 +141,13 @@ export interface PushRequestDocument {
   readonly _id: string;
   readonly crawlerId: string;
   readonly rids: readonly string[];
-  /** The push that took its jobs, if it came so far. */
+  /** The id of the push that inserts its jobs. */
   readonly push: string;
-  /** Those of its jobs that were found queued when another process completed it. */
+  /** Those of its jobs that another process found inserted when it completed the push. */
   readonly taken?: readonly string[];
   /** Set once its jobs are durable. */
   readonly outcomes: readonly PushOutcome[] | null;
-  /** Who works on it. */
+  /** The call that performs it. */
   readonly claim: string;
   readonly expiresAt: Date;
 }
@@ -243,7 +160,7 @@ export interface RateDocument {
   readonly at: Date;
 }
 
-/** A picture. */
+/** A screenshot. */
 export interface ScreenshotDocument {
   readonly _id: string;
   readonly contentType: string;
@@ -254,18 +171,21 @@ export interface ScreenshotDocument {
 /** A message to the owner of an account, until it is sent. */
 export interface NoticeDocument extends Omit<QueuedNotice, 'noticeId'> {
   readonly _id: string;
-  /** Who last took it to be sent. */
+  /** The write that last claimed it. */
   readonly claim: string;
 }
 
-/** A crawler that was removed or purged: what is left of it, or of its queue, is still to be swept up. */
+/** A crawler that was removed or purged, and whose leftovers are still to be swept up. */
 export interface RemovalDocument {
   readonly _id: string;
-  /** Since when `maintain` knows of it. It stays for a while: a process that was stopped may bring more. */
+  /**
+   * When `maintain` found nothing left. The entry stays for a while, because a process that was
+   * stopped may still write more.
+   */
   readonly at?: Date;
 }
 
-/** An account that is gone and may have left results. */
+/** An account that is gone and may have left results behind. */
 export interface RemovedAccountDocument {
   readonly _id: string;
   readonly removedAt: Date;
