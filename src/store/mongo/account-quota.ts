@@ -4,10 +4,10 @@ import { exceedsLimit, quotaExceeded } from '../../domain/quotas.ts';
 import type { CrawlerQuota } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 
-/** A quota that refuses nothing. */
+/** A quota without limits. */
 export const UNLIMITED: CrawlerQuota = { crawlers: 0, concurrency: 0 };
 
-/** What a crawler counts for in its account; the service's own count for nothing. */
+/** The share of a crawler in its account's quotas; the service's own crawlers have none. */
 export function quotaShare(crawler: Pick<CrawlerDocument, 'name' | 'concurrency'>): CrawlerQuota {
   return isInternal(crawler)
     ? { crawlers: 0, concurrency: 0 }
@@ -15,8 +15,9 @@ export function quotaShare(crawler: Pick<CrawlerDocument, 'name' | 'concurrency'
 }
 
 /**
- * Counts crawlers and their concurrency in the account, in one write that is refused when it would pass the quota: throws what
- * `quotaExceeded` makes, and `unauthenticated` when the account is gone. Negative amounts always pass.
+ * Counts crawlers and their concurrency in the account, in one write that fails if it would exceed
+ * the quota: throws the error of `quotaExceeded`, or `unauthenticated` if the account is gone.
+ * Negative amounts always pass.
  */
 export async function countCrawlers(
   collections: Collections,

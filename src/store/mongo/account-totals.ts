@@ -8,7 +8,10 @@ type Totals = Required<
   Pick<AccountDocument, 'queued' | 'crawlers' | 'concurrency' | 'queuedBytes'>
 >;
 
-/** An account's totals may lag behind its crawlers for a moment; what is wrong at two looks was left by a crash. */
+/**
+ * Corrects the totals of accounts. Totals may lag behind the crawlers for a moment, so only a
+ * difference that is the same at two looks is taken for the trace of a crash.
+ */
 export async function repairAccounts(collections: Collections): Promise<void> {
   const first = await wrongTotals(collections);
   if (first.size === 0) return;
@@ -23,7 +26,7 @@ export async function repairAccounts(collections: Collections): Promise<void> {
   }
 }
 
-/** By how much the totals of accounts differ from what their crawlers say. */
+/** The differences between the totals of accounts and the sums over their crawlers. */
 async function wrongTotals(collections: Collections): Promise<Map<string, Totals>> {
   const own = { $eq: [{ $substrCP: ['$name', 0, 1] }, INTERNAL_PREFIX] };
   const sums = await collections.crawlers
@@ -49,7 +52,7 @@ async function wrongTotals(collections: Collections): Promise<Map<string, Totals
   const wrong = accounts.map((account): [string, Totals] => {
     const sum = totals.get(account._id);
     const off = (name: keyof Totals): number => (sum?.[name] ?? 0) - (account[name] ?? 0);
-    // A push that is under way has counted its bytes in the account only.
+    // A push in progress has counted its bytes in the account only.
     const queuedBytes = (sum?.pending ?? 0) > 0 ? 0 : off('queuedBytes');
     const [queued, crawlers, concurrency] = [off('queued'), off('crawlers'), off('concurrency')];
     return [account._id, { queued, crawlers, concurrency, queuedBytes }];

@@ -97,7 +97,7 @@ export function createAccounts(collections: Collections): AccountStore {
         { projection: { _id: 1 } },
       );
       if (known === null) return false;
-      // Before the account goes: a crash in between must not leave its results behind.
+      // Before the account is removed: a crash in between must not leave its results behind.
       await collections.removedAccounts.updateOne(
         { _id: accountId },
         { $set: { removedAt: now } },

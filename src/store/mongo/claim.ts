@@ -11,21 +11,25 @@ import { recount } from './recount.ts';
 type Claimed = Awaited<ReturnType<QueueStore['claim']>>;
 type Read = Pick<CrawlerDocument, 'pending' | 'accountId' | 'recounts' | 'purges'>;
 
-// A claim that meets a push or a purge under way begins again; after this many times it leaves the jobs to the next.
+// A claim that meets a concurrent push or purge starts again. After this many tries it leaves the
+// jobs to the next claim.
 const TRIES = 3;
-const COUNT_AGAIN_MS = 10_000;
-const MAX_COUNTED = 1_000;
+const RECOUNT_EVERY_MS = 10_000;
+const MAX_REMEMBERED = 1_000;
 
-/** Makes `QueueStore.claim`. */
+/** Creates `QueueStore.claim`. */
 export function createClaim(collections: Collections, ledger: Ledger): QueueStore['claim'] {
-  const countedAt = new Map<string, number>();
+  const recountedAt = new Map<string, number>();
 
-  /** Not with every claim: beside many pushes it may not come to its end. */
-  async function countAgain(crawlerId: string, now: Date): Promise<void> {
-    const since = performance.now() - (countedAt.get(crawlerId) ?? Number.NEGATIVE_INFINITY);
-    if (since < COUNT_AGAIN_MS) return;
-    if (countedAt.size >= MAX_COUNTED) countedAt.clear();
-    countedAt.set(crawlerId, performance.now());
+  /**
+   * Recounts a crawler that was found miscounted. Not with every claim, because a recount may fail
+   * while there are many pushes.
+   */
+  async function recountMiscounted(crawlerId: string, now: Date): Promise<void> {
+    const since = performance.now() - (recountedAt.get(crawlerId) ?? Number.NEGATIVE_INFINITY);
+    if (since < RECOUNT_EVERY_MS) return;
+    if (recountedAt.size >= MAX_REMEMBERED) recountedAt.clear();
+    recountedAt.set(crawlerId, performance.now());
     await recount(collections, crawlerId, now, true);
   }
 
@@ -48,7 +52,7 @@ export function createClaim(collections: Collections, ledger: Ledger): QueueStor
         },
       });
       if (crawler === null) return { jobs: [], leaseLost: true };
-      if (crawler.miscounted === true) await countAgain(lease.crawlerId, now);
+      if (crawler.miscounted === true) await recountMiscounted(lease.crawlerId, now);
       if (crawler.pausedByUser || crawler.pausedByMonitor) return { jobs: [], leaseLost: false };
       const jobs = await claimOnce(crawler, lease, limit, now, maxBytes);
       if (jobs !== undefined) return { jobs, leaseLost: false };
@@ -56,7 +60,7 @@ export function createClaim(collections: Collections, ledger: Ledger): QueueStor
     return { jobs: [], leaseLost: false };
   }
 
-  /** Undefined when something came between, and nothing was claimed. */
+  /** Undefined when the crawler changed meanwhile and nothing was claimed. */
   async function claimOnce(
     crawler: Read,
     lease: Lease,
@@ -94,8 +98,8 @@ export function createClaim(collections: Collections, ledger: Ledger): QueueStor
         won.reduce((sum, { size = 0 }) => sum + size, 0),
       );
       const pushes = [...new Set(won.map((each) => each.push))];
-      // A push that reserved room after the look above is not counted yet; what was purged or counted anew since then
-      // was so without these.
+      // Matches only if nothing changed since the crawler was read. A push that reserved room since
+      // then is not counted yet; a purge or recount since then did not see these jobs as running.
       const same = { recounts, purges, 'pending.id': { $nin: pushes } };
       const counted = await collections.crawlers.updateOne(
         { ...currentLease(lease, now), ...same },
@@ -118,7 +122,7 @@ export function createClaim(collections: Collections, ledger: Ledger): QueueStor
         return { ...job, state: 'running', attempt: job.attempt + 1, firstTriedAt };
       });
     } catch (error) {
-      // Its caller gets none of them. Before the next turn counts what is running, they are back.
+      // The caller gets no jobs, so they are returned before the crawler's next operation.
       await ledger.tidy(crawlerId, () => giveBack(rids, writeId));
       throw error;
     }
@@ -166,7 +170,10 @@ export function createClaim(collections: Collections, ledger: Ledger): QueueStor
     ledger.runExclusive(lease.crawlerId, () => claimNow(lease, limit, now, maxBytes));
 }
 
-/** The first documents whose bodies are together at most `maxBytes`; at least one. The cursor is closed. */
+/**
+ * The first documents whose bodies have at most `maxBytes` together, but at least one. Closes the
+ * cursor.
+ */
 async function documentsWithin(
   maxBytes: number,
   cursor: FindCursor<JobDocument>,

@@ -1,18 +1,27 @@
 import type { MongoClientOptions } from 'mongodb';
 
-/** A request waits this long for a database that is away, or for a free connection, then it is told so. */
+/** How long a call waits for a database that is away, or for a free connection, before it fails. */
 const SELECTION_MS = 3_000;
 const QUEUE_MS = 10_000;
 const SOCKET_MS = 60_000;
-/** A write that a majority has not taken after this is refused, so that a set that has lost its majority stalls nobody. */
+/**
+ * A write fails if no majority has taken it after this time, so that a replica set without a
+ * majority blocks nobody.
+ */
 const MAJORITY_MS = 10_000;
-/** Connections of one process. Its writes are batches; more of them at once only wait for each other in the server. */
+/**
+ * Connections of one process. Its writes are batches; with more connections they would wait for
+ * each other in the server.
+ */
 const CONNECTIONS = 50;
 
-/** What the store's promises rest on. It holds whatever the connection string says. */
+/**
+ * The options that the store's guarantees depend on. They hold whatever the connection string says.
+ */
 export const clientOptions = {
   appName: 'queued-crawler',
-  // Leases, counters and claims are compared with what was written last: a secondary may not have it yet.
+  // Leases, counters and claims are compared with the last write, which a secondary may not have
+  // yet.
   readPreference: 'primary',
   readConcern: { level: 'local' },
   writeConcern: { w: 'majority', journal: true, wtimeoutMS: MAJORITY_MS },
@@ -32,7 +41,7 @@ const OURS = new Set(
     .split(/\s+/),
 );
 
-/** The connection string without what {@link clientOptions} decides. */
+/** The connection string without the options that {@link clientOptions} sets. */
 export function withoutOurs(uri: string): string {
   const [place = '', query] = uri.split('?', 2);
   if (query === undefined) return uri;

@@ -11,13 +11,14 @@ import { DomainError, databaseUnavailable } from '../../domain/errors.ts';
 
 const DUPLICATE_KEY = 11_000;
 const WRITE_CONFLICT = 112;
-// Primary stepped down, shutting down, interrupted, write concern not met in time, no writable member, too slow.
+// The primary stepped down, is shutting down, was interrupted or is too slow; the write concern was
+// not met in time; there is no writable member.
 const TRANSIENT_CODES = new Set([
   6, 7, 50, 64, 89, 91, 112, 133, 189, 262, 317, 358, 9_001, 10_058, 10_107, 11_600, 11_602, 13_388,
   13_435, 13_436,
 ]);
 
-// Classes that the driver does not export, or only some of its versions do.
+// Classes that the driver does not export in all its versions.
 const TRANSIENT_NAMES = new Set(['MongoWaitQueueTimeoutError', 'MongoClientClosedError']);
 
 /** Whether a unique index refused the write. */
@@ -25,12 +26,15 @@ export function isDuplicate(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === DUPLICATE_KEY;
 }
 
-/** Whether the server gave the write up because another was in its way; nothing of it was done. */
+/** Whether the server aborted the write because of a concurrent one; nothing of it was done. */
 export function isConflict(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === WRITE_CONFLICT;
 }
 
-/** The places of an unordered insert that a unique index refused; rethrows any other failure. */
+/**
+ * The indexes of the documents of an unordered insert that a unique index refused; rethrows any
+ * other failure.
+ */
 export function duplicateIndexes(error: unknown): number[] {
   if (!(error instanceof MongoBulkWriteError)) throw error;
   const failures = [error.writeErrors].flat();
@@ -38,7 +42,10 @@ export function duplicateIndexes(error: unknown): number[] {
   return failures.map((each) => each.index);
 }
 
-/** The driver's errors as the store's: a database that cannot answer now is `unavailable`, the rest is unknown. */
+/**
+ * Converts an error of the driver: a database that cannot answer now is `unavailable`, everything
+ * else is `internal`.
+ */
 export function toDomainError(error: unknown): unknown {
   if (error instanceof DomainError || !(error instanceof MongoError)) return error;
   if (isTransient(error)) return databaseUnavailable(undefined, error);
@@ -47,7 +54,7 @@ export function toDomainError(error: unknown): unknown {
 }
 
 function isTransient(error: MongoError): boolean {
-  // A bulk write wraps whatever kept its command from being answered.
+  // A bulk write wraps the error of its command.
   const wrapped: unknown = error instanceof MongoServerError ? error.errorResponse : undefined;
   if (wrapped instanceof MongoError) return isTransient(wrapped);
   return (

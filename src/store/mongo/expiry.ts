@@ -5,14 +5,17 @@ import { createDelta } from './counts.ts';
 import { countDeliveries, readRecounts } from './delivery-counts.ts';
 import { expireResults, sweepRemovedAccounts } from './stored-bytes.ts';
 
-/** Removes what is past its retention, batch by batch while there is more and `goesOn` says so; how much. */
+/**
+ * Removes documents past their retention, batch by batch while there are more and `goesOn` returns
+ * true. Returns their number.
+ */
 export async function expire(
   collections: Collections,
   now: Date,
   batch: number,
   goesOn: () => boolean,
 ): Promise<number> {
-  // The server removes requests and pictures by itself; this does not wait for its next look.
+  // The server expires requests and screenshots by itself, with a delay that this avoids.
   const others = [
     collections.pushRequests,
     collections.screenshots,
@@ -41,7 +44,7 @@ interface Expiring {
   readonly expiresAt: Date;
 }
 
-/** What one batch found, and removed. */
+/** What one batch found and removed. */
 export interface Removed {
   readonly found: number;
   readonly count: number;

@@ -4,7 +4,7 @@ import type { CrawlParameters } from '../../domain/parameters.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import type { JobDocument } from './collections.ts';
 
-/** A job of its document, which must not have ended. */
+/** The job of a document, which must not have ended. */
 export function toJob(document: JobDocument): QueuedJob {
   return {
     rid: document._id,
@@ -52,7 +52,7 @@ export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
   };
 }
 
-/** What a job's document keeps of it once it has ended: nothing that is large. */
+/** The fields that a job loses when it ends: the large ones, and those that put it into indexes. */
 export const FIELDS_DROPPED_AT_END = {
   url: 1,
   body: 1,
@@ -62,7 +62,10 @@ export const FIELDS_DROPPED_AT_END = {
   expires: 1,
 } as const;
 
-/** Gives a running job back untried: what was never tried is as it was, so its queue deadline applies again. */
+/**
+ * Returns a running job to the queue as if it had not been tried: the queue deadline of a job
+ * without retries applies again.
+ */
 export function untriedUpdate(writeId: string, due?: Date): Document[] {
   const untried = { $eq: ['$retry', 0] };
   const deadline = { $and: [untried, { $eq: [{ $type: '$queueDeadline' }, 'date'] }] };

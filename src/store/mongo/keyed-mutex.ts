@@ -1,16 +1,18 @@
-/** Runs what concerns one key one after the other, and different keys side by side. */
+/**
+ * Runs operations on the same key one after the other, and those on different keys concurrently.
+ */
 export interface KeyedMutex {
   runExclusive<T>(key: string, work: () => Promise<T>): Promise<T>;
 }
 
-/** Makes a mutex that nothing holds. */
+/** Creates a mutex. */
 export function createKeyedMutex(): KeyedMutex {
   const ends = new Map<string, Promise<unknown>>();
   return {
     async runExclusive(key, work) {
       const before = ends.get(key);
       const done = (async () => {
-        // Its own caller was told of its failure.
+        // Its own caller handles the failure.
         await before?.catch(() => undefined);
         return work();
       })();

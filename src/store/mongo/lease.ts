@@ -5,13 +5,16 @@ import type { Lease } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { tombstonesFilter } from './tombstones.ts';
 
-/** The wake of a crawler that has nothing to do. */
+/** The wake time of a crawler that has no work. */
 export const NO_WORK = new Date('9999-12-31T00:00:00Z');
 
-/** No lease is longer. One that ends later was taken by a machine whose clock was wrong, and does not count. */
+/**
+ * The longest lease. One that ends later was taken by a machine whose clock was wrong, and does not
+ * count.
+ */
 export const MAX_LEASE_MS = 10 * 60_000;
 
-/** Whether a lease that ends then is a live one. */
+/** Whether a lease that ends at `leaseUntil` is live. */
 export function isLive(leaseUntil: Date | undefined, now: Date): boolean {
   const leftMs = (leaseUntil?.getTime() ?? 0) - now.getTime();
   return leftMs > 0 && leftMs <= MAX_LEASE_MS;
@@ -37,7 +40,7 @@ export function wakeExpression(at: Date, work: WorkKind): object {
   return { $cond: [keeps, '$wakeAt', { $min: ['$wakeAt', at] }] };
 }
 
-/** Notes that there is work now. */
+/** Notes that the crawler has work now. */
 export async function wakeNow(
   collections: Collections,
   crawlerId: string,
@@ -79,8 +82,9 @@ const wakeFields = {
 } as const;
 
 /**
- * Sets the wake of a crawler that nobody holds to its next work, and misses none that comes meanwhile. With `lease`, lets that
- * go in the same write; nothing happens when it is no longer the current one.
+ * Sets the wake time of a crawler without a lease to its next work, and misses none that arrives
+ * meanwhile. With `lease`, ends that lease in the same write; changes nothing if it is no longer
+ * the current one.
  */
 export async function setWake(
   collections: Collections,
@@ -108,7 +112,10 @@ export async function setWake(
 const MANY_PROCESSES = 50;
 const FORGOTTEN_MS = 7 * DAY_MS;
 
-/** Takes processes of long ago out of `applied`, unless they left something that is yet to be applied. */
+/**
+ * Removes processes that started long ago from `applied`, except those with tombstones that are not
+ * applied yet.
+ */
 export async function forgetProcesses(
   collections: Collections,
   crawler: Pick<CrawlerDocument, '_id' | 'applied'>,
@@ -116,7 +123,7 @@ export async function forgetProcesses(
 ): Promise<void> {
   const all = Object.keys(crawler.applied);
   if (all.length < MANY_PROCESSES) return;
-  // Their names begin with the second they were started in.
+  // A process id begins with the second in which the process started.
   const old = all.filter(
     (processId) => parseInt(processId.slice(0, 8), 16) * 1_000 < now.getTime() - FORGOTTEN_MS,
   );

@@ -6,12 +6,18 @@ import { recount } from './recount.ts';
 import { freeDeliveries, requeue } from './requeue.ts';
 import { batchFields, tombstoneUpdate } from './tombstones.ts';
 
-/** The part of the queue that is about leases: who dispatches a crawler, and what becomes of the work of those before. */
+/**
+ * The leases of the queue: who dispatches a crawler, and what becomes of the work of former
+ * holders.
+ */
 export function createLeases(
   collections: Collections,
   ledger: Ledger,
 ): Pick<QueueStore, 'acquire' | 'renew' | 'release'> {
-  /** Makes due again what epochs before `epoch` were working on; how many jobs. What was purged meanwhile is at its end. */
+  /**
+   * Makes the work of epochs before `epoch` due again, and returns the number of jobs. A running
+   * job that was purged meanwhile ends.
+   */
   async function takeBack(
     crawlerId: string,
     epoch: number,
@@ -82,7 +88,7 @@ export function createLeases(
           { leaseUntil: { $gt: absurd } },
         ],
       },
-      // It is looked at when the lease ends: its holder may crash.
+      // A crawler is looked at when its lease ends, because the holder may have crashed.
       { $inc: { epoch: 1 }, $set: { leaseOwner: owner, leaseUntil, wakeAt: leaseUntil } },
       {
         returnDocument: 'before',
@@ -96,13 +102,14 @@ export function createLeases(
       await ledger.tidy(crawlerId, () => forgetProcesses(collections, before, now));
       return { ...lease, until: leaseUntil };
     }
-    // What was under way is counted anew, which takes long when much waits to be delivered.
+    // The former holder's work is recounted, which takes long when many deliveries are pending, so
+    // the lease is renewed meanwhile.
     let until: Date | undefined = leaseUntil;
     const keeper = setInterval(() => {
       const at = new Date(now.getTime() + performance.now() - startedAt);
       void prolong(lease, ttlMs, at).then(
         (kept) => (until = kept ? new Date(at.getTime() + ttlMs) : undefined),
-        // The next one may come in time.
+        // The next renewal may come in time.
         () => undefined,
       );
     }, ttlMs / 3);
@@ -129,7 +136,8 @@ export function createLeases(
   async function renew(lease: Lease, ttlMs: number, now: Date): Promise<boolean> {
     if (!(await prolong(lease, ttlMs, now))) return false;
     const { crawlerId, epoch } = lease;
-    // A former holder that slept between its look at the lease and its claim may have taken something since.
+    // A former holder that slept between its check of the lease and its claim may have claimed
+    // something since.
     const stray = { crawlerId, epoch: { $lt: epoch } };
     const [job, delivery] = await Promise.all([
       collections.jobs.findOne({ ...stray, state: 'running' }, { projection: { _id: 1 } }),
@@ -137,7 +145,8 @@ export function createLeases(
     ]);
     if (job !== null) {
       await ledger.runExclusive(crawlerId, async () => {
-        // Such a claim is not counted by its maker; whether it was by somebody else, only counting tells.
+        // A former holder does not count such a claim. Only a recount shows whether another process
+        // did.
         await requeue(collections, { crawlerId, epoch, now, writeId: ledger.newWriteId() });
         await recount(collections, crawlerId, now);
       });

@@ -11,19 +11,25 @@ import { resolvePending } from './reservations.ts';
 import { measureStored } from './stored-bytes.ts';
 
 const BATCH = 500;
-/** A process that has not come back to its own unfinished writes for this long has died, or sleeps and will be ignored. */
+/**
+ * A process that has not completed its own writes for this long has died, or sleeps and will be
+ * ignored.
+ */
 const ABANDONED_MS = 60_000;
-/** Comparing reads every crawler. */
+/** The interval of comparisons, each of which reads every crawler. */
 const COMPARE_EVERY_MS = 60_000;
 /** How long one call goes on while there is more to expire or to sweep up. */
 const GOES_ON_MS = 10_000;
 
-/** Makes `Store.maintain`: removes what is past its retention, and completes what processes that died have left halfway. */
+/**
+ * Creates `Store.maintain`: removes documents past their retention, and completes the writes that
+ * processes which died have left unfinished.
+ */
 export function createMaintenance(collections: Collections, ledger: Ledger) {
   let comparedAt = Number.NEGATIVE_INFINITY;
   let measured = '';
 
-  /** One account a time, in turn. */
+  /** Measures one account per call, in turn. */
   async function measureNext(): Promise<void> {
     const projection = { projection: { _id: 1 }, sort: { _id: 1 } } as const;
     const next =
@@ -53,7 +59,10 @@ export function createMaintenance(collections: Collections, ledger: Ledger) {
   };
 }
 
-/** Applies the ends whose process did not; how many crawlers were behind. */
+/**
+ * Applies the tombstones that their process has left, and returns the number of crawlers that had
+ * some.
+ */
 async function applyAbandoned(
   collections: Collections,
   ledger: Ledger,

@@ -3,11 +3,14 @@ import { databaseTooNew } from '../../domain/errors.ts';
 import type { Collections } from './collections.ts';
 
 const VERSION = 3;
-/** How much one statement of a migration changes. */
+/** How many documents one statement of a migration changes. */
 const BATCH = 5_000;
-/** A large index takes longer to build than a connection waits; the server builds on, and is asked again this often at most. */
+/**
+ * A large index takes longer to build than a connection waits, while the server builds on: the most
+ * repetitions of the request.
+ */
 const MAX_WAITS = 120;
-/** Indexes that others have taken the place of. */
+/** Indexes that were replaced by others. */
 const REPLACED = {
   jobs: ['due'],
   deliveries: ['created', 'due', 'sending', 'underway'],
@@ -20,8 +23,9 @@ interface MetaDocument {
 }
 
 /**
- * Makes the indexes, and refuses a database of a newer program. Indexes on jobs and deliveries are partial: they cover what is
- * alive, so finished work costs nothing. Pictures and requests also expire by the server's own clock.
+ * Migrates the database and creates its indexes; throws for a database of a newer program. Indexes
+ * on jobs and deliveries are partial: they cover live ones only, so finished work costs nothing.
+ * Screenshots and requests also expire by the server's own clock.
  */
 export async function migrate(db: Db, collections: Collections): Promise<void> {
   const meta = db.collection<MetaDocument>('meta');
@@ -30,7 +34,7 @@ export async function migrate(db: Db, collections: Collections): Promise<void> {
     throw databaseTooNew(found.version, VERSION);
   }
   if (found !== null && found.version < 3) await countPurges(collections);
-  // First: an index of the same key under another name is refused.
+  // First, because the server refuses an index of the same key under another name.
   if (found !== null) {
     await Promise.all(
       Object.entries(REPLACED).map(([name, indexes]) =>
@@ -43,14 +47,17 @@ export async function migrate(db: Db, collections: Collections): Promise<void> {
   await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
 }
 
-/** Version 2: records know their size. */
+/** Version 2: records have their size. */
 async function measureResults(collections: Collections): Promise<void> {
   await collections.results.updateMany({ size: { $exists: false } }, [
     { $set: { size: { $binarySize: '$body' } } },
   ]);
 }
 
-/** Version 3: crawlers count their purges and the changes of their counters, jobs remember how many purges there had been. */
+/**
+ * Version 3: crawlers have the versions of their counters and count their purges; a job has the
+ * number of purges before its push.
+ */
 async function countPurges(collections: Collections): Promise<void> {
   await collections.crawlers.updateMany({ purges: { $exists: false } }, [
     { $set: { moves: 0, recounts: 0, purges: 0, runningBytes: 0 } },
@@ -90,7 +97,7 @@ async function drop(
   names: readonly string[],
 ): Promise<void> {
   const there = (await collection.indexes()).map((each) => each.name);
-  // Another process that starts may be dropping it, too.
+  // Another process that starts may be dropping it at the same time.
   for (const name of names) {
     if (there.includes(name)) await collection.dropIndex(name).catch(() => undefined);
   }
@@ -138,7 +145,8 @@ async function createIndexes(collections: Collections): Promise<void> {
       { key: { endedAt: 1 }, name: 'ended', partialFilterExpression: { state: 'ended' } },
     ]),
     collections.deliveries.createIndexes([
-      // With the state in them they can be counted without a look at the documents, which hold the pages.
+      // They contain the state, so that deliveries are counted without reading the documents, which
+      // hold the pages.
       {
         key: { crawlerId: 1, state: 1, due: 1, _id: 1 },
         name: 'next',
@@ -149,14 +157,15 @@ async function createIndexes(collections: Collections): Promise<void> {
         name: 'sending_rid',
         partialFilterExpression: { state: 'sending' },
       },
-      // Ends with the size, so that what is stored is summed up without reading pages.
+      // Ends with the size, so that stored bytes are summed without reading pages.
       { key: { crawlerId: 1, createdAt: 1, size: 1 }, name: 'created_size' },
       { key: { expiresAt: 1 }, name: 'expiry' },
     ]),
     collections.results.createIndexes([
       { key: { scope: 1, storedAt: 1, _id: 1, size: 1 }, name: 'time_size' },
       { key: { scope: 1, urlHash: 1, storedAt: 1, _id: 1 }, name: 'newest' },
-      // `maintain` removes what is past its retention, and counts it: the server's own expiry would not.
+      // `maintain` removes and counts expired results; the server's own expiry would not count
+      // them.
       { key: { expiresAt: 1 }, name: 'expires' },
     ]),
     collections.history.createIndexes([{ key: { crawlerId: 1, day: 1 }, name: 'day' }]),

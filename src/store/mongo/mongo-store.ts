@@ -19,14 +19,14 @@ import { createResults } from './results.ts';
 import { createScreenshots } from './screenshots.ts';
 import { createStats } from './stats.ts';
 
-/** What the store is opened with. */
+/** Options of {@link openMongoStore}. */
 export interface MongoStoreOptions {
   /** A connection string; its path names the database, `queued_crawler` when it has none. */
   readonly uri: string;
   readonly logger: Logger;
 }
 
-/** The open store, and its database for what else is kept there. */
+/** The open store, and its database for the scheduler's collections. */
 export interface OpenMongoStore {
   readonly store: Store;
   readonly db: Db;
@@ -35,8 +35,9 @@ export interface OpenMongoStore {
 const DEFAULT_DATABASE = 'queued_crawler';
 
 /**
- * Opens the store on MongoDB: a server alone, a replica set, or a sharded cluster. It needs no transactions; every write is
- * acknowledged by a majority and is in the journal, every read is the primary's. `store.close` closes the connection.
+ * Opens the store on MongoDB: a standalone server, a replica set, or a sharded cluster. It needs
+ * no transactions; every write is acknowledged by a majority and is in the journal, every read is
+ * from the primary. `store.close` closes the connection.
  */
 export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMongoStore> {
   const client = new MongoClient(withoutOurs(options.uri), clientOptions);
@@ -70,7 +71,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
   }
 }
 
-/** The same store, its failures told in the terms of the layers above. */
+/** The same store, with driver errors converted to domain errors. */
 function withDomainErrors(store: Store, logger: Logger): Store {
   return decorateStore(store, async (operation, call) => {
     try {

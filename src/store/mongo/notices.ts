@@ -2,7 +2,7 @@ import type { NoticeStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 import type { Ledger } from './ledger.ts';
 
-/** Messages to owners of accounts that are not sent yet. */
+/** Notices to owners of accounts that are not sent yet. */
 export function createNotices(collections: Collections, ledger: Ledger): NoticeStore {
   return {
     async add({ noticeId, ...notice }) {

@@ -12,10 +12,10 @@ import { createPush } from './push.ts';
 import { noteRemoval, sweepUp } from './removal.ts';
 import { batchFields, tombstoneUpdate } from './tombstones.ts';
 
-/** How long a purge sweeps before it answers; `maintain` does the rest. */
+/** How long a purge sweeps up before it returns; `maintain` does the rest. */
 const SWEEP_MS = 1_000;
 
-/** The queue: admission, leases, claims and ends. */
+/** The queue: pushes, leases, claims and the ends of jobs. */
 export function createQueue(collections: Collections, ledger: Ledger): QueueStore {
   const readGenerations = (crawlerId: string) =>
     collections.crawlers.findOne({ _id: crawlerId }, { projection: { purges: 1, recounts: 1 } });
@@ -40,10 +40,10 @@ export function createQueue(collections: Collections, ledger: Ledger): QueueStor
       const known = new Map(crawlers.map((each) => [each._id, each]));
       const isGone = ({ crawlerId, gen }: (typeof found)[number]): boolean =>
         gen !== known.get(crawlerId)?.purges;
-      // What a removal or a purge has left must not keep those behind it waiting.
+      // Leftovers of a removal or a purge must not delay the jobs behind them.
       const gone = found.filter(isGone).map((each) => each._id);
       if (gone.length > 0) await collections.jobs.deleteMany({ _id: { $in: gone }, queued: true });
-      // A push that is not counted yet is left alone.
+      // Jobs of a push that is not counted yet are left alone.
       const pending = new Set(crawlers.flatMap((each) => each.pending.map(({ id }) => id)));
       const uncounted = found.filter((each) => pending.has(each.push)).map((each) => each.push);
       skipped.push(...new Set(uncounted));
@@ -127,7 +127,10 @@ export function createQueue(collections: Collections, ledger: Ledger): QueueStor
     });
   }
 
-  /** One update of the crawler, however much is queued: what was pushed before it is gone. Its documents are swept up after. */
+  /**
+   * One update of the crawler, whatever the length of its queue: jobs that were pushed before it
+   * are gone, and their documents are swept up later.
+   */
   async function purge(crawlerId: string, now: Date): Promise<number> {
     const held = { $max: [0, { $subtract: ['$live', '$running'] }] };
     const heldBytes = {

@@ -6,7 +6,7 @@ import { isDuplicate } from './errors.ts';
 
 type Take = Awaited<ReturnType<RateStore['take']>>;
 
-/** Clocks of processes agree within a second; this is far beyond. */
+/** The clocks of processes agree within a second; this is far beyond. */
 const MAX_AHEAD_MS = 60_000;
 
 interface Waiting {
@@ -17,7 +17,10 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** The push rate of each token, one bucket for all processes. What asks while a bucket is written asks together next. */
+/**
+ * The push rate of each token, one bucket for all processes. Calls that arrive while a bucket is
+ * written share the next write.
+ */
 export function createRates(collections: Collections): RateStore {
   const waiting = new Map<string, Waiting[]>();
 
@@ -84,7 +87,10 @@ export function createRates(collections: Collections): RateStore {
   };
 }
 
-/** When the bucket was last taken from. What is far ahead was written by a machine whose clock was wrong, and is forgotten. */
+/**
+ * When the bucket was last used. A time far in the future was written by a machine whose clock was
+ * wrong, and is ignored.
+ */
 function lastTaken(now: Date) {
   const soon = new Date(now.getTime() + MAX_AHEAD_MS);
   return { $cond: [{ $lte: [{ $ifNull: ['$at', now] }, soon] }, { $ifNull: ['$at', now] }, now] };
@@ -114,7 +120,7 @@ async function upserted(collections: Collections, key: string, update: Document[
   try {
     return await collections.rates.findOneAndUpdate({ _id: key }, update, options);
   } catch (error) {
-    // Of two that found no bucket one made it; the other finds that now.
+    // Two calls found no bucket, and the other one inserted it.
     if (!isDuplicate(error)) throw error;
     return collections.rates.findOneAndUpdate({ _id: key }, update, options);
   }

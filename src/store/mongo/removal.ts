@@ -2,12 +2,14 @@ import type { Filter } from 'mongodb';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
 import { tombstonesFilter } from './tombstones.ts';
 
-/** How much one statement removes: few enough that none takes long. */
+/** How many documents one statement removes: few enough that none takes long. */
 export const SWEEP_BATCH = 5_000;
-/** What comes later than this comes from nobody: a push or claim that was stopped for so long gives up. */
+/** A push or claim that was stopped for longer than this gives up, so nothing is written later. */
 const AFTERMATH_MS = 60_000;
 
-/** Notes, before the fact, that a crawler or its queue is about to be removed, so that `maintain` sweeps up what is left. */
+/**
+ * Notes that a crawler or its queue is about to be removed, so that `maintain` sweeps up leftovers.
+ */
 export async function noteRemoval(collections: Collections, crawlerId: string): Promise<void> {
   await collections.removals.updateOne(
     { _id: crawlerId },
@@ -16,7 +18,10 @@ export async function noteRemoval(collections: Collections, crawlerId: string): 
   );
 }
 
-/** Sweeps up after one crawler until there is nothing left, or `goesOn` says stop; whether it came to the end. */
+/**
+ * Sweeps up after one crawler until nothing is left or `goesOn` returns false. `done` says whether
+ * nothing is left.
+ */
 export async function sweepUp(
   collections: Collections,
   crawlerId: string,
@@ -40,7 +45,7 @@ export async function sweepUp(
   return { removed, done: true };
 }
 
-/** Continues every removal and purge; how many it found something left of. */
+/** Continues every removal and purge, and returns the number that had leftovers. */
 export async function sweepAll(
   collections: Collections,
   now: Date,

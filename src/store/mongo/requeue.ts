@@ -1,9 +1,9 @@
 import type { Collections } from './collections.ts';
 
-/** What a requeue is about. */
+/** The work to be made due again. */
 export interface Requeue {
   readonly crawlerId: string;
-  /** Work of epochs before this one. */
+  /** The work of epochs before this one. */
   readonly epoch: number;
   readonly now: Date;
   readonly writeId: string;
@@ -11,7 +11,10 @@ export interface Requeue {
   readonly crashed?: boolean;
 }
 
-/** Makes due again what older epochs were working on; how many jobs. Counters are the caller's. */
+/**
+ * Makes the jobs and deliveries of older epochs due again, and returns the number of jobs. The
+ * caller updates the counters.
+ */
 export async function requeue(collections: Collections, what: Requeue): Promise<number> {
   const { crawlerId, epoch, now, writeId, crashed = false } = what;
   const older = { crawlerId, state: 'running', epoch: { $lt: epoch } } as const;
@@ -35,7 +38,7 @@ export async function requeue(collections: Collections, what: Requeue): Promise<
       .find({ _id: { $in: rids }, mark: writeId }, { projection: { attempt: 1 } })
       .toArray();
     moved = back.length;
-    // Pages of crawls that did not come to their end. The record of a later attempt is somebody else's.
+    // Pages of crawls that were not finished. A record of a later attempt is kept.
     const early = back.map(({ _id, attempt }) => ({
       deleteOne: { filter: { _id, claim: { $lte: attempt } } },
     }));
@@ -62,7 +65,7 @@ export async function freeDeliveries(
   const alive = await collections.jobs
     .find({ _id: { $in: rids }, state: { $ne: 'ended' } }, { projection: { _id: 1 } })
     .toArray();
-  // Their jobs' ends were never written, so they belong to nothing.
+  // The ends of these jobs were never written, so their deliveries are void.
   const early = alive.map((each) => each._id);
   if (early.length > 0) await collections.deliveries.deleteMany({ _id: { $in: early }, ...older });
   const others = rids.filter((rid) => !early.includes(rid));

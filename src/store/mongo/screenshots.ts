@@ -2,7 +2,7 @@ import { Binary } from 'mongodb';
 import type { ScreenshotStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 
-/** Pictures that live for an hour. */
+/** Screenshots, which are kept for an hour. */
 export function createScreenshots(collections: Collections): ScreenshotStore {
   return {
     async put(id, contentType, bytes, expiresAt) {

@@ -3,9 +3,12 @@ import type { Collections } from './collections.ts';
 import type { Removed } from './expiry.ts';
 import { scopeAccountId, scopeKey } from './records.ts';
 
-/** What was under way when an account was removed, such as an inline crawl to be stored, has ended by then. */
+/**
+ * Operations that were in progress when an account was removed, such as an inline crawl to be
+ * stored, have ended after this.
+ */
 const LAST_WRITES_MS = 3_600_000;
-/** A look at what is stored reads an index from end to end; it is given up after this. */
+/** Measuring reads an index from end to end; it is given up after this. */
 const MEASURE_MS = 10_000;
 
 interface Sum {
@@ -19,7 +22,7 @@ function total(sums: readonly Sum[]): number {
   return sums.reduce((all, { n, bytes }) => all + bytes + n * chargedBytes(0), 0);
 }
 
-/** What the deliveries of crawlers count for as stored. */
+/** The bytes that the deliveries of crawlers count for as stored. */
 export async function keptBytes(
   collections: Collections,
   crawlerIds: readonly string[],
@@ -34,7 +37,7 @@ export async function keptBytes(
   return total(sums);
 }
 
-/** Removes some of the results that are past their retention; how many. */
+/** Removes a batch of the results past their retention. */
 export async function expireResults(
   collections: Collections,
   now: Date,
@@ -48,7 +51,8 @@ export async function expireResults(
   const { deletedCount } = await collections.results.deleteMany({
     _id: { $in: old.map((d) => d._id) },
   });
-  // Otherwise somebody else has removed and counted some of them; the next look at what is stored says which.
+  // If the numbers differ, another process has removed and counted some of them. Then the bytes are
+  // left to the next measurement.
   if (deletedCount === old.length) {
     for (const [accountId, gone] of Map.groupBy(old, ({ scope }) => scopeAccountId(scope))) {
       const storedBytes = -gone.reduce((sum, { size }) => sum + chargedBytes(size), 0);
@@ -58,7 +62,10 @@ export async function expireResults(
   return { found: old.length, count: deletedCount };
 }
 
-/** Removes results of accounts that are gone, some at a time; an account is forgotten once nothing can come after it. */
+/**
+ * Removes a batch of the results of removed accounts. An account is forgotten once nothing can be
+ * stored for it any more.
+ */
 export async function sweepRemovedAccounts(
   collections: Collections,
   now: Date,
@@ -83,8 +90,8 @@ export async function sweepRemovedAccounts(
 }
 
 /**
- * Looks up what an account really stores and puts its counter right, which a crash between a write and its count leaves wrong.
- * What is counted meanwhile stays counted.
+ * Measures what an account really stores and corrects its counter, which is wrong after a crash
+ * between a write and its count. Changes that are counted meanwhile are kept.
  */
 export async function measureStored(collections: Collections, accountId: string): Promise<void> {
   const before = await collections.accounts.findOne(
