@@ -1,0 +1,71 @@
+import { createServer, type Server } from 'node:http';
+import { constants, createServer as createHttp2, type ServerHttp2Stream } from 'node:http2';
+import { createServer as createTlsServer } from 'node:https';
+import type { EdgeLimits } from './edge-limits.ts';
+import type { RequestHandler } from './routes.ts';
+
+/** PEM texts of the certificate chain and its key. */
+export interface EdgeTls {
+  readonly cert: string | Buffer;
+  readonly key: string | Buffer;
+}
+
+/**
+ * Makes the server of the port, which answers HTTP/1. With `tls` it speaks TLS, and ALPN selects the
+ * protocol.
+ */
+export function createHttp1Server(
+  limits: EdgeLimits,
+  tls: EdgeTls | undefined,
+  onRequest: RequestHandler,
+): Server {
+  const { headersTimeoutMs } = limits;
+  const options = {
+    headersTimeout: headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    connectionsCheckingInterval: Math.min(headersTimeoutMs, 5_000),
+    maxHeaderSize: limits.maxHeaderBytes,
+    // `refuseWithoutHost` refuses such requests instead, with a body.
+    requireHostHeader: false,
+  };
+  if (tls === undefined) return createServer(options, onRequest);
+  return createTlsServer(
+    {
+      ...options,
+      ...tls,
+      // gRPC clients offer h2 alone. REST clients that offer both get HTTP/1.1, because some of them
+      // compare the spelling of header names, which HTTP/2 writes in lower case.
+      ALPNProtocols: ['http/1.1', 'h2'],
+      handshakeTimeout: headersTimeoutMs,
+    },
+    onRequest,
+  );
+}
+
+/** Makes the server of HTTP/2 connections, which are passed to it; it does not listen. */
+export function createHttp2Server(limits: EdgeLimits, onRequest: RequestHandler) {
+  return createHttp2(
+    {
+      settings: {
+        maxConcurrentStreams: limits.maxStreams,
+        maxHeaderListSize: limits.maxHeaderBytes,
+        // With the default of 64 KiB, large batches wait for a round trip per window.
+        initialWindowSize: 1024 * 1024,
+      },
+    },
+    onRequest,
+  );
+}
+
+/**
+ * Closes a stream after its trailers even if the client has not ended its side; Node would wait for
+ * that. The code says that the answer is complete (RFC 9113, 8.1).
+ */
+export function endWithTrailers(stream: ServerHttp2Stream): void {
+  stream.once('wantTrailers', () => {
+    setImmediate(() => {
+      if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
+    });
+  });
+}

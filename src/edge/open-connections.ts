@@ -1,0 +1,73 @@
+import type { Server, ServerResponse } from 'node:http';
+import type { ServerHttp2Session } from 'node:http2';
+import type { Socket } from 'node:net';
+
+/** The open connections, sessions and HTTP/1 replies of the edge, which a close has to end. */
+export interface OpenConnections {
+  /** Whether {@link beginClosing} was called. */
+  readonly isClosing: boolean;
+  trackSocket(socket: Socket): void;
+  trackSession(session: ServerHttp2Session): void;
+  trackResponse(response: ServerResponse): void;
+  /** Whether a reply has begun on an HTTP/1 connection. */
+  hasAnswered(socket: Socket): boolean;
+  /**
+   * Sends GOAWAY to HTTP/2 clients, and lets each HTTP/1 connection close after its current reply.
+   */
+  beginClosing(): void;
+  /** Destroys everything that is still open. */
+  destroy(): void;
+}
+
+/** Tracks the connections of `server`. A session without streams is closed after `idleSessionMs`. */
+export function createOpenConnections(server: Server, idleSessionMs: number): OpenConnections {
+  const sockets = new Set<Socket>();
+  const sessions = new Set<ServerHttp2Session>();
+  const responses = new Set<ServerResponse>();
+  let isClosing = false;
+
+  return {
+    get isClosing() {
+      return isClosing;
+    },
+    trackSocket(socket) {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+    },
+    trackSession(session) {
+      let streams = 0;
+      sessions.add(session);
+      session.once('close', () => sessions.delete(session));
+      session.on('stream', (stream) => {
+        streams += 1;
+        stream.once('close', () => {
+          streams -= 1;
+        });
+      });
+      session.setTimeout(idleSessionMs, () => {
+        if (streams === 0) session.close();
+      });
+      if (isClosing) session.close();
+    },
+    trackResponse(response) {
+      if (isClosing) response.shouldKeepAlive = false;
+      responses.add(response);
+      response.once('close', () => {
+        responses.delete(response);
+        // A connection whose headers were sent before the close began was promised keep-alive.
+        if (isClosing) setImmediate(() => server.closeIdleConnections());
+      });
+    },
+    hasAnswered: (socket) =>
+      [...responses].some((response) => response.socket === socket && response.headersSent),
+    beginClosing() {
+      isClosing = true;
+      for (const session of sessions) session.close();
+      for (const response of responses) response.shouldKeepAlive = false;
+    },
+    destroy() {
+      for (const session of sessions) session.destroy();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
