@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { Agenda, InMemoryNotificationChannel, type Job, toJobId } from 'agenda';
+import { type Agenda, InMemoryNotificationChannel, type Job, toJobId } from 'agenda';
 import { databaseUnavailable } from '../../domain/errors.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { Scheduler, Task, TaskName, TaskOptions } from '../scheduler.ts';
-import { createFencedRepository, notBegun } from './fenced-repository.ts';
+import { createAgenda } from './create-agenda.ts';
+import { createFencedRepository } from './fenced-repository.ts';
 import { createOutageLog } from './outage-log.ts';
+import { createPeers } from './peers.ts';
 import type { SchedulerBackend } from './task-documents.ts';
 import { createTaskRun, type TaskRun } from './task-run.ts';
 import { createWakeWriter } from './wake-writer.ts';
@@ -24,7 +26,6 @@ export interface AgendaSchedulerDeps {
   readonly logger: Logger;
 }
 
-const HEARTBEAT_MS = 2_000;
 /** How much longer a process leaves new tasks to its peers for each one that it runs. */
 const YIELD_STEP_MS = 10;
 const MAX_YIELD_MS = 400;
@@ -51,8 +52,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   let connected: Promise<void> | undefined;
   let agenda: Agenda | undefined;
   const processName = `${deps.processName}#${randomUUID()}`;
-  let peers = 0;
-  let heartbeatTimer: NodeJS.Timeout | undefined;
+  const peers = createPeers(backend.presence, processName);
 
   function pollNow(name: string): void {
     if (closing.signal.aborted || !definitions.has(name) || channel.state !== 'connected') return;
@@ -75,13 +75,9 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
    * The more this process runs, the longer it leaves new tasks to its peers, which poll meanwhile.
    */
   function yieldMs(name: string): number {
-    if (peers === 0) return 0;
+    if (peers.count === 0) return 0;
     const own = [...fencedRepository.running].filter((task) => task.name === name).length;
     return Math.min(own * YIELD_STEP_MS, MAX_YIELD_MS);
-  }
-
-  async function heartbeat(): Promise<void> {
-    peers = (await backend.presence?.heartbeat(processName, new Date()).catch(() => peers)) ?? 0;
   }
 
   async function onDatabase<T>(use: () => Promise<T>): Promise<T> {
@@ -112,50 +108,52 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     runs.delete(run);
   }
 
-  function createAgenda(): Agenda {
-    const made = new Agenda({
-      name: processName,
-      backend: {
-        name: backend.name,
-        repository: fencedRepository.repository,
-        ownsConnection: false,
-        // `onDatabase` has connected: a failure within Agenda would be an unhandled rejection.
-        async connect() {},
-        async disconnect() {},
-      },
-      notificationChannel: channel,
-      processEvery: processEveryMs,
-      maxConcurrency: Number.MAX_SAFE_INTEGER,
-      removeOnComplete: false,
+  function makeAgenda(): Agenda {
+    return createAgenda({
+      processName,
+      backendName: backend.name,
+      repository: fencedRepository.repository,
+      channel,
+      processEveryMs,
+      tasks: [...definitions].map(([name, definition]) => ({
+        name,
+        concurrency: definition.options.concurrency,
+        run: (job) => runJob(job, definition),
+      })),
+      logger,
     });
-    made.on('error', (error: Error) => {
-      if (error !== notBegun) logger.error({ err: error }, 'an error within Agenda');
-    });
-    // Typed by hand: Agenda's first overload accepts every function as one with a callback.
-    const define: (name: string, processor: (job: Job) => Promise<void>, options: object) => void =
-      made.define.bind(made);
-    for (const [name, definition] of definitions) {
-      const { concurrency } = definition.options;
-      // A run watches its lock itself. Agenda's own timer lasts half of `lockLifetime` or of the
-      // polling interval, whichever is longer, and outlives the run.
-      const limits = { concurrency, lockLimit: concurrency, lockLifetime: 1 };
-      define(name, (job) => runJob(job, definition), limits);
+  }
+
+  /** Waits up to `drainMs` for the runs to end, and abandons the others. */
+  async function drain(drainMs: number): Promise<void> {
+    const deadline = new AbortController();
+    const drained = (async () => {
+      await fencedRepository.claimsSettled();
+      await Promise.all([...fencedRepository.running].map(({ ended }) => ended.promise));
+    })();
+    await Promise.race([
+      drained,
+      wait(drainMs, undefined, { signal: deadline.signal }).catch(() => {}),
+    ]);
+    deadline.abort();
+    for (const run of runs) {
+      logger.warn({}, 'a task did not stop in time; its lock is left to lapse');
+      run.abandon();
     }
-    return made;
   }
 
   return {
     define(name: TaskName, options, handler) {
-      if (agenda !== undefined)
+      if (agenda !== undefined) {
         throw new Error(`Task ${name} is defined after the scheduler was started`);
+      }
       definitions.set(name, { options, handler });
     },
     async start() {
       await onDatabase(async () => {
-        agenda ??= createAgenda();
+        agenda ??= makeAgenda();
         await agenda.start();
-        await heartbeat();
-        heartbeatTimer ??= setInterval(() => void heartbeat(), HEARTBEAT_MS).unref();
+        await peers.start();
       });
     },
     async wake(name, key, at) {
@@ -166,24 +164,9 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
       onDatabase(() => tasks.repeat(name, intervalMs, new Date())).then(() => pollNow(name)),
     async close(drainMs) {
       closing.abort();
-      clearInterval(heartbeatTimer);
-      if (heartbeatTimer !== undefined)
-        await backend.presence?.leave(processName).catch(() => undefined);
+      await peers.leave();
       for (const run of runs) run.abort(stopping());
-      const deadline = new AbortController();
-      const drained = (async () => {
-        await fencedRepository.claimsSettled();
-        await Promise.all([...fencedRepository.running].map(({ ended }) => ended.promise));
-      })();
-      await Promise.race([
-        drained,
-        wait(drainMs, undefined, { signal: deadline.signal }).catch(() => {}),
-      ]);
-      deadline.abort();
-      for (const run of runs) {
-        logger.warn({}, 'a task did not stop in time; its lock is left to lapse');
-        run.abandon();
-      }
+      await drain(drainMs);
       await agenda?.stop(false);
       // Agenda's timers on runs keep the process alive; this waits for the last one to fire.
       const checkedAt = fencedRepository.activeAt() + processEveryMs / 2 + 5;
