@@ -36,9 +36,9 @@ test.each(byLength(SIGNALS.slice(0, 2), SIGNALS))(
     const { json } = await service.rest('GET', `/?token=${NORMAL}&crawler=hook&url=${url}`);
     await page.asked;
     service.signal(to, signal);
-    await eventually(() => expect(service.output).toContain('"stopping"'), { timeoutMs: 10_000 });
+    await eventually(() => expect(service.output).toContain('"stopping"'), { timeoutMs: 30_000 });
     page.release();
-    const [post] = await receiver.until(1);
+    const [post] = await receiver.until(1, 30_000);
     expect([post?.rid, post?.text]).toEqual([json.rid, 'slow']);
     await service.ended;
     expect(service.output).toContain('"stopped"');
@@ -56,7 +56,7 @@ test('a second signal stops at once', async () => {
   await service.rest('GET', `/?token=${NORMAL}&crawler=kept&url=${url}`);
   await page.asked;
   service.signal('group', 'SIGINT');
-  await eventually(() => expect(service.output).toContain('"stopping"'), { timeoutMs: 10_000 });
+  await eventually(() => expect(service.output).toContain('"stopping"'), { timeoutMs: 30_000 });
   await eventually(
     () => {
       try {
@@ -66,7 +66,7 @@ test('a second signal stops at once', async () => {
       }
       expect(service.output).toContain('stopping at once');
     },
-    { timeoutMs: 10_000 },
+    { timeoutMs: 30_000 },
   );
   await service.ended;
 }, 60_000);

@@ -4,7 +4,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from './eventually.ts';
 import { freePort } from './listen.ts';
 
 const FREED_MS = 10_000;
@@ -47,15 +47,8 @@ export async function startMongod(program: string, data?: string): Promise<Mongo
   let child: ChildProcess | undefined;
 
   /** What a killed server has left is in use until its last process has ended. */
-  async function start(): Promise<void> {
-    for (const until = Date.now() + FREED_MS; ; await delay(200)) {
-      try {
-        return await startOnce();
-      } catch (error) {
-        if (Date.now() > until || !String(error).includes('is in use')) throw error;
-      }
-    }
-  }
+  const start = (): Promise<void> =>
+    eventually(startOnce, { timeoutMs: FREED_MS, what: 'a MongoDB server that starts' });
 
   async function startOnce(): Promise<void> {
     const args = ['--dbpath', folder, '--port', String(port), '--bind_ip', '127.0.0.1'];

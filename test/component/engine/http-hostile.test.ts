@@ -3,23 +3,30 @@ import { eventually } from '../../support/eventually.ts';
 import { startHttpEngine, type TestEngine, textOf } from '../../support/http-engine.ts';
 import { type Site, startSite } from '../../support/site.ts';
 
-const TIMEOUT_MS = 1_000;
+/** For pages that would last for ever. */
+const SHORT_MS = 1_000;
+/** For pages that meet another limit, however busy the machine is. */
+const AMPLE_MS = 30_000;
+/** What a busy machine may add. */
+const SLACK_MS = 10_000;
 const MEBIBYTE = 1024 * 1024;
 
 let site: Site;
-let engine: TestEngine;
+let impatient: TestEngine;
+let patient: TestEngine;
 
 beforeAll(async () => {
   site = await startSite();
-  engine = startHttpEngine({
-    allow: site.host,
-    limits: { timeoutMs: TIMEOUT_MS, maxBodyBytes: MEBIBYTE },
-  });
+  const start = (timeoutMs: number) =>
+    startHttpEngine({ allow: site.host, limits: { timeoutMs, maxBodyBytes: MEBIBYTE } });
+  impatient = start(SHORT_MS);
+  patient = start(AMPLE_MS);
 });
 
 afterAll(async () => {
-  expect(engine.errors).toEqual([]);
-  await engine[Symbol.asyncDispose]();
+  expect([...impatient.errors, ...patient.errors]).toEqual([]);
+  await impatient[Symbol.asyncDispose]();
+  await patient[Symbol.asyncDispose]();
   await site[Symbol.asyncDispose]();
 });
 
@@ -51,10 +58,11 @@ describe('hostile pages end in the right status, in time, and hold nothing', () 
   ])('%s', async (name, originalStatus, cbStatus, reason) => {
     const before = process.memoryUsage();
     const startedAt = performance.now();
+    const engine = reason === 'timeout' ? impatient : patient;
     const page = await engine.crawl(`${site.url}/hostile/${name}`);
     expect([page.cbStatus, page.failure?.reason]).toEqual([cbStatus, reason]);
     expect(page.originalStatus).toBe(originalStatus);
-    expect(performance.now() - startedAt).toBeLessThan(TIMEOUT_MS + 500);
+    expect(performance.now() - startedAt).toBeLessThan(SHORT_MS + SLACK_MS);
     // The site's compressors and buffers are in this process too.
     const after = process.memoryUsage();
     expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(64 * MEBIBYTE);
@@ -62,32 +70,32 @@ describe('hostile pages end in the right status, in time, and hold nothing', () 
   });
 
   test('a bomb in a bomb', async () => {
-    const page = await engine.crawl(`${site.url}/hostile/double-bomb`);
+    const page = await patient.crawl(`${site.url}/hostile/double-bomb`);
     // Either bound may be met first; what counts is that one is.
     expect(['body_too_large', 'timeout']).toContain(page.failure?.reason);
     await eventually(() => expect(site.concurrent).toBe(0));
   });
 
   test('a body beyond its announced length is cut there', async () => {
-    const page = await engine.crawl(`${site.url}/hostile/length-too-short`);
+    const page = await patient.crawl(`${site.url}/hostile/length-too-short`);
     expect([page.cbStatus, textOf(page)]).toEqual([200, 'five!']);
     // What followed must not be taken for the next answer.
-    expect(textOf(await engine.crawl(`${site.url}/page/1`))).toContain('Page 1');
+    expect(textOf(await patient.crawl(`${site.url}/page/1`))).toContain('Page 1');
   });
 
   test('a large and a deep page are pages', async () => {
-    const deep = await engine.crawl(`${site.url}/hostile/deep-html?depth=100000`);
+    const deep = await patient.crawl(`${site.url}/hostile/deep-html?depth=100000`);
     expect([deep.cbStatus, deep.body.length]).toEqual([200, 500_000]);
-    const large = await engine.crawl(`${site.url}/page/1?size=1000000`);
+    const large = await patient.crawl(`${site.url}/page/1?size=1000000`);
     expect([large.cbStatus, large.body.length > 1_000_000]).toEqual([200, true]);
   });
 
   test('many of them at once do not keep a good page waiting', async () => {
     const names = ['slow-body', 'endless-body', 'bomb', 'slow-headers', 'reset-mid-body'];
     const crawls = names.flatMap((name) =>
-      Array.from({ length: 8 }, () => engine.crawl(`${site.url}/hostile/${name}`)),
+      Array.from({ length: 8 }, () => impatient.crawl(`${site.url}/hostile/${name}`)),
     );
-    const page = await engine.crawl(`${site.url}/page/1`);
+    const page = await patient.crawl(`${site.url}/page/1`);
     expect(page.cbStatus).toBe(200);
     const pages = await Promise.all(crawls);
     expect(pages.every(({ cbStatus }) => cbStatus !== 200)).toBe(true);
