@@ -50,9 +50,10 @@ interface Step {
 const BATCH = 200;
 
 /**
- * Copies everything the embedded database keeps. What a copy that broke off has written is kept: the next one goes on behind it.
- * Crawlers come last, so nothing is crawled before all of it is there. Throws `failed_precondition` when the target holds
- * anything else. The counts of both sides are its result; nothing is removed from the source.
+ * Copies everything the embedded database keeps. What a copy that broke off has written is kept:
+ * the next one goes on behind it. Crawlers come last, so nothing is crawled before all of it is
+ * there. Throws `failed_precondition` when the target holds anything else. The counts of both sides
+ * are its result; nothing is removed from the source.
  */
 export async function copyToMongodb(options: CopyOptions): Promise<CopyCount[]> {
   const { from, to, onProgress } = options;
@@ -292,7 +293,9 @@ function lastMoments(row: SqlRow): Pick<CrawlerDocument, 'last'> {
   };
 }
 
-/** All days are with their crawler at first; maintenance gives those that are over to the history. */
+/**
+ * All days are with their crawler at first; maintenance gives those that are over to the history.
+ */
 function crawlerDocument(row: SqlRow, history: readonly SqlRow[]): CrawlerDocument {
   const crawler = toCrawler(row);
   const { crawlerId, callbackUrl, ...others } = crawler;

@@ -1,12 +1,12 @@
 import type { Store } from './store.ts';
 
-/** A method of a store by aggregate and name, as `queue.push`; those of the store itself by name alone, as `ping`. */
+/** A method of an aggregate, such as `queue.push`, or of the store itself, such as `ping`. */
 export type StoreOperation = string;
 
-/** What happens around each call of a store; must do `call` to have it done. */
+/** Runs around each call of a store, and must run `call` itself. */
 export type AroundCall = <T>(operation: StoreOperation, call: () => Promise<T>) => Promise<T>;
 
-/** The same store with `around` put around every call of every aggregate. */
+/** The same store with `around` around every call. */
 export function decorateStore(store: Store, around: AroundCall): Store {
   return {
     accounts: decorated(store.accounts, 'accounts', around),

@@ -9,10 +9,14 @@ export interface FinishReceipt {
   readonly deliveries: readonly Delivery[];
 }
 
-/** Whether a write found its job or delivery in the attempt it named; a lost one changed nothing. */
+/**
+ * Whether a write found its job or delivery in the attempt it named; a lost one changed nothing.
+ */
 export type Verdict = 'won' | 'lost';
 
-/** The receipt for outcomes that were written at `now` under `lease`; undefined when without one. */
+/**
+ * The receipt for outcomes that were written at `now` under `lease`; undefined when without one.
+ */
 export function finishReceipt(
   outcomes: readonly JobOutcome[],
   verdicts: readonly Verdict[],

@@ -13,10 +13,11 @@ export type * from './delivery-store.ts';
 export type * from './queue-store.ts';
 
 /**
- * Everything the service keeps. Two implementations hold to the same contract (`test/contract`): SQLite for one process,
- * MongoDB for many. Compare-and-set happens inside; callers learn what was won. Each write is durable when its promise
- * resolves. Every failure is a `DomainError`; a database that cannot answer is kind `unavailable`. Moments are passed in
- * (`now`), so tests bring their own clock.
+ * Everything that the service keeps. Two implementations pass the same contract (`test/contract`):
+ * SQLite for one process, MongoDB for many. They compare and set inside; callers learn which
+ * changes they have won. Each write is durable when its promise resolves. Every failure is a
+ * `DomainError`; a database that cannot answer is of kind `unavailable`. The time is a parameter
+ * (`now`), so that tests use a clock of their own.
  */
 export interface Store {
   readonly accounts: AccountStore;
@@ -31,17 +32,18 @@ export interface Store {
   /** Resolves when the database answers; throws `unavailable` otherwise. */
   ping(): Promise<void>;
   /**
-   * Removes what is past its retention and repairs counters that a crash left behind, for some seconds at most or until `signal` is
-   * aborted; what is left is the next call's. Cheap when there is nothing to do.
+   * Removes records past their retention and repairs counters after a crash, for some seconds at
+   * most or until `signal` is aborted; the next call does the rest. Cheap when there is nothing to
+   * do.
    */
   maintain(now: Date, signal?: AbortSignal): Promise<MaintenanceReport>;
   close(): Promise<void>;
 }
 
-/** The parts of the store, by the things they keep. */
+/** The names of the parts of the store. */
 export type AggregateName = Exclude<keyof Store, 'ping' | 'maintain' | 'close'>;
 
-/** What one `maintain` did. */
+/** The result of one `maintain`. */
 export interface MaintenanceReport {
   /** Records, deliveries, screenshots and push requests past their retention. */
   readonly expired: number;
@@ -49,7 +51,7 @@ export interface MaintenanceReport {
   readonly repaired: number;
 }
 
-/** A page of a listing: rows after `after` in name order, at most `limit`. */
+/** A page of a listing: at most `limit` rows behind `after`, by name. */
 export interface Paging {
   readonly limit: number;
   readonly after?: string;
@@ -64,27 +66,30 @@ export interface AccountPatch {
 }
 
 export interface AccountStore {
-  /** Throws `conflict` when the name or a token is taken. */
+  /** Throws `conflict` if the name or a token is taken. */
   create(account: Account): Promise<void>;
-  /** Whose token has this SHA-256 (hexadecimal). */
+  /** The owner of the token with this SHA-256 (hexadecimal). */
   findByTokenHash(hash: string): Promise<TokenOwner | undefined>;
   findByName(name: string): Promise<Account | undefined>;
   get(accountId: string): Promise<Account | undefined>;
   list(paging: Paging): Promise<Account[]>;
-  /** The account as it is now; undefined when there is none. */
+  /** Returns the changed account; undefined if there is none. */
   update(accountId: string, patch: AccountPatch): Promise<Account | undefined>;
   /**
-   * False when there is none. Throws `failed_precondition` while it has crawlers. Its results are removed by `maintain`,
-   * some at a time.
+   * False if there is none. Throws `failed_precondition` while it has crawlers. `maintain` removes
+   * its results, a batch at a time.
    */
   remove(accountId: string, now: Date): Promise<boolean>;
-  /** Waiting and retrying URLs of all its crawlers. */
+  /** The waiting and retrying URLs of all its crawlers. */
   queued(accountId: string): Promise<number>;
-  /** What it uses of its quotas, from counters that move with what they count; undefined when there is none. */
+  /**
+   * The use of its quotas, from counters that change together with what they count; undefined if
+   * there is no such account.
+   */
   usage(accountId: string): Promise<AccountUsage | undefined>;
 }
 
-/** The limits of an account that making and changing crawlers is held to; 0 is no limit. */
+/** The limits of an account that apply when a crawler is created or changed; 0 is no limit. */
 export type CrawlerQuota = Pick<AccountLimits, 'crawlers' | 'concurrency'>;
 
 /** What `CrawlerStore.update` changes; an absent field stays as it is. */
@@ -98,8 +103,9 @@ export type PauseChange = 'user_pause' | 'user_unpause' | 'monitor_pause' | 'mon
 
 export interface CrawlerStore {
   /**
-   * The crawler that has this name in this account now, and whether this call made it. Throws what `quotaExceeded` makes when
-   * it would pass a quota (the service's own crawlers are exempt), and `unauthenticated` when the account is gone.
+   * Returns the crawler that has this name in this account now, and whether this call inserted it.
+   * Throws the error of `quotaExceeded` if it would exceed a quota (the service's own crawlers are
+   * exempt), and `unauthenticated` if the account is gone.
    */
   insert(
     crawler: Crawler,
@@ -107,11 +113,11 @@ export interface CrawlerStore {
   ): Promise<{ readonly crawler: Crawler; readonly inserted: boolean }>;
   findByName(accountId: string, name: string): Promise<Crawler | undefined>;
   get(crawlerId: string): Promise<Crawler | undefined>;
-  /** By name; only those of one token type when given. */
+  /** By name; only those of `tokenType` if it is given. */
   list(accountId: string, paging: Paging, tokenType?: TokenType): Promise<Crawler[]>;
   /**
-   * The crawler as it is now; undefined when there is none. Fields absent from `patch` stay. Throws what `quotaExceeded` makes
-   * when a higher concurrency would pass the quota.
+   * Returns the changed crawler; undefined if there is none. Throws the error of `quotaExceeded`
+   * if a higher concurrency would exceed the quota.
    */
   update(
     crawlerId: string,
@@ -120,8 +126,8 @@ export interface CrawlerStore {
     quota?: Pick<CrawlerQuota, 'concurrency'>,
   ): Promise<Crawler | undefined>;
   /**
-   * Sets one of the two pauses; `unpause` by the user lifts both. `changed` is false when it was so already, which makes
-   * one caller of many the one that acts on it. `reason` is the monitor's, kept while its pause holds.
+   * Sets or lifts pauses. `changed` is false if they were so already, so that one of several
+   * callers acts on the change. `reason` is the monitor's, and is kept while its pause lasts.
    */
   setPaused(
     crawlerId: string,
@@ -129,18 +135,22 @@ export interface CrawlerStore {
     now: Date,
     reason?: string,
   ): Promise<{ readonly crawler: Crawler; readonly changed: boolean } | undefined>;
-  /** Removes the crawler with its jobs, deliveries and statistics; the URLs that were queued, undefined when there is none. */
+  /**
+   * Removes the crawler with its jobs, deliveries and statistics, and returns the number of URLs
+   * that were queued; undefined if there is none.
+   */
   remove(crawlerId: string): Promise<{ readonly purged: number } | undefined>;
   counters(crawlerIds: readonly string[]): Promise<Map<string, CrawlerCounters>>;
   /**
-   * Takes up to `limit` webhook crawlers whose probe is due, with all that have the same callback URLs, and sets their next probe
-   * `intervalMs` later. A new crawler's first probe is its URL's next one, or at a random moment within its first interval, so
-   * that probes spread by themselves. Each due probe is given to one caller.
+   * Takes up to `limit` webhook crawlers whose probe is due, with all that have the same callback
+   * URLs, and sets their next probe `intervalMs` later. The first probe of a new crawler is the
+   * next one of its URL, or at a random moment within its first interval, so that probes are
+   * spread evenly. Each due probe goes to one caller.
    */
   claimProbes(now: Date, intervalMs: number, limit: number): Promise<Crawler[]>;
 }
 
-/** Whose storage: results of the two tokens are separate. */
+/** The storage of a token: the results of the two tokens of an account are separate. */
 export interface ResultScope {
   readonly accountId: string;
   readonly tokenType: TokenType;
@@ -154,18 +164,18 @@ export interface RidsPage {
 }
 
 export interface ResultStore {
-  /** Stores a record that belongs to no crawler (an inline crawl kept with `store`). */
+  /** Stores a record that belongs to no crawler: an inline crawl with `store`. */
   put(scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): Promise<void>;
   get(scope: ResultScope, rid: string): Promise<StoredResult | undefined>;
   /** The newest record of a pushed URL. */
   newestByUrl(scope: ResultScope, pushedUrl: string): Promise<StoredResult | undefined>;
-  /** Those that exist, in the order of `rids`. */
+  /** The records that exist, in the order of `rids`. */
   getMany(scope: ResultScope, rids: readonly string[]): Promise<StoredResult[]>;
-  /** The bytes of the pages of those that exist, without reading them. */
+  /** The bytes of the pages that exist, by `rid`, without reading them. */
   sizes(scope: ResultScope, rids: readonly string[]): Promise<Map<string, number>>;
-  /** Which of them existed and are gone now. */
+  /** Returns the `rid`s of the records that existed and are removed now. */
   remove(scope: ResultScope, rids: readonly string[]): Promise<Set<string>>;
-  /** `rid`s by time of storing; `cursor` is the last page's. */
+  /** A page of `rid`s by time of storing; `cursor` is undefined for the last page. */
   rids(
     scope: ResultScope,
     page: RidsPage,
@@ -186,8 +196,9 @@ export interface StatsStore {
 
 export interface RateStore {
   /**
-   * Takes `count` units from the token's allowance of `perSecond` (a bucket that holds one second's worth), shared by all
-   * processes. Grants fewer when fewer are left; `retryAfterMs` says when one more will be.
+   * Takes `count` units from the token's allowance of `perSecond` (a bucket that holds the units
+   * of one second), shared by all processes. Grants fewer if fewer are left; `retryAfterMs` is the
+   * time until the next unit.
    */
   take(
     key: string,
@@ -196,9 +207,10 @@ export interface RateStore {
     now: Date,
   ): Promise<{ readonly granted: number; readonly retryAfterMs: number }>;
   /**
-   * Takes all of `count` units or nothing from an allowance that starts full. `left` is what it then holds, `retryAfterMs` how long it
-   * is until it holds `count`, or one more when that is 0. Its refill must not take longer than an hour. The embedded store
-   * forgets at a restart.
+   * Takes all of `count` units or none from an allowance that starts full. `left` is what it holds
+   * then. `retryAfterMs` is the time until it holds `count` units, or one more if `count` is 0.
+   * Its refill must not take longer than an hour. The embedded store forgets allowances at a
+   * restart.
    */
   takeWhole(
     key: string,
@@ -212,20 +224,20 @@ export interface RateStore {
   }>;
 }
 
-/** The outbox of messages to owners of accounts. */
+/** The outbox of notices to owners of accounts. */
 export interface NoticeStore {
-  /** A notice whose `noticeId` is there already changes nothing. */
+  /** Changes nothing if a notice with this `noticeId` exists. */
   add(notice: QueuedNotice): Promise<void>;
   /**
-   * Takes up to `limit` due notices, earliest due first; who does not remove or postpone them within `leaseMs`, as after a crash, leaves
-   * them due again. Each is given to one caller.
+   * Takes up to `limit` due notices, earliest due first. They are due again after `leaseMs` unless
+   * they are removed or postponed before, as after a crash. Each goes to one caller.
    */
   claim(now: Date, leaseMs: number, limit: number): Promise<QueuedNotice[]>;
   remove(noticeIds: readonly string[]): Promise<void>;
   postpone(noticeIds: readonly string[], dueAt: Date): Promise<void>;
 }
 
-/** Pictures that live for an hour. */
+/** Screenshots, which are kept for an hour. */
 export interface ScreenshotStore {
   put(id: string, contentType: string, bytes: Uint8Array, expiresAt: Date): Promise<void>;
   get(id: string, now: Date): Promise<{ contentType: string; bytes: Uint8Array } | undefined>;

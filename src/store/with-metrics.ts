@@ -10,7 +10,7 @@ export interface StoreCall {
   readonly outcome: 'ok' | ErrorKind;
 }
 
-/** The same store, telling `observe` of every call when it ends. `observe` must not throw. */
+/** The same store, which reports every call to `observe` when it ends. `observe` must not throw. */
 export function withMetrics(store: Store, observe: (call: StoreCall) => void): Store {
   return decorateStore(store, async (operation, call) => {
     const startedAt = performance.now();

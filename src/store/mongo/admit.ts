@@ -131,8 +131,9 @@ async function reserve(
 }
 
 /**
- * Inserts the jobs of a push. Returns the amount of those that exist already, which only a push that
- * may be repeated can meet: an earlier call of the request has inserted them late, under its id.
+ * Inserts the jobs of a push. Returns the amount of those that exist already, which only a push
+ * that may be repeated can meet: an earlier call of the request has inserted them late, under its
+ * id.
  */
 async function insertJobs(
   collections: Collections,

@@ -37,8 +37,8 @@ export interface AccountDocument {
 }
 
 /**
- * What an ended job leaves until it is counted: it commits the end, and says how to count it after a
- * crash.
+ * What an ended job leaves until it is counted: it commits the end, and says how to count it after
+ * a crash.
  */
 export interface Tombstone extends EndedJob {
   readonly from: QueuedJob['state'];

@@ -64,8 +64,8 @@ async function finishOwn(
     findJobs(collections, crawlerId, outcomes),
   ]);
   if (crawler === null) return new Set();
-  // Outcomes whose attempt is outdated are skipped. Each outcome gets a write id of its own, because
-  // a batch may hold two outcomes of one job, and only one of them may win.
+  // Outcomes whose attempt is outdated are skipped. Each outcome gets a write id of its own,
+  // because a batch may hold two outcomes of one job, and only one of them may win.
   const writeIds: WriteIds = new Map(
     outcomes
       .filter((each) => jobs.get(each.rid)?.attempt === each.attempt)

@@ -36,8 +36,8 @@ export interface Ledger {
    */
   runExclusive<T>(crawlerId: string, work: () => Promise<T>): Promise<T>;
   /**
-   * Runs `work`, and retries it before the crawler's next operation if it fails. For what the caller
-   * need not wait for, because what it leaves undone is harmless and others find it.
+   * Runs `work`, and retries it before the crawler's next operation if it fails. For what the
+   * caller need not wait for, because what it leaves undone is harmless and others find it.
    */
   tidy(crawlerId: string, work: () => Promise<unknown>): Promise<void>;
   /**
@@ -229,8 +229,8 @@ async function removeTombstones(collections: Collections, batch: Batch, now: Dat
 }
 
 /**
- * Adds to the totals of an account. Never fails: an increment must not be made twice, and `maintain`
- * finds a lost one when it compares the totals.
+ * Adds to the totals of an account. Never fails: an increment must not be made twice, and
+ * `maintain` finds a lost one when it compares the totals.
  */
 export async function countInAccount(
   collections: Collections,

@@ -10,7 +10,9 @@ import type { Ledger } from './ledger.ts';
 import type { GroupedPush } from './push.ts';
 import { resolve } from './reservations.ts';
 
-/** How long a repeated push waits for the call before it, in another process, before it takes over. */
+/**
+ * How long a repeated push waits for the call before it, in another process, before it takes over.
+ */
 const MAX_WAIT_MS = 10_000;
 const WAIT_STEP_MS = 20;
 /** The `claim` of a request whose call has failed, so that the next one need not wait. */
@@ -137,7 +139,9 @@ async function resolveUncounted(
   return isLive(crawler?.leaseUntil, now);
 }
 
-/** The jobs of a repeated request, under their first `rid`s, that the call before has not pushed. */
+/**
+ * The jobs of a repeated request, under their first `rid`s, that the call before has not pushed.
+ */
 async function findUnpushed(
   collections: Collections,
   {

@@ -94,7 +94,9 @@ export function deliveryDocument({
   } as DeliveryDocument;
 }
 
-/** Inserts records. Replaces one of an older attempt of its job, and keeps one of a newer attempt. */
+/**
+ * Inserts records. Replaces one of an older attempt of its job, and keeps one of a newer attempt.
+ */
 export async function insertRecords<T extends ResultDocument | DeliveryDocument>(
   collection: Collection<T>,
   documents: readonly T[],

@@ -6,11 +6,11 @@ import { batchLabel, findTombstones, isUnapplied, toBatchId } from './tombstones
 const TRIES = 5;
 
 /**
- * Recomputes `running`, `retrying` and `deliveriesPending` of a crawler from the jobs and deliveries
- * themselves, as after a crash between a write and its counts. With `all` the rest of the queue too;
- * jobs that nobody has counted then count as pushed at `now`. Unapplied tombstones count under
- * their former state. Nothing is written unless the counters stood still meanwhile; a crawler that
- * does not stand still is left to the next holder of its lease.
+ * Recomputes `running`, `retrying` and `deliveriesPending` of a crawler from the jobs and
+ * deliveries themselves, as after a crash between a write and its counts. With `all` the rest of
+ * the queue too; jobs that nobody has counted then count as pushed at `now`. Unapplied tombstones
+ * count under their former state. Nothing is written unless the counters stood still meanwhile; a
+ * crawler that does not stand still is left to the next holder of its lease.
  */
 export async function recount(
   collections: Collections,

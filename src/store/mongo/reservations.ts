@@ -32,8 +32,8 @@ export async function reserveInAccount(
 }
 
 /**
- * Takes room for up to `n` URLs in the crawler, and notes the push as pending. Null when there is no
- * such crawler.
+ * Takes room for up to `n` URLs in the crawler, and notes the push as pending. Null when there is
+ * no such crawler.
  */
 export async function reserveInCrawler(
   collections: Collections,

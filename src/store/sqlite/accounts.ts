@@ -111,7 +111,7 @@ function usage(sql: Sql, accountId: string): AccountUsage | undefined {
   };
 }
 
-/** Adds to what an account counts as stored. */
+/** Adds to the stored bytes of an account. */
 export function addStored(sql: Sql, accountId: string, by: number): void {
   if (by === 0) return;
   sql.run(

@@ -25,7 +25,7 @@ type DayChanges = Partial<Record<DayField, number>> & {
   readonly byCbStatus: Record<string, number>;
 };
 
-/** Changes of counters and history, gathered over a batch and written once for each crawler. */
+/** Changes of counters and history, collected over a batch and written once for each crawler. */
 export interface Counts {
   add(crawlerId: string, column: Column, by: number): void;
   /** Adds to the waiting and retrying URLs of an account. */
@@ -40,7 +40,7 @@ export interface Counts {
   write(sql: Sql, now: Date): void;
 }
 
-/** Starts gathering. */
+/** Starts to collect changes. */
 export function createCounts(): Counts {
   const columns = new Map<string, Map<Column, number>>();
   const accounts = new Map<string, Map<AccountColumn, number>>();

@@ -2,7 +2,10 @@ import type { Verdict } from '../finish-receipt.ts';
 import type { AggregateName, QueueStore, Store } from '../store.ts';
 import type { Sql } from './sql.ts';
 
-/** The queue as the database thread offers it. `finish` returns verdicts alone: the deliveries that were won need not be copied back. */
+/**
+ * The queue as the database thread offers it. `finish` returns the verdicts alone, because the
+ * deliveries that were won would be copied back with their pages.
+ */
 export type ThreadQueue = Omit<QueueStore, 'finish'> & {
   finish(...args: Parameters<QueueStore['finish']>): Promise<Verdict[]>;
 };

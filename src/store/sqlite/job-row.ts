@@ -2,7 +2,7 @@ import type { HeaderPair, QueuedJob } from '../../domain/job.ts';
 import type { CrawlParameters } from '../../domain/parameters.ts';
 import { type SqlRow, toDate, toOptionalDate } from './sql.ts';
 
-/** A job of its row. */
+/** The job of a row. */
 export function toJob(row: SqlRow): QueuedJob {
   return {
     rid: String(row.rid),

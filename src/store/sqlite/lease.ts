@@ -22,7 +22,7 @@ export function isCurrent(sql: Sql, lease: Lease, now: Date): boolean {
   return row !== undefined;
 }
 
-/** Whether anybody holds a live lease of the crawler. */
+/** Whether the crawler has a live lease. */
 export function isLeased(sql: Sql, crawlerId: string, now: Date): boolean {
   const row = sql.get(
     'SELECT 1 FROM dispatch WHERE crawler_id = ? AND lease_until > ?',
@@ -33,8 +33,8 @@ export function isLeased(sql: Sql, crawlerId: string, now: Date): boolean {
 }
 
 /**
- * How often the crawler's queue was purged: waiting and retrying jobs of an earlier `gen` are gone. Undefined when the crawler itself is,
- * whatever is left of it.
+ * The number of purges of the crawler's queue: waiting and retrying jobs of an earlier `gen` are
+ * gone. Undefined if the crawler itself is gone, although rows of it may be left.
  */
 export function purgeCount(sql: Sql, crawlerId: string): number | undefined {
   const row = sql.get('SELECT purges FROM dispatch WHERE crawler_id = ?', crawlerId);
@@ -51,7 +51,7 @@ export function acquire(
 ): Lease | undefined {
   const before = sql.get('SELECT lease_owner FROM dispatch WHERE crawler_id = ?', crawlerId);
   const row = sql.get(
-    // Until it is let go there is something to wake it for: whoever holds it may crash.
+    // While leased the crawler has a wake time, because the holder may crash.
     `UPDATE dispatch SET epoch = epoch + 1, lease_owner = ?, lease_until = ?, wake_at = ?
       WHERE crawler_id = ? AND (lease_until <= ? OR lease_owner = ?) RETURNING epoch`,
     owner,
@@ -67,7 +67,10 @@ export function acquire(
   return { crawlerId, owner, epoch };
 }
 
-/** Makes due again what epochs before `epoch` were working on; with `crashed`, the process that did counts as crashed. */
+/**
+ * Makes the jobs and deliveries of epochs before `epoch` due again. With `crashed`, the process
+ * that had them counts as crashed.
+ */
 export function requeue(
   sql: Sql,
   crawlerId: string,
@@ -136,7 +139,7 @@ export function release(sql: Sql, lease: Lease, now: Date): { wakeAt: Date | und
     lease.epoch,
     lease.owner,
   );
-  // Whoever holds it now may crash: its wake stays.
+  // The wake time stays, because the present holder may crash.
   if (ended === 0) return { wakeAt: nextWorkAt(sql, lease.crawlerId) };
   requeue(sql, lease.crawlerId, lease.epoch + 1, now);
   return { wakeAt: setWake(sql, lease.crawlerId) };
@@ -163,7 +166,7 @@ function nextWorkAt(sql: Sql, crawlerId: string): Date | undefined {
   return due.length === 0 ? undefined : new Date(Math.min(...due));
 }
 
-/** Writes down when the crawler has something to do next, for `crawlersWithWorkDue`. */
+/** Sets the crawler's wake time to its next work, for `crawlersWithWorkDue`. */
 export function setWake(sql: Sql, crawlerId: string): Date | undefined {
   const wakeAt = nextWorkAt(sql, crawlerId);
   sql.run(
@@ -175,8 +178,8 @@ export function setWake(sql: Sql, crawlerId: string): Date | undefined {
 }
 
 /**
- * Notes that the crawler has work at `at`: lowers its wake time to it. Not during a pause that holds
- * the work back, whose end sets the wake time.
+ * Notes that the crawler has work at `at`: lowers its wake time to it. Not during a pause that
+ * holds the work back, whose end sets the wake time.
  */
 export function wakeBy(sql: Sql, crawlerId: string, at: Date, work: WorkKind): void {
   const paused = heldBackBy[work].map((pause) => `${pauseColumns[pause]} = 1`).join(' OR ');
@@ -190,7 +193,7 @@ export function wakeBy(sql: Sql, crawlerId: string, at: Date, work: WorkKind): v
   );
 }
 
-/** Voids every lease: nobody but this process can hold one, and it has only just opened. */
+/** Ends every lease: only this process can hold one, and it has only just started. */
 export function voidLeases(sql: Sql, now: Date): void {
   const leased = sql.all(
     `SELECT crawler_id, epoch FROM dispatch WHERE lease_owner IS NOT NULL

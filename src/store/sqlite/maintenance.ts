@@ -2,9 +2,10 @@ import { chargedBytes } from '../../domain/quotas.ts';
 import { addStored } from './accounts.ts';
 import type { Sql, SqlValue } from './sql.ts';
 
-// A step is one write that everything else waits for; this many rows take some milliseconds.
+// A step is one write, for which everything else waits. This many rows take some milliseconds.
 const BATCH = 500;
-// What was under way when an account was removed, such as an inline crawl to be stored, has ended by then.
+// Operations that were in progress when an account was removed, such as an inline crawl to be
+// stored, have ended after this.
 const LAST_WRITES_MS = 3_600_000;
 
 interface Step {
@@ -41,7 +42,10 @@ function accountOf(sql: Sql, crawlerId: string): SqlValue {
   return row?.account_id ?? '';
 }
 
-/** Removes results of accounts that are gone; an account is forgotten once nothing can come after it. */
+/**
+ * Removes results of removed accounts. An account is forgotten once nothing can be stored for it
+ * any more.
+ */
 function sweepRemoved(sql: Sql, now: Date): number {
   let swept = 0;
   for (const row of sql.all('SELECT * FROM removed_accounts')) {
@@ -79,7 +83,10 @@ function sweepMedia(sql: Sql, now: Date): number {
   );
 }
 
-/** Removes a bounded number of what is past its retention. Counters move with their rows here, so none is ever wrong. */
+/**
+ * Removes a bounded number of rows past their retention. Counters change in the same transaction as
+ * their rows, so they are never wrong.
+ */
 export function maintain(sql: Sql, now: Date): Step {
   const counts = [
     sweepWithPages(sql, 'results', now),

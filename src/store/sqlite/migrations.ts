@@ -2,8 +2,9 @@ import type { DatabaseSync } from 'node:sqlite';
 import { databaseTooNew } from '../../domain/errors.ts';
 
 /**
- * The schema, one step a version. A released step never changes; a new one is added. Moments are milliseconds since 1970. Indexes
- * on jobs and deliveries cover what is alive only, so finished work costs nothing.
+ * The schema, one step per version. A released step never changes; a new one is added. Moments are
+ * milliseconds since 1970. Indexes on jobs and deliveries cover live rows only, so finished work
+ * costs nothing.
  */
 export const migrations: readonly string[] = [
   `
@@ -83,7 +84,7 @@ export const migrations: readonly string[] = [
   CREATE INDEX media_expiry ON media (expires_at);
   `,
   'ALTER TABLE jobs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;',
-  // Quotas: limits of accounts, and counters of what is held to them.
+  // Quotas: the limits of accounts, and the counters that they apply to.
   `
   ALTER TABLE accounts ADD COLUMN limits TEXT NOT NULL DEFAULT '{}';
   ALTER TABLE accounts ADD COLUMN crawlers INTEGER NOT NULL DEFAULT 0;
@@ -133,7 +134,7 @@ export const migrations: readonly string[] = [
   CREATE INDEX jobs_next ON jobs (crawler_id, gen, due_at, rid) WHERE state <> 'running';
   CREATE TABLE sweeps (crawler_id TEXT PRIMARY KEY, account_id TEXT NOT NULL) WITHOUT ROWID;
   `,
-  // What owners may set is one JSON object, so that a new setting needs no column.
+  // The settings of a crawler are one JSON object, so that a new setting needs no column.
   `
   ALTER TABLE crawlers ADD COLUMN settings TEXT NOT NULL DEFAULT '{}';
   UPDATE crawlers SET settings = json_object('concurrency', concurrency, 'deliveryConcurrency', delivery_concurrency,
@@ -146,7 +147,7 @@ export const migrations: readonly string[] = [
   `,
 ];
 
-/** Brings the database to the newest version. Throws when a newer program has written it. */
+/** Migrates the database to the newest version. Throws if a newer program has written it. */
 export function migrate(database: DatabaseSync): void {
   const row = database.prepare('PRAGMA user_version').get();
   const version = Number(row?.user_version ?? 0);

@@ -53,5 +53,5 @@ function postpone(sql: Sql, noticeIds: readonly string[], dueAt: Date): void {
   );
 }
 
-/** Messages to owners of accounts that are not sent yet. */
+/** Notices to owners of accounts that are not sent yet. */
 export const notices = { add, claim, remove, postpone } satisfies InThread<NoticeStore>;

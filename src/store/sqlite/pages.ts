@@ -3,8 +3,8 @@ import { parseDetails } from '../stored-details.ts';
 import type { Sql, SqlRow } from './sql.ts';
 
 /**
- * Keeps the bytes of a page in a row of their own, so that what is written about it later does not write it again. Returns its
- * identifier.
+ * Inserts the bytes of a page as a row of their own, so that later updates of its record do not
+ * rewrite them. Returns the row's identifier.
  */
 export function insertPage(sql: Sql, body: Uint8Array): number {
   const row = sql.get('INSERT INTO pages (body) VALUES (?) RETURNING page_id', body);
@@ -16,7 +16,7 @@ function readPage(sql: Sql, pageId: number): Uint8Array {
   return body instanceof Uint8Array ? body : new Uint8Array(0);
 }
 
-/** The record of a result's or a delivery's row. */
+/** The record of a row of results or deliveries. */
 export function toRecord(sql: Sql, row: SqlRow): CrawlRecord {
   return {
     rid: String(row.rid),

@@ -2,13 +2,14 @@ import { chmod, mkdir, open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../../domain/logger.ts';
 
-/** The files that SQLite keeps beside a database; new ones get the mode of the database itself. */
+/** The files that SQLite keeps beside a database. New ones get the mode of the database itself. */
 const COMPANIONS = ['', '-wal', '-shm', '-journal'];
 
 /**
- * Makes the folder and the file, for this user's eyes only, and returns the file's path: a database holds pages, cookies, signing secrets
- * and callback URLs with their passwords. Files that were made more open are closed. A folder that exists is left as it is, because
- * it may be shared with others on purpose; the log warns when others may write there and so could replace the file.
+ * Creates the folder and the file, readable by this user only, and returns the file's path: a
+ * database holds pages, cookies, signing secrets and callback URLs with their passwords. Files
+ * that others can read are closed to them. The mode of an existing folder stays, because it may be
+ * shared on purpose; the log warns if others may write there and so could replace the file.
  */
 export async function preparePrivateFile(
   folder: string,
@@ -18,11 +19,11 @@ export async function preparePrivateFile(
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, name);
   const { mode } = await stat(folder);
-  // A sticky folder, as /tmp is, lets nobody touch the files of others.
+  // In a sticky folder, such as /tmp, nobody can replace the files of others.
   if ((mode & 0o022) !== 0 && (mode & 0o1000) === 0) {
     logger.warn({ folder }, 'other users may write to DATA_DIR: chmod 700 it');
   }
-  // Appending changes nothing of a file that is there.
+  // Opening for append changes nothing in an existing file.
   await (await open(path, 'a', 0o600)).close();
   for (const companion of COMPANIONS) await closeToOthers(path + companion, logger);
   return path;

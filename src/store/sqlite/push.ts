@@ -6,7 +6,7 @@ import { type Counts, createCounts } from './counts.ts';
 import { wakeBy } from './lease.ts';
 import { insertRow, type Sql, toMs } from './sql.ts';
 
-/** Admits and inserts; see `QueueStore.push`. */
+/** Checks the limits and inserts the jobs; see `QueueStore.push`. */
 export function push(
   sql: Sql,
   requests: readonly PushRequest[],

@@ -66,7 +66,7 @@ function bytesOf(rows: readonly SqlRow[]): number {
   return rows.reduce((sum, { size }) => sum + Number(size), 0);
 }
 
-/** The first rows whose bodies are together at most `maxBytes`; at least one. */
+/** The first rows whose bodies have at most `maxBytes` together, but at least one. */
 function rowsWithin(maxBytes: number, rows: Iterable<SqlRow>): SqlRow[] {
   const taken: SqlRow[] = [];
   let bytes = 0;
@@ -161,7 +161,10 @@ function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean
   return true;
 }
 
-/** One write, however much is queued: what was pushed before it is gone. Its rows are swept up after. */
+/**
+ * One write, whatever the length of the queue: jobs that were pushed before it are gone, and their
+ * rows are swept up later.
+ */
 function purge(sql: Sql, crawlerId: string, now: Date): number {
   const row = sql.get(
     `SELECT d.waiting, d.retrying, d.held_bytes, c.account_id FROM dispatch d JOIN crawlers c USING (crawler_id) WHERE crawler_id = ?`,

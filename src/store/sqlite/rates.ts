@@ -9,7 +9,7 @@ interface Bucket {
   at: number;
 }
 
-// In memory: there is one process, and a restart forgives one bucket's worth at most.
+// In memory, because there is one process, and a restart grants one bucket more at most.
 const MAX_BUCKETS = 10_000;
 const buckets = createLruMap<string, Bucket>({ maxEntries: MAX_BUCKETS });
 const whole = createLruMap<string, Bucket>({ maxEntries: MAX_BUCKETS });
@@ -58,5 +58,5 @@ function takeWhole(
   };
 }
 
-/** The push rate of each token, and the allowances that are taken from whole. */
+/** The push rate of each token, and the allowances that are taken as a whole. */
 export const rates = { take, takeWhole } satisfies InThread<RateStore>;

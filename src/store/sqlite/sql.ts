@@ -1,18 +1,21 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { createLruMap } from '../../domain/lru-map.ts';
 
-/** What a statement takes and gives. */
+/** A value of a statement or a row. */
 export type SqlValue = string | number | bigint | null | Uint8Array;
 /** A row by column name. */
 export type SqlRow = Record<string, SqlValue>;
 
-/** Prepared statements of one connection, each prepared once. */
+/** The prepared statements of one connection, each prepared once. */
 export interface Sql {
-  /** How many rows were changed. */
+  /** Returns the number of changed rows. */
   run(sql: string, ...values: SqlValue[]): number;
   get(sql: string, ...values: SqlValue[]): SqlRow | undefined;
   all(sql: string, ...values: SqlValue[]): SqlRow[];
-  /** Rows one by one, for results that may be too large to hold at once; read to the end or left by `break`. */
+  /**
+   * Returns rows one by one, for results that may be too large to hold at once. Must be read to the
+   * end or left by `break`.
+   */
   each(sql: string, ...values: SqlValue[]): Iterable<SqlRow>;
   /** Runs statements that are not prepared, such as BEGIN. */
   exec(sql: string): void;
@@ -21,7 +24,7 @@ export interface Sql {
 // A statement with a list of values has a text of its own for each length of the list.
 const MAX_STATEMENTS = 500;
 
-/** Makes the statement cache of a connection. */
+/** Creates the statement cache of a connection. */
 export function createSql(database: DatabaseSync): Sql {
   const statements = createLruMap<string, StatementSync>({ maxEntries: MAX_STATEMENTS });
   function prepared(sql: string): StatementSync {
@@ -57,7 +60,7 @@ export function insertRow(
   sql.run(onConflict === undefined ? text : `${text} ON CONFLICT ${onConflict}`, ...values);
 }
 
-// Of each table the last text: joining the names of columns costs as much as the insert itself.
+// The last statement of each table: joining column names costs as much as the insert itself.
 const lastInserts = new Map<
   string,
   { readonly columns: readonly string[]; readonly text: string }
@@ -91,7 +94,7 @@ export function toOptionalDate(value: SqlValue | undefined): Date | undefined {
   return typeof value === 'number' ? new Date(value) : undefined;
 }
 
-/** A stored moment that is always there. */
+/** A stored moment that is never null. */
 export function toDate(value: SqlValue | undefined): Date {
   return new Date(Number(value));
 }

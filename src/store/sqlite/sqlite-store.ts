@@ -7,7 +7,7 @@ import { openSqliteDatabase, type SqliteDatabase } from './thread/database.ts';
 import { aggregates } from './thread/operations.ts';
 import { createUpkeep } from './upkeep.ts';
 
-/** What the embedded store is opened with. */
+/** Options of {@link openSqliteStore}. */
 export interface SqliteStoreOptions {
   /** Created if it does not exist. One process at a time can open it. */
   readonly dataDir: string;

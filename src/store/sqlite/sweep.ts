@@ -3,17 +3,17 @@ import { addStored } from './accounts.ts';
 import { purgeCount } from './lease.ts';
 import { insertRow, type Sql } from './sql.ts';
 
-// A sweep is one write that everything else waits for; this many rows take some milliseconds.
+// A sweep is one write, for which everything else waits. This many rows take some milliseconds.
 const ROWS = 2_000;
 const PAGES = 200;
 
-/** Notes that a crawler or its queue is gone, and sweeps up the first of what it leaves. */
+/** Notes that a crawler or its queue is gone, and sweeps up the first of its rows. */
 export function beginSweep(sql: Sql, crawlerId: string, accountId: string): void {
   insertRow(sql, 'sweeps', { crawler_id: crawlerId, account_id: accountId }, 'DO NOTHING');
   sweepOnce(sql, crawlerId, accountId);
 }
 
-/** Sweeps up some of what purged queues and removed crawlers have left; false when there is nothing more. */
+/** Sweeps up some rows of purged queues and removed crawlers; false when none are left. */
 export function sweep(sql: Sql): boolean {
   const row = sql.get('SELECT * FROM sweeps LIMIT 1');
   if (row === undefined) return false;
@@ -41,7 +41,7 @@ function sweepPurged(sql: Sql, crawlerId: string, purges: number): boolean {
   return removed === ROWS;
 }
 
-/** What is left of a crawler that is gone; whether there may be more. */
+/** Removes rows of a crawler that is gone, and returns whether there may be more. */
 function sweepRemoved(sql: Sql, crawlerId: string, accountId: string): boolean {
   const states = ["state <> 'running'", "state = 'running'"];
   for (const state of states) {

@@ -4,16 +4,16 @@ import type { SqliteDatabase } from './thread/database.ts';
 /** How long one `maintain` goes on while there is more to do. */
 const GOES_ON_MS = 10_000;
 
-/** Work on many rows, in calls of few: what else is called comes between. */
+/** Work on many rows, in small calls, so that other calls run in between. */
 export interface Upkeep {
   readonly maintain: Store['maintain'];
-  /** The same operation, after which what it left is swept up in the background. */
+  /** The same operation, followed by a sweep in the background of the rows that it leaves. */
   sweepsAfter<Args extends unknown[], Value>(
     operation: (...args: Args) => Promise<Value>,
   ): (...args: Args) => Promise<Value>;
 }
 
-/** Makes the upkeep of a database. */
+/** Creates the upkeep of a database. */
 export function createUpkeep(database: Pick<SqliteDatabase, 'call'>): Upkeep {
   let sweeping: Promise<void> | undefined;
   let asked = false;
@@ -22,7 +22,7 @@ export function createUpkeep(database: Pick<SqliteDatabase, 'call'>): Upkeep {
     do {
       asked = false;
       while (goesOn() && (await database.call('sweep', [])) === true) {
-        // The next call.
+        // All work is in the condition.
       }
     } while (asked && goesOn());
   }
@@ -30,7 +30,7 @@ export function createUpkeep(database: Pick<SqliteDatabase, 'call'>): Upkeep {
   function sweepInBackground(): void {
     asked = true;
     sweeping ??= sweepAll(() => true)
-      // The database is closing, or cannot write: `maintain` goes on with it.
+      // The database is closing or cannot write; `maintain` continues the sweep.
       .catch(() => undefined)
       .finally(() => {
         sweeping = undefined;

@@ -30,7 +30,10 @@ export interface BatchMessage {
   readonly committed: boolean;
 }
 
-/** How the error of an operation crosses the threads; what is no `DomainError` is a database that failed. */
+/**
+ * How the error of an operation crosses the threads; what is no `DomainError` is a database that
+ * failed.
+ */
 export function errorMessageOf(error: unknown): ErrorMessage {
   if (error instanceof DomainError) {
     const { kind, reason, message, field, retryAfterMs, metadata } = error;
