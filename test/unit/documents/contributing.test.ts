@@ -6,6 +6,17 @@ const root = resolve(import.meta.dirname, '../../..');
 const text = readFileSync(resolve(root, 'CONTRIBUTING.md'), 'utf8');
 const quoted = [...text.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? '');
 
+test('the glossary names files that exist', () => {
+  const glossary = readFileSync(resolve(root, 'docs/glossary.md'), 'utf8');
+  const files = [...glossary.matchAll(/`([\w./-]+\.ts|[\w-]+\/[\w/-]+)`/g)].map(
+    (match) => match[1] ?? '',
+  );
+  expect(files.length).toBeGreaterThan(20);
+  expect(files.filter((path) => !existsSync(resolve(root, 'src', path)))).toEqual([]);
+  const linked = [...glossary.matchAll(/\]\(([^)]+)\)/g)].map((match) => match[1] ?? '');
+  expect(linked.filter((path) => !existsSync(resolve(root, 'docs', path)))).toEqual([]);
+});
+
 test('CONTRIBUTING.md names files that exist', () => {
   const paths = quoted.filter((words) => /^[\w./-]+$/.test(words) && /\/|\.(ts|md)$/.test(words));
   expect(paths.length).toBeGreaterThan(40);
