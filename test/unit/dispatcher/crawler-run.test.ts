@@ -157,6 +157,36 @@ test('a run whose renewal is refused stops its crawls and leaves them to the pee
   expect(await storedRids(bench, [rid])).toEqual([]);
 });
 
+test('a run whose renewal fails is tried again, and its crawls count as neither retries nor crashes', async () => {
+  const bench = await createCrawlerRunBench(store);
+  const rids = await bench.push(1);
+  const first = bench.start();
+  await startedCrawls(bench, 1);
+  bench.faults.refuse('queue.renew');
+  bench.clock.advance(6_000);
+  await expect(first.done).rejects.toThrow('took the database away');
+  expect(bench.crawls[0]?.signal.aborted).toBe(true);
+
+  const second = bench.start();
+  await startedCrawls(bench, 2);
+  expect(bench.crawls[1]?.job).toMatchObject({ attempt: 2, retry: 0, crashes: 0 });
+  bench.crawls[1]?.end();
+  await second.done;
+  expect(await storedRids(bench, rids)).toEqual(rids);
+});
+
+test('a run that is aborted before it has its lease claims nothing', async () => {
+  const bench = await createCrawlerRunBench(store);
+  await bench.push(1);
+  const acquire = bench.faults.holdAnswer('queue.acquire');
+  const { run, done } = bench.start();
+  await acquire.reached;
+  run.abort();
+  acquire.release();
+  expect(await done).toBeUndefined();
+  expect(await counters(bench)).toMatchObject({ waiting: 1, running: 0 });
+});
+
 test('a claim that arrives after the end of the lease starts nothing', async () => {
   const bench = await createCrawlerRunBench(store);
   const [rid = ''] = await bench.push(1);
