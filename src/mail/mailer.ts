@@ -12,14 +12,17 @@ const TIMEOUTS = {
   socketTimeout: 20_000,
 };
 
+/**
+ * The result of sending a mail. `failed` and `unreachable` are worth another try, and `unreachable`
+ * means that no mail gets through now. With `unwanted` no try can help: there is no address, or mail
+ * is not set up.
+ */
+export type MailResult = 'sent' | 'failed' | 'unreachable' | 'unwanted';
+
 /** Sends mail to the owners of accounts. */
 export interface Mailer {
-  /**
-   * `sent`; `failed` and `unreachable` are worth another try, the latter says that no mail gets
-   * through now; `unwanted` when no try can help, because there is no address, or mail is not set
-   * up. Never throws: what was not sent is logged.
-   */
-  send(account: Account, notice: Notice): Promise<'sent' | 'failed' | 'unreachable' | 'unwanted'>;
+  /** Sends one mail. Never throws: a mail that is not sent is logged. */
+  send(account: Account, notice: Notice): Promise<MailResult>;
 }
 
 /** What the mailer works with. */

@@ -54,45 +54,16 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   const { clock, crawling } = deps;
   const random = deps.random ?? Math.random;
 
-  function toOrder(job: QueuedJob, crawler: Crawler): CrawlOrder {
-    const { tokenType, accountId, crawlerId, politeness, delivery } = crawler;
-    return {
-      task: { request: job, tokenType, accountId, crawlerId, politeness },
-      spec: { kind: 'record', rid: job.rid, delivery },
-      isSuspect: job.crashes > 0,
-    };
-  }
+  const after = (ms: number): Date => new Date(clock.now().getTime() + ms);
 
-  function end(job: QueuedJob, crawler: Crawler, result: CrawlResult): JobOutcome {
-    const { rid, crawlerId, attempt } = job;
-    const { cbStatus, originalStatus, url, packedType, details } = result;
-    const ending = {
-      rid,
-      crawlerId,
-      attempt,
-      record: {
-        cbStatus,
-        originalStatus,
-        url,
-        rid,
-        pushedUrl: job.url,
-        contentType: packedType,
-        body: result.packed,
-        details,
-      },
-      billed: isBilled(cbStatus, originalStatus),
-      expiresAt: new Date(clock.now().getTime() + deps.retentionDays * DAY_MS),
-    };
-    if (deliveryModes[crawler.delivery].delivers) {
-      return { ...ending, kind: 'delivery', callbackHeaders: job.callbackHeaders, held: false };
-    }
-    return { ...ending, kind: 'stored', tokenType: crawler.tokenType };
+  function end(job: QueuedJob, crawler: Crawler, { result, held }: Crawled): JobEnd {
+    const expiresAt = after(deps.retentionDays * DAY_MS);
+    return { outcome: toOutcome(job, crawler, result, expiresAt), held };
   }
 
   async function fail(job: QueuedJob, crawler: Crawler, reason: FailureReason): Promise<JobEnd> {
     const order = toOrder(job, crawler);
-    const { result, held } = await crawling.result(failedPage(order.task, reason), order);
-    return { outcome: end(job, crawler, result), held };
+    return end(job, crawler, await crawling.result(failedPage(order.task, reason), order));
   }
 
   /** When the job is tried again; undefined when its retries or its window are used up. */
@@ -110,18 +81,11 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
     })?.dueAt;
   }
 
-  function giveBack({ rid, crawlerId, attempt }: QueuedJob, afterMs: number): JobEnd {
-    const dueAt = new Date(clock.now().getTime() + afterMs);
-    return { outcome: { kind: 'release', rid, crawlerId, attempt, dueAt }, held: undefined };
-  }
-
-  async function lost(job: QueuedJob, crawler: Crawler, { blamed }: ThreadLost): Promise<JobEnd> {
-    if (!blamed) return giveBack(job, random() * LOST_MS);
+  async function endLost(job: QueuedJob, crawler: Crawler, lost: ThreadLost): Promise<JobEnd> {
+    if (!lost.blamed) return release(job, after(random() * LOST_MS));
     const dueAt = job.crashes + 1 < MAX_CRASHES ? retryAt(job, crawler) : undefined;
     if (dueAt === undefined) return fail(job, crawler, 'crawl_crashed');
-    const { rid, crawlerId, attempt } = job;
-    const outcome = { kind: 'retry', rid, crawlerId, attempt, dueAt, crashed: true } as const;
-    return { outcome, held: undefined };
+    return retry(job, dueAt, { crashed: true });
   }
 
   return {
@@ -131,32 +95,74 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
       try {
         crawled = await crawling.crawl(toOrder(job, crawler), signal);
       } catch (error) {
-        if (error instanceof ThreadLost) return lost(job, crawler, error);
+        if (error instanceof ThreadLost) return endLost(job, crawler, error);
         throw error;
       }
-      const { result, held } = crawled;
-      const { failure } = result;
-      const { rid, crawlerId, attempt } = job;
-      if (failure?.transient === true) {
-        const isBusy = UNTRIED.has(failure.reason);
-        const dueAt = isBusy ? undefined : retryAt(job, crawler, failure);
-        if (isBusy || dueAt !== undefined) held?.release();
-        if (isBusy) return giveBack(job, failure.retryAfterMs ?? BUSY_MS);
-        if (dueAt !== undefined) {
-          return { outcome: { kind: 'retry', rid, crawlerId, attempt, dueAt }, held: undefined };
-        }
+      const { failure } = crawled.result;
+      if (failure === undefined || !failure.transient) return end(job, crawler, crawled);
+      if (UNTRIED.has(failure.reason)) {
+        crawled.held?.release();
+        return release(job, after(failure.retryAfterMs ?? BUSY_MS));
       }
-      return { outcome: end(job, crawler, result), held };
+      const dueAt = retryAt(job, crawler, failure);
+      if (dueAt === undefined) return end(job, crawler, crawled);
+      crawled.held?.release();
+      return retry(job, dueAt);
     },
 
     async expire(job, crawler) {
       const order = toOrder(job, crawler);
-      const page = {
-        ...failedPage(order.task, 'queue_timeout'),
-        originalStatus: 504,
-      };
-      const { result } = await crawling.result(page, order);
-      return { ...end(job, crawler, result), timedOut: true };
+      const page = { ...failedPage(order.task, 'queue_timeout'), originalStatus: 504 };
+      const { outcome } = end(job, crawler, await crawling.result(page, order));
+      return { ...outcome, timedOut: true };
     },
   };
+}
+
+function toOrder(job: QueuedJob, crawler: Crawler): CrawlOrder {
+  const { tokenType, accountId, crawlerId, politeness, delivery } = crawler;
+  return {
+    task: { request: job, tokenType, accountId, crawlerId, politeness },
+    spec: { kind: 'record', rid: job.rid, delivery },
+    isSuspect: job.crashes > 0,
+  };
+}
+
+/** The end of a job with a result, which is kept until `expiresAt`. */
+function toOutcome(
+  job: QueuedJob,
+  crawler: Crawler,
+  result: CrawlResult,
+  expiresAt: Date,
+): JobOutcome {
+  const { rid, crawlerId, attempt } = job;
+  const { cbStatus, originalStatus, url, details, packed, packedType } = result;
+  const status = { cbStatus, originalStatus, url };
+  const record = {
+    ...status,
+    rid,
+    pushedUrl: job.url,
+    contentType: packedType,
+    body: packed,
+    details,
+  };
+  const billed = isBilled(cbStatus, originalStatus);
+  const common = { rid, crawlerId, attempt, record, billed, expiresAt };
+  if (deliveryModes[crawler.delivery].delivers) {
+    return { ...common, kind: 'delivery', callbackHeaders: job.callbackHeaders, held: false };
+  }
+  return { ...common, kind: 'stored', tokenType: crawler.tokenType };
+}
+
+function retry(
+  { rid, crawlerId, attempt }: QueuedJob,
+  dueAt: Date,
+  more: { readonly crashed?: boolean } = {},
+): JobEnd {
+  return { outcome: { kind: 'retry', rid, crawlerId, attempt, dueAt, ...more }, held: undefined };
+}
+
+/** Gives a job back untried. */
+function release({ rid, crawlerId, attempt }: QueuedJob, dueAt: Date): JobEnd {
+  return { outcome: { kind: 'release', rid, crawlerId, attempt, dueAt }, held: undefined };
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Account } from '../../../src/domain/account.ts';
-import type { Mailer } from '../../../src/mail/mailer.ts';
+import type { Mailer, MailResult } from '../../../src/mail/mailer.ts';
 import type { Notice } from '../../../src/mail/notices.ts';
 import { createNotices } from '../../../src/service/deliveries/notices.ts';
 import { createRecordingLogger } from '../../support/loggers.ts';
@@ -10,8 +10,6 @@ import { webhookCrawler } from '../../support/webhook-fixtures.ts';
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const DAY = 24 * 60 * MINUTE;
-
-type MailResult = Awaited<ReturnType<Mailer['send']>>;
 
 /** Notices over an embedded store, to a mail server whose answers tests choose. */
 async function startNotices() {
