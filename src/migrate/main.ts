@@ -6,7 +6,8 @@ import { openMongoStore } from '../store/mongo/mongo-store.ts';
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts';
 import { copyToMongodb } from './copy-to-mongodb.ts';
 
-const HELP = `Copies everything from the embedded database to MongoDB: accounts, crawlers, queues, results, deliveries, statistics.
+const HELP = `Copies everything from the embedded database to MongoDB: accounts, crawlers, queues,
+results, deliveries, statistics.
 
   npm run migrate -- --from ./data --to mongodb://host/database
 
@@ -24,13 +25,13 @@ async function migrate(from: string, to: string): Promise<boolean> {
   stack.defer(() => embedded.store.close());
   const mongodb = await openMongoStore({ uri: to, logger });
   stack.defer(() => mongodb.store.close());
-  let told = 0;
+  let printedAt = 0;
   const counts = await copyToMongodb({
     from: embedded,
     to: mongodb.db,
     onProgress(what, copied, of) {
-      if (copied < of && Date.now() - told < 1_000) return;
-      told = Date.now();
+      if (copied < of && Date.now() - printedAt < 1_000) return;
+      printedAt = Date.now();
       process.stdout.write(`${what}: ${copied} of ${of}\n`);
     },
   });

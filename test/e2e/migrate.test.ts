@@ -63,7 +63,8 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     await app.stop();
     const sqlite = new DatabaseSync(join(app.dataDir, 'queued-crawler.db'));
     sqlite.exec(
-      `INSERT INTO notices VALUES ('one', 'account', 'subject', 'text', 1, 8000000000000, 3)`,
+      `INSERT INTO notices VALUES ('one', 'account', 'subject', 'text', 1, 8000000000000, 3);
+       INSERT INTO removed_accounts VALUES ('removed', 1)`,
     );
     sqlite.close();
 
@@ -74,6 +75,10 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     expect(moved.output).toMatch(/stored results\s+40\s+40/);
     expect(moved.output).toMatch(/notices to be sent\s+1\s+1/);
     expect(moved.code).toBe(0);
+    const target = await MongoClient.connect(database.uri);
+    const removed = await target.db().collection('removed_accounts').find().toArray();
+    await target.close();
+    expect(removed).toEqual([{ _id: 'removed', removedAt: new Date(1) }]);
     const again = await migrate(app.dataDir, database.uri);
     expect(again).toMatchObject({ code: 1, output: expect.stringContaining('finished copy') });
 

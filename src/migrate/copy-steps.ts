@@ -1,0 +1,174 @@
+import { Binary } from 'mongodb';
+import type { DeliveryAttempt } from '../domain/delivery.ts';
+import { toJobDocument } from '../store/mongo/job-document.ts';
+import { hashUrl, scopeKey } from '../store/mongo/records.ts';
+import { toJob } from '../store/sqlite/job-row.ts';
+import { toNotice } from '../store/sqlite/notices.ts';
+import { type SqlRow, toDate, toOptionalDate } from '../store/sqlite/sql.ts';
+import type { OpenSqliteStore } from '../store/sqlite/sqlite-store.ts';
+import { crawlerDocument } from './crawler-document.ts';
+
+/** The embedded database. */
+export type Source = Pick<OpenSqliteStore, 'query'>;
+
+/** A document of the target. */
+export interface CopiedDocument {
+  readonly _id: string;
+}
+
+/** The copy of one kind of record. */
+export interface CopyStep {
+  /** What is copied, for the user. */
+  readonly what: string;
+  readonly table: string;
+  /** An expression that is unique for each row; the rows are read in its order. */
+  readonly key: string;
+  /** The collection that the documents go into. */
+  readonly into: string;
+  readonly toDocument: (row: SqlRow) => CopiedDocument | Promise<CopiedDocument>;
+}
+
+/** The steps of a copy in their order; crawlers are last. */
+export function copySteps(from: Source): CopyStep[] {
+  const readPage = async (row: SqlRow): Promise<Binary> => {
+    const [page] = await from.query('SELECT body FROM pages WHERE page_id = ?', [row.page_id ?? 0]);
+    return new Binary(page?.body instanceof Uint8Array ? page.body : new Uint8Array(0));
+  };
+  const recordFields = async (row: SqlRow) => ({
+    _id: String(row.rid),
+    claim: 0,
+    mark: '',
+    url: String(row.url),
+    pushedUrl: String(row.pushed_url),
+    cbStatus: Number(row.cb_status),
+    originalStatus: Number(row.original_status),
+    contentType: String(row.content_type),
+    extras: String(row.extras),
+    expiresAt: toDate(row.expires_at),
+    size: Number(row.size),
+    body: await readPage(row),
+  });
+  return [
+    {
+      what: 'URLs in queues',
+      table: 'jobs',
+      key: 'rid',
+      into: 'jobs',
+      toDocument: jobDocument,
+    },
+    {
+      what: 'deliveries',
+      table: 'deliveries',
+      key: 'rid',
+      into: 'deliveries',
+      toDocument: async (row) => ({
+        ...(await recordFields(row)),
+        crawlerId: String(row.crawler_id),
+        state: row.state,
+        due: toOptionalDate(row.due_at) ?? toDate(row.created_at),
+        attempt: Number(row.attempt),
+        createdAt: toDate(row.created_at),
+        callbackHeaders: String(row.callback_headers),
+        attempts: parseAttempts(String(row.attempts)),
+      }),
+    },
+    {
+      what: 'stored results',
+      table: 'results',
+      key: 'rid',
+      into: 'results',
+      toDocument: async (row) => ({
+        ...(await recordFields(row)),
+        scope: scopeKey({
+          accountId: String(row.account_id),
+          tokenType: row.token_type as 'normal' | 'javascript',
+        }),
+        storedAt: toDate(row.stored_at),
+        urlHash: hashUrl(String(row.pushed_url)),
+      }),
+    },
+    {
+      what: 'push requests',
+      table: 'push_requests',
+      key: "crawler_id || '/' || request_id",
+      into: 'push_requests',
+      toDocument: (row) => ({
+        _id: String(row.position),
+        crawlerId: String(row.crawler_id),
+        rids: [],
+        push: '',
+        outcomes: JSON.parse(String(row.outcomes)) as unknown,
+        claim: '',
+        expiresAt: toDate(row.expires_at),
+      }),
+    },
+    {
+      what: 'notices to be sent',
+      table: 'notices',
+      key: 'notice_id',
+      into: 'notices',
+      toDocument: (row) => {
+        const { noticeId, ...notice } = toNotice(row);
+        return { _id: noticeId, ...notice, claim: '' };
+      },
+    },
+    {
+      what: 'accounts',
+      table: 'accounts',
+      key: 'account_id',
+      into: 'accounts',
+      toDocument: (row) => ({
+        _id: String(row.account_id),
+        name: String(row.name),
+        email: String(row.email),
+        normalHash: String(row.normal_hash),
+        javascriptHash: String(row.javascript_hash),
+        hashes: [String(row.normal_hash), String(row.javascript_hash)],
+        createdAt: toDate(row.created_at),
+        queued: Number(row.queued),
+        over: row.over_limit === 1,
+        limits: JSON.parse(String(row.limits)) as unknown,
+        crawlers: Number(row.crawlers),
+        concurrency: Number(row.concurrency),
+        storedBytes: Number(row.stored_bytes),
+        queuedBytes: Number(row.queued_bytes),
+      }),
+    },
+    {
+      what: 'crawlers',
+      table: `(SELECT *, (SELECT coalesce(sum(size), 0) FROM jobs j
+            WHERE j.crawler_id = crawlers.crawler_id AND state = 'running') AS running_bytes
+          FROM crawlers JOIN dispatch USING (crawler_id))`,
+      key: 'crawler_id',
+      into: 'crawlers',
+      toDocument: async (row) => {
+        const days = await from.query('SELECT day, counts FROM history WHERE crawler_id = ?', [
+          row.crawler_id ?? '',
+        ]);
+        return crawlerDocument(row, days);
+      },
+    },
+  ];
+}
+
+function jobDocument(row: SqlRow): CopiedDocument {
+  const job = toJob(row);
+  const { expires, ...document } = toJobDocument(job, '', Number(row.gen));
+  return {
+    ...document,
+    ...(expires === true && job.firstTriedAt === undefined ? { expires } : {}),
+    state: job.state,
+    due: toDate(row.due_at),
+    retry: job.retry,
+    attempt: job.attempt,
+    ...(job.crashes > 0 ? { crashes: job.crashes } : {}),
+    ...(job.firstTriedAt === undefined ? {} : { firstTriedAt: job.firstTriedAt }),
+  } as CopiedDocument;
+}
+
+function parseAttempts(text: string): DeliveryAttempt[] {
+  const attempts = JSON.parse(text) as (Omit<DeliveryAttempt, 'startedAt'> & {
+    startedAt: number;
+  })[];
+  return attempts.map((each) => ({ ...each, startedAt: new Date(each.startedAt) }));
+}

@@ -1,0 +1,62 @@
+import { toStoredSettings } from '../domain/crawler-settings.ts';
+import type { DayCounts } from '../domain/stats.ts';
+import type { CrawlerDocument } from '../store/mongo/collections.ts';
+import { NO_WORK } from '../store/mongo/lease.ts';
+import { toCrawler } from '../store/sqlite/crawlers.ts';
+import { type SqlRow, toOptionalDate } from '../store/sqlite/sql.ts';
+
+/**
+ * The document of a crawler. It has all of its days at first; `maintain` moves those that are over to
+ * the history.
+ */
+export function crawlerDocument(row: SqlRow, history: readonly SqlRow[]): CrawlerDocument {
+  const crawler = toCrawler(row);
+  const { crawlerId, callbackUrl, ...others } = crawler;
+  const probeAt = toOptionalDate(row.probe_at);
+  const days = Object.fromEntries(
+    history.map(({ day, counts }) => [String(day), JSON.parse(String(counts)) as DayCounts]),
+  );
+  const firstDay = Object.keys(days).toSorted()[0];
+  return {
+    ...others,
+    ...toStoredSettings(crawler),
+    _id: crawlerId,
+    callbackUrl: callbackUrl ?? null,
+    ...(probeAt === undefined ? {} : { probeAt }),
+    ...lastMoments(row),
+    live: Number(row.waiting) + Number(row.running) + Number(row.retrying),
+    liveBytes: Number(row.held_bytes) + Number(row.running_bytes),
+    runningBytes: Number(row.running_bytes),
+    running: Number(row.running),
+    retrying: Number(row.retrying),
+    completed: Number(row.completed),
+    failed: Number(row.failed),
+    deleted: Number(row.deleted),
+    purged: Number(row.purged),
+    deliveriesPending: Number(row.deliveries_pending),
+    days,
+    ...(firstDay === undefined ? {} : { firstDay }),
+    applied: {},
+    pending: [],
+    moves: 0,
+    recounts: 0,
+    purges: Number(row.purges),
+    epoch: 0,
+    leaseOwner: null,
+    leaseUntil: new Date(0),
+    wakeAt: toOptionalDate(row.wake_at) ?? NO_WORK,
+    wakes: 0,
+  };
+}
+
+function lastMoments(row: SqlRow): Pick<CrawlerDocument, 'last'> {
+  const { last_push_at: push, last_crawl_at: crawl, last_delivery_at: delivery } = row;
+  const { last_probe_at: probe } = row;
+  const moments = Object.entries({ push, crawl, delivery, probe }).filter(
+    ([, moment]) => typeof moment === 'number',
+  );
+  if (moments.length === 0) return {};
+  return {
+    last: Object.fromEntries(moments.map(([name, moment]) => [name, toOptionalDate(moment)])),
+  };
+}
