@@ -1,7 +1,5 @@
-import { randomBytes } from 'node:crypto';
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
@@ -11,42 +9,37 @@ import { call, startBench, TOKEN } from './bench-setup.ts';
 
 const ROUNDS = 60;
 const ADMIN = 'bench-admin-token-0123';
-const LARGE = randomBytes(8 * 1024 * 1024);
+/** Between two calls that sample how fast the API answers. */
+const SAMPLE_MS = 25;
 
 interface Times {
   readonly pushMs: number;
   readonly storedMs: number;
   readonly deliveredMs: number;
+  /** The slowest answer of the API to the victim. */
+  readonly slowestApiMs: number;
 }
 
-const delivered = new Map<string, (at: number) => void>();
+const delivered = new Map<string, () => void>();
 
-function answer(request: IncomingMessage, response: ServerResponse): void {
-  const path = request.url ?? '/';
-  if (request.method === 'POST') {
-    request.resume();
-    delivered.get(String(request.headers['rid']))?.(performance.now());
-    response.writeHead(204).end();
-  } else if (path.startsWith('/hang')) return;
-  else if (path.startsWith('/large')) response.writeHead(200).end(LARGE);
-  else if (path.startsWith('/deep')) {
-    response.writeHead(200, { 'content-type': 'text/html' }).end('<ul><li>a'.repeat(1_000));
-  } else {
-    response.writeHead(200, { 'content-type': 'text/html' }).end('<p>A page of the victim.');
-  }
+/** Starts a site in a process of its own. */
+async function startSite(role: 'attacker' | 'victim') {
+  const child = fork(new URL('./abuse-site.ts', import.meta.url), [role]);
+  const [{ port }] = (await once(child, 'message')) as [{ port: number }];
+  child.on('message', ({ rid }: { rid?: string }) => delivered.get(rid ?? '')?.());
+  return { url: `http://127.0.0.1:${port}`, close: () => child.disconnect() };
 }
 
 const median = (values: readonly number[]): number =>
   values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? Number.NaN;
 
-const server = createServer(answer).listen(0, '127.0.0.1');
-await once(server, 'listening');
-const site = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const attackerSite = await startSite('attacker');
+const victimSite = await startSite('victim');
 await using bench = await startBench({ ADMIN_TOKEN: ADMIN, CRAWL_TIMEOUT_SECONDS: '600' });
 const { service } = bench;
 
 async function push(token: string, crawler: string, path: string): Promise<string> {
-  const url = encodeURIComponent(site + path);
+  const url = encodeURIComponent(victimSite.url + path);
   const query = `token=${token}&crawler=${crawler}&callback=true&url=${url}`;
   return (await call<{ rid: string }>(`${service}/?${query}`, 'GET')).rid;
 }
@@ -54,12 +47,34 @@ async function push(token: string, crawler: string, path: string): Promise<strin
 async function flood(name: string, path: string, count: number, concurrency: number) {
   const crawler = `${service}/crawler/${TOKEN}/${name}`;
   await call(`${service}/crawler/${TOKEN}`, 'POST', { name, concurrency });
-  const items = Array.from({ length: count }, (_, n) => ({ url: `${site}${path}?${name}-${n}` }));
+  const items = Array.from({ length: count }, (_, n) => ({
+    url: `${attackerSite.url}${path}?${name}-${n}`,
+  }));
   await call(`${crawler}/push_batch`, 'POST', { items });
   return () => call(`${crawler}/delete`, 'POST');
 }
 
+/** Reads a crawler again and again; the returned function ends that and returns the slowest answer. */
+function sampleApi(token: string): () => Promise<number> {
+  let sampling = true;
+  let slowest = 0;
+  const samples = (async () => {
+    while (sampling) {
+      const startedAt = performance.now();
+      await call(`${service}/crawler/${token}/stores`, 'GET');
+      slowest = Math.max(slowest, performance.now() - startedAt);
+      await wait(SAMPLE_MS);
+    }
+  })();
+  return async () => {
+    sampling = false;
+    await samples;
+    return slowest;
+  };
+}
+
 async function measure(token: string): Promise<Times> {
+  const endOfSamples = sampleApi(token);
   const pushes: number[] = [];
   const stored: number[] = [];
   const posted: number[] = [];
@@ -76,11 +91,16 @@ async function measure(token: string): Promise<Times> {
     stored.push(performance.now() - startedAt);
     const before = performance.now();
     const hooked = await push(token, 'posts', `/page/${round}`);
-    const at = await new Promise<number>((resolve) => delivered.set(hooked, resolve));
-    posted.push(at - before);
+    await new Promise<void>((resolve) => delivered.set(hooked, resolve));
+    posted.push(performance.now() - before);
     await wait(20);
   }
-  return { pushMs: median(pushes), storedMs: median(stored), deliveredMs: median(posted) };
+  return {
+    pushMs: median(pushes),
+    storedMs: median(stored),
+    deliveredMs: median(posted),
+    slowestApiMs: await endOfSamples(),
+  };
 }
 
 const attacks: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> = {
@@ -100,13 +120,15 @@ const attacks: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> =
   'backlog of 50,000 small pages, 200 at once': async () => {
     const end = await flood('small', '/page/0', 1_000, 200);
     for (let n = 1; n < 50; n += 1) {
-      const items = Array.from({ length: 1_000 }, (_, at) => ({ url: `${site}/page/${n}-${at}` }));
+      const items = Array.from({ length: 1_000 }, (_, at) => ({
+        url: `${attackerSite.url}/page/${n}-${at}`,
+      }));
       await call(`${service}/crawler/${TOKEN}/small/push_batch`, 'POST', { items });
     }
     return end;
   },
   'documents that take all their time': async () => {
-    const query = `token=${TOKEN}&format=md&url=${encodeURIComponent(`${site}/deep`)}`;
+    const query = `token=${TOKEN}&format=md&url=${encodeURIComponent(`${attackerSite.url}/deep`)}`;
     let going = true;
     const loops = Array.from({ length: 12 }, async () => {
       while (going) await fetch(`${service}/?${query}`).then((reply) => reply.arrayBuffer());
@@ -125,17 +147,22 @@ const account = await fetch(`${service}/accounts`, {
 });
 const { normal_token: victim } = (await account.json()) as { normal_token: string };
 await call(`${service}/crawler/${victim}`, 'POST', { name: 'stores' });
-await call(`${service}/crawler/${victim}`, 'POST', { name: 'posts', callback_url: `${site}/hook` });
+await call(`${service}/crawler/${victim}`, 'POST', {
+  name: 'posts',
+  callback_url: `${victimSite.url}/hook`,
+});
 await measure(victim);
 const quiet = await measure(victim);
+const columns = ['pushMs', 'storedMs', 'deliveredMs', 'slowestApiMs'] as const;
 const line = (name: string, times: Times): void => {
-  const cells = (['pushMs', 'storedMs', 'deliveredMs'] as const).map((key) =>
+  const cells = columns.map((key) =>
     `${times[key].toFixed(1)} ms (${(times[key] / quiet[key]).toFixed(1)})`.padStart(20),
   );
   console.log(name.padEnd(46) + cells.join(''));
 };
 console.log(
-  ''.padEnd(46) + ['push', 'stored', 'delivered'].map((each) => each.padStart(20)).join(''),
+  ''.padEnd(46) +
+    ['push', 'stored', 'delivered', 'slowest API'].map((each) => each.padStart(20)).join(''),
 );
 line('quiet', quiet);
 for (const [name, start] of Object.entries(attacks)) {
@@ -143,5 +170,5 @@ for (const [name, start] of Object.entries(attacks)) {
   line(name, await measure(victim));
   await end();
 }
-server.closeAllConnections();
-server.close();
+attackerSite.close();
+victimSite.close();
