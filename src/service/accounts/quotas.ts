@@ -39,8 +39,11 @@ export interface Quotas {
     account: Holder,
     sizes: readonly number[],
   ): Promise<{ readonly admitted: number; readonly refusal: DomainError | undefined }>;
-  /** Throws `invalid` when the account has reached its storage quota. */
-  assertStorage(account: Holder): Promise<void>;
+  /**
+   * Throws `invalid` when the account has reached its storage quota; `field` is the parameter that
+   * asks for something to be kept.
+   */
+  assertStorage(account: Holder, field: 'store' | 'screenshot'): Promise<void>;
   /**
    * Whether results of further crawls may be stored. While they may not, URLs stay in their queues.
    */
@@ -182,13 +185,13 @@ export function createQuotas(deps: {
       return { admitted, refusal: undefined };
     },
 
-    async assertStorage(account) {
+    async assertStorage(account, field) {
       const limit = limits(account).storageBytes;
       const { usage } = await loadKnown(account.accountId);
       if (!isFull(limit, usage.storedBytes)) return;
       throw quotaExceeded('storageBytes', limit, usage.storedBytes, {
         kind: 'invalid',
-        field: 'store',
+        field,
       });
     },
 

@@ -41,18 +41,25 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
   const { threads, browser, politeness } = deps;
 
   /** Stores the screenshot; returns its URL. */
-  async function keepScreenshot(jpeg: Uint8Array): Promise<string> {
+  async function keepScreenshot(jpeg: Uint8Array, accountId: string): Promise<string> {
     const now = deps.clock.now();
     // Reading a screenshot takes no token, so its id must not be guessable.
     const id = createRid(now) + crypto.randomUUID().replaceAll('-', '');
-    await deps.screenshots.put(id, 'image/jpeg', jpeg, new Date(now.getTime() + SCREENSHOT_MS));
+    await deps.screenshots.put({
+      id,
+      accountId,
+      contentType: 'image/jpeg',
+      bytes: jpeg,
+      expiresAt: new Date(now.getTime() + SCREENSHOT_MS),
+    });
     return `${deps.publicUrl()}/screenshots?id=${id}`;
   }
 
   async function inBrowser(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
     const page = await browser.crawl(order.task, signal);
     const { screenshot } = page;
-    const url = screenshot === undefined ? undefined : await keepScreenshot(screenshot);
+    const url =
+      screenshot === undefined ? undefined : await keepScreenshot(screenshot, order.task.accountId);
     return threads.build(page, order, url, signal);
   }
 

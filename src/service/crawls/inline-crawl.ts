@@ -126,7 +126,10 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
       const { tokenType } = owner;
       deps.quotas.takeRequest(owner.account);
       const request = parseCrawlRequest(input, tokenType, deps.proxyNames);
-      if (store) await deps.quotas.assertStorage(owner.account);
+      const keeps = store ? 'store' : 'screenshot';
+      if (store || request.parameters.screenshot === true) {
+        await deps.quotas.assertStorage(owner.account, keeps);
+      }
       return withSlot(`${accountId}:${tokenType}`, async () => {
         const now = deps.clock.now();
         const rid = store ? createRid(now) : undefined;

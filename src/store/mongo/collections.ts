@@ -163,8 +163,10 @@ export interface RateDocument {
 /** A screenshot. */
 export interface ScreenshotDocument {
   readonly _id: string;
+  readonly accountId: string;
   readonly contentType: string;
   readonly bytes: Binary;
+  readonly size: number;
   readonly expiresAt: Date;
 }
 
@@ -218,7 +220,7 @@ export function toCollections(db: Db): Collections {
     history: db.collection('history'),
     pushRequests: db.collection('push_requests'),
     rates: db.collection('rates'),
-    screenshots: db.collection('media'),
+    screenshots: db.collection('screenshots'),
     notices: db.collection('notices'),
     removals: db.collection('removals'),
     removedAccounts: db.collection('removed_accounts'),

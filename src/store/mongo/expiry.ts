@@ -1,8 +1,8 @@
-import type { Collection } from 'mongodb';
 import { chargedBytes } from '../../domain/quotas.ts';
 import type { Collections } from './collections.ts';
 import { createDelta } from './counts.ts';
 import { countDeliveries, readRecounts } from './delivery-counts.ts';
+import { expireScreenshots } from './screenshots.ts';
 import { expireResults, sweepRemovedAccounts } from './stored-bytes.ts';
 
 /**
@@ -15,16 +15,13 @@ export async function expire(
   batch: number,
   goesOn: () => boolean,
 ): Promise<number> {
-  // The server expires requests and screenshots by itself, with a delay that this avoids.
-  const others = [
-    collections.pushRequests,
-    collections.screenshots,
-  ] as unknown as Collection<Expiring>[];
   const removals = [
     () => expireDeliveries(collections, now, batch),
     () => expireResults(collections, now, batch),
     () => sweepRemovedAccounts(collections, now, batch),
-    ...others.map((each) => () => expireIn(each, now, batch)),
+    () => expireScreenshots(collections, now, batch),
+    // The server removes these by itself, too; this does not wait for its next look.
+    () => expireRequests(collections, now, batch),
   ];
   const removed = await Promise.all(
     removals.map(async (remove) => {
@@ -39,28 +36,23 @@ export async function expire(
   return removed.reduce((sum, each) => sum + each, 0);
 }
 
-interface Expiring {
-  readonly _id: string;
-  readonly expiresAt: Date;
-}
-
 /** What one batch found and removed. */
 export interface Removed {
   readonly found: number;
   readonly count: number;
 }
 
-async function expireIn(
-  collection: Collection<Expiring>,
+async function expireRequests(
+  { pushRequests }: Collections,
   now: Date,
   batch: number,
 ): Promise<Removed> {
-  const old = await collection
+  const old = await pushRequests
     .find({ expiresAt: { $lte: now } }, { projection: { _id: 1 } })
     .limit(batch)
     .toArray();
   if (old.length === 0) return { found: 0, count: 0 };
-  const { deletedCount } = await collection.deleteMany({
+  const { deletedCount } = await pushRequests.deleteMany({
     _id: { $in: old.map((each) => each._id) },
     expiresAt: { $lte: now },
   });

@@ -178,7 +178,8 @@ async function createIndexes(collections: Collections): Promise<void> {
     ]),
     collections.notices.createIndexes([{ key: { dueAt: 1 }, name: 'due' }]),
     collections.screenshots.createIndexes([
-      { key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 },
+      { key: { expiresAt: 1 }, name: 'expires' },
+      { key: { accountId: 1, size: 1 }, name: 'account_size' },
     ]),
   ]);
 }

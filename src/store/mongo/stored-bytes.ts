@@ -109,7 +109,14 @@ export async function measureStored(collections: Collections, accountId: string)
       maxTimeMS: MEASURE_MS,
     })
     .toArray();
-  const off = total(results) + (await keptBytes(collections, crawlers)) - (before.storedBytes ?? 0);
+  const screenshots = await collections.screenshots
+    .aggregate<Sum>([{ $match: { accountId } }, SUM], {
+      hint: 'account_size',
+      maxTimeMS: MEASURE_MS,
+    })
+    .toArray();
+  const kept = await keptBytes(collections, crawlers);
+  const off = total(results) + total(screenshots) + kept - (before.storedBytes ?? 0);
   if (off !== 0)
     await collections.accounts.updateOne({ _id: accountId }, { $inc: { storedBytes: off } });
 }

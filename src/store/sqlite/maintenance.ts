@@ -1,5 +1,6 @@
 import { chargedBytes } from '../../domain/quotas.ts';
 import { addStored } from './accounts.ts';
+import { sweepScreenshots } from './screenshots.ts';
 import type { Sql, SqlValue } from './sql.ts';
 
 // A step is one write, for which everything else waits. This many rows take some milliseconds.
@@ -75,14 +76,6 @@ function sweepRequests(sql: Sql, now: Date): number {
   );
 }
 
-function sweepMedia(sql: Sql, now: Date): number {
-  return sql.run(
-    'DELETE FROM media WHERE id IN (SELECT id FROM media WHERE expires_at <= ? LIMIT ?)',
-    now.getTime(),
-    BATCH,
-  );
-}
-
 /**
  * Removes a bounded number of rows past their retention. Counters change in the same transaction as
  * their rows, so they are never wrong.
@@ -93,7 +86,7 @@ export function maintain(sql: Sql, now: Date): Step {
     sweepWithPages(sql, 'deliveries', now),
     sweepRemoved(sql, now),
     sweepRequests(sql, now),
-    sweepMedia(sql, now),
+    sweepScreenshots(sql, now, BATCH),
   ];
   const expired = counts.reduce((sum, each) => sum + each, 0);
   return { expired, more: counts.some((each) => each === BATCH) };

@@ -145,6 +145,8 @@ export const migrations: readonly string[] = [
   ALTER TABLE crawlers DROP COLUMN retry_window_hours;
   ALTER TABLE crawlers DROP COLUMN politeness;
   `,
+  // Whose storage a screenshot counts in; those of before expire within the hour and count in none.
+  "ALTER TABLE media ADD COLUMN account_id TEXT NOT NULL DEFAULT '';",
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

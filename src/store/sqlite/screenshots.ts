@@ -1,10 +1,18 @@
-import type { ScreenshotStore } from '../store.ts';
+import { chargedBytes } from '../../domain/quotas.ts';
+import type { ScreenshotStore, StoredScreenshot } from '../store.ts';
+import { addStored } from './accounts.ts';
 import type { InThread } from './in-thread.ts';
 import { insertRow, type Sql } from './sql.ts';
 
-function put(sql: Sql, id: string, contentType: string, bytes: Uint8Array, expiresAt: Date): void {
-  const expires_at = expiresAt.getTime();
-  insertRow(sql, 'media', { id, content_type: contentType, bytes, expires_at });
+function put(sql: Sql, { id, accountId, contentType, bytes, expiresAt }: StoredScreenshot): void {
+  insertRow(sql, 'media', {
+    id,
+    account_id: accountId,
+    content_type: contentType,
+    bytes,
+    expires_at: expiresAt.getTime(),
+  });
+  addStored(sql, accountId, chargedBytes(bytes.byteLength));
 }
 
 function get(
@@ -19,6 +27,20 @@ function get(
   );
   if (!(row?.bytes instanceof Uint8Array)) return undefined;
   return { contentType: String(row.content_type), bytes: row.bytes };
+}
+
+/** Removes a bounded number of expired screenshots. Returns how many it removed. */
+export function sweepScreenshots(sql: Sql, now: Date, limit: number): number {
+  const removed = sql.all(
+    `DELETE FROM media WHERE id IN (SELECT id FROM media WHERE expires_at <= ? LIMIT ?)
+      RETURNING account_id, length(bytes) AS size`,
+    now.getTime(),
+    limit,
+  );
+  for (const { account_id: accountId, size } of removed) {
+    if (accountId !== '') addStored(sql, String(accountId), -chargedBytes(Number(size)));
+  }
+  return removed.length;
 }
 
 /** Screenshots, which are kept for an hour. */

@@ -8,7 +8,7 @@ import { resultDocument } from '../../../src/store/mongo/records.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
 import { deliveryOf, EXPIRES, recordOf, storedOf } from './outcomes.ts';
-import { at, benchOf, jobsOf, only, type StoreBench } from './store-harness.ts';
+import { at, benchOf, jobsOf, only, type StoreBench, screenshotOf } from './store-harness.ts';
 
 const MINUTE = 60_000;
 
@@ -144,6 +144,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       const hooked = await running(hook, 1);
       await store.queue.finish([deliveryOf(only(hooked.jobs))], at(1), hooked.lease);
       await push(jobsOf(made, 2));
+      await store.screenshots.put(screenshotOf(accountId, 100));
       const right = await store.accounts.usage(accountId);
       expect(right).toMatchObject({ crawlers: 2, concurrency: 9 });
       const wrong = { crawlers: 5, concurrency: -3, storedBytes: 1e12, queuedBytes: 77, queued: 4 };

@@ -2,7 +2,16 @@ import { describe, expect, test } from 'vitest';
 import type { Job } from '../../../src/domain/job.ts';
 import { chargedBytes, chargedJobBytes } from '../../../src/domain/quotas.ts';
 import { deliveryOf, EXPIRES, recordOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
-import { at, crawlerOf, jobOf, jobsOf, type OpenStore, only, withStore } from './store-harness.ts';
+import {
+  at,
+  crawlerOf,
+  jobOf,
+  jobsOf,
+  type OpenStore,
+  only,
+  screenshotOf,
+  withStore,
+} from './store-harness.ts';
 
 const HOUR = 3_600_000;
 /** What the page of an outcome counts for. */
@@ -176,6 +185,21 @@ export function quotasContract(open: OpenStore): void {
         const again = await running(made, 1);
         await store.queue.finish([deliveryOf(only(again.jobs))], at(4), again.lease);
         await store.crawlers.remove(made.crawlerId);
+        expect(await stored()).toBe(0);
+      }),
+    );
+
+    test(
+      'count screenshots until they expire',
+      withStore(open, async ({ store, account }) => {
+        const { accountId } = await account();
+        const stored = async () => (await store.accounts.usage(accountId))?.storedBytes;
+        await store.screenshots.put(screenshotOf(accountId, 5_000));
+        await store.screenshots.put({ ...screenshotOf(accountId, 10), expiresAt: at(HOUR) });
+        expect(await stored()).toBe(chargedBytes(5_000) + PAGE);
+        await store.maintain(at(100));
+        expect(await stored()).toBe(PAGE);
+        await store.maintain(at(HOUR));
         expect(await stored()).toBe(0);
       }),
     );

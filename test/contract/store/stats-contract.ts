@@ -1,7 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import type { HistoryDay } from '../../../src/domain/stats.ts';
 import { deliveryOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
-import { at, jobsOf, newId, type OpenStore, only, withStore } from './store-harness.ts';
+import {
+  at,
+  jobsOf,
+  newId,
+  type OpenStore,
+  only,
+  screenshotOf,
+  withStore,
+} from './store-harness.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
@@ -141,9 +149,9 @@ export function statsContract(open: OpenStore): void {
     test(
       'live until they expire',
       withStore(open, async ({ store }) => {
-        const bytes = new Uint8Array(70_000).map((_, n) => n);
-        const id = newId();
-        await store.screenshots.put(id, 'image/jpeg', bytes, at(100));
+        const screenshot = screenshotOf(newId(), 70_000);
+        const { id, bytes } = screenshot;
+        await store.screenshots.put(screenshot);
         const found = await store.screenshots.get(id, at(99));
         expect(found?.contentType).toBe('image/jpeg');
         expect(Buffer.compare(found?.bytes ?? new Uint8Array(0), bytes)).toBe(0);

@@ -3,7 +3,13 @@ import type { Crawler, CrawlerCounters } from '../../../src/domain/crawler.ts';
 import { defaultSettings } from '../../../src/domain/crawler-settings.ts';
 import type { Job, QueuedJob } from '../../../src/domain/job.ts';
 import { createRid } from '../../../src/domain/rid.ts';
-import type { Lease, PushLimits, PushReceipt, Store } from '../../../src/store/store.ts';
+import type {
+  Lease,
+  PushLimits,
+  PushReceipt,
+  Store,
+  StoredScreenshot,
+} from '../../../src/store/store.ts';
 
 /** A store under test: fresh and empty. */
 export interface OpenedStore extends AsyncDisposable {
@@ -91,6 +97,12 @@ export function jobOf(crawler: Crawler, overrides: Partial<Job> = {}): Job {
 /** `count` jobs for the crawler. */
 export function jobsOf(crawler: Crawler, count: number, overrides: Partial<Job> = {}): Job[] {
   return Array.from({ length: count }, () => jobOf(crawler, overrides));
+}
+
+/** A screenshot of `size` bytes that expires at `at(100)`. */
+export function screenshotOf(accountId: string, size: number): StoredScreenshot {
+  const bytes = new Uint8Array(size).map((_, n) => n);
+  return { id: newId(), accountId, contentType: 'image/jpeg', bytes, expiresAt: at(100) };
 }
 
 /** A store and what tests do with it again and again. Everything happens at `at(0)` unless told. */

@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { deliveryOf, recordOf, settlementOf, storedOf } from './outcomes.ts';
-import { at, jobsOf, newId, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
+import {
+  at,
+  jobsOf,
+  newId,
+  type OpenStore,
+  only,
+  screenshotOf,
+  TTL_MS,
+  withStore,
+} from './store-harness.ts';
 
 /** Retention, and what a crash leaves. */
 export function upkeepContract(open: OpenStore): void {
@@ -26,7 +35,8 @@ export function upkeepContract(open: OpenStore): void {
           await store.results.put(scope, recordOf(each), at(0), at(each.ms));
         const media = [newId(), newId()];
         for (const [n, id] of media.entries()) {
-          await store.screenshots.put(id, 'image/jpeg', new Uint8Array(9), at(n === 0 ? 100 : 200));
+          const expiresAt = at(n === 0 ? 100 : 200);
+          await store.screenshots.put({ ...screenshotOf(made.accountId, 9), id, expiresAt });
         }
 
         expect((await store.maintain(at(10))).expired).toBe(0);

@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { StatsService } from '../../../gen/queuedcrawler/v1/stats_service_pb.ts';
-import { ADMIN, NORMAL, type RestReply, startApp, type TestApp } from '../../support/app.ts';
+import {
+  ADMIN,
+  JAVASCRIPT,
+  NORMAL,
+  type RestReply,
+  startApp,
+  type TestApp,
+} from '../../support/app.ts';
 import { createCrawler } from '../../support/crawler-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createGrpcClient } from '../../support/grpc-client.ts';
@@ -154,6 +161,8 @@ test('a full storage pauses crawls and refuses pushes and copies; no result is l
   });
   const copy = await app.rest('GET', `/?token=${NORMAL}&store=true&url=${site.url}/page/99`);
   expectRefused(copy, 422, 'storage_bytes', { limit: size * 2 + 10 });
+  const picture = `/?token=${JAVASCRIPT}&screenshot=true&url=${site.url}/page/99`;
+  expectRefused(await app.rest('GET', picture), 422, 'storage_bytes', { limit: size * 2 + 10 });
   // What is crawled within a second of the limit is stored all the same; the rest waits. No result is lost.
   await eventually(async () => {
     const { activity } = await crawler.details();

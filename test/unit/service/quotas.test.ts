@@ -68,7 +68,7 @@ test('an account’s own limit counts before the service’s, and 0 is no limit'
   const other = setUp({ storageBytes: 10 });
   other.use({ storedBytes: 10 });
   expect(await other.quotas.mayCrawl('account')).toBe(false);
-  await expect(other.quotas.assertStorage(other.account)).rejects.toMatchObject({
+  await expect(other.quotas.assertStorage(other.account, 'store')).rejects.toMatchObject({
     kind: 'invalid',
     reason: 'storage_bytes_quota_exceeded',
     metadata: { limit: 10, used: 10 },
