@@ -16,7 +16,7 @@ import type { Crawling } from './crawling.ts';
 
 /** Before a job whose host is busy is tried again. */
 const BUSY_MS = 5_000;
-/** For a crawl whose thread ended through no fault of its own. */
+/** Before a crawl whose thread ended because of another one is tried again. */
 const LOST_MS = 1_000;
 /** Crawls that ended their thread: the third ends the job. */
 const MAX_CRASHES = 3;

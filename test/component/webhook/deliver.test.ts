@@ -136,6 +136,25 @@ describe('what is sent', () => {
     expect(post.headers['original_long']).toBeUndefined();
   });
 
+  test('facts of the crawl come before headers of the target when there is little room', async () => {
+    const post = await delivered(
+      deliveryOf('x', {
+        details: {
+          originalHeaders: Object.fromEntries(
+            Array.from({ length: 200 }, (_, at) => [`x${at}`, 'x'.repeat(100)]),
+          ),
+          failure: 'timeout',
+          screenshotUrl: 'https://q.example/screenshots?id=1',
+        },
+      }),
+    );
+    expect(post.headers).toMatchObject({
+      failure: 'timeout',
+      screenshot_url: 'https://q.example/screenshots?id=1',
+    });
+    expect(post.headers['original_x199']).toBeUndefined();
+  });
+
   test('the fullest head is within what node takes by default', async () => {
     const post = await delivered(
       deliveryOf('x', {
