@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createRid } from '../../../src/domain/rid.ts';
 import { ensureDefaultAccount } from '../../../src/service/accounts/default-account.ts';
 import { ASYNC_CRAWLER, ensureAsyncCrawler } from '../../../src/service/crawlers/async-crawler.ts';
+import { recordOf } from '../../contract/store/outcomes.ts';
 import { createUseCases, openEmbeddedStore } from '../../support/use-cases.ts';
 
 let opened: Awaited<ReturnType<typeof openEmbeddedStore>>;
@@ -73,6 +75,22 @@ test('an update changes what it names, and new limits hold at once', async () =>
   expect([account.email, account.limits]).toEqual(['', {}]);
   expect(quotas?.crawlers).toEqual({ limit: 0, used: 1 });
   await crawlers.create(await owner(), 'second', { settings: {} });
+});
+
+test('crawls of an account whose storage is full go on as soon as its quota is raised', async () => {
+  const { accounts, quotas, clock, name } = setUp();
+  const { account } = await accounts.create(name, '', {}, { storageBytes: 1 });
+  const { accountId } = account;
+  const now = clock.now();
+  await opened.store.results.put(
+    { accountId, tokenType: 'normal' },
+    recordOf({ rid: createRid(now), url: 'https://example.com/' }),
+    now,
+    new Date(now.getTime() + 60_000),
+  );
+  expect(await quotas.mayCrawl(accountId)).toBe(false);
+  await accounts.update(name, { limits: {} });
+  expect(await quotas.mayCrawl(accountId)).toBe(true);
 });
 
 test('a rotated token works instead of the old one, the other token stays', async () => {
