@@ -45,14 +45,14 @@ export interface UnaryMethod {
 
 /** A method with one request and a stream of responses. */
 export interface ServerStreamMethod {
-  readonly kind: 'server';
+  readonly kind: 'server_streaming';
   readonly desc: DescMethod;
   handle(request: Message, call: Call): AsyncIterable<MessageInitShape<DescMethod['output']>>;
 }
 
 /** A method with a stream of requests and a stream of responses. */
 export interface StreamMethod {
-  readonly kind: 'bidi';
+  readonly kind: 'bidi_streaming';
   readonly desc: DescMethod;
   handle(
     requests: AsyncIterable<Message>,
@@ -109,10 +109,10 @@ function toMethod(desc: DescMethod, handler: unknown): Method {
     return { kind: 'unary', desc, handle: async (request, call) => unary(request, call) };
   }
   if (desc.methodKind === 'server_streaming') {
-    return { kind: 'server', desc, handle: handler as ServerStreamMethod['handle'] };
+    return { kind: 'server_streaming', desc, handle: handler as ServerStreamMethod['handle'] };
   }
   if (desc.methodKind === 'bidi_streaming') {
-    return { kind: 'bidi', desc, handle: handler as StreamMethod['handle'] };
+    return { kind: 'bidi_streaming', desc, handle: handler as StreamMethod['handle'] };
   }
   throw new Error(`${methodName(desc)} is client-streaming`);
 }

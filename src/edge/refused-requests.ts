@@ -49,7 +49,7 @@ export function answerRefusedRequests(
       return;
     }
     refused.add(socket);
-    socket.end(toHttpText(refusedBy(error.code, limits.maxHeaderBytes)));
+    socket.end(toHttpText(toRefusal(error.code, limits.maxHeaderBytes)));
     drain(socket);
   });
   server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) =>
@@ -76,7 +76,7 @@ function refuse(response: ServerResponse, { status, code, error }: Refused): voi
   response.end(body);
 }
 
-function refusedBy(code: string | undefined, maxHeaderBytes: number): Refused {
+function toRefusal(code: string | undefined, maxHeaderBytes: number): Refused {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
       return {

@@ -55,12 +55,12 @@ export function createRoomPools(memory: FairPool, bytes: number): RoomPools {
 }
 
 /** Pools without limits, for tables without accounts. */
-export function createBoundlessPools(): RoomPools {
-  const boundless = (): FairPool =>
+export function createUnlimitedPools(): RoomPools {
+  const unlimitedPool = (): FairPool =>
     createFairPool({ name: 'memory', capacity: Number.MAX_SAFE_INTEGER });
   return {
-    memory: boundless(),
-    strangers: boundless(),
+    memory: unlimitedPool(),
+    strangers: unlimitedPool(),
     mostBytes: Number.MAX_SAFE_INTEGER,
     waitMs: ROOM_WAIT_MS,
   };
@@ -80,7 +80,7 @@ export function createRoom(
   onTaken: (room: Room) => void,
 ): Room {
   const grants = new Set<Grant>();
-  let isTold = false;
+  let isAnnounced = false;
   let isReleased = false;
   const room: Room = {
     get held() {
@@ -100,8 +100,8 @@ export function createRoom(
         return grant;
       }
       grants.add(grant);
-      if (!isTold) onTaken(room);
-      isTold = true;
+      if (!isAnnounced) onTaken(room);
+      isAnnounced = true;
       return {
         get amount() {
           return grant.amount;

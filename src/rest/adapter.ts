@@ -43,7 +43,7 @@ export interface AdapterToolkit {
 }
 
 /** Makes adapters with the gateway's toolkit. */
-export type AdapterFactory = (parts: AdapterToolkit) => readonly Adapter[];
+export type AdapterFactory = (toolkit: AdapterToolkit) => readonly Adapter[];
 
 /** Makes the toolkit over a table of methods. Asking for a method that the table lacks throws. */
 export function adapterToolkit(methods: readonly Method[]): AdapterToolkit {

@@ -9,7 +9,7 @@ import { jsonReply, type Reply } from './reply.ts';
 import { toHttpStatus } from './status.ts';
 
 /** The reply to a request the gateway refused. */
-export function replyFromGatewayError(refusal: GatewayError): Reply {
+export function toRefusalReply(refusal: GatewayError): Reply {
   const { message: error, reason: code, field } = refusal;
   const body = { error, code, ...(field === undefined ? {} : { field }), ...refusal.facts };
   return jsonReply(JSON.stringify(body), refusal.status, refusal.headers);
@@ -19,7 +19,7 @@ export function replyFromGatewayError(refusal: GatewayError): Reply {
  * The reply to a failed call: `{"error", "code", "field"?, ...metadata}` from the error's
  * google.rpc details, and `retry-after` in whole seconds where there is a retry delay.
  */
-export function replyFromError(error: ConnectError): Reply {
+export function toErrorReply(error: ConnectError): Reply {
   const [info] = error.findDetails(ErrorInfoSchema);
   const [badRequest] = error.findDetails(BadRequestSchema);
   const field = badRequest?.fieldViolations[0]?.field;
@@ -37,8 +37,8 @@ export function replyFromError(error: ConnectError): Reply {
 
 function errorHeaders(error: ConnectError): Record<string, string> {
   if (error.code === Code.Unauthenticated) return { 'www-authenticate': 'Bearer' };
-  const isPassing = error.code === Code.ResourceExhausted || error.code === Code.Unavailable;
-  if (!isPassing) return {};
+  const isRetryable = error.code === Code.ResourceExhausted || error.code === Code.Unavailable;
+  if (!isRetryable) return {};
   const [retry] = error.findDetails(RetryInfoSchema);
   const { seconds = 0n, nanos = 0 } = retry?.retryDelay ?? {};
   const delay = Math.ceil(Number(seconds) + nanos / 1e9);

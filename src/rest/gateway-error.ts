@@ -1,5 +1,5 @@
 /** Optional parts of a {@link GatewayError}. */
-export interface RefusalOptions {
+export interface GatewayErrorOptions {
   /** The parameter or field that is wrong. */
   readonly field?: string;
   /** Further members of the error body, such as the allowed values. */
@@ -19,7 +19,7 @@ export class GatewayError extends Error {
   readonly facts: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(status: number, reason: string, message: string, options: RefusalOptions = {}) {
+  constructor(status: number, reason: string, message: string, options: GatewayErrorOptions = {}) {
     super(message);
     this.status = status;
     this.reason = reason;

@@ -4,10 +4,10 @@ import type { Admission } from '../api/admission.ts';
 import { type Method, methodName } from '../api/method.ts';
 import { type Access, MAX_UNKNOWN_CALLER_BYTES, methodPolicy } from '../api/policy.ts';
 import { type AnyRequest, type AnyResponse, breakOff } from '../http/node-http.ts';
-import { createBoundlessPools, type RoomPools } from '../http/room.ts';
+import { createUnlimitedPools, type RoomPools } from '../http/room.ts';
 import { type AdapterFactory, adapterToolkit } from './adapter.ts';
 import { compileEndpoint, type Endpoint } from './endpoint.ts';
-import { replyFromError, replyFromGatewayError } from './error-reply.ts';
+import { toErrorReply, toRefusalReply } from './error-reply.ts';
 import { createExchange, type Exchange } from './exchange.ts';
 import { GatewayError } from './gateway-error.ts';
 import { httpRules } from './http-rule.ts';
@@ -62,7 +62,7 @@ interface Route {
  * verb and path, or a message has no REST form.
  */
 export function createGateway(deps: GatewayDeps): Gateway {
-  const { admission, pools = createBoundlessPools() } = deps;
+  const { admission, pools = createUnlimitedPools() } = deps;
   const longest = deps.maxBodyBytes ?? Number.POSITIVE_INFINITY;
   const exact = createTrie<Route>();
   const rules = createTrie<Route>();
@@ -83,8 +83,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
       });
     }
   }
-  const parts = adapterToolkit(deps.methods);
-  for (const adapter of (deps.adapters ?? []).flatMap((factory) => factory(parts))) {
+  const toolkit = adapterToolkit(deps.methods);
+  for (const adapter of (deps.adapters ?? []).flatMap((factory) => factory(toolkit))) {
     for (const verb of adapter.methods) {
       const name = `${verb} ${adapter.path}`;
       const answer: Endpoint = (exchange) => adapter.handle(exchange);
@@ -142,8 +142,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
       }
       return reply;
     } catch (error) {
-      if (error instanceof GatewayError) return replyFromGatewayError(error);
-      return replyFromError(deps.toError(error, { route: name, signal: exchange.call.signal }));
+      if (error instanceof GatewayError) return toRefusalReply(error);
+      return toErrorReply(deps.toError(error, { route: name, signal: exchange.call.signal }));
     }
   }
 

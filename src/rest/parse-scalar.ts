@@ -2,7 +2,7 @@ import { type DescEnum, type DescField, ScalarType } from '@bufbuild/protobuf';
 import { enumNames } from './enum-names.ts';
 import { badValue } from './gateway-error.ts';
 import { isNumberTrue, TIMESTAMP } from './rest-fields.ts';
-import { timestampFromText } from './timestamp.ts';
+import { parseTimestamp } from './timestamp.ts';
 
 /** Parses a value from text. Throws a 422 GatewayError that names `path`. */
 export type TextParser = (text: string, path: string) => unknown;
@@ -49,7 +49,7 @@ export function scalarTextParser(scalar: ScalarType): TextParser {
         return value;
       };
     case ScalarType.BYTES:
-      return bytesFromBase64;
+      return parseBase64;
     case ScalarType.DOUBLE:
     case ScalarType.FLOAT:
       return (text, path) => {
@@ -102,12 +102,12 @@ function enumParser(desc: DescEnum): TextParser {
 }
 
 function timestampParser(text: string, path: string): unknown {
-  const parts = timestampFromText(text);
+  const parts = parseTimestamp(text);
   if (parts === undefined) throw badValue(path, 'an RFC 3339 time, such as 2026-01-31T12:00:00Z');
   return { $typeName: TIMESTAMP, ...parts };
 }
 
-function bytesFromBase64(text: string, path: string): Uint8Array {
+function parseBase64(text: string, path: string): Uint8Array {
   if (!/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) throw badValue(path, 'base64');
   return new Uint8Array(Buffer.from(text, 'base64'));
 }

@@ -3,7 +3,7 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 const RFC_3339 = /^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)$/;
 
 /** Parses RFC 3339 text to the fields of a Timestamp; undefined when it is invalid. */
-export function timestampFromText(
+export function parseTimestamp(
   text: string,
 ): { readonly seconds: bigint; readonly nanos: number } | undefined {
   const [, day, time, fraction = '', zone = ''] = RFC_3339.exec(text) ?? [];
@@ -16,7 +16,7 @@ export function timestampFromText(
 }
 
 /** RFC 3339 in UTC with 0, 3, 6 or 9 digits of a second. */
-export function textFromTimestamp(timestamp: Partial<Timestamp>): string {
+export function formatTimestamp(timestamp: Partial<Timestamp>): string {
   const seconds = Number(timestamp.seconds ?? 0n);
   const nanos = timestamp.nanos ?? 0;
   const whole = new Date(seconds * 1_000).toISOString().slice(0, -5);

@@ -2,7 +2,7 @@ import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf
 import { FeatureSet_FieldPresence, type Timestamp } from '@bufbuild/protobuf/wkt';
 import { enumNames } from './enum-names.ts';
 import { restFields, restName, TIMESTAMP } from './rest-fields.ts';
-import { textFromTimestamp } from './timestamp.ts';
+import { formatTimestamp } from './timestamp.ts';
 
 /** Writes one value as JSON text. */
 export type ValueWriter = (value: unknown) => string;
@@ -60,7 +60,7 @@ export function compileValueWriter(field: DescField): ValueWriter {
 function singleWriter(field: DescField): ValueWriter {
   if (field.message !== undefined) {
     if (field.message.typeName === TIMESTAMP) {
-      return (value) => `"${textFromTimestamp(value as Partial<Timestamp>)}"`;
+      return (value) => `"${formatTimestamp(value as Partial<Timestamp>)}"`;
     }
     return compileMessageWriter(field.message);
   }

@@ -25,7 +25,7 @@ import type { Logger } from '../domain/logger.ts';
 import { raceAbort } from '../domain/race-abort.ts';
 import { type AnyRequest, type AnyResponse, breakOff } from '../http/node-http.ts';
 import { paced } from '../http/paced.ts';
-import { createBoundlessPools, type RoomPools } from '../http/room.ts';
+import { createUnlimitedPools, type RoomPools } from '../http/room.ts';
 import { acceptCompression, parseWireShape, readMessages, scanQueryMessage } from './intake.ts';
 
 /** The collaborators of the mount. */
@@ -73,7 +73,7 @@ const exchangeKey = createContextKey<RpcExchange | undefined>(undefined, {
 
 /** Mounts the table. */
 export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
-  const { admission, pools = createBoundlessPools(), readMaxBytes, logger } = deps;
+  const { admission, pools = createUnlimitedPools(), readMaxBytes, logger } = deps;
   const draining = new AbortController();
   setMaxListeners(0, draining.signal);
   const router = createConnectRouter({
@@ -133,7 +133,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
       const options = {
         input: row.method.desc.input,
         policy: row.policy,
-        isStream: row.method.kind === 'bidi',
+        isStream: row.method.kind === 'bidi_streaming',
         call: () => exchange.call as Call,
       };
       sent.body = withWireErrors(readMessages(request, shape, options), (error) =>
@@ -199,7 +199,7 @@ function toImplementation(method: Method, draining: AbortSignal) {
       return context.timeoutMs() === undefined ? work : raceAbort(work, context.signal);
     };
   }
-  if (method.kind === 'server') {
+  if (method.kind === 'server_streaming') {
     return async function* serve(request: Message, context: HandlerContext) {
       yield* untilAborted(method.handle(request, toCall(context)), draining);
       assertNotDrained(draining, method.desc);

@@ -5,9 +5,9 @@ import { scraper } from './scraper.ts';
 import { storage } from './storage.ts';
 
 /** The documented REST shapes that google.api.http rules cannot express. */
-export const compatAdapters: AdapterFactory = (parts) => [
-  ...pushOrCrawl(parts),
-  ...storage(parts),
-  ...scraper(parts),
+export const compatAdapters: AdapterFactory = (toolkit) => [
+  ...pushOrCrawl(toolkit),
+  ...storage(toolkit),
+  ...scraper(toolkit),
   openApi(),
 ];

@@ -18,14 +18,14 @@ import { toHeaders } from './page.ts';
  * `/` for GET, POST and PUT: with `callback=true` or a `crawler` the URL is pushed, otherwise it is
  * crawled in the same call. The target receives the body of the request.
  */
-export const pushOrCrawl: AdapterFactory = (parts) => {
+export const pushOrCrawl: AdapterFactory = (toolkit) => {
   const { push, crawl } = PushService.method;
   const binders = {
-    push: { query: parts.binder(push), body: parts.binder(push, 'body') },
-    crawl: { query: parts.binder(crawl), body: parts.binder(crawl, 'body') },
+    push: { query: toolkit.binder(push), body: toolkit.binder(push, 'body') },
+    crawl: { query: toolkit.binder(crawl), body: toolkit.binder(crawl, 'body') },
   };
-  const callPush = parts.caller(push);
-  const callCrawl = parts.caller(crawl);
+  const callPush = toolkit.caller(push);
+  const callCrawl = toolkit.caller(crawl);
 
   return [
     {

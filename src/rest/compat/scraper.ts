@@ -12,10 +12,10 @@ import { jsonReply } from '../reply.ts';
 import { REMAINING_REQUESTS, toHeaders } from './page.ts';
 
 /** `/scraper` and `/leads`: the paths under which public clients expect structured data. */
-export const scraper: AdapterFactory = (parts) => {
+export const scraper: AdapterFactory = (toolkit) => {
   const { crawl } = PushService.method;
-  const bind = parts.binder(crawl);
-  const call = parts.caller(crawl);
+  const bind = toolkit.binder(crawl);
+  const call = toolkit.caller(crawl);
 
   return [
     {

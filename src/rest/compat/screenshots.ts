@@ -23,10 +23,10 @@ export interface ScreenshotSource {
  * as public clients expect of this path.
  */
 export function screenshotAdapters(screenshots: ScreenshotSource, clock: Clock): AdapterFactory {
-  return (parts) => {
+  return (toolkit) => {
     const { crawl } = PushService.method;
-    const bind = parts.binder(crawl);
-    const call = parts.caller(crawl);
+    const bind = toolkit.binder(crawl);
+    const call = toolkit.caller(crawl);
 
     async function picture(id: string): Promise<Reply> {
       const found = /^[0-9a-f]{56}$/.test(id) ? await screenshots.get(id, clock.now()) : undefined;

@@ -15,7 +15,7 @@ import { acceptsGzip } from '../accept-encoding.ts';
 import type { Adapter, AdapterFactory, AdapterToolkit } from '../adapter.ts';
 import type { Exchange } from '../exchange.ts';
 import { JSON_TYPE, jsonReply, type Reply } from '../reply.ts';
-import { textFromTimestamp } from '../timestamp.ts';
+import { formatTimestamp } from '../timestamp.ts';
 import { toHeaders } from './page.ts';
 
 const unpack = promisify(gunzip);
@@ -27,15 +27,15 @@ const WHOLE_BYTES = 256 * 1024;
  * `/storage` for GET and DELETE, `/storage/rids` and `/storage/bulk`, in the shapes that public
  * clients expect.
  */
-export const storage: AdapterFactory = (parts) => {
+export const storage: AdapterFactory = (toolkit) => {
   const { getResult, deleteResult, listRids } = StorageService.method;
-  const bindGet = parts.binder(getResult);
-  const callGet = parts.caller(getResult);
-  const bindDelete = parts.binder(deleteResult);
-  const callDelete = parts.caller(deleteResult);
-  const writeDeleted = parts.writer(deleteResult.output);
-  const bindList = parts.binder(listRids);
-  const callList = parts.caller(listRids);
+  const bindGet = toolkit.binder(getResult);
+  const callGet = toolkit.caller(getResult);
+  const bindDelete = toolkit.binder(deleteResult);
+  const callDelete = toolkit.caller(deleteResult);
+  const writeDeleted = toolkit.writer(deleteResult.output);
+  const bindList = toolkit.binder(listRids);
+  const callList = toolkit.caller(listRids);
 
   return [
     {
@@ -71,7 +71,7 @@ export const storage: AdapterFactory = (parts) => {
         return jsonReply(JSON.stringify(scrolls ? { rids, scroll_id: scrollId } : rids));
       },
     },
-    bulk(parts),
+    bulk(toolkit),
   ];
 };
 
@@ -80,12 +80,12 @@ export const storage: AdapterFactory = (parts) => {
  * memory of a few results. `auto_delete` takes effect when the whole array has been sent: half an
  * array is of no use to a client.
  */
-function bulk(parts: AdapterToolkit): Adapter {
+function bulk(toolkit: AdapterToolkit): Adapter {
   const { bulkGetResults, bulkDeleteResults } = StorageService.method;
-  const bind = parts.binder(bulkGetResults, '*');
-  const read = parts.caller(bulkGetResults);
-  const remove = parts.caller(bulkDeleteResults);
-  const write = parts.writer(StoredResultSchema);
+  const bind = toolkit.binder(bulkGetResults, '*');
+  const read = toolkit.caller(bulkGetResults);
+  const remove = toolkit.caller(bulkDeleteResults);
+  const write = toolkit.writer(StoredResultSchema);
 
   async function* pieces(
     request: BulkGetResultsRequest,
@@ -141,7 +141,7 @@ function bulk(parts: AdapterToolkit): Adapter {
 
 function storedFields(result: StoredResult): ResultFields {
   // Public clients expect an offset instead of the letter Z.
-  const storedAt = textFromTimestamp(result.storedAt ?? {}).replace('Z', '+00:00');
+  const storedAt = formatTimestamp(result.storedAt ?? {}).replace('Z', '+00:00');
   return resultFields(result, result, { stored_at: storedAt });
 }
 

@@ -14,7 +14,7 @@ import type { Call } from '../../../src/api/method.ts';
 import type { TokenOwner } from '../../../src/domain/account.ts';
 import { DomainError } from '../../../src/domain/errors.ts';
 import { createFairPool } from '../../../src/fairness/fair-pool.ts';
-import { createBoundlessPools, createRoom, createRoomPools } from '../../../src/http/room.ts';
+import { createRoom, createRoomPools, createUnlimitedPools } from '../../../src/http/room.ts';
 import { eventually } from '../../support/eventually.ts';
 import { partialMethodsOf, startWire } from '../../support/wire.ts';
 
@@ -115,7 +115,7 @@ describe('the memory of bodies', () => {
   });
 
   test('a room that is released gives back what it is granted afterwards, too', async () => {
-    const pools = createBoundlessPools();
+    const pools = createUnlimitedPools();
     const room = createRoom(
       pools,
       () => ({ accountId: 'a', remote: '' }),

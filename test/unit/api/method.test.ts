@@ -16,7 +16,7 @@ test('a row for each method, in the order of the service', () => {
   expect(methods.map((method) => [method.desc.name, method.kind])).toEqual([
     ['Push', 'unary'],
     ['PushBatch', 'unary'],
-    ['PushStream', 'bidi'],
+    ['PushStream', 'bidi_streaming'],
     ['Crawl', 'unary'],
   ]);
 });
