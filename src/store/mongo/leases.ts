@@ -3,8 +3,7 @@ import type { Collections } from './collections.ts';
 import { currentLease, forgetProcesses, MAX_LEASE_MS, setWake } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { recount } from './recount.ts';
-import { freeDeliveries, requeue } from './requeue.ts';
-import { batchFields, tombstoneUpdate } from './tombstones.ts';
+import { freeDeliveries, requeue, takeBack } from './requeue.ts';
 
 /**
  * The leases of the queue: who dispatches a crawler, and what becomes of the work of former
@@ -14,62 +13,6 @@ export function createLeases(
   collections: Collections,
   ledger: Ledger,
 ): Pick<QueueStore, 'acquire' | 'renew' | 'release'> {
-  /**
-   * Makes the work of epochs before `epoch` due again, and returns the number of jobs. A running
-   * job that was purged meanwhile ends.
-   */
-  async function takeBack(
-    crawlerId: string,
-    epoch: number,
-    now: Date,
-    crashed: boolean,
-  ): Promise<number> {
-    const crawler = await collections.crawlers.findOne(
-      { _id: crawlerId },
-      { projection: { purges: 1, recounts: 1 } },
-    );
-    if (crawler === null) return 0;
-    const ended = crawler.purges === 0 ? 0 : await endPurged(crawlerId, epoch, now, crawler);
-    return (
-      ended +
-      (await requeue(collections, { crawlerId, epoch, now, writeId: ledger.newWriteId(), crashed }))
-    );
-  }
-
-  async function endPurged(
-    crawlerId: string,
-    epoch: number,
-    now: Date,
-    crawler: { readonly purges: number; readonly recounts: number },
-  ): Promise<number> {
-    const batch = ledger.newBatch();
-    const older = { crawlerId, state: 'running', epoch: { $lt: epoch } } as const;
-    const { modifiedCount } = await collections.jobs.updateMany(
-      { ...older, gen: { $lt: crawler.purges } },
-      tombstoneUpdate('purged', now, batch),
-    );
-    if (modifiedCount === 0) return 0;
-    const gone = await collections.jobs
-      .find(
-        { state: 'ended', endedAt: now, crawlerId, ...batchFields(batch) },
-        { projection: { gen: 1, size: 1 } },
-      )
-      .toArray();
-    const tombstone = {
-      from: 'running',
-      end: 'purged',
-      endedAt: now,
-      ...batchFields(batch),
-    } as const;
-    const ended = gone.map(({ _id: rid, gen, size = 0 }) => ({
-      rid,
-      gen,
-      tombstone: { ...tombstone, size },
-    }));
-    await ledger.settle({ crawlerId, ...batch, ended }, now, crawler);
-    return ended.length;
-  }
-
   async function acquire(
     crawlerId: string,
     owner: string,
@@ -116,7 +59,8 @@ export function createLeases(
     try {
       await forgetProcesses(collections, before, now);
       await ledger.runExclusive(crawlerId, async () => {
-        await takeBack(crawlerId, epoch, now, before.leaseOwner !== owner);
+        const crashed = before.leaseOwner !== owner;
+        await takeBack(collections, ledger, { crawlerId, epoch, now, crashed });
         await recount(collections, crawlerId, now, before.miscounted === true);
       });
     } finally {
@@ -147,7 +91,7 @@ export function createLeases(
       await ledger.runExclusive(crawlerId, async () => {
         // A former holder does not count such a claim. Only a recount shows whether another process
         // did.
-        await requeue(collections, { crawlerId, epoch, now, writeId: ledger.newWriteId() });
+        await requeue(collections, ledger, { crawlerId, epoch, now });
         await recount(collections, crawlerId, now);
       });
     } else if (delivery !== null) {
@@ -167,7 +111,8 @@ export function createLeases(
         { projection: { live: 1, purges: 1, miscounted: 1 } },
       );
       if (crawler !== null) {
-        const back = await takeBack(crawlerId, epoch + 1, now, false);
+        const former = { crawlerId, epoch: epoch + 1, now };
+        const back = await takeBack(collections, ledger, former);
         const job =
           crawler.live === 0
             ? null

@@ -52,6 +52,17 @@ export interface Ledger {
 /** The purges and recounts of a crawler when a batch's writes began. */
 export type CrawlerGenerations = Pick<CrawlerDocument, 'recounts' | 'purges'>;
 
+/** Reads them; null when the crawler is gone. */
+export function readGenerations(
+  collections: Collections,
+  crawlerId: string,
+): Promise<CrawlerGenerations | null> {
+  return collections.crawlers.findOne(
+    { _id: crawlerId },
+    { projection: { purges: 1, recounts: 1 } },
+  );
+}
+
 // A process that cannot reach its database collects work to tidy; `maintain` finds the rest.
 const MAX_UNTIDY = 1_000;
 const MAX_FENCED = 100;

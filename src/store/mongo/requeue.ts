@@ -1,26 +1,74 @@
 import type { Collections } from './collections.ts';
+import { type Ledger, readGenerations } from './ledger.ts';
+import { batchFields, tombstoneUpdate } from './tombstones.ts';
 
-/** The work to be made due again. */
-export interface Requeue {
+/** The work of former holders of a lease. */
+export interface FormerWork {
   readonly crawlerId: string;
   /** The work of epochs before this one. */
   readonly epoch: number;
   readonly now: Date;
-  readonly writeId: string;
   /** Whether the process that did the work counts as crashed. */
   readonly crashed?: boolean;
 }
 
 /**
- * Makes the jobs and deliveries of older epochs due again, and returns the number of jobs. The
+ * Makes the work of former holders due again, and returns the number of jobs. A running job that was
+ * purged meanwhile ends.
+ */
+export async function takeBack(
+  collections: Collections,
+  ledger: Ledger,
+  former: FormerWork,
+): Promise<number> {
+  const ended = await endPurged(collections, ledger, former);
+  return ended + (await requeue(collections, ledger, former));
+}
+
+async function endPurged(
+  collections: Collections,
+  ledger: Ledger,
+  { crawlerId, epoch, now }: FormerWork,
+): Promise<number> {
+  const crawler = await readGenerations(collections, crawlerId);
+  if (crawler === null || crawler.purges === 0) return 0;
+  const batch = ledger.newBatch();
+  const older = { crawlerId, state: 'running', epoch: { $lt: epoch } } as const;
+  const { modifiedCount } = await collections.jobs.updateMany(
+    { ...older, gen: { $lt: crawler.purges } },
+    tombstoneUpdate('purged', now, batch),
+  );
+  if (modifiedCount === 0) return 0;
+  const named = batchFields(batch);
+  const gone = await collections.jobs
+    .find(
+      { state: 'ended', endedAt: now, crawlerId, ...named },
+      { projection: { gen: 1, size: 1 } },
+    )
+    .toArray();
+  const tombstone = { from: 'running', end: 'purged', endedAt: now, ...named } as const;
+  const ended = gone.map(({ _id: rid, gen, size = 0 }) => {
+    return { rid, gen, tombstone: { ...tombstone, size } };
+  });
+  await ledger.settle({ crawlerId, ...batch, ended }, now, crawler);
+  return ended.length;
+}
+
+/**
+ * Makes the jobs and deliveries of former holders due again, and returns the number of jobs. The
  * caller updates the counters.
  */
-export async function requeue(collections: Collections, what: Requeue): Promise<number> {
-  const { crawlerId, epoch, now, writeId, crashed = false } = what;
+export async function requeue(
+  collections: Collections,
+  ledger: Ledger,
+  former: FormerWork,
+): Promise<number> {
+  const { crawlerId, epoch, now, crashed = false } = former;
   const older = { crawlerId, state: 'running', epoch: { $lt: epoch } } as const;
   const running = await collections.jobs.find(older, { projection: { _id: 1 } }).toArray();
-  let moved = 0;
+  let requeued = 0;
   if (running.length > 0) {
+    const writeId = ledger.newWriteId();
     const rids = running.map((each) => each._id);
     await collections.jobs.updateMany({ _id: { $in: rids }, ...older }, [
       {
@@ -37,26 +85,32 @@ export async function requeue(collections: Collections, what: Requeue): Promise<
     const back = await collections.jobs
       .find({ _id: { $in: rids }, mark: writeId }, { projection: { attempt: 1 } })
       .toArray();
-    moved = back.length;
-    // Pages of crawls that were not finished. A record of a later attempt is kept.
-    const early = back.map(({ _id, attempt }) => ({
-      deleteOne: { filter: { _id, claim: { $lte: attempt } } },
-    }));
-    if (early.length > 0) {
-      await Promise.all([
-        collections.results.bulkWrite(early, { ordered: false }),
-        collections.deliveries.bulkWrite(early, { ordered: false }),
-      ]);
-    }
+    requeued = back.length;
+    await removeUnfinished(collections, back);
   }
-  await freeDeliveries(collections, what);
-  return moved;
+  await freeDeliveries(collections, former);
+  return requeued;
 }
 
-/** Makes due again the deliveries that older epochs were sending. */
+/** Removes records of crawls that were not finished. A record of a later attempt is kept. */
+async function removeUnfinished(
+  collections: Collections,
+  jobs: readonly { readonly _id: string; readonly attempt: number }[],
+): Promise<void> {
+  if (jobs.length === 0) return;
+  const removals = jobs.map(({ _id, attempt }) => ({
+    deleteOne: { filter: { _id, claim: { $lte: attempt } } },
+  }));
+  await Promise.all([
+    collections.results.bulkWrite(removals, { ordered: false }),
+    collections.deliveries.bulkWrite(removals, { ordered: false }),
+  ]);
+}
+
+/** Makes the deliveries that former holders were sending due again. */
 export async function freeDeliveries(
   collections: Collections,
-  { crawlerId, epoch, now }: Pick<Requeue, 'crawlerId' | 'epoch' | 'now'>,
+  { crawlerId, epoch, now }: FormerWork,
 ): Promise<void> {
   const older = { crawlerId, state: 'sending', epoch: { $lt: epoch } } as const;
   const left = await collections.deliveries.find(older, { projection: { _id: 1 } }).toArray();
@@ -67,7 +121,9 @@ export async function freeDeliveries(
     .toArray();
   // The ends of these jobs were never written, so their deliveries are void.
   const early = alive.map((each) => each._id);
-  if (early.length > 0) await collections.deliveries.deleteMany({ _id: { $in: early }, ...older });
+  if (early.length > 0) {
+    await collections.deliveries.deleteMany({ _id: { $in: early }, ...older });
+  }
   const others = rids.filter((rid) => !early.includes(rid));
   if (others.length === 0) return;
   await collections.deliveries.updateMany({ _id: { $in: others }, ...older }, [

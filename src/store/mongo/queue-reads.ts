@@ -1,0 +1,106 @@
+import type { QueuedJob } from '../../domain/job.ts';
+import type { ListedJob, QueuePlace } from '../store.ts';
+import type { Collections } from './collections.ts';
+import { toJob } from './job-document.ts';
+import { MAX_LEASE_MS, NO_WORK } from './lease.ts';
+import { readGenerations } from './ledger.ts';
+
+/** See `QueueStore.overdue`. */
+export async function overdue(
+  collections: Collections,
+  now: Date,
+  limit: number,
+): Promise<QueuedJob[]> {
+  const skipped: string[] = [];
+  for (;;) {
+    const found = await collections.jobs
+      .find({
+        expires: true,
+        queueDeadline: { $lte: now },
+        ...(skipped.length > 0 ? { push: { $nin: skipped } } : {}),
+      })
+      .sort({ queueDeadline: 1 })
+      .limit(limit)
+      .toArray();
+    if (found.length === 0) return [];
+    const ids = [...new Set(found.map((each) => each.crawlerId))];
+    const crawlers = await collections.crawlers
+      .find({ _id: { $in: ids } }, { projection: { pending: 1, purges: 1 } })
+      .toArray();
+    const known = new Map(crawlers.map((each) => [each._id, each]));
+    const isGone = ({ crawlerId, gen }: (typeof found)[number]): boolean =>
+      gen !== known.get(crawlerId)?.purges;
+    // Leftovers of a removal or a purge must not delay the jobs behind them.
+    const gone = found.filter(isGone).map((each) => each._id);
+    if (gone.length > 0) await collections.jobs.deleteMany({ _id: { $in: gone }, queued: true });
+    // Jobs of a push that is not counted yet are left alone.
+    const pending = new Set(crawlers.flatMap((each) => each.pending.map(({ id }) => id)));
+    const uncounted = found.filter((each) => pending.has(each.push)).map((each) => each.push);
+    skipped.push(...new Set(uncounted));
+    const due = found.filter((each) => !isGone(each) && !pending.has(each.push));
+    if (due.length > 0 || found.length < limit) return due.map(toJob);
+  }
+}
+
+/** See `QueueStore.crawlersWithWorkDue`. */
+export async function crawlersWithWorkDue(
+  collections: Collections,
+  now: Date,
+  limit: number,
+): Promise<string[]> {
+  const absurd = { $gt: new Date(now.getTime() + MAX_LEASE_MS), $lt: NO_WORK };
+  const [due, stuck] = await Promise.all(
+    [{ wakeAt: { $lte: now } }, { wakeAt: absurd, leaseOwner: { $ne: null } }].map((filter) =>
+      collections.crawlers
+        .find(filter, { projection: { _id: 1 } })
+        .sort({ wakeAt: 1 })
+        .limit(limit)
+        .toArray(),
+    ),
+  );
+  return [...(due ?? []), ...(stuck ?? [])].slice(0, limit).map((each) => each._id);
+}
+
+/** See `QueueStore.find`. */
+export async function findJob(
+  collections: Collections,
+  crawlerId: string,
+  rid: string,
+): Promise<QueuedJob | undefined> {
+  const [crawler, document] = await Promise.all([
+    readGenerations(collections, crawlerId),
+    collections.jobs.findOne({ _id: rid, crawlerId, state: { $ne: 'ended' } }),
+  ]);
+  if (crawler === null || document === null) return undefined;
+  const purged = document.state !== 'running' && document.gen < crawler.purges;
+  return purged ? undefined : toJob(document);
+}
+
+/** See `QueueStore.listQueued`. */
+export async function listQueued(
+  collections: Collections,
+  crawlerId: string,
+  limit: number,
+  after?: QueuePlace,
+): Promise<ListedJob[]> {
+  const crawler = await readGenerations(collections, crawlerId);
+  if (crawler === null) return [];
+  const behind =
+    after === undefined
+      ? {}
+      : {
+          due: { $gte: after.dueAt },
+          $or: [{ due: { $gt: after.dueAt } }, { due: after.dueAt, _id: { $gt: after.rid } }],
+        };
+  const found = await collections.jobs
+    .find(
+      { crawlerId, queued: true, gen: crawler.purges, ...behind },
+      { projection: { url: 1, retry: 1, createdAt: 1, due: 1 } },
+    )
+    .sort({ due: 1, _id: 1 })
+    .limit(limit)
+    .toArray();
+  return found.map(({ _id, url, retry, createdAt, due }) => {
+    return { rid: _id, url, retry, createdAt, dueAt: due };
+  });
+}
