@@ -1,38 +1,90 @@
+import type { TokenType } from './account.ts';
+import { invalidField } from './errors.ts';
+import {
+  type ParameterKind,
+  type ParameterRows,
+  type ParameterValue,
+  parameterTable,
+} from './parameter-table.ts';
+import { MAX_PICTURE_PIXELS, requestedScreen, screenPixels } from './screens.ts';
+
 /**
  * How one URL is crawled; an absent parameter has its default. The names are those of the API, so
  * that the stored form, the REST query and the proto need no mapping.
  */
-export interface CrawlParameters {
-  readonly format?: 'html' | 'json' | 'md';
-  readonly md_readability?: boolean;
-  readonly pretty?: boolean;
-  readonly user_agent?: string;
-  readonly device?: 'desktop' | 'tablet' | 'mobile';
-  /** `name:value|name2:value2` */
-  readonly request_headers?: string;
-  /** `a=1; b=2` */
-  readonly set_cookies?: string;
-  readonly cookies_session?: string;
-  readonly get_headers?: boolean;
-  readonly get_cookies?: boolean;
-  /** ISO 3166-1 alpha-2, upper case. */
-  readonly country?: string;
-  /** Milliseconds. */
-  readonly page_wait?: number;
-  readonly ajax_wait?: boolean;
-  readonly css_click_selector?: string;
-  readonly scroll?: boolean;
-  /** Seconds. */
-  readonly scroll_interval?: number;
-  readonly screenshot?: boolean;
-  readonly mode?: 'fullpage' | 'viewport';
-  /** Pixels. */
-  readonly width?: number;
-  /** Pixels. */
-  readonly height?: number;
-  readonly scraper?: string;
-  readonly autoparse?: boolean;
-  /** `403,429` */
-  readonly custom_success_codes?: string;
-  readonly tor_network?: boolean;
+export type CrawlParameters = {
+  readonly [Name in keyof ParameterRows]?: ParameterValue<ParameterRows[Name][0]>;
+};
+
+/**
+ * Validates parameters by their API names. Undefined, an empty text and false count as absent.
+ * Throws `invalid` naming the parameter and what is allowed.
+ */
+export function parseCrawlParameters(
+  input: Readonly<Record<string, unknown>>,
+  tokenType: TokenType,
+): CrawlParameters {
+  const parsed: Record<string, unknown> = {};
+  // `cookies` is another name of `set_cookies`.
+  const given: Readonly<Record<string, unknown>> = {
+    ...input,
+    set_cookies: input.set_cookies ?? input.cookies,
+  };
+  for (const { name, kind, javascript } of parameterTable) {
+    const value = given[name];
+    if (value === undefined || value === '' || value === false) continue;
+    if (javascript && tokenType === 'normal') {
+      throw invalidField(name, `${name} needs the JavaScript token and a crawler made with it.`);
+    }
+    parsed[name] = checkValue(name, kind, value);
+  }
+  assertDrawable(parsed);
+  return parsed;
+}
+
+/** Throws when the viewport has more pixels than a screenshot may have. */
+function assertDrawable(parameters: CrawlParameters): void {
+  if (parameters.screenshot !== true) return;
+  const screen = requestedScreen(parameters);
+  if (screenPixels(screen) <= MAX_PICTURE_PIXELS) return;
+  const { width, height, scale } = screen;
+  throw invalidField(
+    parameters.height === undefined ? 'width' : 'height',
+    `width and height: a picture of ${width} x ${height} at ${scale} pixels for one of CSS has more than ${MAX_PICTURE_PIXELS} pixels.`,
+  );
+}
+
+function checkValue(name: string, kind: ParameterKind, value: unknown): unknown {
+  switch (kind.type) {
+    case 'boolean':
+      if (typeof value === 'boolean') return value;
+      throw invalidField(name, `${name} must be true or false.`);
+    case 'integer':
+      if (Number.isInteger(value) && Number(value) >= kind.min && Number(value) <= kind.max) {
+        return value;
+      }
+      throw invalidField(name, `${name} must be a whole number from ${kind.min} to ${kind.max}.`);
+    case 'word':
+      if (typeof value === 'string' && kind.words.includes(value)) return value;
+      throw invalidField(name, `${name} must be one of ${kind.words.join(', ')}.`);
+    case 'text':
+      return checkText(name, kind, value);
+  }
+}
+
+function checkText(
+  name: string,
+  kind: Extract<ParameterKind, { type: 'text' }>,
+  value: unknown,
+): string {
+  if (typeof value !== 'string') throw invalidField(name, `${name} must be text.`);
+  if (value.length > kind.maxLength) {
+    throw invalidField(name, `${name} must be at most ${kind.maxLength} characters.`);
+  }
+  try {
+    return kind.check === undefined ? value : kind.check(value);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : 'is not valid';
+    throw invalidField(name, `${name} ${reason}.`);
+  }
 }

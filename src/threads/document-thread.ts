@@ -33,9 +33,7 @@ function perform({ html, url, work }: DocumentTask): string {
   if (work === 'md' || work === 'readable_md') return markdown(document, work === 'readable_md');
   const page = { document, url };
   const name = work === 'autoparse' ? scraperFor(page) : work;
-  const scraper = scrapers[name];
-  if (scraper === undefined) throw new Error(`there is no scraper ${name}`);
-  const data = scraper(page) as object;
+  const data = scrapers[name](page) as object;
   return JSON.stringify(work === 'autoparse' ? { scraper: name, ...data } : data);
 }
 

@@ -5,6 +5,7 @@ import type { Logger } from '../domain/logger.ts';
 import type { Page } from '../engine/engine.ts';
 import {
   type DocumentOutput,
+  type DocumentWork,
   documentWork,
   MAX_DOCUMENT_BYTES,
 } from '../engine/extract/format-page.ts';
@@ -16,8 +17,7 @@ export interface DocumentTask {
   /** UTF-8. */
   readonly html: Uint8Array;
   readonly url: string;
-  /** `md`, `readable_md`, `autoparse`, or the name of a scraper. */
-  readonly work: string;
+  readonly work: DocumentWork;
 }
 
 /** The threads that parse documents: one document at a time in each, the tenants in turn. */

@@ -1,3 +1,4 @@
+import type { ScraperName } from '../../domain/parameter-table.ts';
 import type { CrawlParameters } from '../../domain/parameters.ts';
 import type { Page } from '../engine.ts';
 
@@ -29,12 +30,14 @@ export const MAX_DOCUMENT_BYTES = 4 * 1024 * 1024;
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
+/** What the document of a page is parsed for. */
+export type DocumentWork = 'md' | 'readable_md' | 'autoparse' | ScraperName;
+
 /**
- * What the document of a page must be parsed for: `md`, `readable_md`, `autoparse` or the name of a
- * scraper. Undefined when the page is delivered as it is, which includes failed pages and pages
- * other than HTML.
+ * What the document of a page must be parsed for. Undefined when the page is delivered as it is,
+ * which includes failed pages and pages other than HTML.
  */
-export function documentWork(page: Page, parameters: CrawlParameters): string | undefined {
+export function documentWork(page: Page, parameters: CrawlParameters): DocumentWork | undefined {
   const isHtml = /^(text\/html|application\/xhtml\+xml)/i.test(page.contentType);
   if (!page.isText || !isHtml || page.failure !== undefined) return undefined;
   if (parameters.scraper !== undefined) return parameters.scraper;

@@ -1,8 +1,7 @@
 import type { TokenType } from '../../domain/account.ts';
 import { invalidField } from '../../domain/errors.ts';
 import type { CrawlRequest } from '../../domain/job.ts';
-import { parseCrawlParameters } from '../../domain/parameter-table.ts';
-import type { CrawlParameters } from '../../domain/parameters.ts';
+import { type CrawlParameters, parseCrawlParameters } from '../../domain/parameters.ts';
 import { parseTargetUrl } from '../../domain/target-url.ts';
 
 /** A crawl as the client requests it, not validated. */

@@ -116,10 +116,12 @@ test('the limits themselves are allowed', () => {
 });
 
 test('a very long text is answered quickly', () => {
-  const started = performance.now();
+  // Processor time, because the time of the clock includes what a busy machine does for others.
+  const before = process.threadCpuUsage();
   expect(() => parseCallbackHeaders(`X-A|${' '.repeat(1_000_000)}|`.repeat(2))).not.toThrow();
   expect(() => parseCallbackHeaders('|'.repeat(1_000_001))).toThrow(DomainError);
-  expect(performance.now() - started).toBeLessThan(1_000);
+  const { user, system } = process.threadCpuUsage(before);
+  expect((user + system) / 1_000).toBeLessThan(1_000);
 });
 
 const awkward = fc.string({

@@ -20,13 +20,15 @@ function filled(part: string, length: number, end = ''): string {
   return part.repeat(Math.ceil(length / part.length)).slice(0, length) + end;
 }
 
+/** Processor time, because the time of the clock includes what a busy machine does for others. */
 function within(work: () => unknown): void {
-  const startedAt = performance.now();
+  const before = process.threadCpuUsage();
   work();
-  expect(performance.now() - startedAt).toBeLessThan(LONGEST_MS);
+  const { user, system } = process.threadCpuUsage(before);
+  expect((user + system) / 1_000).toBeLessThan(LONGEST_MS);
 }
 
-describe('a page does not hold up the search for obstacles', () => {
+describe('a page does not hold up the search for block pages', () => {
   test.each([
     ['<iframe/_Incapsula_Resource?'],
     ['<iframe'],
@@ -50,7 +52,7 @@ describe('a page does not hold up the search for obstacles', () => {
   });
 });
 
-describe('obstacles are still recognised', () => {
+describe('block pages are still recognised', () => {
   const incident = 'Request unsuccessful. Incapsula incident ID: 1';
   const frame = '<iframe id="main" src="/_Incapsula_Resource?CWUDNSAI=1" width="100%">';
   test.each([
@@ -188,13 +190,13 @@ describe('pages do not hold up scrapers more than their length', () => {
     ['email-extractor', filled('a.', PAGE, '@x')],
     ['email-extractor', filled('@', PAGE)],
     ['email-extractor', `a@${filled('a-', PAGE)}`],
-  ])('%s', (name, body) => {
-    within(() => scrapers[name]?.(page(body)));
+  ] as const)('%s', (name, body) => {
+    within(() => scrapers[name](page(body)));
   });
 
   test('addresses are found as before', () => {
     const text = 'Mail a.b+c@shop.example, x@y.z.co.uk. Not logo@2x.png, a@b, @c.de or d@-e.fr';
-    expect(scrapers['email-extractor']?.(page(text))).toEqual({
+    expect(scrapers['email-extractor'](page(text))).toEqual({
       emails: ['a.b+c@shop.example', 'x@y.z.co.uk'],
     });
   });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseClickSelectors } from '../../../src/domain/click-selectors.ts';
-import { parseCrawlParameters } from '../../../src/domain/parameter-table.ts';
+import { parseCrawlParameters } from '../../../src/domain/parameters.ts';
 import { createDevice } from '../../../src/engine/browser/devices.ts';
 import { pictureArea } from '../../../src/engine/browser/page-picture.ts';
 

@@ -1,3 +1,4 @@
+import type { ScraperName } from '../../../domain/parameter-table.ts';
 import { article, isArticle } from './article.ts';
 import { emailExtractor } from './email-extractor.ts';
 import { genericExtractor } from './generic-extractor.ts';
@@ -6,8 +7,8 @@ import { metadata } from './metadata.ts';
 import { isProduct, product } from './product.ts';
 import type { ScrapedPage, Scraper } from './scraper.ts';
 
-/** Every scraper by the name that `scraper` takes; the names are `SCRAPER_NAMES`. */
-export const scrapers: Readonly<Record<string, Scraper>> = {
+/** Every scraper by its name. */
+export const scrapers: Readonly<Record<ScraperName, Scraper>> = {
   'generic-extractor': genericExtractor,
   'email-extractor': emailExtractor,
   links,
@@ -17,7 +18,7 @@ export const scrapers: Readonly<Record<string, Scraper>> = {
 };
 
 /** The name of the scraper that fits what a page declares to be. */
-export function scraperFor(page: ScrapedPage): string {
+export function scraperFor(page: ScrapedPage): ScraperName {
   if (isProduct(page)) return 'product';
   return isArticle(page) ? 'article' : 'generic-extractor';
 }
