@@ -72,7 +72,8 @@ function update(sql: Sql, accountId: string, patch: AccountPatch): Account | und
   const hashes = { ...account.tokenHashes, ...patch.tokenHashes };
   assertTokensFree(sql, Object.values(hashes), accountId);
   sql.run(
-    'UPDATE accounts SET email = ?, normal_hash = ?, javascript_hash = ?, limits = ? WHERE account_id = ?',
+    `UPDATE accounts SET email = ?, normal_hash = ?, javascript_hash = ?, limits = ?
+      WHERE account_id = ?`,
     patch.email ?? account.email,
     hashes.normal,
     hashes.javascript,

@@ -17,7 +17,8 @@ function claim(sql: Sql, lease: Lease, limit: number, maxBytes: number, now: Dat
   if (!isCurrent(sql, lease, now)) return [];
   const due = sql.all(
     `SELECT * FROM deliveries WHERE crawler_id = ? AND state = 'due' AND due_at <= ?
-      AND NOT EXISTS (SELECT 1 FROM crawlers c WHERE c.crawler_id = deliveries.crawler_id AND c.paused_by_monitor = 1)
+      AND NOT EXISTS (SELECT 1 FROM crawlers c
+        WHERE c.crawler_id = deliveries.crawler_id AND c.paused_by_monitor = 1)
       ORDER BY due_at, rid LIMIT ?`,
     crawlerId,
     now.getTime(),
@@ -54,7 +55,8 @@ function settle(sql: Sql, outcomes: readonly DeliveryOutcome[], now: Date): Verd
     const { rid, crawlerId, attempt, log, kind } = outcome;
     if (purgeCount(sql, crawlerId) === undefined) return 'lost';
     const row = sql.get(
-      `SELECT attempts, expires_at FROM deliveries WHERE rid = ? AND crawler_id = ? AND attempt = ? AND state = 'sending'`,
+      `SELECT attempts, expires_at FROM deliveries
+        WHERE rid = ? AND crawler_id = ? AND attempt = ? AND state = 'sending'`,
       rid,
       crawlerId,
       attempt,
@@ -62,7 +64,8 @@ function settle(sql: Sql, outcomes: readonly DeliveryOutcome[], now: Date): Verd
     if (row === undefined) return 'lost';
     const again = kind === 'retry' || kind === 'release';
     sql.run(
-      `UPDATE deliveries SET state = ?, due_at = ?, epoch = NULL, attempt = ?, attempts = ?, expires_at = ? WHERE rid = ?`,
+      `UPDATE deliveries SET state = ?, due_at = ?, epoch = NULL, attempt = ?, attempts = ?,
+        expires_at = ? WHERE rid = ?`,
       again ? 'due' : kind,
       again ? (outcome.dueAt ?? now).getTime() : null,
       kind === 'release' ? attempt - 1 : attempt,
@@ -106,7 +109,8 @@ function replay(sql: Sql, crawlerId: string, which: ReplaySelector, now: Date): 
   const condition = one ? 'rid = ?' : 'created_at >= ? AND created_at < ?';
   const values = one ? [which.rid] : [which.from.getTime(), which.to.getTime()];
   const waiting = sql.run(
-    `UPDATE deliveries SET due_at = min(due_at, ?) WHERE crawler_id = ? AND ${condition} AND state = 'due'`,
+    `UPDATE deliveries SET due_at = min(due_at, ?)
+      WHERE crawler_id = ? AND ${condition} AND state = 'due'`,
     now.getTime(),
     crawlerId,
     ...values,

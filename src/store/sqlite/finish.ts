@@ -20,18 +20,23 @@ export function finish(
   lease?: Lease,
 ): Verdict[] {
   const counts = createCounts();
-  const verdicts = outcomes.map((outcome) => finishOne(sql, outcome, now, counts, lease?.epoch));
+  const finishing = { sql, now, counts, epoch: lease?.epoch };
+  const verdicts = outcomes.map((outcome) => finishOne(finishing, outcome));
   counts.write(sql, now);
   return verdicts;
 }
 
-function finishOne(
-  sql: Sql,
-  outcome: JobOutcome,
-  now: Date,
-  counts: Counts,
-  epoch: number | undefined,
-): Verdict {
+/** What the outcomes of one call share. */
+interface Finishing {
+  readonly sql: Sql;
+  readonly now: Date;
+  readonly counts: Counts;
+  /** The epoch of the caller's lease. */
+  readonly epoch: number | undefined;
+}
+
+function finishOne(finishing: Finishing, outcome: JobOutcome): Verdict {
+  const { sql, now, counts, epoch } = finishing;
   const { rid, crawlerId, attempt } = outcome;
   const state = outcome.timedOut === true ? 'waiting' : 'running';
   const purges = purgeCount(sql, crawlerId);
@@ -49,7 +54,7 @@ function finishOne(
   if (row === undefined) return 'lost';
   const accountId = String(row.account_id);
   if (outcome.kind === 'retry' || outcome.kind === 'release') {
-    goBack(sql, outcome, row, purges, now, counts);
+    goBack(finishing, outcome, row, purges);
     return 'won';
   }
   sql.run('DELETE FROM jobs WHERE rid = ?', rid);
@@ -78,20 +83,18 @@ function finishOne(
   return 'won';
 }
 
+/** Returns a job to the queue; one that was running when the queue was purged ends. */
 function goBack(
-  sql: Sql,
+  { sql, now, counts }: Finishing,
   outcome: Extract<JobOutcome, { kind: 'retry' | 'release' }>,
   row: SqlRow,
   purges: number,
-  now: Date,
-  counts: Counts,
 ): void {
   const { rid, crawlerId } = outcome;
   const more = outcome.kind === 'retry' ? 1 : 0;
   if (more > 0) counts.addDay(crawlerId, 'retries', 1);
   counts.add(crawlerId, 'running', -1);
   if (Number(row.gen) < purges) {
-    // It was running when the queue was purged.
     sql.run('DELETE FROM jobs WHERE rid = ?', rid);
     counts.addTally(crawlerId, tallyEnd({ end: 'purged' }));
     counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.size));

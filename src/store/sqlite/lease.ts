@@ -13,7 +13,8 @@ export const pauseColumns: Readonly<Record<keyof Pauses, string>> = {
 /** Whether the lease is the crawler's current one and has not lapsed. */
 export function isCurrent(sql: Sql, lease: Lease, now: Date): boolean {
   const row = sql.get(
-    'SELECT 1 FROM dispatch WHERE crawler_id = ? AND epoch = ? AND lease_owner = ? AND lease_until > ?',
+    `SELECT 1 FROM dispatch
+      WHERE crawler_id = ? AND epoch = ? AND lease_owner = ? AND lease_until > ?`,
     lease.crawlerId,
     lease.epoch,
     lease.owner,
@@ -63,26 +64,28 @@ export function acquire(
   );
   if (row === undefined) return undefined;
   const epoch = Number(row.epoch);
-  requeue(sql, crawlerId, epoch, now, before?.lease_owner !== owner);
+  requeue(sql, { crawlerId, epoch, now, crashed: before?.lease_owner !== owner });
   return { crawlerId, owner, epoch };
 }
 
-/**
- * Makes the jobs and deliveries of epochs before `epoch` due again. With `crashed`, the process
- * that had them counts as crashed.
- */
-export function requeue(
-  sql: Sql,
-  crawlerId: string,
-  epoch: number,
-  now: Date,
-  crashed = false,
-): void {
+/** The work of former holders of a lease. */
+interface FormerWork {
+  readonly crawlerId: string;
+  /** The work of epochs before this one. */
+  readonly epoch: number;
+  readonly now: Date;
+  /** Whether the process that did the work counts as crashed. */
+  readonly crashed?: boolean;
+}
+
+/** Makes the work of former holders due again. A running job that was purged meanwhile ends. */
+function requeue(sql: Sql, { crawlerId, epoch, now, crashed = false }: FormerWork): void {
   const purges = purgeCount(sql, crawlerId);
   if (purges === undefined) return;
   const counts = createCounts();
   const purged = sql.all(
-    `DELETE FROM jobs WHERE crawler_id = ? AND state = 'running' AND (epoch IS NULL OR epoch < ?) AND gen < ?
+    `DELETE FROM jobs
+      WHERE crawler_id = ? AND state = 'running' AND (epoch IS NULL OR epoch < ?) AND gen < ?
       RETURNING account_id, size`,
     crawlerId,
     epoch,
@@ -94,9 +97,10 @@ export function requeue(
     counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.size));
   }
   const back = sql.all(
-    `UPDATE jobs SET state = CASE retry WHEN 0 THEN 'waiting' ELSE 'retrying' END, due_at = min(due_at, ?),
-      crashes = crashes + ?, epoch = NULL
-      WHERE crawler_id = ? AND state = 'running' AND (epoch IS NULL OR epoch < ?) RETURNING account_id, retry, size`,
+    `UPDATE jobs SET state = CASE retry WHEN 0 THEN 'waiting' ELSE 'retrying' END,
+      due_at = min(due_at, ?), crashes = crashes + ?, epoch = NULL
+      WHERE crawler_id = ? AND state = 'running' AND (epoch IS NULL OR epoch < ?)
+      RETURNING account_id, retry, size`,
     now.getTime(),
     crashed ? 1 : 0,
     crawlerId,
@@ -121,7 +125,8 @@ export function requeue(
 /** Prolongs the lease; see `QueueStore.renew`. */
 export function renew(sql: Sql, lease: Lease, ttlMs: number, now: Date): boolean {
   const changed = sql.run(
-    `UPDATE dispatch SET lease_until = ? WHERE crawler_id = ? AND epoch = ? AND lease_owner = ? AND lease_until > ?`,
+    `UPDATE dispatch SET lease_until = ?
+      WHERE crawler_id = ? AND epoch = ? AND lease_owner = ? AND lease_until > ?`,
     now.getTime() + ttlMs,
     lease.crawlerId,
     lease.epoch,
@@ -134,14 +139,15 @@ export function renew(sql: Sql, lease: Lease, ttlMs: number, now: Date): boolean
 /** Ends the lease; see `QueueStore.release`. */
 export function release(sql: Sql, lease: Lease, now: Date): { wakeAt: Date | undefined } {
   const ended = sql.run(
-    'UPDATE dispatch SET lease_until = 0, lease_owner = NULL WHERE crawler_id = ? AND epoch = ? AND lease_owner = ?',
+    `UPDATE dispatch SET lease_until = 0, lease_owner = NULL
+      WHERE crawler_id = ? AND epoch = ? AND lease_owner = ?`,
     lease.crawlerId,
     lease.epoch,
     lease.owner,
   );
   // The wake time stays, because the present holder may crash.
   if (ended === 0) return { wakeAt: nextWorkAt(sql, lease.crawlerId) };
-  requeue(sql, lease.crawlerId, lease.epoch + 1, now);
+  requeue(sql, { crawlerId: lease.crawlerId, epoch: lease.epoch + 1, now });
   return { wakeAt: setWake(sql, lease.crawlerId) };
 }
 
@@ -197,11 +203,12 @@ export function wakeBy(sql: Sql, crawlerId: string, at: Date, work: WorkKind): v
 export function voidLeases(sql: Sql, now: Date): void {
   const leased = sql.all(
     `SELECT crawler_id, epoch FROM dispatch WHERE lease_owner IS NOT NULL
-      UNION SELECT d.crawler_id, d.epoch FROM jobs j JOIN dispatch d USING (crawler_id) WHERE j.state = 'running'`,
+      UNION SELECT d.crawler_id, d.epoch FROM jobs j JOIN dispatch d USING (crawler_id)
+        WHERE j.state = 'running'`,
   );
   for (const row of leased) {
     const crawlerId = String(row.crawler_id);
-    requeue(sql, crawlerId, Number(row.epoch) + 1, now, true);
+    requeue(sql, { crawlerId, epoch: Number(row.epoch) + 1, now, crashed: true });
     sql.run(
       'UPDATE dispatch SET lease_until = 0, lease_owner = NULL WHERE crawler_id = ?',
       crawlerId,

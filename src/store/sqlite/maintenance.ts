@@ -17,8 +17,8 @@ interface Step {
 
 function sweepWithPages(sql: Sql, table: 'results' | 'deliveries', now: Date): number {
   const gone = sql.all(
-    `DELETE FROM ${table} WHERE rid IN (SELECT rid FROM ${table} WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)
-      RETURNING *`,
+    `DELETE FROM ${table} WHERE rid IN
+      (SELECT rid FROM ${table} WHERE expires_at <= ? ORDER BY expires_at LIMIT ?) RETURNING *`,
     now.getTime(),
     BATCH,
   );
@@ -51,7 +51,8 @@ function sweepRemoved(sql: Sql, now: Date): number {
   let swept = 0;
   for (const row of sql.all('SELECT * FROM removed_accounts')) {
     const gone = sql.all(
-      'DELETE FROM results WHERE rid IN (SELECT rid FROM results WHERE account_id = ? LIMIT ?) RETURNING page_id',
+      `DELETE FROM results WHERE rid IN
+        (SELECT rid FROM results WHERE account_id = ? LIMIT ?) RETURNING page_id`,
       String(row.account_id),
       BATCH - swept,
     );

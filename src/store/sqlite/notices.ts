@@ -33,7 +33,8 @@ function claim(sql: Sql, now: Date, leaseMs: number, limit: number): QueuedNotic
   return sql
     .all(
       `UPDATE notices SET due_at = ?, attempts = attempts + 1 WHERE notice_id IN
-        (SELECT notice_id FROM notices WHERE due_at <= ? ORDER BY due_at, notice_id LIMIT ?) RETURNING *`,
+        (SELECT notice_id FROM notices WHERE due_at <= ? ORDER BY due_at, notice_id LIMIT ?)
+        RETURNING *`,
       now.getTime() + leaseMs,
       now.getTime(),
       limit,

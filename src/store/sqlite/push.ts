@@ -2,7 +2,7 @@ import type { Job } from '../../domain/job.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import { EPISODE_END, PUSH_REQUEST_MS } from '../rules.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
-import { type Counts, createCounts } from './counts.ts';
+import { createCounts } from './counts.ts';
 import { wakeBy } from './lease.ts';
 import { insertRow, type Sql, toMs } from './sql.ts';
 
@@ -17,70 +17,123 @@ export function push(
 }
 
 function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date): PushReceipt {
-  const { crawlerId, accountId, jobs, requestId } = request;
+  const { crawlerId, accountId, jobs } = request;
+  const room = readRoom(sql, crawlerId, accountId);
+  if (room === undefined) {
+    const refused = { refused: 'crawler_not_found' } as const;
+    return { outcomes: jobs.map(() => refused), crossedAccountLimit: false, leased: false };
+  }
+  const leased = room.leaseUntil > now.getTime();
+  const before = findOutcomes(sql, request, now);
+  if (before !== undefined) return { outcomes: before, crossedAccountLimit: false, leased };
+  const { outcomes, accepted, bytes } = insertAccepted(sql, jobs, limits, room);
+  if (accepted > 0) count(sql, request, { accepted, bytes }, now);
+  keepOutcomes(sql, request, outcomes, now);
+  const queued = room.queued + accepted;
+  const crossedAccountLimit = updateEpisode(sql, accountId, { room, queued, limits });
+  return { outcomes, crossedAccountLimit, leased };
+}
+
+/** What a push is checked against. */
+interface Room {
+  /** Waiting and retrying URLs of the crawler. */
+  readonly held: number;
+  /** Waiting and retrying URLs of the account. */
+  readonly queued: number;
+  /** Whether an episode over the account's limit goes on, as of the push before. */
+  readonly isOver: boolean;
+  readonly purges: number;
+  readonly leaseUntil: number;
+}
+
+/** Undefined when the crawler is gone. */
+function readRoom(sql: Sql, crawlerId: string, accountId: string): Room | undefined {
   const row = sql.get(
-    `SELECT waiting + retrying AS held, lease_until, purges, (SELECT queued FROM accounts WHERE account_id = ?) AS queued,
-      (SELECT over_limit FROM accounts WHERE account_id = ?) AS over_limit FROM dispatch WHERE crawler_id = ?`,
+    `SELECT waiting + retrying AS held, lease_until, purges,
+        (SELECT queued FROM accounts WHERE account_id = ?) AS queued,
+        (SELECT over_limit FROM accounts WHERE account_id = ?) AS over_limit
+      FROM dispatch WHERE crawler_id = ?`,
     accountId,
     accountId,
     crawlerId,
   );
-  if (row === undefined) {
-    const refused = { refused: 'crawler_not_found' } as const;
-    return { outcomes: jobs.map(() => refused), crossedAccountLimit: false, leased: false };
-  }
-  const leased = Number(row.lease_until) > now.getTime();
-  if (requestId !== undefined) {
-    const before = sql.get(
-      'SELECT outcomes FROM push_requests WHERE crawler_id = ? AND request_id = ? AND expires_at > ?',
-      crawlerId,
-      requestId,
-      now.getTime(),
-    );
-    if (before !== undefined) {
-      const outcomes = JSON.parse(String(before.outcomes)) as PushOutcome[];
-      return { outcomes, crossedAccountLimit: false, leased };
-    }
-  }
+  if (row === undefined) return undefined;
+  return {
+    held: Number(row.held),
+    queued: Number(row.queued),
+    isOver: row.over_limit === 1,
+    purges: Number(row.purges),
+    leaseUntil: Number(row.lease_until),
+  };
+}
 
-  const counts = createCounts();
-  let held = Number(row.held);
-  let queued = Number(row.queued);
+/** The outcomes of an earlier call of the same request. */
+function findOutcomes(
+  sql: Sql,
+  { crawlerId, requestId }: PushRequest,
+  now: Date,
+): PushOutcome[] | undefined {
+  if (requestId === undefined) return undefined;
+  const row = sql.get(
+    `SELECT outcomes FROM push_requests
+      WHERE crawler_id = ? AND request_id = ? AND expires_at > ?`,
+    crawlerId,
+    requestId,
+    now.getTime(),
+  );
+  return row === undefined ? undefined : (JSON.parse(String(row.outcomes)) as PushOutcome[]);
+}
+
+/** Keeps the outcomes for a repetition of the request; not those of a call that had no jobs. */
+function keepOutcomes(
+  sql: Sql,
+  { crawlerId, requestId, jobs }: PushRequest,
+  outcomes: readonly PushOutcome[],
+  now: Date,
+): void {
+  if (requestId === undefined || jobs.length === 0) return;
+  const row = {
+    crawler_id: crawlerId,
+    request_id: requestId,
+    outcomes: JSON.stringify(outcomes),
+    expires_at: now.getTime() + PUSH_REQUEST_MS,
+  };
+  const replaced = 'outcomes = excluded.outcomes, expires_at = excluded.expires_at';
+  insertRow(sql, 'push_requests', row, `DO UPDATE SET ${replaced}`);
+}
+
+/** Inserts the jobs that there is room for. */
+function insertAccepted(sql: Sql, jobs: readonly Job[], limits: PushLimits, room: Room) {
+  let { held, queued } = room;
   let bytes = 0;
   const outcomes = jobs.map((job): PushOutcome => {
     if (queued > limits.accountQueue) return { refused: 'account_queue_full' };
     if (held >= limits.crawlerQueue) return { refused: 'crawler_queue_full' };
-    bytes += insert(sql, job, Number(row.purges));
+    bytes += insert(sql, job, room.purges);
     held += 1;
     queued += 1;
     return { rid: job.rid };
   });
-  const accepted = queued - Number(row.queued);
-  if (accepted > 0) {
-    counts.addBytes(accountId, 'queued_bytes', bytes);
-    counts.add(crawlerId, 'held_bytes', bytes);
-    count(counts, request, accepted, sql, now);
-  }
-  if (requestId !== undefined && jobs.length > 0) {
-    insertRow(
-      sql,
-      'push_requests',
-      {
-        crawler_id: crawlerId,
-        request_id: requestId,
-        outcomes: JSON.stringify(outcomes),
-        expires_at: now.getTime() + PUSH_REQUEST_MS,
-      },
-      'DO UPDATE SET outcomes = excluded.outcomes, expires_at = excluded.expires_at',
-    );
-  }
-  const wasOver = row.over_limit === 1 && Number(row.queued) > limits.accountQueue * EPISODE_END;
+  return { outcomes, accepted: queued - room.queued, bytes };
+}
+
+/** Notes whether the account is over its limit; true if this push took it over. */
+function updateEpisode(
+  sql: Sql,
+  accountId: string,
+  {
+    room,
+    queued,
+    limits,
+  }: { readonly room: Room; readonly queued: number; readonly limits: PushLimits },
+): boolean {
+  const wasOver = room.isOver && room.queued > limits.accountQueue * EPISODE_END;
   const isOver = queued > limits.accountQueue;
-  if (Number(row.over_limit) !== Number(wasOver || isOver)) {
-    const over = Number(wasOver || isOver);
-    sql.run('UPDATE accounts SET over_limit = ? WHERE account_id = ?', over, accountId);
+  const goesOn = wasOver || isOver;
+  if (room.isOver !== goesOn) {
+    sql.run('UPDATE accounts SET over_limit = ? WHERE account_id = ?', Number(goesOn), accountId);
   }
-  return { outcomes, crossedAccountLimit: isOver && !wasOver, leased };
+  return isOver && !wasOver;
 }
 
 /** Inserts a job and returns the bytes it counts for. */
@@ -106,8 +159,15 @@ function insert(sql: Sql, job: Job, gen: number): number {
   return size;
 }
 
-function count(counts: Counts, request: PushRequest, accepted: number, sql: Sql, now: Date): void {
-  const { crawlerId, accountId } = request;
+function count(
+  sql: Sql,
+  { crawlerId, accountId }: PushRequest,
+  { accepted, bytes }: { readonly accepted: number; readonly bytes: number },
+  now: Date,
+): void {
+  const counts = createCounts();
+  counts.addBytes(accountId, 'queued_bytes', bytes);
+  counts.add(crawlerId, 'held_bytes', bytes);
   counts.add(crawlerId, 'waiting', accepted);
   counts.add(crawlerId, 'pushed', accepted);
   counts.addQueued(accountId, accepted);

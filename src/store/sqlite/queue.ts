@@ -40,8 +40,8 @@ function claim(
   if (rows.length === 0) return { jobs: [], leaseLost: false };
   const rids = rows.map((row) => String(row.rid));
   sql.run(
-    `UPDATE jobs SET state = 'running', attempt = attempt + 1, epoch = ?, first_tried_at = coalesce(first_tried_at, ?)
-      WHERE rid IN (${placeholders(rids)})`,
+    `UPDATE jobs SET state = 'running', attempt = attempt + 1, epoch = ?,
+      first_tried_at = coalesce(first_tried_at, ?) WHERE rid IN (${placeholders(rids)})`,
     lease.epoch,
     now.getTime(),
     ...rids,
@@ -93,7 +93,8 @@ function overdue(sql: Sql, now: Date, limit: number): QueuedJob[] {
 function crawlersWithWorkDue(sql: Sql, now: Date, limit: number): string[] {
   return sql
     .all(
-      'SELECT crawler_id FROM dispatch WHERE wake_at <= ? AND lease_until <= ? ORDER BY wake_at LIMIT ?',
+      `SELECT crawler_id FROM dispatch WHERE wake_at <= ? AND lease_until <= ?
+        ORDER BY wake_at LIMIT ?`,
       now.getTime(),
       now.getTime(),
       limit,
@@ -122,7 +123,8 @@ function listQueued(
   return sql
     .all(
       `SELECT rid, url, retry, created_at, due_at FROM jobs
-        WHERE crawler_id = ? AND gen = ? AND state <> 'running' AND (due_at, rid) > (?, ?) ORDER BY due_at, rid LIMIT ?`,
+        WHERE crawler_id = ? AND gen = ? AND state <> 'running' AND (due_at, rid) > (?, ?)
+        ORDER BY due_at, rid LIMIT ?`,
       crawlerId,
       purgeCount(sql, crawlerId) ?? -1,
       after.dueAt.getTime(),
@@ -142,7 +144,8 @@ function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean
   const purges = purgeCount(sql, crawlerId);
   if (purges === undefined) return false;
   const row = sql.get(
-    `DELETE FROM jobs WHERE rid = ? AND crawler_id = ? AND (gen = ? OR state = 'running') RETURNING state, account_id, size`,
+    `DELETE FROM jobs WHERE rid = ? AND crawler_id = ? AND (gen = ? OR state = 'running')
+      RETURNING state, account_id, size`,
     rid,
     crawlerId,
     purges,
@@ -167,7 +170,8 @@ function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean
  */
 function purge(sql: Sql, crawlerId: string, now: Date): number {
   const row = sql.get(
-    `SELECT d.waiting, d.retrying, d.held_bytes, c.account_id FROM dispatch d JOIN crawlers c USING (crawler_id) WHERE crawler_id = ?`,
+    `SELECT d.waiting, d.retrying, d.held_bytes, c.account_id
+      FROM dispatch d JOIN crawlers c USING (crawler_id) WHERE crawler_id = ?`,
     crawlerId,
   );
   if (row === undefined) return 0;

@@ -46,14 +46,16 @@ function sweepRemoved(sql: Sql, crawlerId: string, accountId: string): boolean {
   const states = ["state <> 'running'", "state = 'running'"];
   for (const state of states) {
     const jobs = sql.run(
-      `DELETE FROM jobs WHERE rid IN (SELECT rid FROM jobs WHERE crawler_id = ? AND ${state} LIMIT ?)`,
+      `DELETE FROM jobs WHERE rid IN
+        (SELECT rid FROM jobs WHERE crawler_id = ? AND ${state} LIMIT ?)`,
       crawlerId,
       ROWS,
     );
     if (jobs === ROWS) return true;
   }
   const pages = sql.all(
-    `DELETE FROM deliveries WHERE rid IN (SELECT rid FROM deliveries WHERE crawler_id = ? LIMIT ?) RETURNING page_id, size`,
+    `DELETE FROM deliveries WHERE rid IN
+      (SELECT rid FROM deliveries WHERE crawler_id = ? LIMIT ?) RETURNING page_id, size`,
     crawlerId,
     PAGES,
   );
