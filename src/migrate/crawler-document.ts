@@ -2,7 +2,7 @@ import { toStoredSettings } from '../domain/crawler-settings.ts';
 import type { DayCounts } from '../domain/stats.ts';
 import type { CrawlerDocument } from '../store/mongo/collections.ts';
 import { NO_WORK } from '../store/mongo/lease.ts';
-import { toCrawler } from '../store/sqlite/crawlers.ts';
+import { toCrawler } from '../store/sqlite/crawler-row.ts';
 import { type SqlRow, toOptionalDate } from '../store/sqlite/sql.ts';
 
 /**

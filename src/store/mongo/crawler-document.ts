@@ -1,7 +1,14 @@
 import type { TokenType } from '../../domain/account.ts';
 import type { Crawler, CrawlerMoments } from '../../domain/crawler.ts';
-import type { StoredSettings } from '../../domain/crawler-settings.ts';
+import {
+  fromStoredSettings,
+  type StoredSettings,
+  toStoredSettings,
+} from '../../domain/crawler-settings.ts';
+import { defined } from '../../domain/defined.ts';
+import { deliveryModes } from '../../domain/delivery-mode.ts';
 import type { DayCounts } from '../../domain/stats.ts';
+import { NO_WORK } from './lease.ts';
 
 /** A day on its way from its crawler to the history, which notes by `id` that it has added it. */
 export interface MovingDay {
@@ -100,4 +107,62 @@ export interface CrawlerDocument extends Partial<StoredSettings> {
    * it can detect a conflict.
    */
   readonly wakes: number;
+}
+
+/** The next probe of a crawler before the first claim of probes has scheduled it. */
+export const NOT_SCHEDULED = new Date(0);
+
+/** Leaves out the fields of a document that {@link toCrawler} does not read and that may be long. */
+export const CRAWLER_FIELDS = { days: 0, moving: 0, applied: 0, fenced: 0, pending: 0 } as const;
+
+/** The document of a new crawler. */
+export function toCrawlerDocument(crawler: Crawler): CrawlerDocument {
+  const { crawlerId, callbackUrl, ...others } = crawler;
+  return {
+    ...others,
+    ...toStoredSettings(crawler),
+    _id: crawlerId,
+    callbackUrl: callbackUrl ?? null,
+    ...(deliveryModes[crawler.delivery].postsToCallback ? { probeAt: NOT_SCHEDULED } : {}),
+    live: 0,
+    liveBytes: 0,
+    running: 0,
+    runningBytes: 0,
+    retrying: 0,
+    completed: 0,
+    failed: 0,
+    deleted: 0,
+    purged: 0,
+    deliveriesPending: 0,
+    days: {},
+    applied: {},
+    pending: [],
+    moves: 0,
+    recounts: 0,
+    purges: 0,
+    epoch: 0,
+    leaseOwner: null,
+    leaseUntil: new Date(0),
+    wakeAt: NO_WORK,
+    wakes: 0,
+  };
+}
+
+/** Converts a document into a crawler. */
+export function toCrawler(document: CrawlerDocument): Crawler {
+  return {
+    crawlerId: document._id,
+    accountId: document.accountId,
+    name: document.name,
+    tokenType: document.tokenType,
+    delivery: document.delivery,
+    callbackUrl: document.callbackUrl ?? undefined,
+    ...fromStoredSettings(document),
+    pausedByUser: document.pausedByUser,
+    pausedByMonitor: document.pausedByMonitor,
+    ...defined({ pausedAt: document.pausedAt, pauseReason: document.pauseReason }),
+    webhookSecrets: document.webhookSecrets,
+    createdAt: document.createdAt,
+    updatedAt: document.updatedAt,
+  };
 }

@@ -1,33 +1,30 @@
 import type { Filter } from 'mongodb';
 import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
-import { fromStoredSettings, toStoredSettings } from '../../domain/crawler-settings.ts';
+import { toStoredSettings } from '../../domain/crawler-settings.ts';
 import { defined } from '../../domain/defined.ts';
-import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { pauseChanges } from '../rules.ts';
 import type { CrawlerQuota, CrawlerStore, PauseChange } from '../store.ts';
 import { countCrawlers, quotaShare, UNLIMITED } from './account-quota.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
+import { CRAWLER_FIELDS, toCrawler, toCrawlerDocument } from './crawler-document.ts';
 import { isConflict, isDuplicate } from './errors.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
-import { NO_WORK, setWake } from './lease.ts';
+import { setWake } from './lease.ts';
 import type { Ledger } from './ledger.ts';
+import { claimProbes } from './probes.ts';
 import { noteRemoval, sweepUp } from './removal.ts';
 import { keptBytes } from './stored-bytes.ts';
 
-const EPOCH = new Date(0);
-
 /** How long a removal sweeps before it returns; `maintain` does the rest. */
 const SWEEP_MS = 1_000;
-
-const settingsOnly = { days: 0, moving: 0, applied: 0, fenced: 0, pending: 0 } as const;
 
 /** Crawlers, their pauses and their counters. */
 export function createCrawlers(collections: Collections, ledger: Ledger): CrawlerStore {
   const names = createKeyedMutex();
 
   async function one(filter: Filter<CrawlerDocument>): Promise<Crawler | undefined> {
-    const document = await collections.crawlers.findOne(filter, { projection: settingsOnly });
+    const document = await collections.crawlers.findOne(filter, { projection: CRAWLER_FIELDS });
     return document === null ? undefined : toCrawler(document);
   }
 
@@ -68,7 +65,7 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
       const found = await collections.crawlers
         .find(
           { accountId, name: { $gt: after }, ...defined({ tokenType }) },
-          { projection: settingsOnly },
+          { projection: CRAWLER_FIELDS },
         )
         .sort({ name: 1 })
         .limit(limit)
@@ -100,7 +97,7 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
         const document = await collections.crawlers.findOneAndUpdate(
           { _id: crawlerId, ...(counts ? { concurrency } : {}) },
           { $set: set },
-          { returnDocument: 'after', projection: settingsOnly },
+          { returnDocument: 'after', projection: CRAWLER_FIELDS },
         );
         if (document !== null) return toCrawler(document);
         // The crawler was changed or removed meanwhile.
@@ -125,7 +122,7 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
             },
           },
         ],
-        { returnDocument: 'after', projection: settingsOnly },
+        { returnDocument: 'after', projection: CRAWLER_FIELDS },
       );
       if (document !== null) {
         await setWake(collections, crawlerId);
@@ -181,64 +178,9 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
       return new Map(found.map((document) => [document._id, toCounters(document)]));
     },
 
-    async claimProbes(now, intervalMs, limit) {
-      await scheduleFirstProbes(collections, now, intervalMs);
-      const due = await collections.crawlers
-        .find({ probeAt: { $lte: now } }, { projection: { _id: 1 } })
-        .sort({ probeAt: 1 })
-        .limit(limit)
-        .toArray();
-      if (due.length === 0) return [];
-      const ids = due.map((each) => each._id);
-      const probeAt = new Date(now.getTime() + intervalMs);
-      const probeClaim = ledger.newWriteId();
-      const move = { $set: { probeAt, probeClaim, 'last.probe': now } };
-      await collections.crawlers.updateMany({ _id: { $in: ids }, probeAt: { $lte: now } }, move);
-      const own = { _id: { $in: ids }, probeClaim };
-      const urls = await collections.crawlers
-        .find(own, { projection: { callbackUrl: 1 } })
-        .toArray();
-      const callbackUrl = { $in: urls.map((each) => each.callbackUrl) };
-      // Crawlers that have the same URL but are due later, or were claimed by another caller at the
-      // same moment, get the same result.
-      await collections.crawlers.updateMany(
-        { callbackUrl, probeAt: { $gt: EPOCH, $lt: probeAt } },
-        move,
-      );
-      const claimed = await collections.crawlers
-        .find({ callbackUrl, probeAt: { $gt: EPOCH }, probeClaim }, { projection: settingsOnly })
-        .toArray();
-      return claimed.map(toCrawler);
-    },
+    claimProbes: (now, intervalMs, limit) =>
+      claimProbes(collections, ledger, now, intervalMs, limit),
   };
-}
-
-/**
- * Schedules new crawlers with the next probe of their URL if that is known, else at a random moment
- * within the first interval, so that probes are spread evenly.
- */
-async function scheduleFirstProbes(
-  collections: Collections,
-  now: Date,
-  intervalMs: number,
-): Promise<void> {
-  const fresh = await collections.crawlers
-    .find({ probeAt: EPOCH }, { projection: { callbackUrl: 1 } })
-    .limit(1_000)
-    .toArray();
-  if (fresh.length === 0) return;
-  const callbackUrl = { $in: [...new Set(fresh.map((each) => each.callbackUrl))] };
-  const known = await collections.crawlers
-    .find({ callbackUrl, probeAt: { $gt: EPOCH } }, { projection: { callbackUrl: 1, probeAt: 1 } })
-    .toArray();
-  const next = new Map(known.map((each) => [each.callbackUrl, each.probeAt]));
-  const moves = fresh.map(({ _id, callbackUrl: url }) => {
-    const random = new Date(now.getTime() + Math.floor(Math.random() * intervalMs));
-    const probeAt = next.get(url) ?? random;
-    next.set(url, probeAt);
-    return { updateOne: { filter: { _id, probeAt: EPOCH }, update: { $set: { probeAt } } } };
-  });
-  await collections.crawlers.bulkWrite(moves, { ordered: false });
 }
 
 function negated({ crawlers, concurrency }: CrawlerQuota): CrawlerQuota {
@@ -287,55 +229,5 @@ function toCounters(document: CrawlerDocument): CrawlerCounters {
     purged,
     deliveriesPending: document.deliveriesPending,
     last: document.last ?? {},
-  };
-}
-
-function toCrawlerDocument(crawler: Crawler): CrawlerDocument {
-  const { crawlerId, callbackUrl, ...others } = crawler;
-  return {
-    ...others,
-    ...toStoredSettings(crawler),
-    _id: crawlerId,
-    callbackUrl: callbackUrl ?? null,
-    ...(deliveryModes[crawler.delivery].postsToCallback ? { probeAt: EPOCH } : {}),
-    live: 0,
-    liveBytes: 0,
-    running: 0,
-    runningBytes: 0,
-    retrying: 0,
-    completed: 0,
-    failed: 0,
-    deleted: 0,
-    purged: 0,
-    deliveriesPending: 0,
-    days: {},
-    applied: {},
-    pending: [],
-    moves: 0,
-    recounts: 0,
-    purges: 0,
-    epoch: 0,
-    leaseOwner: null,
-    leaseUntil: EPOCH,
-    wakeAt: NO_WORK,
-    wakes: 0,
-  };
-}
-
-function toCrawler(document: CrawlerDocument): Crawler {
-  return {
-    crawlerId: document._id,
-    accountId: document.accountId,
-    name: document.name,
-    tokenType: document.tokenType,
-    delivery: document.delivery,
-    callbackUrl: document.callbackUrl ?? undefined,
-    ...fromStoredSettings(document),
-    pausedByUser: document.pausedByUser,
-    pausedByMonitor: document.pausedByMonitor,
-    ...defined({ pausedAt: document.pausedAt, pauseReason: document.pauseReason }),
-    webhookSecrets: document.webhookSecrets,
-    createdAt: document.createdAt,
-    updatedAt: document.updatedAt,
   };
 }

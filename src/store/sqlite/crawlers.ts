@@ -1,61 +1,17 @@
 import type { TokenType } from '../../domain/account.ts';
-import type { Crawler, CrawlerCounters, WebhookSecret } from '../../domain/crawler.ts';
+import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
-import {
-  fromStoredSettings,
-  type StoredSettings,
-  toStoredSettings,
-} from '../../domain/crawler-settings.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { invalidToken } from '../../domain/errors.ts';
 import { exceedsLimit, quotaExceeded } from '../../domain/quotas.ts';
 import { type Pauses, pauseChanges } from '../rules.ts';
 import type { CrawlerPatch, CrawlerQuota, CrawlerStore, Paging, PauseChange } from '../store.ts';
+import { toChangeableColumns, toCrawler } from './crawler-row.ts';
 import type { InThread } from './in-thread.ts';
 import { isLeased, pauseColumns, setWake } from './lease.ts';
-import { insertRow, type Sql, type SqlRow, toDate } from './sql.ts';
+import { claimProbes } from './probes.ts';
+import { insertRow, type Sql, toDate } from './sql.ts';
 import { beginSweep } from './sweep.ts';
-
-interface StoredSecret {
-  readonly secret: string;
-  readonly expiresAt?: number;
-}
-
-function toSecrets(text: string): WebhookSecret[] {
-  return (JSON.parse(text) as StoredSecret[]).map(({ secret, expiresAt }) =>
-    expiresAt === undefined ? { secret } : { secret, expiresAt: new Date(expiresAt) },
-  );
-}
-
-function secretsText(secrets: readonly WebhookSecret[]): string {
-  return JSON.stringify(
-    secrets.map(({ secret, expiresAt }) => ({ secret, expiresAt: expiresAt?.getTime() })),
-  );
-}
-
-function settingsText(crawler: Crawler): string {
-  return JSON.stringify(toStoredSettings(crawler));
-}
-
-/** Converts a row into a crawler. */
-export function toCrawler(row: SqlRow): Crawler {
-  return {
-    crawlerId: String(row.crawler_id),
-    accountId: String(row.account_id),
-    name: String(row.name),
-    tokenType: row.token_type as TokenType,
-    delivery: row.delivery as Crawler['delivery'],
-    callbackUrl: row.callback_url === null ? undefined : String(row.callback_url),
-    ...fromStoredSettings(JSON.parse(String(row.settings)) as Partial<StoredSettings>),
-    pausedByUser: row.paused_by_user === 1,
-    pausedByMonitor: row.paused_by_monitor === 1,
-    ...(row.paused_at === null ? {} : { pausedAt: toDate(row.paused_at) }),
-    ...(row.pause_reason === null ? {} : { pauseReason: String(row.pause_reason) }),
-    webhookSecrets: toSecrets(String(row.webhook_secrets)),
-    createdAt: toDate(row.created_at),
-    updatedAt: toDate(row.updated_at),
-  };
-}
 
 /**
  * Adds to the account's counters of crawlers and concurrency. Throws when that would exceed a
@@ -110,11 +66,9 @@ function insert(
     name: crawler.name,
     token_type: crawler.tokenType,
     delivery: crawler.delivery,
-    callback_url: crawler.callbackUrl ?? null,
-    settings: settingsText(crawler),
+    ...toChangeableColumns(crawler),
     paused_by_user: Number(crawler.pausedByUser),
     paused_by_monitor: Number(crawler.pausedByMonitor),
-    webhook_secrets: secretsText(crawler.webhookSecrets),
     created_at: crawler.createdAt.getTime(),
     updated_at: crawler.updatedAt.getTime(),
     // 0 is "not scheduled yet": `claimProbes` picks the first time, because only it knows the
@@ -169,13 +123,13 @@ function update(
   if (more !== 0 && !isInternal(crawler)) {
     countInAccount(sql, crawler.accountId, 0, more, { ...UNLIMITED, ...quota });
   }
-  const next = { ...crawler, ...patch };
+  const next = toChangeableColumns({ ...crawler, ...patch });
   sql.run(
     `UPDATE crawlers SET callback_url = ?, settings = ?, webhook_secrets = ?, updated_at = ?
       WHERE crawler_id = ?`,
-    next.callbackUrl ?? null,
-    settingsText(next),
-    secretsText(next.webhookSecrets),
+    next.callback_url,
+    next.settings,
+    next.webhook_secrets,
     now.getTime(),
     crawlerId,
   );
@@ -275,29 +229,6 @@ function counters(sql: Sql, crawlerIds: readonly string[]): Map<string, CrawlerC
     });
   }
   return found;
-}
-
-function claimProbes(sql: Sql, now: Date, intervalMs: number, limit: number): Crawler[] {
-  // A new crawler takes the next probe of its URL if that is known, else a random moment within its
-  // first interval, so that probes are spread evenly.
-  sql.run(
-    `UPDATE crawlers SET probe_at = coalesce(
-        (SELECT min(s.probe_at) FROM crawlers s WHERE s.callback_url = crawlers.callback_url AND s.probe_at > 0),
-        ? + abs(random() % ?))
-      WHERE probe_at = 0`,
-    now.getTime(),
-    Math.max(intervalMs, 1),
-  );
-  return sql
-    .all(
-      `UPDATE crawlers SET probe_at = ?, last_probe_at = ? WHERE probe_at > 0 AND callback_url IN
-        (SELECT callback_url FROM crawlers WHERE probe_at <= ? ORDER BY probe_at LIMIT ?) RETURNING *`,
-      now.getTime() + intervalMs,
-      now.getTime(),
-      now.getTime(),
-      limit,
-    )
-    .map(toCrawler);
 }
 
 /** Crawlers, their pauses and their counters. */

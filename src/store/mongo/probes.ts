@@ -1,0 +1,75 @@
+import type { Crawler } from '../../domain/crawler.ts';
+import type { Collections } from './collections.ts';
+import { CRAWLER_FIELDS, NOT_SCHEDULED, toCrawler } from './crawler-document.ts';
+import type { Ledger } from './ledger.ts';
+
+/** See `claimProbes` of the store's interface. */
+export async function claimProbes(
+  collections: Collections,
+  ledger: Pick<Ledger, 'newWriteId'>,
+  now: Date,
+  intervalMs: number,
+  limit: number,
+): Promise<Crawler[]> {
+  await scheduleFirstProbes(collections, now, intervalMs);
+  const due = await collections.crawlers
+    .find({ probeAt: { $lte: now } }, { projection: { _id: 1 } })
+    .sort({ probeAt: 1 })
+    .limit(limit)
+    .toArray();
+  if (due.length === 0) return [];
+  const ids = due.map((each) => each._id);
+  const probeAt = new Date(now.getTime() + intervalMs);
+  const probeClaim = ledger.newWriteId();
+  const move = { $set: { probeAt, probeClaim, 'last.probe': now } };
+  await collections.crawlers.updateMany({ _id: { $in: ids }, probeAt: { $lte: now } }, move);
+  const own = { _id: { $in: ids }, probeClaim };
+  const urls = await collections.crawlers.find(own, { projection: { callbackUrl: 1 } }).toArray();
+  const callbackUrl = { $in: urls.map((each) => each.callbackUrl) };
+  // Crawlers that have the same URL but are due later, or were claimed by another caller at the
+  // same moment, get the same result.
+  await collections.crawlers.updateMany(
+    { callbackUrl, probeAt: { $gt: NOT_SCHEDULED, $lt: probeAt } },
+    move,
+  );
+  const claimed = await collections.crawlers
+    .find(
+      { callbackUrl, probeAt: { $gt: NOT_SCHEDULED }, probeClaim },
+      { projection: CRAWLER_FIELDS },
+    )
+    .toArray();
+  return claimed.map(toCrawler);
+}
+
+/**
+ * Schedules new crawlers with the next probe of their URL if that is known, else at a random moment
+ * within the first interval, so that probes are spread evenly.
+ */
+async function scheduleFirstProbes(
+  collections: Collections,
+  now: Date,
+  intervalMs: number,
+): Promise<void> {
+  const fresh = await collections.crawlers
+    .find({ probeAt: NOT_SCHEDULED }, { projection: { callbackUrl: 1 } })
+    .limit(1_000)
+    .toArray();
+  if (fresh.length === 0) return;
+  const callbackUrl = { $in: [...new Set(fresh.map((each) => each.callbackUrl))] };
+  const known = await collections.crawlers
+    .find(
+      { callbackUrl, probeAt: { $gt: NOT_SCHEDULED } },
+      { projection: { callbackUrl: 1, probeAt: 1 } },
+    )
+    .toArray();
+  const next = new Map(known.map((each) => [each.callbackUrl, each.probeAt]));
+  const moves = fresh.map(({ _id, callbackUrl: url }) => {
+    const random = new Date(now.getTime() + Math.floor(Math.random() * intervalMs));
+    const probeAt = next.get(url) ?? random;
+    next.set(url, probeAt);
+    return {
+      updateOne: { filter: { _id, probeAt: NOT_SCHEDULED }, update: { $set: { probeAt } } },
+    };
+  });
+  await collections.crawlers.bulkWrite(moves, { ordered: false });
+}

@@ -1,0 +1,27 @@
+import type { Crawler } from '../../domain/crawler.ts';
+import { toCrawler } from './crawler-row.ts';
+import type { Sql } from './sql.ts';
+
+/** See `claimProbes` of the store's interface. */
+export function claimProbes(sql: Sql, now: Date, intervalMs: number, limit: number): Crawler[] {
+  // A new crawler takes the next probe of its URL if that is known, else a random moment within its
+  // first interval, so that probes are spread evenly.
+  sql.run(
+    `UPDATE crawlers SET probe_at = coalesce(
+        (SELECT min(s.probe_at) FROM crawlers s WHERE s.callback_url = crawlers.callback_url AND s.probe_at > 0),
+        ? + abs(random() % ?))
+      WHERE probe_at = 0`,
+    now.getTime(),
+    Math.max(intervalMs, 1),
+  );
+  return sql
+    .all(
+      `UPDATE crawlers SET probe_at = ?, last_probe_at = ? WHERE probe_at > 0 AND callback_url IN
+        (SELECT callback_url FROM crawlers WHERE probe_at <= ? ORDER BY probe_at LIMIT ?) RETURNING *`,
+      now.getTime() + intervalMs,
+      now.getTime(),
+      now.getTime(),
+      limit,
+    )
+    .map(toCrawler);
+}
