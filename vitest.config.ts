@@ -38,8 +38,9 @@ export default defineConfig({
     globalSetup: ['test/support/mongodb-setup.ts'],
     setupFiles: ['test/support/leaks.ts'],
     reporters: ['default', './test/support/summary-reporter.ts'],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // A busy machine is slow, and only failures wait so long.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     // For two cores: many tests wait more than they work.
     maxWorkers: 3,
     projects: [

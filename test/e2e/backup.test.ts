@@ -41,18 +41,14 @@ test('a copy of a stopped DATA_DIR is a backup', async () => {
 
 const program = mongodProgram() ?? '';
 
-test.skipIf(program === '' || !isLong)(
-  'a copy of a stopped MongoDB is a backup',
-  async () => {
-    await using site = await startSite();
-    await using mongod = await startMongod(program);
-    await using app = await startApp({ env: { MONGODB_URI: `${mongod.uri}/backup` } });
-    const before = await fill(app, site.url);
-    await app.stop();
-    await mongod.stop();
-    await using copy = await startMongod(program, mongod.folder);
-    await using restored = await startApp({ env: { MONGODB_URI: `${copy.uri}/backup` } });
-    expect(await seen(restored)).toEqual(before);
-  },
-  60_000,
-);
+test.skipIf(program === '' || !isLong)('a copy of a stopped MongoDB is a backup', async () => {
+  await using site = await startSite();
+  await using mongod = await startMongod(program);
+  await using app = await startApp({ env: { MONGODB_URI: `${mongod.uri}/backup` } });
+  const before = await fill(app, site.url);
+  await app.stop();
+  await mongod.stop();
+  await using copy = await startMongod(program, mongod.folder);
+  await using restored = await startApp({ env: { MONGODB_URI: `${copy.uri}/backup` } });
+  expect(await seen(restored)).toEqual(before);
+});

@@ -47,7 +47,7 @@ let site: Site;
 beforeAll(async () => {
   site = await startSite({ routes });
   app = await startApp({ env: { NETWORK_ALLOW: site.host } });
-}, 60_000);
+});
 
 afterAll(async () => {
   await app[Symbol.asyncDispose]();
@@ -82,7 +82,6 @@ describe('css_click_selector', () => {
       expect(result).toMatchObject({ cb_status: 200 });
       expect(result.body).toContain('<p id="out">a </p>');
     },
-    30_000,
   );
 
   test('finds what is in a shadow tree, and clicks as a user does', async () => {

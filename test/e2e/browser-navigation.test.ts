@@ -81,7 +81,7 @@ beforeAll(async () => {
   app = await startApp({
     env: { NETWORK_ALLOW: `${site.host},127.0.0.1:1`, CRAWL_TIMEOUT_SECONDS: '12' },
   });
-}, 60_000);
+});
 
 afterAll(async () => {
   await app[Symbol.asyncDispose]();
@@ -104,7 +104,7 @@ describe('a page that goes on', () => {
 
   test('without end is a failure that stays', async () => {
     expect(await crawl('/reloads')).toMatchObject({ cb_status: 523, failure: 'redirect_loop' });
-  }, 30_000);
+  });
 
   test('to a file stays what it is', async () => {
     for (const wait of ['0', '500']) {
@@ -164,7 +164,6 @@ describe('what is not HTML', () => {
       // Not once to see what it is, and again to have it.
       expect(media.hits('/media')).toBe(1);
     },
-    30_000,
   );
 
   test('has its picture taken when one is asked for', async () => {
@@ -212,4 +211,4 @@ test('a crawl time of few seconds is enough for pages, and a server that never a
     cb_status: 522,
     failure: 'timeout',
   });
-}, 40_000);
+});

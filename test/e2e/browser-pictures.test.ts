@@ -23,7 +23,7 @@ beforeAll(async () => {
   app = await startApp({
     env: { NETWORK_ALLOW: '127.0.0.1', CRAWL_TIMEOUT_SECONDS: '8' },
   });
-}, 60_000);
+});
 
 afterAll(async () => {
   await app[Symbol.asyncDispose]();
@@ -39,7 +39,7 @@ test('shows the window, or the whole length', async () => {
   expect(await jpegSize(part.screenshot_url)).toEqual({ width: 400, height: 300 });
   const whole = await crawl('/long', { width: '400', height: '300' });
   expect(await jpegSize(whole.screenshot_url)).toEqual({ width: 400, height: 16_384 });
-}, 40_000);
+});
 
 test('is the body of /screenshots with a url, as clients of the screenshots API save it', async () => {
   const query = new URLSearchParams({
@@ -58,7 +58,7 @@ test('is the body of /screenshots with a url, as clients of the screenshots API 
   expect(headers.get('url')).toBe(`${site.url}/long`);
   expect(Number(headers.get('remaining_requests'))).toBeGreaterThan(0);
   expect(await jpegSize(headers.get('screenshot_url') ?? '')).toEqual({ width: 400, height: 300 });
-}, 40_000);
+});
 
 test('is never cut at its side, and never larger than 16 Mpixel', async () => {
   const { screenshot_url: url } = await crawl('/wide', { device: 'mobile' });
@@ -67,7 +67,7 @@ test('is never cut at its side, and never larger than 16 Mpixel', async () => {
   expect(width * height).toBeLessThanOrEqual(16.1 * 1024 * 1024);
   // All 8,000 pixels of it.
   expect(height / width).toBeCloseTo(8_000 / 981, 0);
-}, 40_000);
+});
 
 test('of more pixels than are ever drawn is refused at the push', async () => {
   await app.rest('POST', `/crawler/${JAVASCRIPT}`, { name: 'js' });
@@ -112,7 +112,7 @@ test('that cannot be taken does not cost the page: it is delivered and says so',
     { timeoutMs: 15_000 },
   );
   expect(site.hits('/styleless')).toBe(2);
-}, 40_000);
+});
 
 async function jpegSize(url: string): Promise<{ width: number; height: number }> {
   const bytes = Buffer.from(await (await fetch(url)).arrayBuffer());

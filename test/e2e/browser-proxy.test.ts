@@ -69,7 +69,7 @@ test('everything a page loads passes its proxy: sockets, workers and what these 
     expect(body).toContain(shown);
   }
   expect(site.seen.filter(({ headers }) => 'proxy-authorization' in headers)).toEqual([]);
-}, 40_000);
+});
 
 test("a site's own password is the URL's, or the client's", async () => {
   await using site = await startSite({
@@ -92,7 +92,7 @@ test("a site's own password is the URL's, or the client's", async () => {
   const without = await crawlInBrowser(app, `${site.url}/secret`);
   expect(without).toMatchObject({ original_status: 401 });
   expect(without.body).toContain('closed');
-}, 40_000);
+});
 
 test('a site that has the browser forget everything still reaches what it loads', async () => {
   const forget = { 'clear-site-data': '"*"', 'content-type': 'text/plain' };
@@ -112,4 +112,4 @@ test('a site that has the browser forget everything still reaches what it loads'
   await using app = await startApp({ env: { NETWORK_ALLOW: site.host } });
   const { body } = await crawlInBrowser(app, `${site.url}/forgets`, { page_wait: '3000' });
   expect(body).toContain('forgotten loaded forgotten loaded');
-}, 40_000);
+});

@@ -46,7 +46,7 @@ test('an account that fills all pages keeps no other waiting', async () => {
     expect(status).toBe(200);
   }
   expect(site.hits('/script')).toBe(2);
-}, 60_000);
+});
 
 test('crawls of one account beyond its pages wait, are given back when that takes too long, and all end well', async () => {
   await using site = await startSite({ routes });
@@ -64,4 +64,4 @@ test('crawls of one account beyond its pages wait, are given back when that take
   );
   // None was tried twice: having had to wait is no failure.
   expect(site.hits('/script')).toBe(5);
-}, 60_000);
+});

@@ -56,7 +56,7 @@ beforeAll(async () => {
   });
   // The first crawl unpacks the browser.
   await crawl('/script');
-}, 120_000);
+});
 
 afterAll(async () => {
   await app[Symbol.asyncDispose]();
@@ -87,7 +87,7 @@ describe('a crawl in a browser', () => {
   test('waits for the network with ajax_wait, but not for ever', async () => {
     expect((await crawl('/ajax', { ajax_wait: 'true' })).body).toContain('fetched');
     expect((await crawl('/never-quiet', { ajax_wait: 'true' })).body).toContain('ready');
-  }, 40_000);
+  });
 
   test('clicks the element of css_click_selector, and says when there is none', async () => {
     expect((await crawl('/click', { css_click_selector: 'button.more' })).body).toContain(
@@ -96,7 +96,7 @@ describe('a crawl in a browser', () => {
     const missing = await crawl('/click', { css_click_selector: '#nowhere' });
     expect(missing).toMatchObject({ cb_status: 523, original_status: 200 });
     expect(missing.body).toContain('more');
-  }, 40_000);
+  });
 
   test('scrolls for scroll_interval seconds', async () => {
     const startedAt = Date.now();
@@ -118,7 +118,7 @@ describe('a crawl in a browser', () => {
     const { body } = await crawl('/echo', { request_headers: 'X-Own:value|accept-language:de' });
     expect(body).toContain('"x-own":"value"');
     expect(body).toContain('"accept-language":"de"');
-  }, 40_000);
+  });
 
   test('keeps cookies for a cookies_session', async () => {
     await crawl('/cookies/set?kept=yes', { cookies_session: 'one' });
@@ -141,7 +141,7 @@ describe('a crawl in a browser', () => {
     const { width, height } = await jpegSize(result.screenshot_url);
     expect(width).toBe(400);
     expect(height).toBeGreaterThan(10_000);
-  }, 40_000);
+  });
 
   test('has a font of its own, for machines that have none', async () => {
     expect((await crawl('/fonts')).body).toContain('own font true');
@@ -167,7 +167,7 @@ describe('a crawl in a browser', () => {
     expect(await crawl('/redirect/2')).toMatchObject({ url: `${site.url}/page/0` });
     expect(await crawl('/loop')).toMatchObject({ cb_status: 523, original_status: 0 });
     expect(await crawl('http://nowhere.invalid/')).toMatchObject({ cb_status: 521 });
-  }, 40_000);
+  });
 
   test('works from a queue to storage', async () => {
     await app.rest('POST', `/crawler/${JAVASCRIPT}`, { name: 'js' });
@@ -182,7 +182,7 @@ describe('a crawl in a browser', () => {
         { timeout: 20_000 },
       )
       .toContain('made by script');
-  }, 30_000);
+  });
 
   test('goes through the proxy of its country', async () => {
     await using proxy = await startProxy({ target: site.host });
@@ -193,7 +193,7 @@ describe('a crawl in a browser', () => {
     expect(json).toMatchObject({ cb_status: 200 });
     expect(json.body).toContain('made by script');
     expect(new Set(proxy.asked)).toEqual(new Set([site.host]));
-  }, 30_000);
+  });
 
   test('is for the JavaScript token', async () => {
     const query = new URLSearchParams({ token: NORMAL, url: site.url, page_wait: '5' });

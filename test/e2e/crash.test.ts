@@ -65,7 +65,7 @@ test(`${2 * URLS} URLs survive kill -9 of the service, again and again: each is 
   } finally {
     await service.kill9();
   }
-}, 180_000);
+});
 
 test('SIGTERM lets what is being crawled end, gives the rest back and repeats nothing', async () => {
   await using folder = await temporaryFolder();
@@ -83,7 +83,7 @@ test('SIGTERM lets what is being crawled end, gives the rest back and repeats no
     timeoutMs: 20_000,
   });
   expect(site.hits()).toBe(40);
-}, 60_000);
+});
 
 test('a second process on the same folder is told why it cannot start', async () => {
   await using folder = await temporaryFolder();

@@ -15,7 +15,6 @@ const env = {
   WEBHOOK_ACK_TIMEOUT_MS: String(200 * SCALE),
   WEBHOOK_RETRY_SCHEDULE: '1s,1s,1s,1s,1s,1s,1s,1s',
 };
-const SLOW = { timeout: 60_000 };
 
 /** Answers one post after the other, each after `ms` times {@link SCALE}, those whose sender has gone included. */
 function oneAtATime(ms: number): AnswerRule {
@@ -41,7 +40,7 @@ const RECEIVERS: [ms: number, results: number][] = [
 
 test.for(byLength(RECEIVERS.slice(0, 1), RECEIVERS))(
   'a receiver that takes one post at a time, in %i ms each, gets few of them twice',
-  SLOW,
+
   async ([ms, results]) => {
     await using site = await startSite();
     await using receiver = await startReceiver({ answer: oneAtATime(ms) });
@@ -53,7 +52,7 @@ test.for(byLength(RECEIVERS.slice(0, 1), RECEIVERS))(
   },
 );
 
-test('a replay comes out at the same pace', SLOW, async () => {
+test('a replay comes out at the same pace', async () => {
   await using site = await startSite();
   await using receiver = await startReceiver({ answer: oneAtATime(10) });
   await using app = await startApp({ env });
@@ -74,7 +73,7 @@ test('a replay comes out at the same pace', SLOW, async () => {
   expect(receiver.deliveries.length - before).toBeLessThanOrEqual(115);
 });
 
-test('so do the notices of URLs that waited too long', SLOW, async () => {
+test('so do the notices of URLs that waited too long', async () => {
   const clock = createTestClock();
   await using site = await startSite();
   await using receiver = await startReceiver({ answer: oneAtATime(10) });
@@ -95,7 +94,7 @@ test('so do the notices of URLs that waited too long', SLOW, async () => {
   expect(receiver.deliveries.length).toBeLessThanOrEqual(150 * 1.15);
 });
 
-test('crawlers that post to the same URL share its pace and take turns', SLOW, async () => {
+test('crawlers that post to the same URL share its pace and take turns', async () => {
   await using site = await startSite();
   await using receiver = await startReceiver({ answer: oneAtATime(20) });
   await using app = await startApp({ env });

@@ -66,5 +66,4 @@ test.skipIf(!canMount)(
     expect(new Set(rids.json)).toEqual(acknowledged);
     expect(await service.terminate()).toBe(0);
   },
-  120_000,
 );

@@ -191,7 +191,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     } finally {
       await Promise.all(services.map((service) => service.kill9()));
     }
-  }, 180_000);
+  });
 
   test.runIf(isLong)(
     'removals while processes are killed with -9 are counted for what they were',
@@ -228,33 +228,28 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
         await Promise.all(services.map((service) => service.kill9()));
       }
     },
-    180_000,
   );
 
-  test.runIf(isLong)(
-    'all processes killed at once lose nothing',
-    async () => {
-      await using database = testDatabase();
-      await using receiver = await startReceiver();
-      await using site = await startSite();
-      const env = { MONGODB_URI: database.uri };
-      let services = await Promise.all([startProcess(env), startProcess(env)]);
-      try {
-        await makeCrawlers(services[0], receiver);
-        const load = pushUnderLoad(() => services, site.url, { batches: byLength(20, 40) });
-        for (const point of killPoints(byLength(1, 2))) {
-          await load.until(point);
-          await Promise.all(services.map((service) => service.kill9()));
-          services = await Promise.all([startProcess(env), startProcess(env)]);
-        }
-        await load.done;
-        await expectBalance(services[0], receiver, load.acknowledged);
-      } finally {
+  test.runIf(isLong)('all processes killed at once lose nothing', async () => {
+    await using database = testDatabase();
+    await using receiver = await startReceiver();
+    await using site = await startSite();
+    const env = { MONGODB_URI: database.uri };
+    let services = await Promise.all([startProcess(env), startProcess(env)]);
+    try {
+      await makeCrawlers(services[0], receiver);
+      const load = pushUnderLoad(() => services, site.url, { batches: byLength(20, 40) });
+      for (const point of killPoints(byLength(1, 2))) {
+        await load.until(point);
         await Promise.all(services.map((service) => service.kill9()));
+        services = await Promise.all([startProcess(env), startProcess(env)]);
       }
-    },
-    180_000,
-  );
+      await load.done;
+      await expectBalance(services[0], receiver, load.acknowledged);
+    } finally {
+      await Promise.all(services.map((service) => service.kill9()));
+    }
+  });
 
   test.runIf(isLong)(
     'a process stopped beyond its leases finishes nothing that others took over',
@@ -299,7 +294,6 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
       const after = await stats(sleeper);
       expect(after).toMatchObject({ completed: before.completed, failed: before.failed });
     },
-    180_000,
   );
 
   test('SIGTERM under load ends within its limit, and nothing is lost or crawled twice', async () => {
@@ -326,7 +320,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     } finally {
       await Promise.all(services.map((service) => service.kill9()));
     }
-  }, 180_000);
+  });
 });
 
 const program = mongodProgram();

@@ -101,7 +101,7 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
       },
       { timeoutMs: 30_000 },
     );
-  }, 120_000);
+  });
 
   test('refuses a database that is in use, and says what it needs', async () => {
     await using database = testDatabase();
@@ -115,7 +115,7 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
       output: expect.stringContaining('in use'),
     });
     expect(await migrate('/nowhere', database.uri)).toMatchObject({ code: 1 });
-  }, 60_000);
+  });
 });
 
 /** Statistics without the moments of probes: those go on after the move. */

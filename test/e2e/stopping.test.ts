@@ -44,7 +44,6 @@ test.each(byLength(SIGNALS.slice(0, 2), SIGNALS))(
     expect(service.output).toContain('"stopped"');
     expect(service.output).not.toContain('at once');
   },
-  60_000,
 );
 
 test('a second signal stops at once', async () => {
@@ -69,4 +68,4 @@ test('a second signal stops at once', async () => {
     { timeoutMs: 30_000 },
   );
   await service.ended;
-}, 60_000);
+});

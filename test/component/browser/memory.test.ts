@@ -84,5 +84,4 @@ test.runIf(process.platform === 'linux')(
       for (const each of await browserProcesses(pid)) process.kill(each.pid, 'SIGKILL');
     }
   },
-  30_000,
 );

@@ -269,13 +269,15 @@ describe('limits', () => {
   test('the time for headers counts from the end of the request', async () => {
     const client = open();
     await client.request(get(`${site.url}/page/1`));
-    const late = get(`${site.url}/delay/1500`, { headersTimeoutMs: 150 });
+    const timeoutMs = 30_000;
+    const late = get(`${site.url}/hang`, { headersTimeoutMs: 150, timeoutMs });
     const startedAt = performance.now();
     expect(await codeOf(client.request(late))).toBe('timeout');
     const took = performance.now() - startedAt;
     expect(took).toBeGreaterThan(145);
-    expect(took).toBeLessThan(1_000);
-    expect((await client.request({ ...late, headersTimeoutMs: 4_000 })).status).toBe(200);
+    expect(took).toBeLessThan(timeoutMs / 2);
+    const slow = get(`${site.url}/delay/300`, { headersTimeoutMs: timeoutMs, timeoutMs });
+    expect((await client.request(slow)).status).toBe(200);
   });
 
   test('an answer that came in time counts although the process was busy when its time was over', async () => {

@@ -315,7 +315,7 @@ describe('what it came to', () => {
     expect(result).toMatchObject({ acknowledged, log: { attempt: 7, status } });
     expect(result.log.error).toMatch(error);
     expect(result.log.startedAt.getTime()).toBeGreaterThanOrEqual(before);
-    expect(result.log.durationMs).toBeLessThan(2_000);
+    expect(result.log.durationMs).toBeLessThan(30_000);
     expect(receiver.deliveries).toHaveLength(1);
   });
 
@@ -346,7 +346,7 @@ describe('what it came to', () => {
       const crawler = webhookCrawler({ callbackUrl: `http://127.0.0.1:${port}/` });
       const result = await webhook.deliver(crawler, deliveryOf('x'), never);
       expect(result.acknowledged).toBe(true);
-      expect(result.log.durationMs).toBeLessThan(1_000);
+      expect(result.log.durationMs).toBeLessThan(10_000);
     }
     await new Promise((resolve) => server.close(resolve));
   });

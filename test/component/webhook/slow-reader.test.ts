@@ -75,5 +75,4 @@ test.skipIf(!isLinux)(
     expect(acknowledged).toBe(false);
     expect(log.durationMs).toBeLessThan(30_000);
   },
-  40_000,
 );

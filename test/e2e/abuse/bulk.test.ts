@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { createClient } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { StorageService } from '../../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { NORMAL } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -14,7 +14,6 @@ import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const MIB = 1024 * 1024;
 // Seconds on a machine of its own; much is compressed on the way.
-vi.setConfig({ testTimeout: 90_000 });
 const PAGES = 6;
 const PAGE_BYTES = 4 * MIB;
 const page = randomBytes(PAGE_BYTES);

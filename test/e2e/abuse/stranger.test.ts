@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { Code, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Health } from '../../../gen/health/v1/health_pb.ts';
 import { PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { NORMAL } from '../../support/app.ts';
@@ -14,7 +14,6 @@ import { temporaryFolder } from '../../support/temporary-folder.ts';
 // What somebody without a token can do to the service, which runs in a process of its own, and what its users notice of it.
 
 const MIB = 1024 * 1024;
-vi.setConfig({ testTimeout: 90_000 });
 const PUSH_BATCH = `/crawler/no-such-token-in-here/crawler/push_batch`;
 const gzipJson = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
 

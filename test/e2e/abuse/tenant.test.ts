@@ -108,7 +108,7 @@ test('more crawlers than are dispatched at once, each with a page that never end
   // The attack still goes on, and so does what else the victim does.
   expect(site.concurrent).toBeGreaterThanOrEqual(500);
   await victimCrawls('again');
-}, 60_000);
+});
 
 test('more pages that never end than can be crawled at once leave room for others', async () => {
   await start();
@@ -120,7 +120,7 @@ test('more pages that never end than can be crawled at once leave room for other
   });
   await victimCrawls();
   expect(site.concurrent).toBeGreaterThanOrEqual(2_000);
-}, 60_000);
+});
 
 test.runIf(isLong)(
   'large pages in any number stay within the memory budget, and each is crawled',
@@ -143,7 +143,6 @@ test.runIf(isLong)(
     // All of them together are 320 MiB. Beside the budget there is what one page takes while it is packed, copied and written.
     expect(most - before).toBeLessThan(budget + 256 * MIB);
   },
-  120_000,
 );
 
 test('documents that take all their time leave others their turn', async () => {
@@ -172,4 +171,4 @@ test('documents that take all their time leave others their turn', async () => {
   attacking = false;
   await service.kill9();
   await Promise.all(attackers);
-}, 60_000);
+});
