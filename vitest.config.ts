@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { isLong } from './test/support/length.ts';
+import { LongestFirst } from './test/support/longest-first.ts';
 import { mongodProgram } from './test/support/mongod.ts';
 
 // Node keeps the code that it compiles there, so that threads and processes of the service start in half the time.
@@ -10,24 +11,18 @@ const hasMongodb = (process.env.MONGODB_TEST_URI ?? '') !== '' || mongodProgram(
 
 /** What a client sees, the same on either database; at full length all of it runs on both. */
 const onEither = {
-  always: [
-    'crawl-retries',
-    'delivery-retries',
-    'protocols',
-    'rest-paths',
-    'statistics',
-    'storage-calls',
-  ],
+  always: ['async-crawls', 'crawl-retries', 'delivery-retries', 'statistics', 'storage-calls'],
   atFullLength: [
     'abuse/tenant-quotas',
     'admission',
-    'async-crawls',
     'delivery-pace',
     'formats',
     'monitoring',
     'notice-digest',
+    'protocols',
     'pushed-url',
     'refusal-texts',
+    'rest-paths',
   ],
 };
 
@@ -43,6 +38,7 @@ export default defineConfig({
     hookTimeout: 180_000,
     // For two cores: many tests wait more than they work.
     maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     projects: [
       { extends: true, test: { name: 'embedded', include: ['test/**/*.test.ts'] } },
       ...(hasMongodb

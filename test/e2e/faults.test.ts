@@ -178,7 +178,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     const services = await Promise.all([startProcess(env), startProcess(env)]);
     try {
       await makeCrawlers(services[0], receiver);
-      const load = pushUnderLoad(() => services, site.url, { batches: byLength(30, 60) });
+      const load = pushUnderLoad(() => services, site.url, { batches: byLength(20, 60) });
       for (const [kill, point] of killPoints(byLength(2, 5)).entries()) {
         await load.until(point);
         const victim = kill % services.length;
@@ -203,7 +203,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
       const services = await Promise.all([startProcess(env), startProcess(env)]);
       try {
         await makeCrawlers(services[0], receiver);
-        const batches = byLength(30, 60);
+        const batches = byLength(20, 60);
         const load = pushUnderLoad(() => services, site.url, { batches, pageMs: 10 });
         const removals = removeUnderLoad(() => services, load);
         for (const [kill, point] of killPoints(byLength(2, 4)).entries()) {
@@ -238,7 +238,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     let services = await Promise.all([startProcess(env), startProcess(env)]);
     try {
       await makeCrawlers(services[0], receiver);
-      const load = pushUnderLoad(() => services, site.url, { batches: byLength(20, 40) });
+      const load = pushUnderLoad(() => services, site.url, { batches: byLength(15, 40) });
       for (const point of killPoints(byLength(1, 2))) {
         await load.until(point);
         await Promise.all(services.map((service) => service.kill9()));
@@ -304,7 +304,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     const services = await Promise.all([startProcess(env), startProcess(env)]);
     try {
       await makeCrawlers(services[0], receiver);
-      const batches = byLength(20, 40);
+      const batches = byLength(15, 40);
       const load = pushUnderLoad(() => services, site.url, { batches });
       for (const [round, point] of killPoints(byLength(2, 4)).entries()) {
         await load.until(point);
@@ -335,7 +335,7 @@ describe.skipIf(program === undefined)('with a MongoDB of its own', () => {
     const first = services[0];
     try {
       await makeCrawlers(first, receiver);
-      const load = pushUnderLoad(() => services, site.url, { batches: byLength(20, 40) });
+      const load = pushUnderLoad(() => services, site.url, { batches: byLength(15, 40) });
       for (const point of killPoints(byLength(1, 2))) {
         await load.until(point);
         await mongod.kill();

@@ -97,7 +97,7 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     const ended = AbortSignal.any([signal, cutOff.signal, AbortSignal.timeout(limits.timeoutMs)]);
     const exceededSize = (): boolean =>
       proxy.isExhausted || proxy.wasCutOff(pageVisit.document?.url ?? '');
-    const pageVisit = createPageVisit({ clock, limits, sessions }, { task, start, proxy });
+    const pageVisit = createPageVisit({ clock, limits, sessions }, { task, start, proxy, ended });
     const running = turn.open({ proxyServer: proxy.url }).then((page) => pageVisit.run(page));
     const page = await raceAbort(running, ended).catch((error: unknown) => {
       if (ended.aborted || exceededSize()) return undefined;

@@ -30,6 +30,8 @@ export interface Visit {
   readonly quiet: NetworkQuiet;
   readonly device: Device;
   readonly budget: Budget;
+  /** Aborts when the crawl is over. */
+  readonly ended: AbortSignal;
 }
 
 /** The page navigates from one document to the next without end. */
@@ -63,9 +65,9 @@ export async function waitForLoad({ navigation, budget }: Visit): Promise<void> 
  * missing.
  */
 export async function runSteps(visit: Visit, parameters: CrawlParameters): Promise<boolean> {
-  const { page, quiet, budget } = visit;
+  const { page, quiet, budget, ended } = visit;
   const { css_click_selector: selector, page_wait: waitMs = 0 } = parameters;
-  if (waitMs > 0) await wait(budget(waitMs));
+  if (waitMs > 0) await wait(budget(waitMs), undefined, { signal: ended });
   for (const selectors of clickSequence(selector)) {
     if (!(await click(page, selectors, budget(CLICK_MS)))) return false;
     await quiet.wait(budget(CLICK_MS));

@@ -30,6 +30,8 @@ export interface VisitInput {
   readonly start: URL;
   /** The proxy that the page uses. */
   readonly proxy: FilteringProxy;
+  /** Aborts when the crawl is over, whatever the page still does. */
+  readonly ended: AbortSignal;
 }
 
 /** What visits share. */
@@ -91,7 +93,7 @@ export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVis
 async function open(
   page: BrowserPage,
   budget: Budget,
-  { task, start, proxy }: VisitInput,
+  { task, start, proxy, ended }: VisitInput,
   maxBodyBytes: number,
   onDocument: (response: DocumentResponse) => void,
 ): Promise<{ readonly visit: Visit; readonly documents: PageDocuments }> {
@@ -131,7 +133,7 @@ async function open(
   if (parameters.ajax_wait === true || parameters.css_click_selector !== undefined) {
     await quiet.enable();
   }
-  return { visit: { page, navigation, quiet, device, budget }, documents };
+  return { visit: { page, navigation, quiet, device, budget, ended }, documents };
 }
 
 /** The page of a visit that ends with a document that is not shown. */

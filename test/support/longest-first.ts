@@ -1,0 +1,24 @@
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** Files that take longest; begun last, they would run while the other workers have nothing left to do. */
+const LONGEST = [
+  'contract/store/mongo.test.ts',
+  'e2e/faults.test.ts',
+  'contract/store/sqlite.test.ts',
+  'e2e/processes.test.ts',
+  'e2e/abuse/tenant.test.ts',
+  'e2e/browser-hostile.test.ts',
+];
+
+/** Starts the longest files first, and then in vitest's own order. */
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return sorted.toSorted((a, b) => rank(a) - rank(b));
+  }
+}
+
+function rank({ moduleId }: TestSpecification): number {
+  const at = LONGEST.findIndex((file) => moduleId.endsWith(file));
+  return at === -1 ? LONGEST.length : at;
+}
