@@ -1,7 +1,7 @@
 import type { Logger } from '../../domain/logger.ts';
 import type { Task, TaskOptions } from '../scheduler.ts';
-import type { ClaimedTask } from './fenced-repository.ts';
 import type { OutageLog } from './outage-log.ts';
+import type { ClaimedTask } from './task-claims.ts';
 import type { TaskDocuments } from './task-documents.ts';
 
 /** What {@link createTaskRun} works with. */

@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto';
+import type { JobParameters } from 'agenda';
+import type { OutageLog } from './outage-log.ts';
+import type { TaskDocuments, TaskLock } from './task-documents.ts';
+
+/** A claim while this process holds it. */
+export interface ClaimedTask extends TaskLock {
+  readonly name: string;
+  /** When the lock was last renewed, as the database has it. */
+  lockedAt: Date;
+  /** When to run again after this run; absent when the run did its work. */
+  again?: Date;
+  /** Set when the run is given up: another process takes the task over when its lock lapses. */
+  abandoned: boolean;
+  /** Resolved when the end of the run is written, or when writing it was given up. */
+  readonly ended: PromiseWithResolvers<void>;
+}
+
+/** What {@link createTaskClaims} works with. */
+export interface TaskClaimsDeps {
+  readonly tasks: TaskDocuments;
+  readonly lockMs: (name: string) => number;
+  /** How long a due task is left to other processes before this one claims it. */
+  readonly yieldMs: (name: string) => number;
+  readonly outage: OutageLog;
+  /** Aborted when nothing may start any more. */
+  readonly closing: AbortSignal;
+  /** Called when a claimed task can start, or when there is room for another claim. */
+  readonly onChange: (name: string) => void;
+}
+
+/** A claim, and the task as Agenda knows it. */
+export interface Claim {
+  readonly task: ClaimedTask;
+  readonly job: JobParameters;
+}
+
+/** The claims of one process. */
+export interface TaskClaims {
+  /** Claims the next task of this name; undefined when there is none, or the database is away. */
+  next(name: string): Promise<Claim | undefined>;
+  /** Gives a claim back: the task is due as before. */
+  giveBack(task: ClaimedTask): Promise<void>;
+  /** Repeats a write of a claim through an outage, for as long as its lock can be ours. */
+  persist<T>(task: ClaimedTask, write: () => Promise<T>): Promise<T | undefined>;
+  /** Resolves when no answer to a claim is outstanding. */
+  settled(): Promise<void>;
+}
+
+const LAPSED_CHECK_MS = 1_000;
+const RETRY_MS = 250;
+
+/** Makes the claims of one process. */
+export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
+  const { tasks, outage, closing } = deps;
+  const inFlight = new Map<string, { again: boolean; readonly done: Promise<unknown> }>();
+  const lapsedCheckAt = new Map<string, number>();
+  const yielding = new Set<string>();
+
+  async function persist<T>(task: ClaimedTask, write: () => Promise<T>): Promise<T | undefined> {
+    for (;;) {
+      try {
+        return await outage.watch(write);
+      } catch {
+        // The outage log has reported it.
+        const lapsesAt = task.lockedAt.getTime() + deps.lockMs(task.name);
+        if (task.abandoned || closing.aborted || Date.now() >= lapsesAt) return undefined;
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    }
+  }
+
+  async function giveBack(task: ClaimedTask): Promise<void> {
+    await persist(task, () => tasks.finish(task));
+  }
+
+  async function claim(name: string): Promise<Claim | undefined> {
+    const token = randomUUID();
+    const now = new Date();
+    const yieldMs = deps.yieldMs(name);
+    let job = await tasks.claimDue(name, token, now, new Date(now.getTime() - yieldMs));
+    if (job === undefined && yieldMs > 0) claimAfterYield(name, yieldMs);
+    if (job === undefined && (lapsedCheckAt.get(name) ?? 0) <= now.getTime()) {
+      const lockedBefore = new Date(now.getTime() - deps.lockMs(name));
+      job = await tasks.claimLapsed(name, token, lockedBefore, now);
+      if (job === undefined) lapsedCheckAt.set(name, now.getTime() + LAPSED_CHECK_MS);
+    }
+    if (job === undefined) return undefined;
+    const id = String(job._id);
+    const ended = Promise.withResolvers<void>();
+    const task: ClaimedTask = { id, token, name, lockedAt: now, abandoned: false, ended };
+    if (closing.aborted) {
+      await giveBack(task);
+      return undefined;
+    }
+    // In a long series of claims, each task starts now and not after the last claim.
+    setImmediate(() => deps.onChange(name));
+    return { task, job };
+  }
+
+  /** Claims again when the tasks that are due now are no longer left to others. */
+  function claimAfterYield(name: string, yieldMs: number): void {
+    if (yielding.has(name)) return;
+    yielding.add(name);
+    setTimeout(() => {
+      yielding.delete(name);
+      deps.onChange(name);
+    }, yieldMs).unref();
+  }
+
+  return {
+    async next(name) {
+      const earlier = inFlight.get(name);
+      if (earlier !== undefined || closing.aborted) {
+        // One query per name at a time keeps Agenda within its lock limit. The query in flight is
+        // repeated for what became due meanwhile.
+        if (earlier !== undefined) earlier.again = true;
+        return undefined;
+      }
+      const done = Promise.withResolvers<void>();
+      const current = { again: true, done: done.promise };
+      inFlight.set(name, current);
+      try {
+        let claimed: Claim | undefined;
+        while (claimed === undefined && current.again && !closing.aborted) {
+          current.again = false;
+          claimed = await outage.watch(() => claim(name));
+        }
+        return claimed;
+      } catch {
+        // The outage log has reported it; the next poll tries again.
+        return undefined;
+      } finally {
+        inFlight.delete(name);
+        done.resolve();
+      }
+    },
+    giveBack,
+    persist,
+    async settled() {
+      await Promise.all([...inFlight.values()].map(({ done }) => done));
+    },
+  };
+}
