@@ -1,4 +1,5 @@
 import { DomainError } from '../domain/errors.ts';
+import { createTurnQueue } from './turn-queue.ts';
 
 /** On whose behalf a part of a pool is used. */
 export interface Claimant {
@@ -56,149 +57,76 @@ export interface FairPoolOptions {
   readonly maxWaiting?: number;
 }
 
+/** Which part of a pool a grant is from. */
+type Part = 'main' | 'reserve';
+
 interface Waiter {
   readonly claimant: Claimant;
   readonly amount: number;
   readonly grant: (grant: Grant) => void;
 }
 
-interface Usage {
-  used: number;
-  waiting: number;
-  /** Waiting claims by crawler, in the order of turns. */
-  readonly crawlers: Map<string, Waiter[]>;
-}
-
 /** Makes a pool of which nothing is used. It has no timers and need not be closed. */
 export function createFairPool(options: FairPoolOptions): FairPool {
   const { capacity, reserve = 0, maxWaiting = Number.POSITIVE_INFINITY } = options;
   const reserveShare = Math.max(1, reserve / 4);
-  /** Accounts that use something or wait, in the order of turns. */
-  const accounts = new Map<string, Usage>();
-  let usedMain = 0;
-  let usedReserve = 0;
-  let waiting = 0;
+  /** What each account uses of both parts; an account that uses nothing is not in it. */
+  const usedBy = new Map<string, number>();
+  const used = { main: 0, reserve: 0 };
+  const queue = createTurnQueue<Waiter>();
 
-  function openUsage(accountId: string): Usage {
-    const known = accounts.get(accountId);
-    if (known !== undefined) return known;
-    const usage = { used: 0, waiting: 0, crawlers: new Map() };
-    accounts.set(accountId, usage);
-    return usage;
+  function fitsReserve({ accountId }: Claimant, amount: number): boolean {
+    const all = (usedBy.get(accountId) ?? 0) + amount;
+    return used.reserve + amount <= reserve && all <= reserveShare;
   }
 
-  function forgetIfIdle(accountId: string, usage: Usage): void {
-    if (usage.used === 0 && usage.waiting === 0) accounts.delete(accountId);
+  function changeUse(part: Part, { accountId }: Claimant, change: number): void {
+    used[part] += change;
+    const all = (usedBy.get(accountId) ?? 0) + change;
+    if (all > 0) usedBy.set(accountId, all);
+    else usedBy.delete(accountId);
   }
 
-  function fitsReserve(usage: Usage | undefined, amount: number): boolean {
-    return usedReserve + amount <= reserve && (usage?.used ?? 0) + amount <= reserveShare;
-  }
-
-  function takeFrom(part: 'main' | 'reserve', claimant: Claimant, amount: number): Grant {
-    use(part, openUsage(claimant.accountId), amount);
-    return createGrant(part, claimant, amount);
-  }
-
-  function use(part: 'main' | 'reserve', usage: Usage, change: number): void {
-    usage.used += change;
-    if (part === 'main') usedMain += change;
-    else usedReserve += change;
-  }
-
-  function createGrant(part: 'main' | 'reserve', claimant: Claimant, amount: number): Grant {
-    let held = amount;
-    const giveBack = (change: number): void => {
-      if (change <= 0) return;
-      held -= change;
-      const usage = openUsage(claimant.accountId);
-      use(part, usage, -change);
+  function takeFrom(part: Part, claimant: Claimant, amount: number): Grant {
+    changeUse(part, claimant, amount);
+    return createGrant(amount, (change) => {
+      changeUse(part, claimant, -change);
       serve();
-      forgetIfIdle(claimant.accountId, usage);
-    };
-    return {
-      get amount() {
-        return held;
-      },
-      split(asked) {
-        const moved = Math.max(0, Math.min(asked, held));
-        held -= moved;
-        return createGrant(part, claimant, moved);
-      },
-      shrink: (target) => giveBack(held - Math.max(target, 0)),
-      release: () => giveBack(held),
-    };
+    });
   }
 
   /** `isMainTaken`: an earlier claim waits for room in the capacity. */
   function tryGrant(claimant: Claimant, amount: number, isMainTaken: boolean): Grant | undefined {
-    if (!isMainTaken && usedMain + amount <= capacity) return takeFrom('main', claimant, amount);
-    if (!fitsReserve(accounts.get(claimant.accountId), amount)) return undefined;
-    return takeFrom('reserve', claimant, amount);
-  }
-
-  function nextQueue(usage: Usage): [crawler: string, queue: Waiter[]] | undefined {
-    for (const entry of usage.crawlers) return entry;
-    return undefined;
-  }
-
-  function removeFirst(usage: Usage, crawler: string, queue: Waiter[]): void {
-    queue.shift();
-    usage.waiting -= 1;
-    waiting -= 1;
-    usage.crawlers.delete(crawler);
-    // A crawler with more claims goes to the end of the turns of its account.
-    if (queue.length > 0) usage.crawlers.set(crawler, queue);
+    if (!isMainTaken && used.main + amount <= capacity) return takeFrom('main', claimant, amount);
+    return fitsReserve(claimant, amount) ? takeFrom('reserve', claimant, amount) : undefined;
   }
 
   /** Grants what is possible, one claim of each account in turn. */
   function serve(): void {
-    let served = waiting > 0;
-    while (served) {
-      served = false;
+    let isServed = queue.size > 0;
+    while (isServed) {
+      isServed = false;
       let isMainTaken = false;
-      for (const [accountId, usage] of Array.from(accounts)) {
-        const [crawler, queue] = nextQueue(usage) ?? [];
-        const first = queue?.[0];
-        if (crawler === undefined || queue === undefined || first === undefined) continue;
-        const grant = tryGrant(first.claimant, first.amount, isMainTaken);
+      for (const { accountId, item } of queue.turns()) {
+        const grant = tryGrant(item.claimant, item.amount, isMainTaken);
         if (grant === undefined) {
           // Otherwise small claims of other accounts would take all room that becomes free, and
           // this one would never be granted.
           isMainTaken = true;
           continue;
         }
-        removeFirst(usage, crawler, queue);
-        accounts.delete(accountId);
-        accounts.set(accountId, usage);
-        served = waiting > 0;
-        first.grant(grant);
+        queue.endTurn(accountId);
+        isServed = queue.size > 0;
+        item.grant(grant);
       }
     }
   }
 
-  function enqueue(claimant: Claimant, amount: number, signal: AbortSignal | undefined) {
-    const usage = openUsage(claimant.accountId);
-    if (usage.waiting >= maxWaiting) {
-      forgetIfIdle(claimant.accountId, usage);
-      throw new DomainError(
-        'exhausted',
-        'too_many_waiting',
-        `Too many calls of this account wait for ${options.name}.`,
-        { retryAfterMs: 1_000 },
-      );
-    }
+  function enqueue(claimant: Claimant, amount: number, signal?: AbortSignal): Promise<Grant> {
+    if (queue.count(claimant.accountId) >= maxWaiting) throw tooManyWaiting(options.name);
     const { promise, resolve, reject } = Promise.withResolvers<Grant>();
-    const crawler = claimant.crawlerId ?? '';
-    const queue = usage.crawlers.get(crawler) ?? [];
     const onAbort = (): void => {
-      const at = queue.indexOf(waiter);
-      if (at < 0) return;
-      queue.splice(at, 1);
-      usage.waiting -= 1;
-      waiting -= 1;
-      if (queue.length === 0) usage.crawlers.delete(crawler);
-      forgetIfIdle(claimant.accountId, usage);
+      if (!queue.remove(claimant, waiter)) return;
       reject(signal?.reason as Error);
       // Others may have waited behind this claim.
       serve();
@@ -211,38 +139,66 @@ export function createFairPool(options: FairPoolOptions): FairPool {
         resolve(grant);
       },
     };
-    queue.push(waiter);
-    usage.crawlers.set(crawler, queue);
-    usage.waiting += 1;
-    waiting += 1;
+    queue.add(claimant, waiter);
     signal?.addEventListener('abort', onAbort, { once: true });
     return promise;
   }
 
+  function tryAcquire(claimant: Claimant, amount: number): Grant | undefined {
+    if (queue.count(claimant.accountId) > 0) return undefined;
+    return tryGrant(claimant, Math.min(amount, capacity), queue.size > 0);
+  }
+
   return {
     get used() {
-      return usedMain + usedReserve;
+      return used.main + used.reserve;
     },
     get waiting() {
-      return waiting;
+      return queue.size;
     },
     async acquire(claimant, amount, signal) {
       signal?.throwIfAborted();
-      const wanted = Math.min(amount, capacity);
-      const usage = accounts.get(claimant.accountId);
-      const isQueued = usage !== undefined && usage.waiting > 0;
-      const grant = isQueued ? undefined : tryGrant(claimant, wanted, waiting > 0);
-      return grant ?? enqueue(claimant, wanted, signal);
+      return tryAcquire(claimant, amount) ?? enqueue(claimant, Math.min(amount, capacity), signal);
     },
-    tryAcquire(claimant, amount) {
-      const usage = accounts.get(claimant.accountId);
-      if (usage !== undefined && usage.waiting > 0) return undefined;
-      return tryGrant(claimant, Math.min(amount, capacity), waiting > 0);
-    },
-    available(claimant) {
-      const used = accounts.get(claimant.accountId)?.used ?? 0;
-      const leftInReserve = Math.min(reserve - usedReserve, reserveShare - used);
-      return Math.max(0, waiting > 0 ? 0 : capacity - usedMain, leftInReserve);
+    tryAcquire,
+    available({ accountId }) {
+      const leftInReserve = Math.min(
+        reserve - used.reserve,
+        reserveShare - (usedBy.get(accountId) ?? 0),
+      );
+      return Math.max(0, queue.size > 0 ? 0 : capacity - used.main, leftInReserve);
     },
   };
+}
+
+/** Makes a grant; `giveBack` is called with each amount that it does not hold any more. */
+function createGrant(amount: number, giveBack: (change: number) => void): Grant {
+  let held = amount;
+  const shrinkTo = (target: number): void => {
+    const change = held - target;
+    if (change <= 0) return;
+    held = target;
+    giveBack(change);
+  };
+  return {
+    get amount() {
+      return held;
+    },
+    split(asked) {
+      const moved = Math.max(0, Math.min(asked, held));
+      held -= moved;
+      return createGrant(moved, giveBack);
+    },
+    shrink: (target) => shrinkTo(Math.max(target, 0)),
+    release: () => shrinkTo(0),
+  };
+}
+
+function tooManyWaiting(name: string): DomainError {
+  return new DomainError(
+    'exhausted',
+    'too_many_waiting',
+    `Too many calls of this account wait for ${name}.`,
+    { retryAfterMs: 1_000 },
+  );
 }

@@ -90,11 +90,14 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
       onRefused: deps.onRefused,
       claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
       onCutOff: () => {
-        if (exceededSize()) cutOff.abort();
+        if (exceededSize()) over.abort();
       },
     });
-    const cutOff = new AbortController();
-    const ended = AbortSignal.any([signal, cutOff.signal, AbortSignal.timeout(limits.timeoutMs)]);
+    // Aborted when the page is cut off, and in any case when the visit is over.
+    const over = new AbortController();
+    using stack = new DisposableStack();
+    stack.defer(() => over.abort());
+    const ended = AbortSignal.any([signal, over.signal, AbortSignal.timeout(limits.timeoutMs)]);
     const exceededSize = (): boolean =>
       proxy.isExhausted || proxy.wasCutOff(pageVisit.document?.url ?? '');
     const pageVisit = createPageVisit({ clock, limits, sessions }, { task, start, proxy, ended });

@@ -30,7 +30,7 @@ export interface Visit {
   readonly quiet: NetworkQuiet;
   readonly device: Device;
   readonly budget: Budget;
-  /** Aborts when the crawl is over. */
+  /** Aborted when the visit is over; waits end with it. */
   readonly ended: AbortSignal;
 }
 

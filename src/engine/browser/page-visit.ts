@@ -30,7 +30,7 @@ export interface VisitInput {
   readonly start: URL;
   /** The proxy that the page uses. */
   readonly proxy: FilteringProxy;
-  /** Aborts when the crawl is over, whatever the page still does. */
+  /** Aborted when the visit is over, whatever the page still does. */
   readonly ended: AbortSignal;
 }
 
