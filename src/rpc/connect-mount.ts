@@ -1,13 +1,10 @@
 import { setMaxListeners } from 'node:events';
-import type { ServerResponse } from 'node:http';
-import type { DescMethod, Message } from '@bufbuild/protobuf';
+import type { DescMethod } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
   createConnectRouter,
-  createContextKey,
   createContextValues,
-  type HandlerContext,
   type MethodImpl,
 } from '@connectrpc/connect';
 import {
@@ -18,15 +15,21 @@ import type { Admission } from '../api/admission.ts';
 import { toConnectError } from '../api/errors.ts';
 import { type Call, type Method, methodName } from '../api/method.ts';
 import { type MethodPolicy, methodPolicy } from '../api/policy.ts';
-import { createTransfer, type Transfer } from '../api/transfer.ts';
-import { untilAborted } from '../api/until-aborted.ts';
-import { parseBearer } from '../domain/header-rules.ts';
+import { createTransfer } from '../api/transfer.ts';
 import type { Logger } from '../domain/logger.ts';
-import { raceAbort } from '../domain/race-abort.ts';
 import { type AnyRequest, type AnyResponse, breakOff } from '../http/node-http.ts';
 import { paced } from '../http/paced.ts';
 import { createUnlimitedPools, type RoomPools } from '../http/room.ts';
-import { acceptCompression, parseWireShape, readMessages, scanQueryMessage } from './intake.ts';
+import { refuseWithFixedText, writePlainMessages } from './grpc-message.ts';
+import { toImplementation } from './implementation.ts';
+import {
+  acceptCompression,
+  parseWireShape,
+  readMessages,
+  scanQueryMessage,
+  type WireShape,
+} from './intake.ts';
+import { exchangeKey, type RpcExchange, toCall } from './rpc-exchange.ts';
 
 /** The collaborators of the mount. */
 export interface ConnectMountDeps {
@@ -59,17 +62,10 @@ export interface ConnectMount {
   drain(): void;
 }
 
-const protocols = { connect: 'connect', grpc: 'grpc', 'grpc-web': 'grpc-web' } as const;
-
-/** One call: the parts that come from its connection, and the call as handlers see it. */
-interface RpcExchange {
-  readonly transfer: Transfer;
-  call?: Call;
+interface MountedMethod {
+  readonly method: Method;
+  readonly policy: MethodPolicy;
 }
-
-const exchangeKey = createContextKey<RpcExchange | undefined>(undefined, {
-  description: 'the call and its connection',
-});
 
 /** Mounts the table. */
 export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
@@ -80,7 +76,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     acceptCompression,
     writeMaxBytes: deps.writeMaxBytes,
   });
-  const rows = new Map<string, { readonly method: Method; readonly policy: MethodPolicy }>();
+  const rows = new Map<string, MountedMethod>();
 
   function mount(method: Method): void {
     const own = methodPolicy(method.desc);
@@ -109,11 +105,31 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
   for (const method of deps.methods) mount(method);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
+  /** The messages of a request as they may be read: within the limits, and decompressed. */
+  function checkedMessages(
+    request: AnyRequest,
+    shape: WireShape,
+    { method, policy }: MountedMethod,
+    exchange: RpcExchange,
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    const options = {
+      input: method.desc.input,
+      policy,
+      isStream: method.kind === 'bidi_streaming',
+      call: () => exchange.call as Call,
+    };
+    const route = methodName(method.desc);
+    return withWireErrors(readMessages(request, shape, options), (error) =>
+      toConnectError(error, logger, { route, signal }),
+    );
+  }
+
   async function answer(request: AnyRequest, response: AnyResponse): Promise<void> {
     const [path = ''] = (request.url ?? '').split('?', 1);
     const handler = handlers.get(path);
-    const row = rows.get(path);
-    if (handler === undefined || row === undefined) throw new Error('not a path of the table');
+    const mounted = rows.get(path);
+    if (handler === undefined || mounted === undefined) throw new Error('not a path of the table');
     const contentType = request.headers['content-type'];
     if (/^application\/grpc(?!-web)/.test(contentType ?? '')) writePlainMessages(response);
     const exchange: RpcExchange = {
@@ -124,21 +140,8 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     const shape = parseWireShape(contentType);
     const sent = { ...incoming, body: nothing() };
     if (shape !== undefined) {
-      const encoding = request.headers['content-encoding'];
-      if (!shape.isFramed && acceptCompression.some(({ name }) => name === encoding)) {
-        // The body is decompressed before the handler gets it.
-        sent.header.delete('content-encoding');
-        sent.header.delete('content-length');
-      }
-      const options = {
-        input: row.method.desc.input,
-        policy: row.policy,
-        isStream: row.method.kind === 'bidi_streaming',
-        call: () => exchange.call as Call,
-      };
-      sent.body = withWireErrors(readMessages(request, shape, options), (error) =>
-        toConnectError(error, logger, { route: path.slice(1), signal: incoming.signal }),
-      );
+      if (!shape.isFramed) dropContentEncoding(sent.header);
+      sent.body = checkedMessages(request, shape, mounted, exchange, incoming.signal);
     }
     const reply = await handler(sent);
     const body =
@@ -165,18 +168,12 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
   };
 }
 
-/**
- * Answers gRPC and gRPC-Web with INVALID_ARGUMENT and a fixed text. Connect quotes the message in
- * its error text, and cannot write that into a header when the quoted part ends within a character.
- */
-function refuseWithFixedText(request: AnyRequest, response: AnyResponse): void {
-  const http1 = response as ServerResponse;
-  http1.writeHead(200, {
-    'content-type': request.headers['content-type'] ?? 'application/grpc',
-    'grpc-status': String(Code.InvalidArgument),
-    'grpc-message': 'The message is malformed.',
-  });
-  http1.end();
+/** The body is decompressed before the handler gets it. */
+function dropContentEncoding(header: Headers): void {
+  const encoding = header.get('content-encoding');
+  if (!acceptCompression.some(({ name }) => name === encoding)) return;
+  header.delete('content-encoding');
+  header.delete('content-length');
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array, void, undefined> {}
@@ -190,71 +187,4 @@ async function* withWireErrors(
   } catch (error) {
     throw convert(error);
   }
-}
-
-function toImplementation(method: Method, draining: AbortSignal) {
-  if (method.kind === 'unary') {
-    return (request: Message, context: HandlerContext) => {
-      const work = method.handle(request, toCall(context));
-      return context.timeoutMs() === undefined ? work : raceAbort(work, context.signal);
-    };
-  }
-  if (method.kind === 'server_streaming') {
-    return async function* serve(request: Message, context: HandlerContext) {
-      yield* untilAborted(method.handle(request, toCall(context)), draining);
-      assertNotDrained(draining, method.desc);
-    };
-  }
-  return async function* serve(requests: AsyncIterable<Message>, context: HandlerContext) {
-    yield* method.handle(untilAborted(requests, draining), toCall(context));
-    assertNotDrained(draining, method.desc);
-  };
-}
-
-function assertNotDrained(draining: AbortSignal, desc: DescMethod): void {
-  if (!draining.aborted) return;
-  throw new ConnectError(`${methodName(desc)}: the server is shutting down.`, Code.Unavailable);
-}
-
-function toCall(context: HandlerContext): Call {
-  const exchange = context.values.get(exchangeKey);
-  if (exchange === undefined) throw new Error('a call came without its connection');
-  return (exchange.call ??= newCall(context, exchange.transfer));
-}
-
-function newCall(context: HandlerContext, transfer: Transfer): Call {
-  const authorization = context.requestHeader.get('authorization') ?? undefined;
-  const requestId = context.requestHeader.get('x-request-id');
-  return {
-    bearer: parseBearer(authorization),
-    signal: context.signal,
-    protocol: protocols[context.protocolName as keyof typeof protocols],
-    remote: transfer.remote,
-    get room() {
-      return transfer.room;
-    },
-    get sent() {
-      return transfer.sent;
-    },
-    ...(requestId === null ? {} : { requestId }),
-  };
-}
-
-/**
- * Restricts the percent-encoding of the grpc-message trailer to what gRPC requires. Connect encodes
- * commas, colons and slashes as well, which clients that decode with decodeURI (grpc-js) display as
- * `%2C`.
- */
-function writePlainMessages(response: AnyResponse): void {
-  const http1 = response as ServerResponse;
-  const addTrailers = http1.addTrailers.bind(http1);
-  http1.addTrailers = (trailers) => {
-    const { 'grpc-message': message, ...rest } = trailers as Record<string, string>;
-    if (message === undefined) addTrailers(trailers);
-    else addTrailers({ ...rest, 'grpc-message': plainlyEncoded(decodeURIComponent(message)) });
-  };
-}
-
-function plainlyEncoded(text: string): string {
-  return text.replace(/[^\x20-\x24\x26-\x7e]+/gu, encodeURIComponent);
 }

@@ -1,0 +1,36 @@
+import type { ServerResponse } from 'node:http';
+import { Code } from '@connectrpc/connect';
+import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
+
+/**
+ * Answers gRPC and gRPC-Web with INVALID_ARGUMENT and a fixed text. Connect quotes the message in
+ * its error text, and cannot write that into a header when the quoted part ends within a character.
+ */
+export function refuseWithFixedText(request: AnyRequest, response: AnyResponse): void {
+  const http1 = response as ServerResponse;
+  http1.writeHead(200, {
+    'content-type': request.headers['content-type'] ?? 'application/grpc',
+    'grpc-status': String(Code.InvalidArgument),
+    'grpc-message': 'The message is malformed.',
+  });
+  http1.end();
+}
+
+/**
+ * Restricts the percent-encoding of the grpc-message trailer to what gRPC requires. Connect encodes
+ * commas, colons and slashes as well, which clients that decode with decodeURI (grpc-js) display as
+ * `%2C`.
+ */
+export function writePlainMessages(response: AnyResponse): void {
+  const http1 = response as ServerResponse;
+  const addTrailers = http1.addTrailers.bind(http1);
+  http1.addTrailers = (trailers) => {
+    const { 'grpc-message': message, ...rest } = trailers as Record<string, string>;
+    if (message === undefined) addTrailers(trailers);
+    else addTrailers({ ...rest, 'grpc-message': plainlyEncoded(decodeURIComponent(message)) });
+  };
+}
+
+function plainlyEncoded(text: string): string {
+  return text.replace(/[^\x20-\x24\x26-\x7e]+/gu, encodeURIComponent);
+}

@@ -1,0 +1,34 @@
+import type { DescMethod, Message } from '@bufbuild/protobuf';
+import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
+import { type Method, methodName } from '../api/method.ts';
+import { untilAborted } from '../api/until-aborted.ts';
+import { raceAbort } from '../domain/race-abort.ts';
+import { toCall } from './rpc-exchange.ts';
+
+/**
+ * The function that Connect calls for a method. A stream ends with UNAVAILABLE when `draining` is
+ * aborted; a unary call rejects at its deadline.
+ */
+export function toImplementation(method: Method, draining: AbortSignal) {
+  if (method.kind === 'unary') {
+    return (request: Message, context: HandlerContext) => {
+      const work = method.handle(request, toCall(context));
+      return context.timeoutMs() === undefined ? work : raceAbort(work, context.signal);
+    };
+  }
+  if (method.kind === 'server_streaming') {
+    return async function* serve(request: Message, context: HandlerContext) {
+      yield* untilAborted(method.handle(request, toCall(context)), draining);
+      assertNotDrained(draining, method.desc);
+    };
+  }
+  return async function* serve(requests: AsyncIterable<Message>, context: HandlerContext) {
+    yield* method.handle(untilAborted(requests, draining), toCall(context));
+    assertNotDrained(draining, method.desc);
+  };
+}
+
+function assertNotDrained(draining: AbortSignal, desc: DescMethod): void {
+  if (!draining.aborted) return;
+  throw new ConnectError(`${methodName(desc)}: the server is shutting down.`, Code.Unavailable);
+}
