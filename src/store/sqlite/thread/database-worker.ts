@@ -9,16 +9,17 @@ import { DomainError } from '../../../domain/errors.ts';
 import { voidLeases } from '../lease.ts';
 import { migrate } from '../migrations.ts';
 import { createSql, type Sql } from '../sql.ts';
-import { type Answer, type BatchMessage, type CallMessage, errorMessageOf } from './messages.ts';
+import { type Answer, type BatchMessage, type CallMessage, toErrorMessage } from './messages.ts';
 import { operations } from './operations.ts';
 
-// The database lives in this thread, so that neither a sync to disk nor a large purge stalls the service. Calls that have arrived by
-// the time the last batch was committed share the next transaction: one sync to disk for all of them.
+// The database runs in this thread, so that neither a sync to disk nor a large purge stalls the
+// service. All calls that arrive while a batch is committed share the next transaction, which is one
+// sync to disk for all of them.
 
 const MAX_BATCH = 1_000;
 
-// FAST overwrites what is deleted where that costs no writes of its own: secrets and headers, which are small. Overwriting freed pages too
-// makes deletions of stored bodies four times as slow.
+// FAST overwrites deleted content where that costs no extra writes: secrets and headers, which are
+// small. Overwriting freed pages as well makes the deletion of stored bodies four times as slow.
 function open(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: 1_000 });
   try {
@@ -59,28 +60,28 @@ function perform(sql: Sql, { id, operation, args }: CallMessage): Answer {
   } catch (error) {
     sql.exec('ROLLBACK TO call');
     sql.exec('RELEASE call');
-    return { id, error: errorMessageOf(error) };
+    return { id, error: toErrorMessage(error) };
   }
 }
 
 function performBatch(sql: Sql, calls: readonly CallMessage[]): BatchMessage {
   let begun = false;
   try {
-    const before = changesOf(sql);
+    const before = countChanges(sql);
     sql.exec('BEGIN');
     begun = true;
     const answers = calls.map((call) => perform(sql, call));
     sql.exec('COMMIT');
-    return { answers, committed: changesOf(sql) !== before };
+    return { answers, committed: countChanges(sql) !== before };
   } catch (error) {
-    // Nothing of the batch is durable, so nothing of it has happened.
-    const failure = errorMessageOf(error);
+    // The whole batch was rolled back, so every call in it fails.
+    const failure = toErrorMessage(error);
     if (begun) tryRollback(sql);
     return { answers: calls.map(({ id }) => ({ id, error: failure })), committed: false };
   }
 }
 
-function changesOf(sql: Sql): number {
+function countChanges(sql: Sql): number {
   return Number(sql.get('SELECT total_changes() AS n')?.n);
 }
 
@@ -122,6 +123,6 @@ const { path } = workerData as { path: string };
 try {
   serve(port, open(path));
 } catch (error) {
-  port.postMessage({ refused: errorMessageOf(error) });
+  port.postMessage({ refused: toErrorMessage(error) });
   port.close();
 }

@@ -6,13 +6,13 @@ import { type BatchMessage, type CallMessage, type ErrorMessage, toError } from 
 
 /** The embedded database, in a thread of its own. */
 export interface SqliteDatabase {
-  /** Performs an operation of `operations.ts`; durable when it resolves. */
+  /** Runs an operation of `operations.ts`. Its writes are durable when the promise resolves. */
   call(operation: string, args: readonly unknown[]): Promise<unknown>;
-  /** Runs one statement; durable when it resolves. */
+  /** Runs one statement. Its writes are durable when the promise resolves. */
   query(sql: string, values: readonly unknown[]): Promise<SqlRow[]>;
-  /** Batches that wrote so far: each cost one sync to disk. */
+  /** Number of batches that wrote; each cost one sync to disk. */
   readonly commits: number;
-  /** Ends after what was called before. */
+  /** Closes the database after all earlier calls. */
   close(): Promise<void>;
 }
 
@@ -22,8 +22,9 @@ interface Pending {
 }
 
 /**
- * Opens the file, making or migrating it. Throws `failed_precondition` when another process has it open or a newer program has
- * written it. `onFatal` is told when the thread ends by itself; every call then rejects with `unavailable`.
+ * Opens the file; creates or migrates it first. Throws `failed_precondition` when another process
+ * has it open or a newer program has written it. Calls `onFatal` when the thread ends by itself;
+ * every later call rejects with `unavailable`.
  */
 export async function openSqliteDatabase(
   path: string,
@@ -31,7 +32,8 @@ export async function openSqliteDatabase(
 ): Promise<SqliteDatabase> {
   const worker = new Worker(new URL('./database-worker.ts', import.meta.url), {
     workerData: { path },
-    // What the thread makes lives for one batch; without a bound the heap grows with the machine's memory instead.
+    // Objects of this thread live for one batch. Without the limit V8 would let its heap grow with
+    // the memory of the machine.
     resourceLimits: { maxYoungGenerationSizeMb: 8 },
   });
   const exited = once(worker, 'exit');

@@ -34,7 +34,7 @@ export interface BatchMessage {
  * How the error of an operation crosses the threads; what is no `DomainError` is a database that
  * failed.
  */
-export function errorMessageOf(error: unknown): ErrorMessage {
+export function toErrorMessage(error: unknown): ErrorMessage {
   if (error instanceof DomainError) {
     const { kind, reason, message, field, retryAfterMs, metadata } = error;
     return {
