@@ -1,6 +1,6 @@
-import { toStoredSettings } from '../domain/crawler-settings.ts';
+import { defined } from '../domain/defined.ts';
 import type { DayCounts } from '../domain/stats.ts';
-import type { CrawlerDocument } from '../store/mongo/collections.ts';
+import { type CrawlerDocument, toCrawlerDocument } from '../store/mongo/crawler-document.ts';
 import { NO_WORK } from '../store/mongo/lease.ts';
 import { toCrawler } from '../store/sqlite/crawler-row.ts';
 import { type SqlRow, toOptionalDate } from '../store/sqlite/sql.ts';
@@ -10,19 +10,14 @@ import { type SqlRow, toOptionalDate } from '../store/sqlite/sql.ts';
  * the history.
  */
 export function crawlerDocument(row: SqlRow, history: readonly SqlRow[]): CrawlerDocument {
-  const crawler = toCrawler(row);
-  const { crawlerId, callbackUrl, ...others } = crawler;
   const probeAt = toOptionalDate(row.probe_at);
   const days = Object.fromEntries(
     history.map(({ day, counts }) => [String(day), JSON.parse(String(counts)) as DayCounts]),
   );
   const firstDay = Object.keys(days).toSorted()[0];
   return {
-    ...others,
-    ...toStoredSettings(crawler),
-    _id: crawlerId,
-    callbackUrl: callbackUrl ?? null,
-    ...(probeAt === undefined ? {} : { probeAt }),
+    ...toCrawlerDocument(toCrawler(row)),
+    ...defined({ probeAt, firstDay }),
     ...lastMoments(row),
     live: Number(row.waiting) + Number(row.running) + Number(row.retrying),
     liveBytes: Number(row.held_bytes) + Number(row.running_bytes),
@@ -35,17 +30,8 @@ export function crawlerDocument(row: SqlRow, history: readonly SqlRow[]): Crawle
     purged: Number(row.purged),
     deliveriesPending: Number(row.deliveries_pending),
     days,
-    ...(firstDay === undefined ? {} : { firstDay }),
-    applied: {},
-    pending: [],
-    moves: 0,
-    recounts: 0,
     purges: Number(row.purges),
-    epoch: 0,
-    leaseOwner: null,
-    leaseUntil: new Date(0),
     wakeAt: toOptionalDate(row.wake_at) ?? NO_WORK,
-    wakes: 0,
   };
 }
 
