@@ -33,7 +33,7 @@ export type Account = Message<"queuedcrawler.v1.Account"> & {
   name: string;
 
   /**
-   * Who is told about paused crawlers and a full queue; empty for nobody.
+   * Who is notified of paused crawlers and a full queue; empty for nobody.
    *
    * @generated from field: string email = 2;
    */

@@ -72,7 +72,7 @@ export type Crawler = Message<"queuedcrawler.v1.Crawler"> & {
   pausedBy?: PausedBy | undefined;
 
   /**
-   * Retries of a crawl that fails for a passing reason.
+   * Retries of a crawl that fails for a transient reason.
    *
    * @generated from field: int32 max_retries = 8;
    */
