@@ -11,6 +11,7 @@ import type { PageDocuments } from './page-documents.ts';
 import { takeScreenshot } from './page-picture.ts';
 import { readHtml } from './page-reader.ts';
 import { type Budget, EndlessNavigation, runSteps, type Visit, waitForLoad } from './page-steps.ts';
+import type { ResponseCookies } from './response-cookies.ts';
 
 /** A page that is set up to be loaded. */
 export interface CaptureInput extends Visit {
@@ -18,6 +19,8 @@ export interface CaptureInput extends Visit {
   readonly start: URL;
   readonly proxy: FilteringProxy;
   readonly documents: PageDocuments;
+  /** Undefined when `Set-Cookie` is not wanted. */
+  readonly cookies: ResponseCookies | undefined;
   readonly clock: Clock;
   readonly maxBodyBytes: number;
   /** Time for the screenshot, after the time that `budget` leaves for the capture. */
@@ -95,16 +98,16 @@ async function capture(input: CaptureInput): Promise<PageContent | undefined> {
 async function read(
   input: CaptureInput,
 ): Promise<Pick<PageContent, 'response' | 'bytes' | 'isHtml'> | undefined> {
-  const { page, documents, navigation, maxBodyBytes } = input;
+  const { page, documents, navigation, cookies, maxBodyBytes } = input;
   for (let reads = 0; reads < MAX_READS; reads += 1) {
     await waitForLoad(input);
     const { shown } = documents;
     if (shown === undefined || navigation.unreachable !== undefined) return undefined;
-    const response = withCookies(shown, documents);
+    const response = withCookies(shown, cookies);
     if (shown.body !== undefined) return { response, bytes: shown.body, isHtml: false };
     try {
       const bytes = await readHtml(page, maxBodyBytes, COMMAND_MS);
-      return { response: withCookies(shown, documents), bytes, isHtml: true };
+      return { response: withCookies(shown, cookies), bytes, isHtml: true };
     } catch (error) {
       if (!(error instanceof CdpError) || error.kind !== 'refused') throw error;
     }
@@ -115,9 +118,10 @@ async function read(
 /** A response with the `Set-Cookie` headers that the browser withholds from it. */
 export function withCookies(
   response: DocumentResponse,
-  documents: PageDocuments,
+  cookies: ResponseCookies | undefined,
 ): DocumentResponse {
-  return { ...response, headers: [...response.headers, ...documents.setCookies(response)] };
+  if (cookies === undefined) return response;
+  return { ...response, headers: [...response.headers, ...cookies.setCookies(response)] };
 }
 
 /** The screenshot, or why it is missing: the page is worth more than its picture. */

@@ -1,12 +1,10 @@
 import type { Protocol } from 'devtools-protocol';
 import type { HeaderPair } from '../../domain/job.ts';
-import { createLruMap } from '../../domain/lru-map.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import { REDIRECT_STATUSES } from '../http/redirect.ts';
 import { pageBody } from '../text/page-body.ts';
 import type { CdpEvent, CdpHandlers } from './cdp-connection.ts';
 import { type DocumentResponse, lastHeader, toDocumentResponse } from './document-response.ts';
-import { QUIET_NETWORK } from './network-quiet.ts';
 import {
   abortRequest,
   continueRequest,
@@ -41,8 +39,6 @@ export interface PageDocuments {
   /** The address that the page is to be sent to in place of its redirect; cleared by the call. */
   takeRedirect(): string | undefined;
   readonly end: Promise<DocumentEnd>;
-  /** The `Set-Cookie` headers of a response; none unless `readsCookies`. */
-  setCookies(response: DocumentResponse): readonly HeaderPair[];
 }
 
 /** How the documents of a page are fetched. */
@@ -56,15 +52,12 @@ export interface PageDocumentsDeps {
   readonly maxBodyBytes: number;
   /** Called with the response of each document, before its body has arrived. */
   readonly onDocument: (response: DocumentResponse) => void;
-  /** Whether `Set-Cookie` is wanted; it costs the browser's network events. */
-  readonly readsCookies: boolean;
   /** Whether the browser is to show pages other than HTML, for a screenshot. */
   readonly showsAll: boolean;
 }
 
 type Paused = Protocol.Fetch.RequestPausedEvent;
 
-const MAX_RESPONSES = 200;
 const HTML = /^\s*(text\/html|application\/xhtml\+xml)\s*(;|$)/i;
 /** Types that a browser shows without a download. */
 const DISPLAYABLE = /^\s*(text\/|image\/|application\/(json|xml|[\w.-]+\+(json|xml))\s*(;|$))/i;
@@ -81,8 +74,6 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
   let shown: DocumentResponse | undefined;
   let failedAt = '';
   let redirectTo: string | undefined;
-  /** `Set-Cookie` of the last response to each request. */
-  const cookies = createLruMap<string, string>({ maxEntries: MAX_RESPONSES });
 
   async function onPaused(event: Paused): Promise<void> {
     const isMain = event.resourceType === 'Document' && event.frameId === page.frameId;
@@ -165,12 +156,6 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
 
   return {
     handlers: {
-      'Network.responseReceivedExtraInfo'({ requestId, headers: all }) {
-        if (!deps.readsCookies) return;
-        const [, value = ''] =
-          Object.entries(all).find(([name]) => name.toLowerCase() === 'set-cookie') ?? [];
-        cookies.set(requestId, value);
-      },
       'Fetch.requestPaused'(event) {
         onPaused(event).catch(() => {
           // The page has gone on, or has ended.
@@ -199,7 +184,6 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
         { resourceType: 'Document', requestStage: 'Response' },
       ];
       await page.send('Fetch.enable', { patterns, handleAuthRequests: true });
-      if (deps.readsCookies) await page.send('Network.enable', QUIET_NETWORK);
     },
     get shown() {
       return shown;
@@ -213,11 +197,6 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
       return to;
     },
     end,
-    setCookies: ({ networkId }) =>
-      (cookies.get(networkId ?? '') ?? '')
-        .split('\n')
-        .filter((value) => value !== '')
-        .map((value) => ['set-cookie', value]),
   };
 }
 

@@ -7,13 +7,14 @@ import type { BrowserSessions } from './browser-sessions.ts';
 import { createDevice } from './devices.ts';
 import type { DocumentResponse } from './document-response.ts';
 import { createNetworkQuiet } from './network-quiet.ts';
-import { loadAndCapture, withCookies } from './page-capture.ts';
+import { type CaptureInput, loadAndCapture, withCookies } from './page-capture.ts';
 import { toPage } from './page-content.ts';
 import { addCookies, readCookies } from './page-cookies.ts';
-import { createPageDocuments, type PageDocuments } from './page-documents.ts';
+import { createPageDocuments, type PageDocumentsDeps } from './page-documents.ts';
 import { createPageNavigation } from './page-navigation.ts';
 import { setUpPage } from './page-setup.ts';
 import type { Budget, Visit } from './page-steps.ts';
+import { createResponseCookies } from './response-cookies.ts';
 import type { BrowserPage } from './running-browser.ts';
 
 /** The visit of one crawl to its page. */
@@ -63,24 +64,27 @@ export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVis
       return document;
     },
     async run(page) {
-      const { visit, documents } = await open(page, budget, input, maxBodyBytes, (response) => {
-        document = response;
+      const opened = await open(page, input, {
+        budget,
+        maxBodyBytes,
+        onDocument: (response) => {
+          document = response;
+        },
       });
       const before = session === undefined ? [] : sessions.cookies(task.accountId, session);
       await addCookies(page, start, before, task.request.parameters.set_cookies);
       const capturing = loadAndCapture({
-        ...visit,
+        ...opened,
         task,
         start,
         proxy,
-        documents,
         clock,
         maxBodyBytes,
         timeLeft,
       });
       // When a document ends the visit first, the page is closed while it is still captured.
       capturing.catch(ignoreGone);
-      const result = await Promise.race([endOfDocuments(task, documents, clock), capturing]);
+      const result = await Promise.race([endOfDocuments(task, opened, clock), capturing]);
       if (session !== undefined) {
         sessions.keep(task.accountId, session, before, await readCookies(page));
       }
@@ -89,26 +93,27 @@ export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVis
   };
 }
 
+type OpenedPage = Visit & Pick<CaptureInput, 'documents' | 'cookies'>;
+
 /** Sets a new page up for its visit, with handlers for its events. */
 async function open(
   page: BrowserPage,
-  budget: Budget,
   { task, start, proxy, ended }: VisitInput,
-  maxBodyBytes: number,
-  onDocument: (response: DocumentResponse) => void,
-): Promise<{ readonly visit: Visit; readonly documents: PageDocuments }> {
+  options: Pick<PageDocumentsDeps, 'maxBodyBytes' | 'onDocument'> & { readonly budget: Budget },
+): Promise<OpenedPage> {
   const { parameters } = task.request;
+  const { budget, maxBodyBytes, onDocument } = options;
   const headers = parseRequestHeaders(parameters.request_headers);
   const device = createDevice(parameters, headers);
   const navigation = createPageNavigation(page.frameId);
   const quiet = createNetworkQuiet(page, navigation);
+  const cookies = parameters.get_cookies === true ? createResponseCookies() : undefined;
   const documents = createPageDocuments({
     page,
     origin: start.origin,
     headers,
     credentials: proxy.credentials,
     maxBodyBytes,
-    readsCookies: parameters.get_cookies === true,
     showsAll: parameters.screenshot === true,
     onDocument,
   });
@@ -117,6 +122,7 @@ async function open(
       ...documents.handlers,
       ...navigation.handlers,
       ...quiet.handlers,
+      ...cookies?.handlers,
       'Page.frameNavigated'(params) {
         quiet.handlers['Page.frameNavigated']?.(params);
         navigation.handlers['Page.frameNavigated']?.(params);
@@ -130,22 +136,23 @@ async function open(
     documents.onDropped,
   );
   await Promise.all([setUpPage(page, device), documents.enable()]);
-  if (parameters.ajax_wait === true || parameters.css_click_selector !== undefined) {
-    await quiet.enable();
-  }
-  return { visit: { page, navigation, quiet, device, budget, ended }, documents };
+  const waitsForNetwork =
+    parameters.ajax_wait === true || parameters.css_click_selector !== undefined;
+  // Network events cost the browser time, so they are enabled only where they are needed.
+  if (waitsForNetwork || cookies !== undefined) await quiet.enable();
+  return { page, navigation, quiet, device, budget, ended, documents, cookies };
 }
 
 /** The page of a visit that ends with a document that is not shown. */
 async function endOfDocuments(
   task: CrawlTask,
-  documents: PageDocuments,
+  { documents, cookies }: OpenedPage,
   clock: Clock,
 ): Promise<Page> {
   const end = await documents.end;
   if (end.kind === 'failed') return failedResponse(task, end.reason, end.response);
   const { body, url } = end.response;
-  const response = withCookies(end.response, documents);
+  const response = withCookies(end.response, cookies);
   return toPage(task, { response, bytes: body, isHtml: false, url, clicked: true }, clock);
 }
 
