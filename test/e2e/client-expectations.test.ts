@@ -1,9 +1,17 @@
 import { gunzipSync } from 'node:zlib';
-import { expect, test } from 'vitest';
-import { JAVASCRIPT, NORMAL, startApp } from '../support/app.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { rawGet, rawRequest } from '../support/raw-http.ts';
 import { type SiteRoute, startSite } from '../support/site.ts';
+
+let app: TestApp;
+
+beforeAll(async () => {
+  app = await startApp();
+});
+
+afterAll(() => app[Symbol.asyncDispose]());
 
 // What the public SDKs and the code around them read, in their own terms.
 
@@ -13,7 +21,6 @@ const answering =
     void response.writeHead(200, { 'content-type': type }).end(body);
 
 test('PHP compares the name and the value of Content-Type letter by letter', async () => {
-  await using app = await startApp();
   for (const path of [
     `/storage/total_count?token=${NORMAL}`,
     `/storage/rids?token=${NORMAL}`,
@@ -26,7 +33,6 @@ test('PHP compares the name and the value of Content-Type letter by letter', asy
 
 test('READMEs say: set post_content_type to json', async () => {
   await using site = await startSite();
-  await using app = await startApp();
   const path = `/?token=${NORMAL}&url=${site.url}/echo&post_content_type=json`;
   const reply = await app.rest('POST', path, '{"a":1}');
   expect([reply.status, reply.json.body]).toEqual([200, '{"a":1}']);
@@ -44,7 +50,6 @@ test('a JSON page is never labelled as the envelope that python and php recognis
       '/nothing': answering('application/json', ''),
     },
   });
-  await using app = await startApp();
   const crawl = async (path: string) => {
     const reply = await app.rest('GET', `/?token=${NORMAL}&url=${site.url}${path}`);
     expect(reply.headers.get('pc_status')).not.toBeNull();
@@ -71,7 +76,6 @@ test.each([
   await using site = await startSite({
     routes: { '/umlaut': answering('text/html; charset=utf-8', '<p>Grüße</p>') },
   });
-  await using app = await startApp();
   const crawler = await createCrawler(app, 'kept');
   const rid = await crawler.push(`${site.url}/umlaut`);
   await crawler.stored(rid);
@@ -84,7 +88,6 @@ test.each([
 
 test('metadata stands in the headers of JSON replies, too', async () => {
   await using site = await startSite();
-  await using app = await startApp();
   const page = `${site.url}/status/404`;
   const inline = await app.rest('GET', `/?token=${NORMAL}&url=${page}&format=json&store=true`);
   const told = { original_status: '404', pc_status: '200', cb_status: '200', url: page };
@@ -97,7 +100,6 @@ test('metadata stands in the headers of JSON replies, too', async () => {
 });
 
 test('ajax_wait as a time in milliseconds is true; other flags stay strict', async () => {
-  await using app = await startApp();
   const push = (more: string) =>
     app.rest('GET', `/?token=${JAVASCRIPT}&crawler=js&callback=true&url=http://a.example/${more}`);
   await app.rest('POST', `/crawler/${JAVASCRIPT}`, { name: 'js' });
@@ -113,7 +115,6 @@ test('ajax_wait as a time in milliseconds is true; other flags stay strict', asy
 
 test('a slash too many is overlooked', async () => {
   await using site = await startSite();
-  await using app = await startApp();
   await createCrawler(app, 'shop');
   for (const path of [
     `//?token=${NORMAL}&url=${site.url}/page/1`,
@@ -129,20 +130,16 @@ test('a slash too many is overlooked', async () => {
 test('a country without a proxy is refused, unless the operator says that it is crawled directly', async () => {
   await using site = await startSite();
   const path = `/?token=${NORMAL}&url=${site.url}/page/1&country=US`;
-  {
-    await using app = await startApp();
-    expect((await app.rest('GET', path)).json).toMatchObject({ code: 'invalid_country' });
-  }
-  await using app = await startApp({ env: { PROXIES: '{"*":"direct"}' } });
-  const reply = await app.rest('GET', path);
+  expect((await app.rest('GET', path)).json).toMatchObject({ code: 'invalid_country' });
+  await using direct = await startApp({ env: { PROXIES: '{"*":"direct"}' } });
+  const reply = await direct.rest('GET', path);
   expect([reply.status, reply.headers.get('pc_status')]).toEqual([200, '200']);
-  expect((await app.rest('GET', `${path}&tor_network=true`)).status).toBe(422);
+  expect((await direct.rest('GET', `${path}&tor_network=true`)).status).toBe(422);
 });
 
 test('/scraper answers the envelope of the scraper API', async () => {
   const html = '<title>Shop</title><h1>Shoes</h1>';
   await using site = await startSite({ routes: { '/shop': answering('text/html', html) } });
-  await using app = await startApp();
   const reply = await app.rest('GET', `/scraper?token=${NORMAL}&url=${site.url}/shop`);
   expect(reply.json).toMatchObject({
     original_status: 200,
@@ -162,7 +159,6 @@ test('/scraper answers the envelope of the scraper API', async () => {
 test('/leads answers the e-mail addresses of a domain', async () => {
   const html = '<p>Write to Sales@Shop.example';
   await using site = await startSite({ routes: { '/': answering('text/html', html) } });
-  await using app = await startApp();
   const reply = await app.rest('GET', `/leads?token=${NORMAL}&domain=${site.host}`);
   expect(reply.json).toEqual({
     success: true,
@@ -178,14 +174,12 @@ test('/leads answers the e-mail addresses of a domain', async () => {
 });
 
 test('/screenshots with a url needs the JavaScript token and says so', async () => {
-  await using app = await startApp();
   const reply = await app.rest('GET', `/screenshots?token=${NORMAL}&url=http://a.example/`);
   expect([reply.status, reply.json.field]).toEqual([422, 'screenshot']);
   expect((await app.rest('GET', '/screenshots?id=x')).json.code).toBe('screenshot_not_found');
 });
 
 test('a call without anything is told what answers here, and where the document is', async () => {
-  await using app = await startApp();
   const reply = await app.rest('GET', '/');
   expect(reply.status).toBe(401);
   expect(reply.json).toMatchObject({
@@ -215,7 +209,6 @@ test.each([
   ],
   ['an expectation', 417, 'expectation_failed', 'GET / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n'],
 ])('%s is answered in JSON like every other error', async (_what, status, code, request) => {
-  await using app = await startApp();
   const reply = await rawRequest(app.port, request);
   expect(reply.status).toBe(status);
   expect(reply.headers.get('Content-Type')).toBe('application/json; charset=utf-8');
@@ -223,7 +216,6 @@ test.each([
 });
 
 test('a request line too long is told so even while it is being sent', async () => {
-  await using app = await startApp();
   // As the node SDK does with the data of a POST.
   const path = `/?token=${NORMAL}&url=http://a.example/&post_data=${'x'.repeat(3_000_000)}`;
   const reply = await rawRequest(app.port, rawGet(path));

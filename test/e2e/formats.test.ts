@@ -1,12 +1,20 @@
 import { readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SCRAPER_NAMES } from '../../src/domain/parameter-table.ts';
-import { NORMAL, startApp } from '../support/app.ts';
+import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { pageHtml, startSite } from '../support/site.ts';
+
+let app: TestApp;
+
+beforeAll(async () => {
+  app = await startApp();
+});
+
+afterAll(() => app[Symbol.asyncDispose]());
 
 const fixtures = join(import.meta.dirname, '..', 'fixtures', 'scrapers');
 const fixture = (name: string): string => readFileSync(join(fixtures, name), 'utf8');
@@ -31,7 +39,6 @@ function startShop() {
 
 test('md: the page as Markdown, or its main content only', async () => {
   await using site = await startShop();
-  await using app = await startApp();
   const url = encodeURIComponent(`${site.url}/article`);
   const whole = await app.rest('GET', `/?token=${NORMAL}&url=${url}&format=md`);
   expect(whole.headers.get('content-type')).toContain('text/markdown');
@@ -46,7 +53,6 @@ test('md: the page as Markdown, or its main content only', async () => {
 test('scraper and autoparse: structured data, inline and at a webhook', async () => {
   await using site = await startShop();
   await using receiver = await startReceiver();
-  await using app = await startApp();
   const url = encodeURIComponent(`${site.url}/product`);
   const inline = await app.rest('GET', `/?token=${NORMAL}&url=${url}&scraper=product`);
   expect(inline.json).toMatchObject({
@@ -69,7 +75,6 @@ test('scraper and autoparse: structured data, inline and at a webhook', async ()
 test('with a scraper there is an envelope everywhere but at a webhook, of a failed page, too', async () => {
   await using site = await startShop();
   await using receiver = await startReceiver();
-  await using app = await startApp();
   const url = `${site.url}/product`;
   const kettle = { name: 'Blue kettle' };
   const inline = await app.rest('GET', `/?token=${NORMAL}&url=${url}&scraper=product&store=true`);
@@ -107,7 +112,6 @@ test.each([
         void response.writeHead(200, { 'content-type': 'text/html' }).end(html),
     },
   });
-  await using app = await startApp();
   const crawl = (more: string) => app.rest('GET', `/?token=${NORMAL}&url=${site.url}/bare${more}`);
   expect((await crawl('&format=md')).text).toContain('# Shoes\n\nRed shoes **12 EUR**');
   const readable = (await crawl('&format=md&md_readability=true')).text;
@@ -126,7 +130,6 @@ test('a page of words only, and one without anything, are read without an error'
         void response.writeHead(200, { 'content-type': 'text/html' }).end('<!---->'),
     },
   });
-  await using app = await startApp();
   for (const scraper of SCRAPER_NAMES) {
     for (const page of ['words', 'comment']) {
       const url = `${site.url}/${page}`;
@@ -138,7 +141,6 @@ test('a page of words only, and one without anything, are read without an error'
 
 test('a document nested beyond reason is answered, and the next page is read as usual', async () => {
   await using site = await startShop();
-  await using app = await startApp();
   const deep = encodeURIComponent(`${site.url}/deep`);
   const answer = await app.rest('GET', `/?token=${NORMAL}&url=${deep}&scraper=links`);
   expect(answer.status).toBe(200);
@@ -149,7 +151,6 @@ test('a document nested beyond reason is answered, and the next page is read as 
 
 test('get_headers and get_cookies tell what the target sent; pretty indents', async () => {
   await using site = await startShop();
-  await using app = await startApp();
   const url = encodeURIComponent(`${site.url}/product`);
   const html = await app.rest(
     'GET',
