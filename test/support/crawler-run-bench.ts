@@ -7,8 +7,8 @@ import type { QueuedJob } from '../../src/domain/job.ts';
 import { createFairPool } from '../../src/fairness/fair-pool.ts';
 import { createSharedResources } from '../../src/service/crawls/shared-resources.ts';
 import type { JobOutcome, Lease, Store } from '../../src/store/store.ts';
-import { deliveryOf, settlementOf, storedOf } from '../contract/store/outcomes.ts';
-import { benchOf, jobsOf, LIMITS } from '../contract/store/store-harness.ts';
+import { toDelivery, toSettlement, toStored } from '../contract/store/outcomes.ts';
+import { createBench, LIMITS, makeJobs } from '../contract/store/store-harness.ts';
 import { createFaultyStore, type Faults } from './faulty-store.ts';
 import { silentLogger } from './loggers.ts';
 import { createTestClock, type TestClock } from './test-clock.ts';
@@ -69,7 +69,7 @@ export async function createCrawlerRunBench(
 ): Promise<CrawlerRunBench> {
   const { store, faults } = createFaultyStore(origin);
   const clock = createTestClock();
-  const crawler = await benchOf({ store: origin }).crawler({ delivery });
+  const crawler = await createBench({ store: origin }).crawler({ delivery });
   const crawls: StartedCrawl[] = [];
   const posts: Delivery[] = [];
   const debugLines: [string, object][] = [];
@@ -77,7 +77,7 @@ export async function createCrawlerRunBench(
   const shared = createSharedResources(memory);
 
   function outcomeOf(job: QueuedJob): JobOutcome {
-    return crawler.delivery === 'storage' ? storedOf(job) : deliveryOf(job);
+    return crawler.delivery === 'storage' ? toStored(job) : toDelivery(job);
   }
 
   function deps(processId: string, timing: Partial<DispatchTiming> = {}): DispatcherDeps {
@@ -105,7 +105,7 @@ export async function createCrawlerRunBench(
       async postDelivery(_crawler, delivery) {
         posts.push(delivery);
         return {
-          outcome: settlementOf(delivery, 'delivered'),
+          outcome: toSettlement(delivery, 'delivered'),
           answer: { kind: 'acknowledged', answerMs: 1 },
         };
       },
@@ -135,7 +135,7 @@ export async function createCrawlerRunBench(
       return { run, done: run.run(), stop: () => controller.abort() };
     },
     async push(count) {
-      const jobs = jobsOf(crawler, count, { createdAt: clock.now() });
+      const jobs = makeJobs(crawler, count, { createdAt: clock.now() });
       const { crawlerId, accountId } = crawler;
       await origin.queue.push([{ crawlerId, accountId, jobs }], LIMITS, clock.now());
       return jobs.map(({ rid }) => rid);

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { retryOf } from './outcomes.ts';
+import { toRetry } from './outcomes.ts';
 import {
-  accountOf,
   at,
-  crawlerOf,
-  jobsOf,
+  makeAccount,
+  makeCrawler,
+  makeJobs,
   newId,
   type OpenStore,
   withStore,
@@ -16,7 +16,7 @@ export function accountsContract(open: OpenStore): void {
     test(
       'are found by identifier, name and either token',
       withStore(open, async ({ store }) => {
-        const account = accountOf();
+        const account = makeAccount();
         await store.accounts.create(account);
         expect(await store.accounts.get(account.accountId)).toEqual(account);
         expect(await store.accounts.findByName(account.name)).toEqual(account);
@@ -33,15 +33,15 @@ export function accountsContract(open: OpenStore): void {
     test(
       'refuse a name or token that is taken, and keep nothing of the refused',
       withStore(open, async ({ store }) => {
-        const first = accountOf();
+        const first = makeAccount();
         await store.accounts.create(first);
         const { normal, javascript } = first.tokenHashes;
         const refused = [
-          accountOf({ name: first.name }),
-          accountOf({ tokenHashes: { normal, javascript: newId() } }),
-          accountOf({ tokenHashes: { normal: newId(), javascript } }),
+          makeAccount({ name: first.name }),
+          makeAccount({ tokenHashes: { normal, javascript: newId() } }),
+          makeAccount({ tokenHashes: { normal: newId(), javascript } }),
           // The other type's token: whose it is would depend on where one looks first.
-          accountOf({ tokenHashes: { normal: javascript, javascript: newId() } }),
+          makeAccount({ tokenHashes: { normal: javascript, javascript: newId() } }),
         ];
         for (const account of refused) {
           await expect(store.accounts.create(account)).rejects.toMatchObject({ kind: 'conflict' });
@@ -53,7 +53,7 @@ export function accountsContract(open: OpenStore): void {
     test(
       'give a contested name to one of eight',
       withStore(open, async ({ store }) => {
-        const contenders = Array.from({ length: 8 }, () => accountOf({ name: 'contested' }));
+        const contenders = Array.from({ length: 8 }, () => makeAccount({ name: 'contested' }));
         const ends = await Promise.allSettled(
           contenders.map((each) => store.accounts.create(each)),
         );
@@ -66,7 +66,7 @@ export function accountsContract(open: OpenStore): void {
       'are listed by name, page by page',
       withStore(open, async ({ store }) => {
         for (const name of ['b', 'd', 'a', 'c', 'B']) {
-          await store.accounts.create(accountOf({ name }));
+          await store.accounts.create(makeAccount({ name }));
         }
         const names = async (limit: number, after?: string) => {
           const paging = after === undefined ? { limit } : { limit, after };
@@ -81,7 +81,7 @@ export function accountsContract(open: OpenStore): void {
     test(
       'change their e-mail address and one token at a time',
       withStore(open, async ({ store }) => {
-        const account = accountOf();
+        const account = makeAccount();
         await store.accounts.create(account);
         const { accountId } = account;
         const mailed = await store.accounts.update(accountId, { email: 'new@example.com' });
@@ -100,7 +100,7 @@ export function accountsContract(open: OpenStore): void {
     test(
       'refuse another account’s token as the new one',
       withStore(open, async ({ store }) => {
-        const [first, second] = [accountOf(), accountOf()];
+        const [first, second] = [makeAccount(), makeAccount()];
         await store.accounts.create(first);
         await store.accounts.create(second);
         const tokenHashes = { javascript: first.tokenHashes.normal };
@@ -113,16 +113,16 @@ export function accountsContract(open: OpenStore): void {
     test(
       'are removed once their crawlers are, and free their name',
       withStore(open, async ({ store }) => {
-        const account = accountOf();
+        const account = makeAccount();
         await store.accounts.create(account);
-        const { crawler } = await store.crawlers.insert(crawlerOf(account.accountId));
+        const { crawler } = await store.crawlers.insert(makeCrawler(account.accountId));
         const early = store.accounts.remove(account.accountId, at(0));
         await expect(early).rejects.toMatchObject({ kind: 'failed_precondition' });
         await store.crawlers.remove(crawler.crawlerId);
         expect(await store.accounts.remove(account.accountId, at(0))).toBe(true);
         expect(await store.accounts.remove(account.accountId, at(0))).toBe(false);
         expect(await store.accounts.findByTokenHash(account.tokenHashes.normal)).toBeUndefined();
-        await store.accounts.create(accountOf({ name: account.name }));
+        await store.accounts.create(makeAccount({ name: account.name }));
       }),
     );
 
@@ -132,14 +132,14 @@ export function accountsContract(open: OpenStore): void {
         const { accountId } = await account();
         const [first, second] = [await crawler({ accountId }), await crawler({ accountId })];
         expect(await store.accounts.queued(accountId)).toBe(0);
-        await push(jobsOf(first, 3));
-        await push(jobsOf(second, 2));
+        await push(makeJobs(first, 3));
+        await push(makeJobs(second, 2));
         expect(await store.accounts.queued(accountId)).toBe(5);
         const held = await lease(first);
         const { jobs } = await store.queue.claim(held, 2, at(0));
         expect(await store.accounts.queued(accountId)).toBe(3);
         await store.queue.finish(
-          jobs.map((job) => retryOf(job, at(1_000))),
+          jobs.map((job) => toRetry(job, at(1_000))),
           at(0),
           held,
         );

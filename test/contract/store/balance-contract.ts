@@ -4,11 +4,11 @@ import type { Crawler } from '../../../src/domain/crawler.ts';
 import type { QueuedJob } from '../../../src/domain/job.ts';
 import type { JobOutcome, Lease } from '../../../src/store/store.ts';
 import { byLength } from '../../support/length.ts';
-import { deliveryOf, releaseOf, retryOf, storedOf } from './outcomes.ts';
+import { toDelivery, toRelease, toRetry, toStored } from './outcomes.ts';
 import {
   at,
-  jobsOf,
   LIMITS,
+  makeJobs,
   type OpenStore,
   type StoreBench,
   TTL_MS,
@@ -40,15 +40,15 @@ function createDriver(bench: StoreBench, crawler: Crawler) {
   let ended = 0;
   let epochs = 0;
 
-  function outcomeOf(job: QueuedJob): JobOutcome {
+  function toOutcome(job: QueuedJob): JobOutcome {
     const ends = [
-      () => storedOf(job),
-      () => deliveryOf(job, { cbStatus: 521 }),
-      () => retryOf(job, at(ms + STEP_MS)),
-      () => releaseOf(job),
-      () => storedOf({ ...job, attempt: job.attempt - 1 }),
+      () => toStored(job),
+      () => toDelivery(job, { cbStatus: 521 }),
+      () => toRetry(job, at(ms + STEP_MS)),
+      () => toRelease(job),
+      () => toStored({ ...job, attempt: job.attempt - 1 }),
     ];
-    const end = ends[ended++ % ends.length] ?? (() => storedOf(job));
+    const end = ends[ended++ % ends.length] ?? (() => toStored(job));
     return end();
   }
 
@@ -58,7 +58,7 @@ function createDriver(bench: StoreBench, crawler: Crawler) {
     switch (kind) {
       case 'push': {
         const queueDeadline = amount % 2 === 0 ? at(ms + 3 * STEP_MS) : undefined;
-        const jobs = jobsOf(crawler, amount, { createdAt: now, queueDeadline });
+        const jobs = makeJobs(crawler, amount, { createdAt: now, queueDeadline });
         rids.push(...jobs.map(({ rid }) => rid));
         const limits = { ...LIMITS, crawlerQueue: 12 };
         await queue.push([{ crawlerId, accountId, jobs }], limits, now);
@@ -69,7 +69,7 @@ function createDriver(bench: StoreBench, crawler: Crawler) {
         if (lease !== undefined) running.push(...(await queue.claim(lease, amount, now)).jobs);
         return;
       case 'end':
-        await queue.finish(running.splice(0, amount).map(outcomeOf), now, lease);
+        await queue.finish(running.splice(0, amount).map(toOutcome), now, lease);
         return;
       case 'delete':
         await queue.deleteJob(crawlerId, rids[(amount * 7) % Math.max(rids.length, 1)] ?? '', now);
@@ -82,7 +82,7 @@ function createDriver(bench: StoreBench, crawler: Crawler) {
         return;
       case 'expire': {
         const overdue = await queue.overdue(now, amount);
-        const ends = overdue.map((job) => storedOf(job, { cbStatus: 699 }, { timedOut: true }));
+        const ends = overdue.map((job) => toStored(job, { cbStatus: 699 }, { timedOut: true }));
         await queue.finish(ends, now);
         return;
       }

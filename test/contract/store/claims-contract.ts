@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { JobOutcome } from '../../../src/store/store.ts';
-import { releaseOf, retryOf } from './outcomes.ts';
-import { at, jobOf, jobsOf, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
+import { toRelease, toRetry } from './outcomes.ts';
+import { at, makeJob, makeJobs, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
 
 /** Which jobs a claim takes. */
 export function claimsContract(open: OpenStore): void {
@@ -10,7 +10,7 @@ export function claimsContract(open: OpenStore): void {
       'takes the oldest due jobs, as many as asked for',
       withStore(open, async ({ store, crawler, push, lease, counters }) => {
         const made = await crawler();
-        const jobs = [3, 1, 2, 0].map((ms) => jobOf(made, { createdAt: at(ms) }));
+        const jobs = [3, 1, 2, 0].map((ms) => makeJob(made, { createdAt: at(ms) }));
         for (const job of jobs) await push([job], job.createdAt);
         const held = await lease(made, at(10));
         const first = await store.queue.claim(held, 3, at(10));
@@ -38,7 +38,7 @@ export function claimsContract(open: OpenStore): void {
         const made = await crawler();
         const body = new Uint8Array(1_000);
         for (let n = 0; n < 5; n++)
-          await push([jobOf(made, { method: 'POST', body, createdAt: at(n) })]);
+          await push([makeJob(made, { method: 'POST', body, createdAt: at(n) })]);
         const held = await lease(made, at(10));
         const sizes: number[] = [];
         for (const maxBytes of [2_500, 10, undefined]) {
@@ -53,7 +53,7 @@ export function claimsContract(open: OpenStore): void {
       'gives each job once to eight at the same time',
       withStore(open, async ({ store, crawler, push, lease, counters }) => {
         const made = await crawler();
-        await push(jobsOf(made, 100));
+        await push(makeJobs(made, 100));
         const held = await lease(made);
         const shares = await Promise.all(
           Array.from({ length: 8 }, () => store.queue.claim(held, 20, at(0))),
@@ -72,7 +72,7 @@ export function claimsContract(open: OpenStore): void {
       withStore(open, async ({ store, account, crawler, push, lease }) => {
         const { accountId } = await account();
         const [first, second] = [await crawler({ accountId }), await crawler({ accountId })];
-        await push(jobsOf(first, 2));
+        await push(makeJobs(first, 2));
         expect((await store.queue.claim(await lease(second), 9, at(0))).jobs).toEqual([]);
       }),
     );
@@ -82,13 +82,13 @@ export function claimsContract(open: OpenStore): void {
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler({ delivery: 'webhook' });
         const { crawlerId } = made;
-        await push(jobsOf(made, 1));
+        await push(makeJobs(made, 1));
         const held = await lease(made);
         const nothing = { jobs: [], leaseLost: false };
         for (const by of ['user_pause', 'monitor_pause'] as const) {
           await store.crawlers.setPaused(crawlerId, by, at(1));
           expect(await store.queue.claim(held, 9, at(1))).toEqual(nothing);
-          await push(jobsOf(made, 1), at(1));
+          await push(makeJobs(made, 1), at(1));
           await store.crawlers.setPaused(crawlerId, 'user_unpause', at(1));
         }
         expect((await store.queue.claim(held, 9, at(1))).jobs).toHaveLength(3);
@@ -105,7 +105,7 @@ export function claimsContract(open: OpenStore): void {
         const made = await crawler();
         const { lease, jobs } = await running(made, 1);
         const job = only(jobs);
-        expect(await store.queue.finish([retryOf(job, at(500))], at(1), lease)).toMatchObject({
+        expect(await store.queue.finish([toRetry(job, at(500))], at(1), lease)).toMatchObject({
           verdicts: ['won'],
         });
         expect(await counters(made)).toMatchObject({ running: 0, waiting: 0, retrying: 1 });
@@ -125,7 +125,7 @@ export function claimsContract(open: OpenStore): void {
         const { lease, jobs } = await running(made, 1);
         let job = only(jobs);
         for (const crashed of [true, false, true]) {
-          const outcome = { ...retryOf(job, at(1)), crashed } as JobOutcome;
+          const outcome = { ...toRetry(job, at(1)), crashed } as JobOutcome;
           expect(await store.queue.finish([outcome], at(1), lease)).toMatchObject({
             verdicts: ['won'],
           });
@@ -142,7 +142,7 @@ export function claimsContract(open: OpenStore): void {
         const { lease, jobs } = await running(made, 2);
         const [soon, later] = jobs;
         if (soon === undefined || later === undefined) throw new Error('two jobs were pushed');
-        const outcomes = [releaseOf(soon), releaseOf(later, at(500))];
+        const outcomes = [toRelease(soon), toRelease(later, at(500))];
         expect(await store.queue.finish(outcomes, at(100), lease)).toMatchObject({
           verdicts: ['won', 'won'],
         });
@@ -162,9 +162,9 @@ export function claimsContract(open: OpenStore): void {
       withStore(open, async ({ store, crawler, running, counters }) => {
         const made = await crawler();
         const { lease, jobs } = await running(made, 1);
-        await store.queue.finish([retryOf(only(jobs), at(10))], at(1), lease);
+        await store.queue.finish([toRetry(only(jobs), at(10))], at(1), lease);
         const second = only((await store.queue.claim(lease, 1, at(10))).jobs);
-        await store.queue.finish([releaseOf(second)], at(11), lease);
+        await store.queue.finish([toRelease(second)], at(11), lease);
         expect(await counters(made)).toMatchObject({ retrying: 1, waiting: 0 });
         const third = only((await store.queue.claim(lease, 1, at(12))).jobs);
         expect(third).toMatchObject({ retry: 1, attempt: 3, firstTriedAt: at(0) });
@@ -175,9 +175,9 @@ export function claimsContract(open: OpenStore): void {
       'can be foreseen: what waits is listed in the order it is due, page by page',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler();
-        const jobs = [3, 1, 1, 0, 2].map((ms) => jobOf(made, { createdAt: at(ms) }));
+        const jobs = [3, 1, 1, 0, 2].map((ms) => makeJob(made, { createdAt: at(ms) }));
         for (const job of jobs) await push([job], job.createdAt);
-        await push(jobsOf(await crawler(), 3));
+        await push(makeJobs(await crawler(), 3));
         const { crawlerId } = made;
         const listed: string[] = [];
         for (;;) {
@@ -197,7 +197,7 @@ export function claimsContract(open: OpenStore): void {
         await store.queue.claim(held, 4, at(5));
         const [left, ...others] = await store.queue.listQueued(crawlerId, 9);
         expect(others).toEqual([]);
-        const { rid, url } = jobs[0] ?? jobOf(made);
+        const { rid, url } = jobs[0] ?? makeJob(made);
         expect(left).toEqual({ rid, url, retry: 0, createdAt: at(3), dueAt: at(3) });
       }),
     );

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Crawler } from '../../../src/domain/crawler.ts';
-import { deliveryOf, recordOf, releaseOf, retryOf, settlementOf } from './outcomes.ts';
-import { at, crawlerOf, jobsOf, newId, type OpenStore, withStore } from './store-harness.ts';
+import { makeRecord, toDelivery, toRelease, toRetry, toSettlement } from './outcomes.ts';
+import { at, makeCrawler, makeJobs, newId, type OpenStore, withStore } from './store-harness.ts';
 
 /** Crawlers, their settings and their two pauses. */
 export function crawlersContract(open: OpenStore): void {
@@ -10,7 +10,7 @@ export function crawlersContract(open: OpenStore): void {
       'come back as they were inserted, and only once under a name',
       withStore(open, async ({ store, account }) => {
         const { accountId } = await account();
-        const crawler = crawlerOf(accountId, {
+        const crawler = makeCrawler(accountId, {
           delivery: 'webhook',
           tokenType: 'javascript',
           politeness: { maxPerHost: 2, delayMs: 500, robotsTxt: true },
@@ -19,11 +19,11 @@ export function crawlersContract(open: OpenStore): void {
         expect(await store.crawlers.insert(crawler)).toEqual({ crawler, inserted: true });
         expect(await store.crawlers.get(crawler.crawlerId)).toEqual(crawler);
         expect(await store.crawlers.findByName(accountId, crawler.name)).toEqual(crawler);
-        const again = crawlerOf(accountId, { name: crawler.name, concurrency: 7 });
+        const again = makeCrawler(accountId, { name: crawler.name, concurrency: 7 });
         expect(await store.crawlers.insert(again)).toEqual({ crawler, inserted: false });
         expect(await store.crawlers.get(again.crawlerId)).toBeUndefined();
         expect(await store.crawlers.findByName(newId(), crawler.name)).toBeUndefined();
-        const elsewhere = crawlerOf((await account()).accountId, { name: crawler.name });
+        const elsewhere = makeCrawler((await account()).accountId, { name: crawler.name });
         expect((await store.crawlers.insert(elsewhere)).inserted).toBe(true);
       }),
     );
@@ -32,7 +32,9 @@ export function crawlersContract(open: OpenStore): void {
       'give a contested name to one of eight, and all learn whose it is',
       withStore(open, async ({ store, account }) => {
         const { accountId } = await account();
-        const contenders = Array.from({ length: 8 }, () => crawlerOf(accountId, { name: 'same' }));
+        const contenders = Array.from({ length: 8 }, () =>
+          makeCrawler(accountId, { name: 'same' }),
+        );
         const ends = await Promise.all(contenders.map((each) => store.crawlers.insert(each)));
         expect(ends.filter(({ inserted }) => inserted)).toHaveLength(1);
         expect(new Set(ends.map(({ crawler }) => crawler.crawlerId)).size).toBe(1);
@@ -146,19 +148,19 @@ export function crawlersContract(open: OpenStore): void {
         const made = await crawler({ delivery: 'webhook' });
         const last = async () => (await counters(made)).last;
         expect(await last()).toEqual({});
-        await push(jobsOf(made, 3), at(1));
+        await push(makeJobs(made, 3), at(1));
         expect(await last()).toEqual({ push: at(1) });
         const held = await lease(made, at(2));
         const { jobs } = await store.queue.claim(held, 3, at(2));
         const [first, second, third] = jobs;
         if (first === undefined || second === undefined || third === undefined) throw new Error();
-        await store.queue.finish([releaseOf(first), retryOf(second, at(9))], at(3));
+        await store.queue.finish([toRelease(first), toRetry(second, at(9))], at(3));
         expect(await last()).toEqual({ push: at(1) });
-        await store.queue.finish([deliveryOf(third)], at(4));
+        await store.queue.finish([toDelivery(third)], at(4));
         expect(await last()).toEqual({ push: at(1), crawl: at(4) });
         const [delivery] = await store.deliveries.claim(held, 1, 1_000, at(5));
         if (delivery === undefined) throw new Error('no delivery is due');
-        await store.deliveries.settle([settlementOf(delivery, 'delivered')], at(6));
+        await store.deliveries.settle([toSettlement(delivery, 'delivered')], at(6));
         expect(await last()).toEqual({ push: at(1), crawl: at(4), delivery: at(6) });
         await store.crawlers.claimProbes(at(7), 1, 1);
         await store.crawlers.claimProbes(at(9), 1, 1);
@@ -185,18 +187,18 @@ export function crawlersContract(open: OpenStore): void {
         const { accountId } = await account();
         const doomed = await crawler({ accountId, delivery: 'webhook' });
         const other = await crawler({ accountId });
-        await push(jobsOf(other, 2));
+        await push(makeJobs(other, 2));
         const { lease, jobs } = await running(doomed, 3);
         await store.queue.finish(
-          jobs.slice(0, 1).map((job) => deliveryOf(job)),
+          jobs.slice(0, 1).map((job) => toDelivery(job)),
           at(0),
           lease,
         );
-        const waiting = jobsOf(doomed, 4);
+        const waiting = makeJobs(doomed, 4);
         await push(waiting);
         const scope = { accountId, tokenType: 'normal' } as const;
         const kept = { rid: newId(), url: 'https://example.com/' };
-        await store.results.put(scope, recordOf(kept), at(0), at(9_999_999));
+        await store.results.put(scope, makeRecord(kept), at(0), at(9_999_999));
 
         expect(await store.crawlers.remove(doomed.crawlerId)).toEqual({ purged: 4 });
         expect(await store.crawlers.remove(doomed.crawlerId)).toBeUndefined();

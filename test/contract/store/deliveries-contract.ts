@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Crawler } from '../../../src/domain/crawler.ts';
 import type { Delivery } from '../../../src/domain/delivery.ts';
 import type { Lease } from '../../../src/store/store.ts';
-import { attemptOf, deliveryOf, settlementOf } from './outcomes.ts';
+import { makeAttempt, toDelivery, toSettlement } from './outcomes.ts';
 import {
   at,
   newId,
@@ -22,13 +22,13 @@ async function due(
   const made = await crawler({ delivery: 'webhook' });
   const { lease, jobs } = await running(made, count);
   for (const [n, job] of jobs.entries()) {
-    const end = deliveryOf(job, { body: new Uint8Array(bytes).fill(n) });
+    const end = toDelivery(job, { body: new Uint8Array(bytes).fill(n) });
     await store.queue.finish([end], at(n), lease);
   }
   return { made, lease, rids: jobs.map(({ rid }) => rid) };
 }
 
-const ridsOf = (deliveries: readonly Delivery[]): string[] => deliveries.map(({ rid }) => rid);
+const toRids = (deliveries: readonly Delivery[]): string[] => deliveries.map(({ rid }) => rid);
 
 /** Results on their way to callback URLs. */
 export function deliveriesContract(open: OpenStore): void {
@@ -40,14 +40,14 @@ export function deliveriesContract(open: OpenStore): void {
         const claim = (limit: number, maxBytes: number) =>
           bench.store.deliveries.claim(lease, limit, maxBytes, at(10));
         const first = await claim(9, 2_500);
-        expect(ridsOf(first)).toEqual(rids.slice(0, 2));
+        expect(toRids(first)).toEqual(rids.slice(0, 2));
         expect(first.map(({ body }) => [body.byteLength, body[0]])).toEqual([
           [1_000, 0],
           [1_000, 1],
         ]);
-        expect(ridsOf(await claim(1, 1e9))).toEqual([rids[2]]);
-        expect(ridsOf(await claim(9, 1))).toEqual([rids[3]]);
-        expect(ridsOf(await claim(9, 1e9))).toEqual(rids.slice(4));
+        expect(toRids(await claim(1, 1e9))).toEqual([rids[2]]);
+        expect(toRids(await claim(9, 1))).toEqual([rids[3]]);
+        expect(toRids(await claim(9, 1e9))).toEqual(rids.slice(4));
         expect(await claim(9, 1e9)).toEqual([]);
       }),
     );
@@ -59,8 +59,8 @@ export function deliveriesContract(open: OpenStore): void {
         const shares = await Promise.all(
           Array.from({ length: 8 }, () => bench.store.deliveries.claim(lease, 4, 1e9, at(30))),
         );
-        const given = shares.flatMap(ridsOf);
-        given.push(...ridsOf(await bench.store.deliveries.claim(lease, 20, 1e9, at(30))));
+        const given = shares.flatMap(toRids);
+        given.push(...toRids(await bench.store.deliveries.claim(lease, 20, 1e9, at(30))));
         expect(given).toHaveLength(20);
         expect(new Set(given)).toEqual(new Set(rids));
       }),
@@ -78,7 +78,7 @@ export function deliveriesContract(open: OpenStore): void {
         expect(await claim(9)).toEqual([]);
         await store.crawlers.setPaused(made.crawlerId, 'user_unpause', at(9));
         await store.crawlers.setPaused(made.crawlerId, 'user_pause', at(9));
-        expect(ridsOf(await claim(9))).toEqual(rids);
+        expect(toRids(await claim(9))).toEqual(rids);
       }),
     );
   });
@@ -96,7 +96,7 @@ export function deliveriesContract(open: OpenStore): void {
         expect((await summary())?.nextAttemptAt).toEqual(at(0));
 
         const first = only(await store.deliveries.claim(lease, 9, 1e9, at(0)));
-        const retry = settlementOf(first, 'retry', { dueAt: at(300) });
+        const retry = toSettlement(first, 'retry', { dueAt: at(300) });
         expect(await store.deliveries.settle([retry], at(1))).toEqual(['won']);
         expect(await summary()).toMatchObject({ state: 'pending', nextAttemptAt: at(300) });
         expect((await counters(made)).deliveriesPending).toBe(1);
@@ -104,11 +104,11 @@ export function deliveriesContract(open: OpenStore): void {
 
         const second = only(await store.deliveries.claim(lease, 9, 1e9, at(300)));
         expect(second.attempt).toBe(2);
-        const end = settlementOf(second, 'delivered', { log: attemptOf(2, 200, at(300)) });
+        const end = toSettlement(second, 'delivered', { log: makeAttempt(2, 200, at(300)) });
         expect(await store.deliveries.settle([end], at(301))).toEqual(['won']);
         const after = await summary();
         expect(after).toMatchObject({ state: 'delivered', nextAttemptAt: undefined });
-        expect(after?.attempts).toEqual([attemptOf(1, 500), attemptOf(2, 200, at(300))]);
+        expect(after?.attempts).toEqual([makeAttempt(1, 500), makeAttempt(2, 200, at(300))]);
         expect((await counters(made)).deliveriesPending).toBe(0);
         const days = await store.stats.history([made.crawlerId], {});
         const day = only(days.get(made.crawlerId) ?? []);
@@ -124,7 +124,7 @@ export function deliveriesContract(open: OpenStore): void {
         const { made, lease, rids } = await due(bench, 2);
         const [back, up] = await store.deliveries.claim(lease, 9, 1e9, at(5));
         if (back === undefined || up === undefined) throw new Error('two are due');
-        const outcomes = [settlementOf(back, 'release'), settlementOf(up, 'failed')];
+        const outcomes = [toSettlement(back, 'release'), toSettlement(up, 'failed')];
         expect(await store.deliveries.settle(outcomes, at(6))).toEqual(['won', 'won']);
         const failed = await store.deliveries.get(made.crawlerId, rids[1] ?? '');
         expect(failed).toMatchObject({ state: 'failed', nextAttemptAt: undefined });
@@ -144,7 +144,7 @@ export function deliveriesContract(open: OpenStore): void {
         const { made, lease } = await due(bench, 1);
         const old = only(await store.deliveries.claim(lease, 9, 1e9, at(0)));
         const settle = async (delivery: { rid: string; crawlerId: string; attempt: number }) =>
-          only(await store.deliveries.settle([settlementOf(delivery, 'delivered')], at(1)));
+          only(await store.deliveries.settle([toSettlement(delivery, 'delivered')], at(1)));
         expect(await settle({ ...old, attempt: 2 })).toBe('lost');
         expect(await settle({ ...old, crawlerId: newId() })).toBe('lost');
         expect(await settle({ ...old, rid: newId() })).toBe('lost');
@@ -165,7 +165,7 @@ export function deliveriesContract(open: OpenStore): void {
         const { made, lease, rids } = await due(bench, 1);
         for (let n = 1; n <= 103; n++) {
           const delivery = only(await store.deliveries.claim(lease, 1, 1e9, at(0)));
-          await store.deliveries.settle([settlementOf(delivery, 'retry')], at(0));
+          await store.deliveries.settle([toSettlement(delivery, 'retry')], at(0));
         }
         const summary = await store.deliveries.get(made.crawlerId, rids[0] ?? '');
         expect(summary?.attempts.map(({ attempt }) => attempt)).toEqual(
@@ -185,9 +185,9 @@ export function deliveriesContract(open: OpenStore): void {
         const [done, failed, later] = await store.deliveries.claim(lease, 9, 1e9, at(9));
         if (done === undefined || failed === undefined || later === undefined) throw new Error('3');
         const outcomes = [
-          settlementOf(done, 'delivered'),
-          settlementOf(failed, 'failed'),
-          settlementOf(later, 'retry', { dueAt: at(9_000) }),
+          toSettlement(done, 'delivered'),
+          toSettlement(failed, 'failed'),
+          toSettlement(later, 'retry', { dueAt: at(9_000) }),
         ];
         await store.deliveries.settle(outcomes, at(10));
         await store.queue.release(lease, at(11));
@@ -200,7 +200,7 @@ export function deliveriesContract(open: OpenStore): void {
         expect(await store.queue.crawlersWithWorkDue(at(20), 9)).toEqual([crawlerId]);
         const next = await bench.lease(made, at(20), 'second');
         const again = await store.deliveries.claim(next, 9, 1e9, at(20));
-        expect(ridsOf(again).sort()).toEqual([...rids].sort());
+        expect(toRids(again).sort()).toEqual([...rids].sort());
         expect(again.map(({ attempt }) => attempt)).toEqual([2, 2, 2]);
         expect(again.every(({ body }) => body.byteLength === 10)).toBe(true);
       }),
@@ -212,14 +212,14 @@ export function deliveriesContract(open: OpenStore): void {
         const { store, counters } = bench;
         const { made, lease, rids } = await due(bench, 5);
         const claimed = await store.deliveries.claim(lease, 9, 1e9, at(9));
-        const ends = claimed.map((delivery) => settlementOf(delivery, 'delivered'));
+        const ends = claimed.map((delivery) => toSettlement(delivery, 'delivered'));
         await store.deliveries.settle(ends, at(10));
         const range = { from: at(1), to: at(4) };
         expect(await store.deliveries.replay(newId(), range, at(20))).toBe(0);
         expect(await store.deliveries.replay(made.crawlerId, range, at(20))).toBe(3);
         expect((await counters(made)).deliveriesPending).toBe(3);
         const again = await store.deliveries.claim(lease, 9, 1e9, at(20));
-        expect(ridsOf(again).sort()).toEqual(rids.slice(1, 4).sort());
+        expect(toRids(again).sort()).toEqual(rids.slice(1, 4).sort());
       }),
     );
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { QueuedJob } from '../../../src/domain/job.ts';
-import { deliveryOf, EXPIRES, recordOf, releaseOf, retryOf, storedOf } from './outcomes.ts';
-import { at, jobsOf, newId, type OpenStore, only, withStore } from './store-harness.ts';
+import { EXPIRES, makeRecord, toDelivery, toRelease, toRetry, toStored } from './outcomes.ts';
+import { at, makeJobs, newId, type OpenStore, only, withStore } from './store-harness.ts';
 
 /** How jobs end. */
 export function endsContract(open: OpenStore): void {
@@ -15,7 +15,7 @@ export function endsContract(open: OpenStore): void {
         if (good === undefined || bad === undefined || waits === undefined)
           throw new Error('three');
         const failure = { cbStatus: 521, originalStatus: 0, body: new Uint8Array(0) };
-        const outcomes = [storedOf(good), storedOf(bad, failure), retryOf(waits, at(9))];
+        const outcomes = [toStored(good), toStored(bad, failure), toRetry(waits, at(9))];
         expect(await store.queue.finish(outcomes, at(1), lease)).toMatchObject({
           verdicts: ['won', 'won', 'won'],
         });
@@ -23,8 +23,8 @@ export function endsContract(open: OpenStore): void {
         const scope = { accountId: made.accountId, tokenType: 'normal' } as const;
         const stored = await store.results.get(scope, good.rid);
         expect({ ...stored, body: [...(stored?.body ?? [])] }).toEqual({
-          ...recordOf(good),
-          body: [...recordOf(good).body],
+          ...makeRecord(good),
+          body: [...makeRecord(good).body],
           storedAt: at(1),
         });
         const failed = await store.results.get(scope, bad.rid);
@@ -42,18 +42,18 @@ export function endsContract(open: OpenStore): void {
         const { lease, jobs } = await running(made, 2);
         const [free, held] = jobs;
         if (free === undefined || held === undefined) throw new Error('two jobs were pushed');
-        const outcomes = [deliveryOf(free), deliveryOf(held, {}, { held: true })];
-        const lost = deliveryOf({ ...held, attempt: 0 }, {}, { held: true });
+        const outcomes = [toDelivery(free), toDelivery(held, {}, { held: true })];
+        const lost = toDelivery({ ...held, attempt: 0 }, {}, { held: true });
         const finished = await store.queue.finish([...outcomes, lost], at(1), lease);
         expect(finished.verdicts).toEqual(['won', 'won', 'lost']);
         const begun = { crawlerId: made.crawlerId, attempt: 1, createdAt: at(1) };
         const { callbackHeaders } = lost;
-        expect(finished.deliveries).toEqual([{ ...recordOf(held), ...begun, callbackHeaders }]);
+        expect(finished.deliveries).toEqual([{ ...makeRecord(held), ...begun, callbackHeaders }]);
         expect(await counters(made)).toMatchObject({ completed: 2, deliveriesPending: 2 });
         const claimed = only(await store.deliveries.claim(lease, 9, 1e9, at(1)));
         expect({ ...claimed, body: [...claimed.body] }).toEqual({
-          ...recordOf(free),
-          body: [...recordOf(free).body],
+          ...makeRecord(free),
+          body: [...makeRecord(free).body],
           crawlerId: made.crawlerId,
           callbackHeaders: [['X-Token', 'abc']],
           attempt: 1,
@@ -73,20 +73,20 @@ export function endsContract(open: OpenStore): void {
         if (job === undefined || other === undefined) throw new Error('two jobs were pushed');
         const { verdicts } = await store.queue.finish(
           [
-            storedOf({ ...job, attempt: 2 }),
-            storedOf({ ...job, rid: newId() }),
-            storedOf({ ...job, crawlerId: newId() }),
-            retryOf({ ...job, attempt: 0 }, at(5)),
-            storedOf(job),
-            storedOf(job),
-            releaseOf(job),
+            toStored({ ...job, attempt: 2 }),
+            toStored({ ...job, rid: newId() }),
+            toStored({ ...job, crawlerId: newId() }),
+            toRetry({ ...job, attempt: 0 }, at(5)),
+            toStored(job),
+            toStored(job),
+            toRelease(job),
           ],
           at(1),
           lease,
         );
         expect(verdicts).toEqual(['lost', 'lost', 'lost', 'lost', 'won', 'lost', 'lost']);
         const contest = await Promise.all(
-          Array.from({ length: 8 }, () => store.queue.finish([storedOf(other)], at(1), lease)),
+          Array.from({ length: 8 }, () => store.queue.finish([toStored(other)], at(1), lease)),
         );
         const all = contest.flatMap((each) => each.verdicts);
         expect(all.filter((verdict) => verdict === 'won')).toHaveLength(1);
@@ -103,13 +103,13 @@ export function endsContract(open: OpenStore): void {
         const made = await crawler({ accountId });
         const { lease, jobs } = await running(made, 1);
         expect(await store.queue.deleteJob(made.crawlerId, only(jobs).rid, at(1))).toBe(true);
-        expect(await store.queue.finish([storedOf(only(jobs))], at(2), lease)).toMatchObject({
+        expect(await store.queue.finish([toStored(only(jobs))], at(2), lease)).toMatchObject({
           verdicts: ['lost'],
         });
         const doomed = await crawler({ accountId, delivery: 'webhook' });
         const last = await running(doomed, 1);
         await store.crawlers.remove(doomed.crawlerId);
-        const end = deliveryOf(only(last.jobs));
+        const end = toDelivery(only(last.jobs));
         expect(await store.queue.finish([end], at(2), last.lease)).toMatchObject({
           verdicts: ['lost'],
         });
@@ -122,7 +122,7 @@ export function endsContract(open: OpenStore): void {
 
   describe('a job past its queue deadline', () => {
     const expired = (job: QueuedJob) =>
-      storedOf(job, { cbStatus: 699, originalStatus: 504 }, { billed: false, timedOut: true });
+      toStored(job, { cbStatus: 699, originalStatus: 504 }, { billed: false, timedOut: true });
 
     test(
       'is no longer claimed, but found overdue, oldest deadline first',
@@ -130,12 +130,12 @@ export function endsContract(open: OpenStore): void {
         const { accountId } = await account();
         const [made, other] = [await crawler({ accountId }), await crawler({ accountId })];
         const [late, later] = [
-          only(jobsOf(made, 1, { queueDeadline: at(200) })),
-          only(jobsOf(other, 1, { queueDeadline: at(100) })),
+          only(makeJobs(made, 1, { queueDeadline: at(200) })),
+          only(makeJobs(other, 1, { queueDeadline: at(100) })),
         ];
         const [future, without] = [
-          only(jobsOf(made, 1, { queueDeadline: at(900) })),
-          jobsOf(made, 1),
+          only(makeJobs(made, 1, { queueDeadline: at(900) })),
+          makeJobs(made, 1),
         ];
         await push([late, future, ...without]);
         await push([later]);
@@ -152,11 +152,11 @@ export function endsContract(open: OpenStore): void {
       'ends as failed and timed out, unless somebody was faster',
       withStore(open, async ({ store, crawler, push, lease, counters }) => {
         const made = await crawler();
-        await push(jobsOf(made, 3, { queueDeadline: at(100) }));
+        await push(makeJobs(made, 3, { queueDeadline: at(100) }));
         const held = await lease(made);
         const claimed = only((await store.queue.claim(held, 1, at(0))).jobs);
         const returned = only((await store.queue.claim(held, 1, at(0))).jobs);
-        await store.queue.finish([releaseOf(returned)], at(1), held);
+        await store.queue.finish([toRelease(returned)], at(1), held);
         const overdue = await store.queue.overdue(at(100), 9);
         // What was claimed is being crawled; what was given back untried still waits.
         expect(overdue.map(({ rid }) => rid)).not.toContain(claimed.rid);
@@ -183,10 +183,10 @@ export function endsContract(open: OpenStore): void {
       'is delivered like any end of a webhook crawler’s job',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler({ delivery: 'webhook' });
-        await push(jobsOf(made, 1, { queueDeadline: at(100) }));
+        await push(makeJobs(made, 1, { queueDeadline: at(100) }));
         const job = only(await store.queue.overdue(at(100), 9));
         const record = { cbStatus: 699, originalStatus: 504 };
-        const end = deliveryOf(job, record, { timedOut: true, billed: false, expiresAt: EXPIRES });
+        const end = toDelivery(job, record, { timedOut: true, billed: false, expiresAt: EXPIRES });
         expect(await store.queue.finish([end], at(100))).toMatchObject({ verdicts: ['won'] });
         expect(await store.queue.crawlersWithWorkDue(at(100), 9)).toEqual([made.crawlerId]);
         const held = await lease(made, at(100));
@@ -199,10 +199,10 @@ export function endsContract(open: OpenStore): void {
       'stays claimable once it was tried',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler();
-        await push(jobsOf(made, 1, { queueDeadline: at(100) }));
+        await push(makeJobs(made, 1, { queueDeadline: at(100) }));
         const held = await lease(made);
         const job = only((await store.queue.claim(held, 1, at(0))).jobs);
-        await store.queue.finish([retryOf(job, at(150))], at(1), held);
+        await store.queue.finish([toRetry(job, at(150))], at(1), held);
         expect(await store.queue.overdue(at(200), 9)).toEqual([]);
         expect((await store.queue.claim(held, 9, at(200))).jobs).toHaveLength(1);
       }),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { deliveryOf, releaseOf, retryOf, storedOf } from './outcomes.ts';
-import { at, jobsOf, newId, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
+import { toDelivery, toRelease, toRetry, toStored } from './outcomes.ts';
+import { at, makeJobs, newId, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
 
 const LAPSED = TTL_MS + 1;
 
@@ -12,7 +12,7 @@ export function leasesContract(open: OpenStore): void {
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler();
         const { crawlerId } = made;
-        await push(jobsOf(made, 2));
+        await push(makeJobs(made, 2));
         const { acquire, renew, claim, release } = store.queue;
         const old = await lease(made, at(0), 'first');
         expect(await acquire(crawlerId, 'second', TTL_MS, at(1))).toBeUndefined();
@@ -33,7 +33,7 @@ export function leasesContract(open: OpenStore): void {
       'that an older holder lets go stays its new holder’s, crash included',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler();
-        await push(jobsOf(made, 1));
+        await push(makeJobs(made, 1));
         const old = await lease(made, at(0), 'first');
         const next = await lease(made, at(LAPSED), 'second');
         expect((await store.queue.claim(next, 1, at(LAPSED))).jobs).toHaveLength(1);
@@ -61,13 +61,13 @@ export function leasesContract(open: OpenStore): void {
       'that lapsed leaves its jobs and deliveries due at once, their counts untouched',
       withStore(open, async ({ store, crawler, push, lease, counters }) => {
         const made = await crawler({ delivery: 'webhook' });
-        await push(jobsOf(made, 3));
+        await push(makeJobs(made, 3));
         const old = await lease(made, at(0), 'first');
         const [tried, untried, crawled] = (await store.queue.claim(old, 3, at(0))).jobs;
         if (tried === undefined || untried === undefined || crawled === undefined) {
           throw new Error('three jobs were pushed');
         }
-        const outcomes = [retryOf(tried, at(1)), deliveryOf(crawled, {}, { held: true })];
+        const outcomes = [toRetry(tried, at(1)), toDelivery(crawled, {}, { held: true })];
         expect(await store.queue.finish(outcomes, at(0), old)).toMatchObject({
           verdicts: ['won', 'won'],
         });
@@ -83,7 +83,7 @@ export function leasesContract(open: OpenStore): void {
         expect(byRid.get(untried.rid)).toMatchObject({ retry: 0, attempt: 2, ...both });
         const again = only(await store.deliveries.claim(next, 9, 1e9, at(LAPSED)));
         expect(again).toMatchObject({ rid: crawled.rid, attempt: 2 });
-        const late = [storedOf(untried), releaseOf({ ...tried, attempt: 2 })];
+        const late = [toStored(untried), toRelease({ ...tried, attempt: 2 })];
         expect(await store.queue.finish(late, at(LAPSED), old)).toMatchObject({
           verdicts: ['lost', 'lost'],
         });
@@ -97,7 +97,7 @@ export function leasesContract(open: OpenStore): void {
         const held = await running(made, 2);
         const [job, other] = held.jobs;
         if (job === undefined || other === undefined) throw new Error('two jobs were pushed');
-        await store.queue.finish([retryOf(job, at(90_000))], at(0), held.lease);
+        await store.queue.finish([toRetry(job, at(90_000))], at(0), held.lease);
         const { wakeAt } = await store.queue.release(held.lease, at(5));
         expect(wakeAt?.getTime()).toBeLessThanOrEqual(at(5).getTime());
         expect(await counters(made)).toMatchObject({ running: 0, waiting: 1, retrying: 1 });
@@ -106,7 +106,7 @@ export function leasesContract(open: OpenStore): void {
         const { jobs } = await store.queue.claim(next, 9, at(6));
         expect(jobs.map(({ rid }) => rid)).toEqual([other.rid]);
         expect(only(jobs).crashes).toBe(0);
-        await store.queue.finish([storedOf(only(jobs))], at(7), next);
+        await store.queue.finish([toStored(only(jobs))], at(7), next);
         expect(await store.queue.release(next, at(8))).toEqual({ wakeAt: at(90_000) });
         const last = await lease(made, at(9), 'third');
         expect(await store.queue.deleteJob(made.crawlerId, job.rid, at(9))).toBe(true);
@@ -120,7 +120,7 @@ export function leasesContract(open: OpenStore): void {
         const made = await crawler();
         for (let round = 0; round < 25; round++) {
           const held = await lease(made, at(round));
-          const pushing = () => push(jobsOf(made, 1), at(round));
+          const pushing = () => push(makeJobs(made, 1), at(round));
           const letting = () => store.queue.release(held, at(round));
           const [receipt, { wakeAt }] =
             round % 2 === 0

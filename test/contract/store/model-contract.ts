@@ -4,12 +4,12 @@ import type { Crawler } from '../../../src/domain/crawler.ts';
 import type { QueuedJob } from '../../../src/domain/job.ts';
 import type { Lease } from '../../../src/store/store.ts';
 import { byLength } from '../../support/length.ts';
-import { deliveryOf, releaseOf, retryOf, storedOf } from './outcomes.ts';
+import { toDelivery, toRelease, toRetry, toStored } from './outcomes.ts';
 import {
   at,
-  benchOf,
-  jobsOf,
+  createBench,
   LIMITS,
+  makeJobs,
   type OpenedStore,
   type OpenStore,
   type StoreBench,
@@ -105,7 +105,7 @@ class Life {
   #process = 0;
 
   constructor(opened: OpenedStore, delivery: 'storage' | 'webhook') {
-    this.#bench = benchOf(opened);
+    this.#bench = createBench(opened);
     this.#delivery = delivery;
   }
 
@@ -123,7 +123,7 @@ class Life {
       case 'push': {
         const deadline = this.#second + 1_000;
         const queueDeadline = step.timeout ? at(deadline * SECOND) : undefined;
-        const jobs = jobsOf(crawler, step.count, { createdAt: now, queueDeadline });
+        const jobs = makeJobs(crawler, step.count, { createdAt: now, queueDeadline });
         await this.#bench.push(jobs, now, LIMITS);
         for (const { rid } of jobs) {
           model.state.set(rid, 'waiting');
@@ -189,7 +189,7 @@ class Life {
       case 'delete_crawler':
         await this.#bench.store.crawlers.remove(crawler.crawlerId);
         for (const job of this.#running.values()) {
-          expect(await this.#bench.store.queue.finish([storedOf(job)], now)).toMatchObject({
+          expect(await this.#bench.store.queue.finish([toStored(job)], now)).toMatchObject({
             verdicts: ['lost'],
           });
         }
@@ -206,8 +206,8 @@ class Life {
     if (job === undefined) return;
     const { rid, retry, queueDeadline } = job;
     const record = how === 'fail' ? { cbStatus: 521 } : {};
-    const end = this.#delivery === 'storage' ? storedOf(job, record) : deliveryOf(job, record);
-    const back = how === 'retry' ? retryOf(job, now) : releaseOf(job);
+    const end = this.#delivery === 'storage' ? toStored(job, record) : toDelivery(job, record);
+    const back = how === 'retry' ? toRetry(job, now) : toRelease(job);
     const outcome = how === 'retry' || how === 'release' ? back : end;
     expect(await this.#bench.store.queue.finish([outcome], now, this.#lease)).toMatchObject({
       verdicts: ['won'],
@@ -238,7 +238,7 @@ class Life {
     const now = at(this.#second * SECOND);
     const late = await this.#bench.store.queue.overdue(now, 1_000);
     expect(new Set(late.map((job) => job.rid))).toEqual(new Set(this.#model.deadlines.keys()));
-    const outcomes = late.map((job) => storedOf(job, { cbStatus: 699 }, { timedOut: true }));
+    const outcomes = late.map((job) => toStored(job, { cbStatus: 699 }, { timedOut: true }));
     await this.#bench.store.queue.finish(outcomes, now);
     for (const { rid } of late) this.#forget(rid);
     this.#model.ended.failed += late.length;

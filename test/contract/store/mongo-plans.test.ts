@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { openMongoStore } from '../../../src/store/mongo/mongo-store.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
-import { deliveryOf, EXPIRES, recordOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
-import { at, benchOf, jobsOf, LIMITS } from './store-harness.ts';
+import { EXPIRES, makeRecord, toDelivery, toRetry, toSettlement, toStored } from './outcomes.ts';
+import { at, createBench, LIMITS, makeJobs } from './store-harness.ts';
 
 const BACKLOG = 100_000;
 
@@ -16,7 +16,7 @@ interface Query {
 }
 
 /** What a command reads by; undefined for one that reads nothing. */
-function queriesOf(command: Document): Query[] {
+function readQueries(command: Document): Query[] {
   const [name, collection] = Object.entries(command)[0] as [string, string];
   const one = (filter: Document, sort: Document = {}, limit = 0) => ({
     collection,
@@ -48,36 +48,39 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     const uri = `${database.uri}?monitorCommands=true`;
     const { store, db } = await openMongoStore({ uri, logger: silentLogger });
     await using _closing = { [Symbol.asyncDispose]: () => store.close() };
-    const bench = benchOf({ store });
+    const bench = createBench({ store });
     const { accountId } = await bench.account();
     const [made, hook] = [
       await bench.crawler({ accountId }),
       await bench.crawler({ accountId, delivery: 'webhook' }),
     ];
     for (let n = 0; n < BACKLOG; n += 1_000) {
-      const jobs = jobsOf(made, 1_000, { createdAt: at(n / 1_000), queueDeadline: at(90_000_000) });
+      const jobs = makeJobs(made, 1_000, {
+        createdAt: at(n / 1_000),
+        queueDeadline: at(90_000_000),
+      });
       await store.queue.push(
         [{ crawlerId: made.crawlerId, accountId, jobs }],
         { ...LIMITS, crawlerQueue: 2 * BACKLOG },
         at(0),
       );
     }
-    await bench.push(jobsOf(hook, 3));
+    await bench.push(makeJobs(hook, 3));
 
     const seen = new Map<string, Query>();
     db.client.on('commandStarted', ({ command }) => {
-      for (const query of queriesOf(command)) {
-        seen.set(`${query.collection} ${JSON.stringify(shapeOf(query.filter))}`, query);
+      for (const query of readQueries(command)) {
+        seen.set(`${query.collection} ${JSON.stringify(toShape(query.filter))}`, query);
       }
     });
     const now = at(200);
-    await bench.push(jobsOf(made, 1), now, { ...LIMITS, crawlerQueue: 2 * BACKLOG });
+    await bench.push(makeJobs(made, 1), now, { ...LIMITS, crawlerQueue: 2 * BACKLOG });
     const lease = await bench.lease(made, now);
     await store.queue.renew(lease, 15_000, now);
     const { jobs } = await store.queue.claim(lease, 5, now);
     const [a, b, c] = jobs;
     if (a === undefined || b === undefined || c === undefined) throw new Error('nothing claimed');
-    await store.queue.finish([storedOf(a), retryOf(b, at(300))], now, lease);
+    await store.queue.finish([toStored(a), toRetry(b, at(300))], now, lease);
     await store.queue.deleteJob(made.crawlerId, c.rid, now);
     await store.queue.find(made.crawlerId, b.rid);
     await store.queue.overdue(now, 100);
@@ -86,20 +89,20 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     const hookLease = await bench.lease(hook, now);
     const posted = await store.queue.claim(hookLease, 2, now);
     await store.queue.finish(
-      posted.jobs.map((job) => deliveryOf(job)),
+      posted.jobs.map((job) => toDelivery(job)),
       now,
       hookLease,
     );
     const deliveries = await store.deliveries.claim(hookLease, 2, 1e6, now);
     await store.deliveries.settle(
-      deliveries.map((each) => settlementOf(each, 'delivered')),
+      deliveries.map((each) => toSettlement(each, 'delivered')),
       now,
     );
     await store.crawlers.counters([made.crawlerId]);
     await store.crawlers.findByName(accountId, made.name);
     await store.crawlers.claimProbes(now, 60_000, 10);
     const scope = { accountId, tokenType: 'normal' } as const;
-    await store.results.put(scope, recordOf(a), now, EXPIRES);
+    await store.results.put(scope, makeRecord(a), now, EXPIRES);
     await store.results.get(scope, a.rid);
     await store.results.newestByUrl(scope, a.url);
     await store.results.rids(scope, { limit: 10, order: 'desc' });
@@ -122,18 +125,18 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
       // A planner that goes by statistics reads a table of few rows from end to end, as it should.
       const isSmall = (await collection.estimatedDocumentCount()) < BACKLOG / 100;
       if (isSmall && JSON.stringify(plan).includes('"Seq Scan"')) continue;
-      const fault = faultOf(plan, query.filter);
+      const fault = findFault(plan, query.filter);
       if (fault !== undefined) wanting.push(`${shape}: ${fault}`);
     }
     expect(wanting).toEqual([]);
     // The check itself finds what is read without an index.
     const unindexed = await db.collection('jobs').find({ url: 'x' }).explain('executionStats');
-    expect(faultOf(unindexed, { url: 'x' })).toBeDefined();
+    expect(findFault(unindexed, { url: 'x' })).toBeDefined();
   }, 180_000);
 });
 
 /** What is wrong with a plan. A server that does not tell what it examined leaves that to its index alone. */
-function faultOf(plan: Document, filter: Document): string | undefined {
+function findFault(plan: Document, filter: Document): string | undefined {
   const text = JSON.stringify(plan);
   const names = [...text.matchAll(/"(?:indexName|Index Name)":"(\w+)"/g)].map((each) => each[1]);
   const byId = '_id' in filter && (names.includes('_id_') || /IDHACK|EXPRESS/.test(text));
@@ -148,8 +151,8 @@ function isEmpty(filter: Document | undefined): boolean {
   return Object.keys(filter ?? {}).length === 0;
 }
 
-function shapeOf(filter: unknown): unknown {
-  if (Array.isArray(filter)) return filter.map(shapeOf);
+function toShape(filter: unknown): unknown {
+  if (Array.isArray(filter)) return filter.map(toShape);
   if (typeof filter !== 'object' || filter === null || filter instanceof Date) return 0;
-  return Object.fromEntries(Object.entries(filter).map(([key, value]) => [key, shapeOf(value)]));
+  return Object.fromEntries(Object.entries(filter).map(([key, value]) => [key, toShape(value)]));
 }

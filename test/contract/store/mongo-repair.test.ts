@@ -7,8 +7,15 @@ import { openMongoStore } from '../../../src/store/mongo/mongo-store.ts';
 import { resultDocument } from '../../../src/store/mongo/records.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
-import { deliveryOf, EXPIRES, recordOf, storedOf } from './outcomes.ts';
-import { at, benchOf, jobsOf, only, type StoreBench, screenshotOf } from './store-harness.ts';
+import { EXPIRES, makeRecord, toDelivery, toStored } from './outcomes.ts';
+import {
+  at,
+  createBench,
+  makeJobs,
+  makeScreenshot,
+  only,
+  type StoreBench,
+} from './store-harness.ts';
 
 const MINUTE = 60_000;
 
@@ -18,7 +25,7 @@ function withDocuments(use: (bench: StoreBench, c: Collections, db: Db) => Promi
     await using database = testDatabase();
     const { store, db } = await openMongoStore({ uri: database.uri, logger: silentLogger });
     await using _closing = { [Symbol.asyncDispose]: () => store.close() };
-    await use(benchOf({ store }), toCollections(db), db);
+    await use(createBench({ store }), toCollections(db), db);
   };
 }
 
@@ -27,8 +34,8 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
     'a push it did not count is left alone, then counted as far as it came',
     withDocuments(async ({ store, crawler, push, lease, counters }, c) => {
       const made = await crawler();
-      await push(jobsOf(made, 3));
-      const jobs = jobsOf(made, 2);
+      await push(makeJobs(made, 3));
+      const jobs = makeJobs(made, 2);
       const rids = jobs.map((job) => job.rid).sort();
       const entry = { id: 'dead.1', n: 5, at: at(0), first: rids[0] ?? '', last: rids[1] ?? '' };
       await c.crawlers.updateOne({ _id: made.crawlerId }, { $push: { pending: entry } });
@@ -67,7 +74,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       expect(await c.jobs.countDocuments({ _id: job.rid })).toBe(0);
       const days = (await store.stats.history([made.crawlerId], {})).get(made.crawlerId);
       expect(days).toMatchObject([{ pushed: 2, success: 1, billed: 1, byCbStatus: { 200: 1 } }]);
-      expect(await store.queue.finish([storedOf(other)], at(4 * MINUTE), lease)).toMatchObject({
+      expect(await store.queue.finish([toStored(other)], at(4 * MINUTE), lease)).toMatchObject({
         verdicts: ['won'],
       });
     }),
@@ -77,7 +84,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
     'a claim it made after its lease was gone is taken back by who holds the lease now',
     withDocuments(async ({ store, crawler, push, lease, counters }, c) => {
       const made = await crawler();
-      await push(jobsOf(made, 1));
+      await push(makeJobs(made, 1));
       await lease(made, at(0), 'dead');
       const now = at(MINUTE);
       const held = await lease(made, now, 'alive');
@@ -98,17 +105,17 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       const job = only(jobs);
       const scope = { accountId: made.accountId, tokenType: 'normal' } as const;
       const origin = { claim: 0, mark: 'dead.1.0' };
-      const record = recordOf(job, { body: new Uint8Array([9]) });
+      const record = makeRecord(job, { body: new Uint8Array([9]) });
       const early = { scope, record, origin, now: at(0), expiresAt: EXPIRES };
       await c.results.insertOne(resultDocument(early));
       expect(await store.results.get(scope, job.rid)).toBeUndefined();
       expect(await store.results.newestByUrl(scope, job.url)).toBeUndefined();
       expect(await store.results.getMany(scope, [job.rid])).toEqual([]);
-      expect(await store.queue.finish([storedOf(job)], at(1), lease)).toMatchObject({
+      expect(await store.queue.finish([toStored(job)], at(1), lease)).toMatchObject({
         verdicts: ['won'],
       });
       const shown = await store.results.get(scope, job.rid);
-      expect([...(shown?.body ?? [])]).toEqual([...recordOf(job).body]);
+      expect([...(shown?.body ?? [])]).toEqual([...makeRecord(job).body]);
     }),
   );
 
@@ -117,14 +124,14 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
     withDocuments(async ({ store, account, crawler, push }, c) => {
       const { accountId } = await account();
       const [gone, kept] = [await crawler({ accountId }), await crawler({ accountId })];
-      await push(jobsOf(gone, 3));
-      await push(jobsOf(kept, 2));
+      await push(makeJobs(gone, 3));
+      await push(makeJobs(kept, 2));
       await c.removals.insertOne({ _id: gone.crawlerId });
       await c.crawlers.deleteOne({ _id: gone.crawlerId });
       await store.maintain(at(0));
       expect(await c.jobs.countDocuments({})).toBe(2);
       // What a stopped process brings after that goes, too.
-      await c.jobs.insertMany(jobsOf(gone, 2).map((job) => toJobDocument(job, 'stopped.1')));
+      await c.jobs.insertMany(makeJobs(gone, 2).map((job) => toJobDocument(job, 'stopped.1')));
       await store.maintain(at(2 * MINUTE));
       expect(await c.jobs.countDocuments({})).toBe(2);
       expect(await c.removals.countDocuments()).toBe(0);
@@ -140,11 +147,11 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       await crawler({ accountId, name: '.async-normal' });
       const hook = await crawler({ accountId, delivery: 'webhook', concurrency: 2 });
       const { lease, jobs } = await running(made, 3);
-      await store.queue.finish([storedOf(only(jobs.slice(0, 1)))], at(1), lease);
+      await store.queue.finish([toStored(only(jobs.slice(0, 1)))], at(1), lease);
       const hooked = await running(hook, 1);
-      await store.queue.finish([deliveryOf(only(hooked.jobs))], at(1), hooked.lease);
-      await push(jobsOf(made, 2));
-      await store.screenshots.put(screenshotOf(accountId, 100));
+      await store.queue.finish([toDelivery(only(hooked.jobs))], at(1), hooked.lease);
+      await push(makeJobs(made, 2));
+      await store.screenshots.put(makeScreenshot(accountId, 100));
       const right = await store.accounts.usage(accountId);
       expect(right).toMatchObject({ crawlers: 2, concurrency: 9 });
       const wrong = { crawlers: 5, concurrency: -3, storedBytes: 1e12, queuedBytes: 77, queued: 4 };
@@ -163,7 +170,7 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
       const { accountId } = await account();
       const made = await crawler({ accountId });
       const { lease, jobs } = await running(made, 1);
-      await store.queue.finish([storedOf(only(jobs))], at(1), lease);
+      await store.queue.finish([toStored(only(jobs))], at(1), lease);
       const right = await store.accounts.usage(accountId);
       const gone = {
         limits: '',
@@ -194,7 +201,7 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
     'is told how often each queue was purged, and its jobs are found by the new indexes',
     withDocuments(async ({ store, crawler, push, lease, counters }, c, db) => {
       const made = await crawler();
-      await push(jobsOf(made, 3));
+      await push(makeJobs(made, 3));
       const fields = { moves: '', recounts: '', purges: '', runningBytes: '' } as const;
       await c.crawlers.updateMany({}, { $unset: fields });
       await c.jobs.updateMany({}, { $unset: { gen: '' } });

@@ -4,7 +4,7 @@ import { at, newId, type OpenStore, withStore } from './store-harness.ts';
 
 const LEASE_MS = 1_000;
 
-function noticeOf(overrides: Partial<QueuedNotice> = {}): QueuedNotice {
+function makeNotice(overrides: Partial<QueuedNotice> = {}): QueuedNotice {
   return {
     noticeId: newId(),
     accountId: newId(),
@@ -23,7 +23,7 @@ export function noticesContract(open: OpenStore): void {
     test(
       'are given to one caller each when they are due, earliest first, and come back as they were',
       withStore(open, async ({ store }) => {
-        const notices = [30, 10, 20].map((ms) => noticeOf({ dueAt: at(ms) }));
+        const notices = [30, 10, 20].map((ms) => makeNotice({ dueAt: at(ms) }));
         for (const notice of notices) await store.notices.add(notice);
         expect(await store.notices.claim(at(9), LEASE_MS, 10)).toEqual([]);
         const [one, ...others] = await store.notices.claim(at(25), LEASE_MS, 1);
@@ -41,7 +41,7 @@ export function noticesContract(open: OpenStore): void {
     test(
       'are added once, due again when their claim lapses or is postponed, and gone when removed',
       withStore(open, async (bench) => {
-        const notice = noticeOf();
+        const notice = makeNotice();
         await bench.store.notices.add(notice);
         await bench.store.notices.add({ ...notice, text: 'another' });
         expect(await bench.store.notices.claim(at(0), LEASE_MS, 10)).toMatchObject([

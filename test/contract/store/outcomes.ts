@@ -10,7 +10,7 @@ type Claimed = Pick<QueuedJob, 'rid' | 'crawlerId' | 'attempt' | 'url'>;
 export const EXPIRES = at(14 * 24 * 3_600_000);
 
 /** What a crawl of the job brought back: a page of ten bytes with `cb_status` 200. */
-export function recordOf(
+export function makeRecord(
   job: Pick<QueuedJob, 'rid' | 'url'>,
   overrides: Partial<CrawlRecord> = {},
 ): CrawlRecord {
@@ -32,17 +32,17 @@ function ended(job: Claimed) {
 }
 
 /** The crawl failed for a transient reason. */
-export function retryOf(job: Claimed, dueAt: Date): JobOutcome {
+export function toRetry(job: Claimed, dueAt: Date): JobOutcome {
   return { ...ended(job), kind: 'retry', dueAt };
 }
 
 /** The job is given back untried. */
-export function releaseOf(job: Claimed, dueAt?: Date): JobOutcome {
+export function toRelease(job: Claimed, dueAt?: Date): JobOutcome {
   return { ...ended(job), kind: 'release', ...(dueAt === undefined ? {} : { dueAt }) };
 }
 
 /** The crawl ended, its page goes to storage. */
-export function storedOf(
+export function toStored(
   job: Claimed,
   record: Partial<CrawlRecord> = {},
   more: { expiresAt?: Date; billed?: boolean; timedOut?: boolean } = {},
@@ -50,7 +50,7 @@ export function storedOf(
   return {
     ...ended(job),
     kind: 'stored',
-    record: recordOf(job, record),
+    record: makeRecord(job, record),
     tokenType: 'normal',
     billed: true,
     expiresAt: EXPIRES,
@@ -59,7 +59,7 @@ export function storedOf(
 }
 
 /** The crawl ended, its page goes to the callback URL. */
-export function deliveryOf(
+export function toDelivery(
   job: Claimed,
   record: Partial<CrawlRecord> = {},
   more: { expiresAt?: Date; billed?: boolean; held?: boolean; timedOut?: boolean } = {},
@@ -67,7 +67,7 @@ export function deliveryOf(
   return {
     ...ended(job),
     kind: 'delivery',
-    record: recordOf(job, record),
+    record: makeRecord(job, record),
     callbackHeaders: [['X-Token', 'abc']],
     billed: true,
     expiresAt: EXPIRES,
@@ -77,18 +77,18 @@ export function deliveryOf(
 }
 
 /** A POST that was answered with `status`. */
-export function attemptOf(attempt: number, status: number, startedAt = at(0)): DeliveryAttempt {
+export function makeAttempt(attempt: number, status: number, startedAt = at(0)): DeliveryAttempt {
   return { attempt, startedAt, status, durationMs: 12, error: status === 200 ? '' : 'refused' };
 }
 
 /** The end of a delivery attempt: status 200 when delivered, else 500; retries are due at once unless told. */
-export function settlementOf(
+export function toSettlement(
   delivery: { readonly rid: string; readonly crawlerId: string; readonly attempt: number },
   kind: DeliveryOutcome['kind'],
   more: Partial<DeliveryOutcome> = {},
 ): DeliveryOutcome {
   const { rid, crawlerId, attempt } = delivery;
-  const log = attemptOf(attempt, kind === 'delivered' ? 200 : 500);
+  const log = makeAttempt(attempt, kind === 'delivered' ? 200 : 500);
   return {
     rid,
     crawlerId,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { releaseOf, retryOf, storedOf } from './outcomes.ts';
-import { at, jobsOf, type OpenStore, TTL_MS, withStore } from './store-harness.ts';
+import { toRelease, toRetry, toStored } from './outcomes.ts';
+import { at, makeJobs, type OpenStore, TTL_MS, withStore } from './store-harness.ts';
 
 /** What a purge takes out of the queue. */
 export function purgeContract(open: OpenStore): void {
@@ -13,11 +13,11 @@ export function purgeContract(open: OpenStore): void {
         const { lease, jobs } = await running(made, 4);
         const [stored, retried, released, crashed] = jobs;
         if (!stored || !retried || !released || !crashed) throw new Error('four were pushed');
-        await push(jobsOf(made, 2));
+        await push(makeJobs(made, 2));
         expect(await store.queue.purge(crawlerId, at(1))).toBe(2);
         expect(await counters(made)).toMatchObject({ running: 4, waiting: 0, purged: 2 });
-        await push(jobsOf(made, 1), at(1));
-        const outcomes = [storedOf(stored), retryOf(retried, at(2)), releaseOf(released)];
+        await push(makeJobs(made, 1), at(1));
+        const outcomes = [toStored(stored), toRetry(retried, at(2)), toRelease(released)];
         expect(await store.queue.finish(outcomes, at(2), lease)).toMatchObject({
           verdicts: ['won', 'won', 'won'],
         });
@@ -44,12 +44,12 @@ export function purgeContract(open: OpenStore): void {
       withStore(open, async ({ store, crawler, push, counters, lease: take }) => {
         const made = await crawler();
         const limits = { crawlerQueue: 20_000, accountQueue: 1_000_000 };
-        for (let n = 0; n < 20; n++) await push(jobsOf(made, 1_000), at(0), limits);
-        const full = await push(jobsOf(made, 1), at(0), limits);
+        for (let n = 0; n < 20; n++) await push(makeJobs(made, 1_000), at(0), limits);
+        const full = await push(makeJobs(made, 1), at(0), limits);
         expect(full.outcomes).toEqual([{ refused: 'crawler_queue_full' }]);
         expect(await store.queue.purge(made.crawlerId, at(1))).toBe(20_000);
         expect(await counters(made)).toMatchObject({ waiting: 0, purged: 20_000 });
-        await push(jobsOf(made, 3), at(1), limits);
+        await push(makeJobs(made, 3), at(1), limits);
         const lease = await take(made, at(1));
         expect((await store.queue.claim(lease, 9, at(1))).jobs).toHaveLength(3);
         expect(await store.queue.purge(made.crawlerId, at(2))).toBe(0);

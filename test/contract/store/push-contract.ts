@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import type { PushReceipt } from '../../../src/store/store.ts';
 import {
   at,
-  jobOf,
-  jobsOf,
   LIMITS,
+  makeJob,
+  makeJobs,
   newId,
   type OpenStore,
   only,
@@ -29,7 +29,7 @@ export function pushContract(open: OpenStore): void {
       'keeps every field of a job',
       withStore(open, async ({ store, crawler, push, counters }) => {
         const made = await crawler({ delivery: 'webhook' });
-        const full = jobOf(made, {
+        const full = makeJob(made, {
           method: 'POST',
           body: new Uint8Array([0, 255, 128, 13, 10]),
           contentType: 'application/octet-stream',
@@ -41,7 +41,7 @@ export function pushContract(open: OpenStore): void {
           queueDeadline: at(60_000),
           createdAt: at(3),
         });
-        const plain = jobOf(made);
+        const plain = makeJob(made);
         const receipt = await push([full, plain], at(3));
         expect(receipt).toEqual({
           outcomes: [{ rid: full.rid }, { rid: plain.rid }],
@@ -68,8 +68,8 @@ export function pushContract(open: OpenStore): void {
       withStore(open, async ({ store, crawler, push, lease, counters }) => {
         const made = await crawler();
         const limits = { ...LIMITS, crawlerQueue: 5 };
-        await push(jobsOf(made, 3), at(0), limits);
-        const jobs = jobsOf(made, 4);
+        await push(makeJobs(made, 3), at(0), limits);
+        const jobs = makeJobs(made, 4);
         const receipt = await push(jobs, at(0), limits);
         expect(admitted(receipt)).toEqual(jobs.slice(0, 2).map(({ rid }) => rid));
         expect(refusals(receipt)).toEqual(['crawler_queue_full', 'crawler_queue_full']);
@@ -77,7 +77,7 @@ export function pushContract(open: OpenStore): void {
         expect(await counters(made)).toMatchObject({ pushed: 5, waiting: 5 });
         // What is being crawled does not wait.
         await store.queue.claim(await lease(made), 2, at(0));
-        expect(admitted(await push(jobsOf(made, 4), at(0), limits))).toHaveLength(2);
+        expect(admitted(await push(makeJobs(made, 4), at(0), limits))).toHaveLength(2);
       }),
     );
 
@@ -87,7 +87,7 @@ export function pushContract(open: OpenStore): void {
         const made = await crawler();
         const limits = { ...LIMITS, crawlerQueue: 50 };
         const receipts = await Promise.all(
-          Array.from({ length: 10 }, () => push(jobsOf(made, 7), at(0), limits)),
+          Array.from({ length: 10 }, () => push(makeJobs(made, 7), at(0), limits)),
         );
         expect(receipts.flatMap(admitted)).toHaveLength(50);
         expect(await counters(made)).toMatchObject({ pushed: 50, waiting: 50 });
@@ -103,7 +103,7 @@ export function pushContract(open: OpenStore): void {
         await store.crawlers.remove(gone.crawlerId);
         const limits = { ...LIMITS, crawlerQueue: 3 };
         const requests = [first, second, gone, first].map((each, n) => {
-          return { crawlerId: each.crawlerId, accountId, jobs: jobsOf(each, n === 1 ? 1 : 2) };
+          return { crawlerId: each.crawlerId, accountId, jobs: makeJobs(each, n === 1 ? 1 : 2) };
         });
         const receipts = await store.queue.push(requests, limits, at(0));
         expect(receipts.map((receipt) => admitted(receipt).length)).toEqual([2, 1, 0, 1]);
@@ -121,7 +121,7 @@ export function pushContract(open: OpenStore): void {
       'says whether a live lease dispatches the crawler',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler();
-        const leased = async (ms: number) => (await push(jobsOf(made, 1), at(ms))).leased;
+        const leased = async (ms: number) => (await push(makeJobs(made, 1), at(ms))).leased;
         expect(await leased(0)).toBe(false);
         const held = await lease(made);
         expect(await leased(1)).toBe(true);
@@ -139,17 +139,17 @@ export function pushContract(open: OpenStore): void {
         const { accountId } = await account();
         const [first, second] = [await crawler({ accountId }), await crawler({ accountId })];
         const limits = { ...LIMITS, accountQueue: 10 };
-        const filled = await push(jobsOf(first, 10), at(0), limits);
+        const filled = await push(makeJobs(first, 10), at(0), limits);
         expect(filled).toMatchObject({ crossedAccountLimit: false });
-        const over = await push(jobsOf(second, 3), at(0), limits);
+        const over = await push(makeJobs(second, 3), at(0), limits);
         expect(over.crossedAccountLimit).toBe(true);
         expect(admitted(over)).toHaveLength(1);
         expect(refusals(over)).toEqual(['account_queue_full', 'account_queue_full']);
-        const refused = await push(jobsOf(first, 1), at(0), limits);
+        const refused = await push(makeJobs(first, 1), at(0), limits);
         expect(refused).toMatchObject({ crossedAccountLimit: false });
         expect(refusals(refused)).toEqual(['account_queue_full']);
         await store.queue.claim(await lease(second), 1, at(0));
-        expect(admitted(await push(jobsOf(first, 1), at(0), limits))).toHaveLength(1);
+        expect(admitted(await push(makeJobs(first, 1), at(0), limits))).toHaveLength(1);
         expect(await store.accounts.queued(accountId)).toBe(11);
       }),
     );
@@ -161,7 +161,7 @@ export function pushContract(open: OpenStore): void {
         const limits = { ...LIMITS, accountQueue: 20 };
         const held = await lease(made);
         const goesOver = async (count: number) =>
-          (await push(jobsOf(made, count), at(0), limits)).crossedAccountLimit;
+          (await push(makeJobs(made, count), at(0), limits)).crossedAccountLimit;
         const drain = (count: number) => store.queue.claim(held, count, at(0));
         expect(await goesOver(21)).toBe(true);
         await drain(2);
@@ -180,7 +180,7 @@ export function pushContract(open: OpenStore): void {
         const made = await crawler();
         const limits = { ...LIMITS, accountQueue: 20 };
         const receipts = await Promise.all(
-          Array.from({ length: 8 }, () => push(jobsOf(made, 5), at(0), limits)),
+          Array.from({ length: 8 }, () => push(makeJobs(made, 5), at(0), limits)),
         );
         expect(receipts.filter(({ crossedAccountLimit }) => crossedAccountLimit)).toHaveLength(1);
         expect(receipts.flatMap(admitted)).toHaveLength(21);
@@ -197,7 +197,7 @@ export function pushContract(open: OpenStore): void {
         const [made, other] = [await crawler({ accountId }), await crawler({ accountId })];
         const limits = { ...LIMITS, crawlerQueue: 2 };
         const send = async (to: typeof made, requestId: string, ms: number) => {
-          const jobs = jobsOf(to, 3);
+          const jobs = makeJobs(to, 3);
           const request = { crawlerId: to.crawlerId, accountId, jobs, requestId };
           return only(await store.queue.push([request], limits, at(ms)));
         };
@@ -224,7 +224,7 @@ export function pushContract(open: OpenStore): void {
         const made = await crawler();
         const { crawlerId, accountId } = made;
         const send = async (count: number) => {
-          const request = { crawlerId, accountId, jobs: jobsOf(made, count), requestId: 'same' };
+          const request = { crawlerId, accountId, jobs: makeJobs(made, count), requestId: 'same' };
           return only(await store.queue.push([request], LIMITS, at(0))).outcomes;
         };
         expect(await send(0)).toEqual([]);
@@ -243,7 +243,7 @@ export function pushContract(open: OpenStore): void {
         const limits = { ...LIMITS, accountQueue: 3 };
         const receipts = await Promise.all(
           Array.from({ length: 8 }, async () => {
-            const request = { crawlerId, accountId, jobs: jobsOf(made, 5), requestId: 'same' };
+            const request = { crawlerId, accountId, jobs: makeJobs(made, 5), requestId: 'same' };
             return only(await store.queue.push([request], limits, at(0)));
           }),
         );

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import type { Job } from '../../../src/domain/job.ts';
 import { chargedBytes, chargedJobBytes } from '../../../src/domain/quotas.ts';
-import { deliveryOf, EXPIRES, recordOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
+import { EXPIRES, makeRecord, toDelivery, toRetry, toSettlement, toStored } from './outcomes.ts';
 import {
   at,
-  crawlerOf,
-  jobOf,
-  jobsOf,
+  makeCrawler,
+  makeJob,
+  makeJobs,
+  makeScreenshot,
   type OpenStore,
   only,
-  screenshotOf,
   withStore,
 } from './store-harness.ts';
 
@@ -17,7 +17,7 @@ const HOUR = 3_600_000;
 /** What the page of an outcome counts for. */
 const PAGE = chargedBytes(10);
 
-const sizeOf = (jobs: readonly Job[]): number =>
+const totalSize = (jobs: readonly Job[]): number =>
   jobs.reduce((sum, job) => sum + chargedJobBytes(job), 0);
 
 /** What accounts use of their quotas, and what is refused. */
@@ -43,21 +43,21 @@ export function quotasContract(open: OpenStore): void {
         const none = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0 };
         expect(await usage()).toEqual(none);
         const quota = { crawlers: 2, concurrency: 50 };
-        const first = crawlerOf(accountId, { concurrency: 20 });
+        const first = makeCrawler(accountId, { concurrency: 20 });
         await store.crawlers.insert(first, quota);
         await store.crawlers.insert(first, quota);
-        await store.crawlers.insert(crawlerOf(accountId, { name: '.async-normal' }), quota);
+        await store.crawlers.insert(makeCrawler(accountId, { name: '.async-normal' }), quota);
         expect(await usage()).toEqual({ ...none, crawlers: 1, concurrency: 20 });
 
-        const wide = store.crawlers.insert(crawlerOf(accountId, { concurrency: 31 }), quota);
+        const wide = store.crawlers.insert(makeCrawler(accountId, { concurrency: 31 }), quota);
         await expect(wide).rejects.toMatchObject({
           kind: 'invalid',
           reason: 'concurrency_quota_exceeded',
           metadata: { limit: 50, used: 20 },
         });
-        const second = crawlerOf(accountId, { concurrency: 30 });
+        const second = makeCrawler(accountId, { concurrency: 30 });
         expect((await store.crawlers.insert(second, quota)).inserted).toBe(true);
-        const third = store.crawlers.insert(crawlerOf(accountId, { concurrency: 1 }), quota);
+        const third = store.crawlers.insert(makeCrawler(accountId, { concurrency: 1 }), quota);
         await expect(third).rejects.toMatchObject({ reason: 'crawlers_quota_exceeded' });
         // One that is there is answered, however full the account is.
         expect((await store.crawlers.insert(second, quota)).inserted).toBe(false);
@@ -80,7 +80,7 @@ export function quotasContract(open: OpenStore): void {
         const { accountId } = await account();
         const ends = await Promise.allSettled(
           Array.from({ length: 8 }, () =>
-            store.crawlers.insert(crawlerOf(accountId), { crawlers: 3, concurrency: 0 }),
+            store.crawlers.insert(makeCrawler(accountId), { crawlers: 3, concurrency: 0 }),
           ),
         );
         expect(ends.filter((end) => end.status === 'fulfilled')).toHaveLength(3);
@@ -91,7 +91,7 @@ export function quotasContract(open: OpenStore): void {
     test(
       'refuse a crawler to an account that is gone',
       withStore(open, async ({ store }) => {
-        const orphan = store.crawlers.insert(crawlerOf('0'.repeat(24)));
+        const orphan = store.crawlers.insert(makeCrawler('0'.repeat(24)));
         await expect(orphan).rejects.toMatchObject({ kind: 'unauthenticated' });
       }),
     );
@@ -104,23 +104,23 @@ export function quotasContract(open: OpenStore): void {
         const other = await crawler({ accountId });
         const queued = async () => (await store.accounts.usage(accountId))?.queuedBytes;
         const body = new Uint8Array(1_000);
-        const jobs = [jobOf(made, { method: 'POST', body }), ...jobsOf(made, 5)];
+        const jobs = [makeJob(made, { method: 'POST', body }), ...makeJobs(made, 5)];
         await push(jobs);
-        expect(sizeOf(jobs)).toBeGreaterThan(1_000);
-        expect(await queued()).toBe(sizeOf(jobs));
+        expect(totalSize(jobs)).toBeGreaterThan(1_000);
+        expect(await queued()).toBe(totalSize(jobs));
         const held = await lease(made);
         const claimed = (await store.queue.claim(held, 3, at(0))).jobs;
-        expect(await queued()).toBe(sizeOf(jobs));
+        expect(await queued()).toBe(totalSize(jobs));
         const [first, second, third] = claimed;
         if (!first || !second || !third) throw new Error('three jobs were claimed');
-        await store.queue.finish([retryOf(first, at(9)), storedOf(second)], at(1), held);
-        expect(await queued()).toBe(sizeOf(jobs) - sizeOf([second]));
+        await store.queue.finish([toRetry(first, at(9)), toStored(second)], at(1), held);
+        expect(await queued()).toBe(totalSize(jobs) - totalSize([second]));
         await store.queue.deleteJob(made.crawlerId, third.rid, at(2));
-        expect(await queued()).toBe(sizeOf(jobs) - sizeOf([second, third]));
-        const late = jobsOf(other, 2);
+        expect(await queued()).toBe(totalSize(jobs) - totalSize([second, third]));
+        const late = makeJobs(other, 2);
         await push(late);
         await store.queue.purge(made.crawlerId, at(3));
-        expect(await queued()).toBe(sizeOf(late));
+        expect(await queued()).toBe(totalSize(late));
         await store.crawlers.remove(other.crawlerId);
         expect(await queued()).toBe(0);
       }),
@@ -131,10 +131,13 @@ export function quotasContract(open: OpenStore): void {
       withStore(open, async ({ store, account, crawler, push }) => {
         const { accountId } = await account();
         const made = await crawler({ accountId });
-        const jobs = [jobOf(made, { url: 'https://example.com/a-long-one' }), ...jobsOf(made, 4)];
+        const jobs = [
+          makeJob(made, { url: 'https://example.com/a-long-one' }),
+          ...makeJobs(made, 4),
+        ];
         await push(jobs, at(0), { crawlerQueue: 2, accountQueue: 100 });
         const usage = await store.accounts.usage(accountId);
-        expect(usage?.queuedBytes).toBe(sizeOf(jobs.slice(0, 2)));
+        expect(usage?.queuedBytes).toBe(totalSize(jobs.slice(0, 2)));
       }),
     );
 
@@ -147,13 +150,13 @@ export function quotasContract(open: OpenStore): void {
         const { lease, jobs } = await running(made, 3);
         const soon = { expiresAt: at(HOUR) };
         await store.queue.finish(
-          jobs.map((job, index) => storedOf(job, {}, index === 2 ? soon : {})),
+          jobs.map((job, index) => toStored(job, {}, index === 2 ? soon : {})),
           at(1),
           lease,
         );
         expect(await stored()).toBe(3 * PAGE);
         const scope = { accountId, tokenType: 'normal' } as const;
-        const own = recordOf({ rid: 'a'.repeat(24), url: 'https://example.com/' });
+        const own = makeRecord({ rid: 'a'.repeat(24), url: 'https://example.com/' });
         await store.results.put(scope, own, at(2), EXPIRES);
         expect(await stored()).toBe(4 * PAGE);
         const [first, second] = jobs;
@@ -174,16 +177,16 @@ export function quotasContract(open: OpenStore): void {
         const made = await crawler({ accountId, delivery: 'webhook' });
         const stored = async () => (await store.accounts.usage(accountId))?.storedBytes;
         const { lease, jobs } = await running(made, 2);
-        const outcomes = jobs.map((job) => deliveryOf(job, {}, { expiresAt: at(HOUR) }));
+        const outcomes = jobs.map((job) => toDelivery(job, {}, { expiresAt: at(HOUR) }));
         await store.queue.finish(outcomes, at(1), lease);
         expect(await stored()).toBe(2 * PAGE);
         const claimed = await store.deliveries.claim(lease, 1, 1_000_000, at(2));
-        await store.deliveries.settle([settlementOf(only(claimed), 'delivered')], at(3));
+        await store.deliveries.settle([toSettlement(only(claimed), 'delivered')], at(3));
         expect(await stored()).toBe(2 * PAGE);
         await store.maintain(at(2 * HOUR));
         expect(await stored()).toBe(0);
         const again = await running(made, 1);
-        await store.queue.finish([deliveryOf(only(again.jobs))], at(4), again.lease);
+        await store.queue.finish([toDelivery(only(again.jobs))], at(4), again.lease);
         await store.crawlers.remove(made.crawlerId);
         expect(await stored()).toBe(0);
       }),
@@ -194,8 +197,8 @@ export function quotasContract(open: OpenStore): void {
       withStore(open, async ({ store, account }) => {
         const { accountId } = await account();
         const stored = async () => (await store.accounts.usage(accountId))?.storedBytes;
-        await store.screenshots.put(screenshotOf(accountId, 5_000));
-        await store.screenshots.put({ ...screenshotOf(accountId, 10), expiresAt: at(HOUR) });
+        await store.screenshots.put(makeScreenshot(accountId, 5_000));
+        await store.screenshots.put({ ...makeScreenshot(accountId, 10), expiresAt: at(HOUR) });
         expect(await stored()).toBe(chargedBytes(5_000) + PAGE);
         await store.maintain(at(100));
         expect(await stored()).toBe(PAGE);
@@ -232,7 +235,7 @@ export function quotasContract(open: OpenStore): void {
         const { crawlerId } = made;
         const { lease, jobs } = await running(made, 3);
         await store.queue.finish(
-          jobs.map((job) => deliveryOf(job)),
+          jobs.map((job) => toDelivery(job)),
           at(1),
           lease,
         );
@@ -258,8 +261,8 @@ export function quotasContract(open: OpenStore): void {
         const put = (who: typeof scope, count: number) =>
           Promise.all(
             Array.from({ length: count }, () => {
-              const { rid, url } = jobOf(crawlerOf(who.accountId));
-              return store.results.put(who, recordOf({ rid, url }), at(0), EXPIRES);
+              const { rid, url } = makeJob(makeCrawler(who.accountId));
+              return store.results.put(who, makeRecord({ rid, url }), at(0), EXPIRES);
             }),
           );
         await put(scope, 700);

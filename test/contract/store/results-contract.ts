@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { ResultScope, Store } from '../../../src/store/store.ts';
-import { EXPIRES, recordOf } from './outcomes.ts';
+import { EXPIRES, makeRecord } from './outcomes.ts';
 import { at, newId, type OpenStore, withStore } from './store-harness.ts';
 
 const url = 'https://example.com/a?b=c';
 
 async function put(store: Store, scope: ResultScope, ms: number, pushedUrl = url): Promise<string> {
   const rid = newId();
-  await store.results.put(scope, recordOf({ rid, url: pushedUrl }), at(ms), EXPIRES);
+  await store.results.put(scope, makeRecord({ rid, url: pushedUrl }), at(ms), EXPIRES);
   return rid;
 }
 
@@ -22,7 +22,7 @@ export function resultsContract(open: OpenStore): void {
         const scope = newScope();
         const rid = await put(store, scope, 1);
         const found = await store.results.get(scope, rid);
-        const record = recordOf({ rid, url });
+        const record = makeRecord({ rid, url });
         expect({ ...found, body: [...(found?.body ?? [])] }).toEqual({
           ...record,
           body: [...record.body],
@@ -68,7 +68,7 @@ export function resultsContract(open: OpenStore): void {
           const found = await store.results.getMany(scope, [c, newId(), a]);
           expect(found.map(({ rid }) => rid)).toEqual([c, a]);
         }
-        const bytes = recordOf({ rid: a, url }).body.byteLength;
+        const bytes = makeRecord({ rid: a, url }).body.byteLength;
         expect(await store.results.sizes(scope, [newId(), a, c])).toEqual(
           new Map([
             [a, bytes],
@@ -122,7 +122,7 @@ export function resultsContract(open: OpenStore): void {
           } while (cursor !== undefined);
           const expected = order === 'asc' ? stored : stored.slice(0, 9).reverse();
           expect(new Set(seen).size).toBe(seen.length);
-          expect(timesOf(seen, stored)).toEqual(timesOf(expected, stored));
+          expect(toPlaces(seen, stored)).toEqual(toPlaces(expected, stored));
         }
       }),
     );
@@ -150,7 +150,7 @@ export function resultsContract(open: OpenStore): void {
   });
 
   /** Places of the rids in the order of storing; equal moments may come in any order. */
-  function timesOf(rids: readonly string[], stored: readonly string[]): number[] {
+  function toPlaces(rids: readonly string[], stored: readonly string[]): number[] {
     return rids.map((rid) => {
       const place = stored.indexOf(rid);
       return place >= 1 && place <= 3 ? 1 : place;

@@ -6,7 +6,7 @@ import { migrations } from '../../../src/store/sqlite/migrations.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { at, crawlerOf, jobOf } from './store-harness.ts';
+import { at, makeCrawler, makeJob } from './store-harness.ts';
 
 /** The database as it was before accounts had quotas. */
 const BEFORE_QUOTAS = 2;
@@ -37,7 +37,7 @@ test('a database of before quotas counts what its accounts use, and its results 
       INSERT INTO dispatch (crawler_id, waiting, pushed) VALUES ('${id}', 1, 1);
     `);
   }
-  const job = jobOf(crawlerOf('a'), {
+  const job = makeJob(makeCrawler('a'), {
     url: 'https://example.com/ü',
     method: 'POST',
     body: new Uint8Array(50),

@@ -6,7 +6,7 @@ import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { storeContract } from './store-contract.ts';
-import { at, benchOf, jobOf, LIMITS } from './store-harness.ts';
+import { at, createBench, LIMITS, makeJob } from './store-harness.ts';
 
 async function openInFolder(dataDir: string) {
   return openSqliteStore({ dataDir, logger: silentLogger });
@@ -32,12 +32,12 @@ storeContract('SQLite', async () => {
 test('pushes that arrive together share a commit', async () => {
   await using folder = await temporaryFolder();
   const { store, database } = await openInFolder(folder.path);
-  const crawler = await benchOf({ store }).crawler();
+  const crawler = await createBench({ store }).crawler();
   const before = database.commits;
   const { crawlerId, accountId } = crawler;
   await Promise.all(
     Array.from({ length: 500 }, () =>
-      store.queue.push([{ crawlerId, accountId, jobs: [jobOf(crawler)] }], LIMITS, at(0)),
+      store.queue.push([{ crawlerId, accountId, jobs: [makeJob(crawler)] }], LIMITS, at(0)),
     ),
   );
   expect(database.commits - before).toBeLessThan(50);
@@ -47,13 +47,13 @@ test('pushes that arrive together share a commit', async () => {
 test('an operation that fails takes nothing of its batch with it', async () => {
   await using folder = await temporaryFolder();
   const { store } = await openInFolder(folder.path);
-  const crawler = await benchOf({ store }).crawler();
+  const crawler = await createBench({ store }).crawler();
   const { crawlerId, accountId } = crawler;
-  const job = jobOf(crawler);
+  const job = makeJob(crawler);
   const results = await Promise.allSettled([
-    store.queue.push([{ crawlerId, accountId, jobs: [jobOf(crawler)] }], LIMITS, at(0)),
+    store.queue.push([{ crawlerId, accountId, jobs: [makeJob(crawler)] }], LIMITS, at(0)),
     store.queue.push([{ crawlerId, accountId, jobs: [job, job] }], LIMITS, at(0)),
-    store.queue.push([{ crawlerId, accountId, jobs: [jobOf(crawler)] }], LIMITS, at(0)),
+    store.queue.push([{ crawlerId, accountId, jobs: [makeJob(crawler)] }], LIMITS, at(0)),
   ]);
   expect(results.map((result) => result.status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
   const counters = (await store.crawlers.counters([crawlerId])).get(crawlerId);
@@ -75,7 +75,7 @@ test('a folder in use, and a database of a newer program, are refused with their
 test('what a purge and a removal leave is swept up in writes of few rows, and after a restart', async () => {
   await using folder = await temporaryFolder();
   const opened = await openInFolder(folder.path);
-  const bench = benchOf({ store: opened.store });
+  const bench = createBench({ store: opened.store });
   const [purged, removed] = [await bench.crawler(), await bench.crawler()];
   const fill = async ({ crawlerId, accountId }: typeof purged) => {
     await opened.query(
@@ -95,7 +95,7 @@ test('what a purge and a removal leave is swept up in writes of few rows, and af
   // Most of it is still there, and the crawler works on as if it were not.
   const [left] = await opened.query('SELECT count(*) AS n FROM jobs', []);
   expect(Number(left?.n)).toBeGreaterThan(50_000);
-  await bench.push([jobOf(purged)], at(1));
+  await bench.push([makeJob(purged)], at(1));
   const lease = await bench.lease(purged, at(1));
   expect((await opened.store.queue.claim(lease, 9, at(1))).jobs).toHaveLength(1);
   await opened.store.close();

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { HistoryDay } from '../../../src/domain/stats.ts';
-import { deliveryOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
+import { toDelivery, toRetry, toSettlement, toStored } from './outcomes.ts';
 import {
   at,
-  jobsOf,
+  makeJobs,
+  makeScreenshot,
   newId,
   type OpenStore,
   only,
-  screenshotOf,
   withStore,
 } from './store-harness.ts';
 
@@ -39,16 +39,16 @@ export function statsContract(open: OpenStore): void {
         const [good, bad, again, unpaid, deleted] = jobs;
         if (!good || !bad || !again || !unpaid || !deleted) throw new Error('five were pushed');
         const outcomes = [
-          deliveryOf(good, {}, { held: true }),
-          deliveryOf(bad, { cbStatus: 521, originalStatus: 0 }, { billed: false }),
-          retryOf(again, at(5 * DAY_MS)),
-          deliveryOf(unpaid, { originalStatus: 403 }, { billed: false }),
+          toDelivery(good, {}, { held: true }),
+          toDelivery(bad, { cbStatus: 521, originalStatus: 0 }, { billed: false }),
+          toRetry(again, at(5 * DAY_MS)),
+          toDelivery(unpaid, { originalStatus: 403 }, { billed: false }),
         ];
         await store.queue.finish(outcomes, at(1), lease);
         await store.queue.deleteJob(crawlerId, deleted.rid, at(2));
         const next = at(DAY_MS);
-        await store.deliveries.settle([settlementOf({ ...good, attempt: 1 }, 'delivered')], next);
-        await push(jobsOf(made, 2), next);
+        await store.deliveries.settle([toSettlement({ ...good, attempt: 1 }, 'delivered')], next);
+        await push(makeJobs(made, 2), next);
         await store.queue.purge(crawlerId, next);
         const days = await store.stats.history([crawlerId], {});
         expect(days.get(crawlerId)).toEqual([
@@ -73,8 +73,8 @@ export function statsContract(open: OpenStore): void {
       withStore(open, async ({ store, account, crawler, push }) => {
         const { accountId } = await account();
         const [made, other] = [await crawler({ accountId }), await crawler({ accountId })];
-        for (let n = 0; n < 6; n++) await push(jobsOf(made, n + 1), at(n * DAY_MS));
-        await push(jobsOf(other, 1), at(2 * DAY_MS));
+        for (let n = 0; n < 6; n++) await push(makeJobs(made, n + 1), at(n * DAY_MS));
+        await push(makeJobs(other, 1), at(2 * DAY_MS));
         const ids = [made.crawlerId, other.crawlerId];
         const pushed = async (range: { from?: string; to?: string }) => {
           const days = await store.stats.history(ids, range);
@@ -96,12 +96,12 @@ export function statsContract(open: OpenStore): void {
         await Promise.all([
           ...jobs.map((job, n) =>
             store.queue.finish(
-              [storedOf(job, { cbStatus: n % 2 === 0 ? 200 : 520 })],
+              [toStored(job, { cbStatus: n % 2 === 0 ? 200 : 520 })],
               at(1),
               lease,
             ),
           ),
-          ...Array.from({ length: 20 }, () => push(jobsOf(made, 2), at(1))),
+          ...Array.from({ length: 20 }, () => push(makeJobs(made, 2), at(1))),
         ]);
         const days = await store.stats.history([made.crawlerId], {});
         expect(only(days.get(made.crawlerId) ?? [])).toMatchObject({
@@ -149,7 +149,7 @@ export function statsContract(open: OpenStore): void {
     test(
       'live until they expire',
       withStore(open, async ({ store }) => {
-        const screenshot = screenshotOf(newId(), 70_000);
+        const screenshot = makeScreenshot(newId(), 70_000);
         const { id, bytes } = screenshot;
         await store.screenshots.put(screenshot);
         const found = await store.screenshots.get(id, at(99));

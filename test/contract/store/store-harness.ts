@@ -44,7 +44,7 @@ let names = 0;
 const newName = (): string => `name-${String(names++).padStart(6, '0')}`;
 
 /** An account that is nowhere yet. */
-export function accountOf(overrides: Partial<Account> = {}): Account {
+export function makeAccount(overrides: Partial<Account> = {}): Account {
   const accountId = newId();
   return {
     accountId,
@@ -58,7 +58,7 @@ export function accountOf(overrides: Partial<Account> = {}): Account {
 }
 
 /** A storage crawler that is nowhere yet; a webhook one when `delivery` says so. */
-export function crawlerOf(accountId: string, overrides: Partial<Crawler> = {}): Crawler {
+export function makeCrawler(accountId: string, overrides: Partial<Crawler> = {}): Crawler {
   return {
     crawlerId: newId(),
     accountId,
@@ -77,7 +77,7 @@ export function crawlerOf(accountId: string, overrides: Partial<Crawler> = {}): 
 }
 
 /** A job for the crawler, made at the tests' beginning. */
-export function jobOf(crawler: Crawler, overrides: Partial<Job> = {}): Job {
+export function makeJob(crawler: Crawler, overrides: Partial<Job> = {}): Job {
   return {
     rid: newId(),
     crawlerId: crawler.crawlerId,
@@ -95,12 +95,12 @@ export function jobOf(crawler: Crawler, overrides: Partial<Job> = {}): Job {
 }
 
 /** `count` jobs for the crawler. */
-export function jobsOf(crawler: Crawler, count: number, overrides: Partial<Job> = {}): Job[] {
-  return Array.from({ length: count }, () => jobOf(crawler, overrides));
+export function makeJobs(crawler: Crawler, count: number, overrides: Partial<Job> = {}): Job[] {
+  return Array.from({ length: count }, () => makeJob(crawler, overrides));
 }
 
 /** A screenshot of `size` bytes that expires at `at(100)`. */
-export function screenshotOf(accountId: string, size: number): StoredScreenshot {
+export function makeScreenshot(accountId: string, size: number): StoredScreenshot {
   const bytes = new Uint8Array(size).map((_, n) => n);
   return { id: newId(), accountId, contentType: 'image/jpeg', bytes, expiresAt: at(100) };
 }
@@ -123,7 +123,10 @@ export interface StoreBench {
 }
 
 /** Wraps an open store. */
-export function benchOf(opened: { readonly store: Store; reopen?(): Promise<Store> }): StoreBench {
+export function createBench(opened: {
+  readonly store: Store;
+  reopen?(): Promise<Store>;
+}): StoreBench {
   let { store } = opened;
   const bench: StoreBench = {
     get store() {
@@ -134,13 +137,13 @@ export function benchOf(opened: { readonly store: Store; reopen?(): Promise<Stor
       store = await opened.reopen();
     },
     async account(overrides) {
-      const account = accountOf(overrides);
+      const account = makeAccount(overrides);
       await store.accounts.create(account);
       return account;
     },
     async crawler(overrides) {
       const accountId = overrides?.accountId ?? (await bench.account()).accountId;
-      return (await store.crawlers.insert(crawlerOf(accountId, overrides))).crawler;
+      return (await store.crawlers.insert(makeCrawler(accountId, overrides))).crawler;
     },
     async push(jobs, now = at(0), limits = LIMITS) {
       const { crawlerId = '', accountId = '' } = jobs[0] ?? {};
@@ -154,7 +157,7 @@ export function benchOf(opened: { readonly store: Store; reopen?(): Promise<Stor
       return lease;
     },
     async running(crawler, count) {
-      await bench.push(jobsOf(crawler, count));
+      await bench.push(makeJobs(crawler, count));
       const lease = await bench.lease(crawler);
       const { jobs } = await store.queue.claim(lease, count, at(0));
       return { lease, jobs };
@@ -175,7 +178,7 @@ export function withStore(
 ): () => Promise<void> {
   return async () => {
     await using opened = await open();
-    await use(benchOf(opened));
+    await use(createBench(opened));
   };
 }
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { deliveryOf, recordOf, settlementOf, storedOf } from './outcomes.ts';
+import { makeRecord, toDelivery, toSettlement, toStored } from './outcomes.ts';
 import {
   at,
-  jobsOf,
+  makeJobs,
+  makeScreenshot,
   newId,
   type OpenStore,
   only,
-  screenshotOf,
   TTL_MS,
   withStore,
 } from './store-harness.ts';
@@ -20,23 +20,23 @@ export function upkeepContract(open: OpenStore): void {
         const made = await crawler({ delivery: 'webhook' });
         const { lease, jobs } = await running(made, 3);
         const outcomes = [100, 200, 100].map((ms, n) =>
-          deliveryOf(jobs[n] ?? only([]), {}, { expiresAt: at(ms), held: n === 2 }),
+          toDelivery(jobs[n] ?? only([]), {}, { expiresAt: at(ms), held: n === 2 }),
         );
         await store.queue.finish(outcomes, at(0), lease);
         const [pending = '', kept = '', delivered = ''] = jobs.map(({ rid }) => rid);
         const end = { rid: delivered, crawlerId: made.crawlerId, attempt: 1 };
         await store.deliveries.settle(
-          [settlementOf(end, 'delivered', { expiresAt: at(50) })],
+          [toSettlement(end, 'delivered', { expiresAt: at(50) })],
           at(1),
         );
         const scope = { accountId: made.accountId, tokenType: 'normal' } as const;
         const expiring = [100, 200].map((ms) => ({ rid: newId(), url: 'https://a.test/', ms }));
         for (const each of expiring)
-          await store.results.put(scope, recordOf(each), at(0), at(each.ms));
+          await store.results.put(scope, makeRecord(each), at(0), at(each.ms));
         const media = [newId(), newId()];
         for (const [n, id] of media.entries()) {
           const expiresAt = at(n === 0 ? 100 : 200);
-          await store.screenshots.put({ ...screenshotOf(made.accountId, 9), id, expiresAt });
+          await store.screenshots.put({ ...makeScreenshot(made.accountId, 9), id, expiresAt });
         }
 
         expect((await store.maintain(at(10))).expired).toBe(0);
@@ -65,7 +65,7 @@ export function upkeepContract(open: OpenStore): void {
         const scope = { accountId, tokenType: 'normal' } as const;
         for (let n = 0; n < 12; n++) {
           const records = Array.from({ length: 100 }, () =>
-            recordOf({ rid: newId(), url: 'https://a.test/' }),
+            makeRecord({ rid: newId(), url: 'https://a.test/' }),
           );
           await Promise.all(
             records.map((record) => store.results.put(scope, record, at(0), at(10))),
@@ -100,13 +100,13 @@ export function upkeepContract(open: OpenStore): void {
         const [crawling, posting, done] = jobs;
         if (!crawling || !posting || !done) throw new Error('three jobs were pushed');
         const ends = [
-          deliveryOf(posting, {}, { held: true }),
-          deliveryOf(done, {}, { held: true }),
+          toDelivery(posting, {}, { held: true }),
+          toDelivery(done, {}, { held: true }),
         ];
         await bench.store.queue.finish(ends, at(0), lease);
-        const settled = settlementOf({ ...done, attempt: 1 }, 'delivered');
+        const settled = toSettlement({ ...done, attempt: 1 }, 'delivered');
         await bench.store.deliveries.settle([settled], at(0));
-        const waiting = jobsOf(made, 5);
+        const waiting = makeJobs(made, 5);
         const request = { crawlerId, accountId, jobs: waiting.slice(2), requestId: 'once' };
         await push(waiting.slice(0, 2));
         const [first] = await bench.store.queue.push(
@@ -134,8 +134,8 @@ export function upkeepContract(open: OpenStore): void {
         expect(taken).toMatchObject({ retry: 0, attempt: 2, firstTriedAt: at(0) });
         const delivery = only(await store.deliveries.claim(next, 9, 1e9, now));
         expect(delivery).toMatchObject({ rid: posting.rid, attempt: 2 });
-        const late = settlementOf({ ...posting, attempt: 1 }, 'delivered');
-        expect(await store.queue.finish([storedOf(crawling)], now, lease)).toMatchObject({
+        const late = toSettlement({ ...posting, attempt: 1 }, 'delivered');
+        expect(await store.queue.finish([toStored(crawling)], now, lease)).toMatchObject({
           verdicts: ['lost'],
         });
         expect(await store.deliveries.settle([late], now)).toEqual(['lost']);

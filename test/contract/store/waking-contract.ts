@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Lease } from '../../../src/store/store.ts';
-import { deliveryOf, retryOf, settlementOf, storedOf } from './outcomes.ts';
-import { at, jobsOf, newId, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
+import { toDelivery, toRetry, toSettlement, toStored } from './outcomes.ts';
+import { at, makeJobs, newId, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
 
 /** Removal of jobs, and when a crawler has something to do. */
 export function wakingContract(open: OpenStore): void {
@@ -13,8 +13,8 @@ export function wakingContract(open: OpenStore): void {
         const { lease, jobs } = await running(made, 2);
         const [runs, retries] = jobs;
         if (runs === undefined || retries === undefined) throw new Error('two jobs were pushed');
-        await store.queue.finish([retryOf(retries, at(9_000))], at(0), lease);
-        const waits = only(jobsOf(made, 1));
+        await store.queue.finish([toRetry(retries, at(9_000))], at(0), lease);
+        const waits = only(makeJobs(made, 1));
         await push([waits]);
         const { deleteJob } = store.queue;
         expect(await deleteJob(newId(), waits.rid, at(1))).toBe(false);
@@ -37,16 +37,16 @@ export function wakingContract(open: OpenStore): void {
         const { lease, jobs } = await running(made, 2);
         const [runs, retries] = jobs;
         if (runs === undefined || retries === undefined) throw new Error('two jobs were pushed');
-        await store.queue.finish([retryOf(retries, at(9_000))], at(0), lease);
-        await push(jobsOf(made, 3));
-        await push(jobsOf(other, 2));
+        await store.queue.finish([toRetry(retries, at(9_000))], at(0), lease);
+        await push(makeJobs(made, 3));
+        await push(makeJobs(other, 2));
         expect(await store.queue.purge(made.crawlerId, at(1))).toBe(4);
         expect(await store.queue.purge(made.crawlerId, at(1))).toBe(0);
         expect(await store.queue.purge(newId(), at(1))).toBe(0);
         const counted = { waiting: 0, retrying: 0, running: 1, purged: 4, pushed: 5 };
         expect(await counters(made)).toMatchObject(counted);
         expect(await store.accounts.queued(accountId)).toBe(2);
-        expect(await store.queue.finish([storedOf(runs)], at(2), lease)).toMatchObject({
+        expect(await store.queue.finish([toStored(runs)], at(2), lease)).toMatchObject({
           verdicts: ['won'],
         });
         expect((await counters(other)).waiting).toBe(2);
@@ -66,12 +66,12 @@ export function wakingContract(open: OpenStore): void {
         const first = await running(made, 2);
         const [job, crawled] = first.jobs;
         if (job === undefined || crawled === undefined) throw new Error('two jobs were pushed');
-        await store.queue.finish([retryOf(job, at(100)), deliveryOf(crawled)], at(0), first.lease);
+        await store.queue.finish([toRetry(job, at(100)), toDelivery(crawled)], at(0), first.lease);
         expect(await release(first.lease)).toEqual({ wakeAt: at(0) });
 
         const second = await lease(made, at(3));
         const delivery = only(await store.deliveries.claim(second, 9, 1e9, at(3)));
-        const retry = settlementOf(delivery, 'retry', { dueAt: at(200) });
+        const retry = toSettlement(delivery, 'retry', { dueAt: at(200) });
         await store.deliveries.settle([retry], at(3));
         expect(await release(second)).toEqual({ wakeAt: at(100) });
 
@@ -94,19 +94,19 @@ export function wakingContract(open: OpenStore): void {
         for (let n = 0; n < 3; n++) await crawler({ accountId });
         const crawlersWithWorkDue = (ms: number) => store.queue.crawlersWithWorkDue(at(ms), 9);
         expect(await crawlersWithWorkDue(0)).toEqual([]);
-        await push(jobsOf(made, 1));
+        await push(makeJobs(made, 1));
         expect(await crawlersWithWorkDue(0)).toEqual([made.crawlerId]);
         const held = await lease(made);
         expect(await crawlersWithWorkDue(1)).toEqual([]);
         expect(await crawlersWithWorkDue(TTL_MS + 1)).toEqual([made.crawlerId]);
         const job = only((await store.queue.claim(held, 1, at(1))).jobs);
-        await store.queue.finish([retryOf(job, at(500))], at(2), held);
+        await store.queue.finish([toRetry(job, at(500))], at(2), held);
         await store.queue.release(held, at(3));
         expect(await crawlersWithWorkDue(499)).toEqual([]);
         expect(await crawlersWithWorkDue(500)).toEqual([made.crawlerId]);
         const next = await lease(made, at(500));
         const again = only((await store.queue.claim(next, 1, at(500))).jobs);
-        await store.queue.finish([storedOf(again)], at(501), next);
+        await store.queue.finish([toStored(again)], at(501), next);
         await store.queue.release(next, at(502));
         expect(await crawlersWithWorkDue(999_999)).toEqual([]);
       }),
@@ -118,11 +118,11 @@ export function wakingContract(open: OpenStore): void {
         const made = await crawler({ delivery: 'webhook' });
         const { crawlerId } = made;
         const crawlersWithWorkDue = () => store.queue.crawlersWithWorkDue(at(5), 9);
-        await push(jobsOf(made, 1));
+        await push(makeJobs(made, 1));
         for (const by of ['user_pause', 'monitor_pause'] as const) {
           await store.crawlers.setPaused(crawlerId, by, at(1));
           expect(await crawlersWithWorkDue()).toEqual([]);
-          await push(jobsOf(made, 1), at(2));
+          await push(makeJobs(made, 1), at(2));
           expect(await crawlersWithWorkDue()).toEqual([]);
           await store.crawlers.setPaused(crawlerId, 'user_unpause', at(3));
           expect(await crawlersWithWorkDue()).toEqual([crawlerId]);
@@ -139,7 +139,7 @@ export function wakingContract(open: OpenStore): void {
         const { crawlerId } = made;
         const { lease, jobs } = await running(made, 1);
         await store.crawlers.setPaused(crawlerId, 'user_pause', at(1));
-        await store.queue.finish([deliveryOf(only(jobs))], at(2), lease);
+        await store.queue.finish([toDelivery(only(jobs))], at(2), lease);
         await store.queue.release(lease, at(2));
         expect(await store.queue.crawlersWithWorkDue(at(2), 9)).toEqual([crawlerId]);
         await store.crawlers.setPaused(crawlerId, 'monitor_pause', at(3));
@@ -153,7 +153,7 @@ export function wakingContract(open: OpenStore): void {
       'are given up to a limit',
       withStore(open, async ({ store, account, crawler, push }) => {
         const { accountId } = await account();
-        for (let n = 0; n < 5; n++) await push(jobsOf(await crawler({ accountId }), 1));
+        for (let n = 0; n < 5; n++) await push(makeJobs(await crawler({ accountId }), 1));
         expect(await store.queue.crawlersWithWorkDue(at(0), 3)).toHaveLength(3);
         expect(await store.queue.crawlersWithWorkDue(at(0), 9)).toHaveLength(5);
       }),

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createRid } from '../../../src/domain/rid.ts';
 import { ensureDefaultAccount } from '../../../src/service/accounts/default-account.ts';
 import { ASYNC_CRAWLER, ensureAsyncCrawler } from '../../../src/service/crawlers/async-crawler.ts';
-import { recordOf } from '../../contract/store/outcomes.ts';
+import { makeRecord } from '../../contract/store/outcomes.ts';
 import { createUseCases, openEmbeddedStore } from '../../support/use-cases.ts';
 
 let opened: Awaited<ReturnType<typeof openEmbeddedStore>>;
@@ -84,7 +84,7 @@ test('crawls of an account whose storage is full go on as soon as its quota is r
   const now = clock.now();
   await opened.store.results.put(
     { accountId, tokenType: 'normal' },
-    recordOf({ rid: createRid(now), url: 'https://example.com/' }),
+    makeRecord({ rid: createRid(now), url: 'https://example.com/' }),
     now,
     new Date(now.getTime() + 60_000),
   );

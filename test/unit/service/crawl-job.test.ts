@@ -4,15 +4,15 @@ import { createCrawlJobs } from '../../../src/service/crawls/crawl-job.ts';
 import type { Crawling } from '../../../src/service/crawls/crawling.ts';
 import { buildResult } from '../../../src/threads/build-result.ts';
 import { ThreadLost } from '../../../src/threads/thread-lost.ts';
-import { crawlerOf, jobOf } from '../../contract/store/store-harness.ts';
+import { makeCrawler, makeJob } from '../../contract/store/store-harness.ts';
 import { createTestClock } from '../../support/test-clock.ts';
 
 const clock = createTestClock();
-const crawler = crawlerOf('account');
+const crawler = makeCrawler('account');
 const never = new AbortController().signal;
 
 function claimed(crashes: number): QueuedJob {
-  const job = jobOf(crawler, { createdAt: clock.now() });
+  const job = makeJob(crawler, { createdAt: clock.now() });
   return {
     ...job,
     state: 'running',

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { QueuedJob } from '../../../src/domain/job.ts';
 import { createTimeouts } from '../../../src/service/queue/expire-jobs.ts';
-import { deliveryOf, storedOf } from '../../contract/store/outcomes.ts';
+import { toDelivery, toStored } from '../../contract/store/outcomes.ts';
 import { createUseCases, openEmbeddedStore } from '../../support/use-cases.ts';
 
 let opened: Awaited<ReturnType<typeof openEmbeddedStore>>;
@@ -20,7 +20,7 @@ async function setUp(callbackUrl?: string) {
   const scheduler = {
     wake: async (name: string, key: string) => void calls.wakes.push(name + key),
   };
-  const end = callbackUrl === undefined ? storedOf : deliveryOf;
+  const end = callbackUrl === undefined ? toStored : toDelivery;
   const expire = createTimeouts({
     store,
     clock,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { deliveryOf } from '../../contract/store/outcomes.ts';
+import { toDelivery } from '../../contract/store/outcomes.ts';
 import { createUseCases, openEmbeddedStore, type UseCaseOptions } from '../../support/use-cases.ts';
 
 let opened: Awaited<ReturnType<typeof openEmbeddedStore>>;
@@ -30,7 +30,7 @@ async function setUp(options: UseCaseOptions = {}) {
 async function setUpDelivery(options: UseCaseOptions = {}) {
   const given = await setUp(options);
   const rid = await given.push('delivered');
-  await given.dispatch(given.crawler.crawlerId, (job) => deliveryOf(job));
+  await given.dispatch(given.crawler.crawlerId, (job) => toDelivery(job));
   given.calls.wakes.length = 0;
   return { ...given, rid };
 }
@@ -41,7 +41,7 @@ test('a job is found while it waits and while it is crawled, and not after it en
   expect(await jobs.find(owner, 'hook', rid)).toMatchObject({ rid, state: 'waiting' });
   await dispatch(crawler.crawlerId);
   expect(await jobs.find(owner, 'hook', rid)).toMatchObject({ rid, state: 'running' });
-  await dispatch(crawler.crawlerId, (job) => deliveryOf(job));
+  await dispatch(crawler.crawlerId, (job) => toDelivery(job));
   expect(await jobs.find(owner, 'hook', rid)).toBeUndefined();
   expect(await jobs.find(owner, 'hook', 'no rid at all')).toBeUndefined();
 });
@@ -109,7 +109,7 @@ test('a replay of more than the quota has left replays none', async () => {
     accountLimits: { replaysPerHour: 1 },
   });
   await push('second');
-  await dispatch(crawler.crawlerId, (job) => deliveryOf(job));
+  await dispatch(crawler.crawlerId, (job) => toDelivery(job));
   calls.wakes.length = 0;
   clock.advance(1);
   const all = { from: new Date(0), to: undefined };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { type Command, commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
-import { deliveryOf, retryOf, storedOf } from '../outcomes.ts';
-import { at, jobsOf, LIMITS, only, TTL_MS } from '../store-harness.ts';
+import { toDelivery, toRetry, toStored } from '../outcomes.ts';
+import { at, LIMITS, makeJobs, only, TTL_MS } from '../store-harness.ts';
 import { withProcesses } from './gated.ts';
 
 const MINUTE = 60_000;
@@ -18,7 +18,7 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
     withProcesses(async ({ bench, stopped, pusher, gate, c }) => {
       const crawler = await bench.crawler();
       const { crawlerId } = crawler;
-      await bench.push(jobsOf(crawler, 1));
+      await bench.push(makeJobs(crawler, 1));
       const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
       const job = await c.jobs.findOne({ crawlerId });
@@ -50,11 +50,11 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
       const write = gate.hold(isRecount);
       const released = stopped.queue.release(lease, at(1));
       await write.reached;
-      expect((await bench.push(jobsOf(crawler, 9), at(1), limits)).outcomes).toHaveLength(9);
+      expect((await bench.push(makeJobs(crawler, 9), at(1), limits)).outcomes).toHaveLength(9);
       write.release();
       await released;
       expect(await bench.counters(crawler)).toMatchObject({ waiting: 9, pushed: 9 });
-      const { outcomes } = await bench.push(jobsOf(crawler, 5), at(1), limits);
+      const { outcomes } = await bench.push(makeJobs(crawler, 5), at(1), limits);
       expect(outcomes.filter((each) => 'rid' in each)).toHaveLength(1);
     }),
   );
@@ -89,14 +89,14 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
     withProcesses(async ({ bench, stopped, gate }) => {
       const { store } = bench;
       const crawler = await bench.crawler();
-      await bench.push(jobsOf(crawler, 3));
+      await bench.push(makeJobs(crawler, 3));
       const lease = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
       const { jobs } = await stopped.queue.claim(lease, 3, at(0));
       const [a, b, d] = jobs;
       if (a === undefined || b === undefined || d === undefined) throw new Error('no jobs');
       const settle = gate.hold(commandOn('findAndModify', 'crawlers', '"completed"'));
-      const outcomes = [storedOf(a), storedOf(b), retryOf(d, at(1))];
+      const outcomes = [toStored(a), toStored(b), toRetry(d, at(1))];
       const finished = stopped.queue.finish(outcomes, at(0), lease);
       await settle.reached;
       await store.maintain(at(2 * MINUTE));
@@ -117,7 +117,7 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
       const { lease, jobs } = await bench.running(crawler, 2);
       const [old, young] = jobs;
       if (old === undefined || young === undefined) throw new Error('no jobs');
-      const ends = [deliveryOf(old, {}, { expiresAt: at(MINUTE) }), deliveryOf(young)];
+      const ends = [toDelivery(old, {}, { expiresAt: at(MINUTE) }), toDelivery(young)];
       await bench.store.queue.finish(ends, at(0), lease);
       const count = gate.hold(commandOn('update', 'crawlers', 'deliveriesPending'));
       const maintained = stopped.maintain(at(2 * MINUTE));
@@ -136,12 +136,12 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
     withProcesses(async ({ bench, stopped, pusher, gate }) => {
       const crawler = await bench.crawler({ delivery: 'webhook' });
       const { crawlerId } = crawler;
-      await bench.push(jobsOf(crawler, 1));
+      await bench.push(makeJobs(crawler, 1));
       const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
       const { jobs } = await stopped.queue.claim(lease, 1, at(0));
       const record = gate.hold(commandOn('insert', 'deliveries'));
-      const end = deliveryOf(only(jobs), {}, { held: true });
+      const end = toDelivery(only(jobs), {}, { held: true });
       const finished = stopped.queue.finish([end], at(1), lease);
       await record.reached;
       // The next holder has put the job back, and is about to count.
@@ -163,7 +163,7 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
     'a clean-up that fails fails nobody, and is done in the next turn',
     withProcesses(async ({ bench, stopped, gate, c }) => {
       const crawler = await bench.crawler({ delivery: 'webhook' });
-      await bench.push(jobsOf(crawler, 2));
+      await bench.push(makeJobs(crawler, 2));
       const lease = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
       const { jobs } = await stopped.queue.claim(lease, 2, at(0));
@@ -172,7 +172,7 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
         gate.refuse(commandOn('update', 'deliveries', '"staged"')),
         gate.refuse(commandOn('update', 'accounts')),
       ];
-      const ends = jobs.map((job) => deliveryOf(job));
+      const ends = jobs.map((job) => toDelivery(job));
       expect(await stopped.queue.finish(ends, at(0), lease)).toMatchObject({
         verdicts: ['won', 'won'],
       });
@@ -187,7 +187,7 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
     'a claim whose answer was lost is given back in the next turn',
     withProcesses(async ({ bench, stopped, gate }) => {
       const crawler = await bench.crawler();
-      await bench.push(jobsOf(crawler, 2));
+      await bench.push(makeJobs(crawler, 2));
       const lease = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
       gate.loseAnswer(commandOn('update', 'jobs', '"running"'));
@@ -197,7 +197,7 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
       expect((await stopped.queue.claim(lease, 1, at(0))).jobs).toHaveLength(1);
       expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 1 });
       const { jobs } = await stopped.queue.claim(lease, 9, at(0));
-      expect(await stopped.queue.finish([storedOf(only(jobs))], at(0), lease)).toMatchObject({
+      expect(await stopped.queue.finish([toStored(only(jobs))], at(0), lease)).toMatchObject({
         verdicts: ['won'],
       });
       expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0);
@@ -209,7 +209,7 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
     withProcesses(async ({ bench, stopped, gate, c }) => {
       const crawler = await bench.crawler();
       const { crawlerId } = crawler;
-      await bench.push(jobsOf(crawler, 2));
+      await bench.push(makeJobs(crawler, 2));
       const lease = await bench.lease(crawler);
       // Its counters move whenever the other process is about to write what it has counted.
       const back = gate.refuse(commandOn('findAndModify', 'jobs'));

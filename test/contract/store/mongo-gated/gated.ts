@@ -4,7 +4,7 @@ import type { Store } from '../../../../src/store/store.ts';
 import { silentLogger } from '../../../support/loggers.ts';
 import { type MongoGate, openMongoGate } from '../../../support/mongo-gate.ts';
 import { testDatabase } from '../../../support/mongodb.ts';
-import { benchOf, type StoreBench } from '../store-harness.ts';
+import { createBench, type StoreBench } from '../store-harness.ts';
 
 /** Processes on one database. The commands of `stopped` and `pusher` pass the gate; the bench is a third's. */
 export interface Processes {
@@ -27,6 +27,6 @@ export function withProcesses(use: (processes: Processes) => Promise<void>): () 
       [Symbol.asyncDispose]: async () =>
         void (await Promise.all([store, stopped, pusher].map((each) => each.close()))),
     };
-    await use({ bench: benchOf({ store }), stopped, pusher, gate, c: toCollections(db) });
+    await use({ bench: createBench({ store }), stopped, pusher, gate, c: toCollections(db) });
   };
 }

@@ -3,8 +3,8 @@ import { toJobDocument } from '../../../../src/store/mongo/job-document.ts';
 import { deliveryDocument } from '../../../../src/store/mongo/records.ts';
 import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
-import { recordOf, retryOf, storedOf } from '../outcomes.ts';
-import { at, jobsOf, only, TTL_MS } from '../store-harness.ts';
+import { makeRecord, toRetry, toStored } from '../outcomes.ts';
+import { at, makeJobs, only, TTL_MS } from '../store-harness.ts';
 import { withProcesses } from './gated.ts';
 
 const MINUTE = 60_000;
@@ -20,7 +20,7 @@ describe.skipIf(mongodbUri === '')('maintenance', () => {
       const last = jobs[10];
       if (last === undefined) throw new Error('eleven jobs were pushed');
       await store.queue.finish(
-        jobs.slice(0, 10).map((job) => storedOf(job)),
+        jobs.slice(0, 10).map((job) => toStored(job)),
         at(0),
         lease,
       );
@@ -77,7 +77,7 @@ describe.skipIf(mongodbUri === '')('maintenance', () => {
         held.release();
         await moved;
         expect(await read()).toEqual(before);
-        await bench.push(jobsOf(crawler, 1), at(0));
+        await bench.push(makeJobs(crawler, 1), at(0));
         before?.splice(0, 1, { ...only(before), pushed: only(before).pushed + 1 });
       }
     }),
@@ -88,10 +88,10 @@ describe.skipIf(mongodbUri === '')('maintenance', () => {
     withProcesses(async ({ bench, c }) => {
       const crawler = await bench.crawler({ delivery: 'webhook' });
       const { crawlerId } = crawler;
-      const documents = jobsOf(crawler, 2_000).map((job, n) => ({
+      const documents = makeJobs(crawler, 2_000).map((job, n) => ({
         ...deliveryDocument({
           crawlerId,
-          record: recordOf(job),
+          record: makeRecord(job),
           callbackHeaders: '[]',
           origin: { claim: 1, mark: '' },
           now: at(0),
@@ -112,7 +112,7 @@ describe.skipIf(mongodbUri === '')('maintenance', () => {
     withProcesses(async ({ bench, stopped, gate, c }) => {
       const { store } = bench;
       const gone = await bench.crawler();
-      await bench.push(jobsOf(gone, 3, { queueDeadline: at(MINUTE) }));
+      await bench.push(makeJobs(gone, 3, { queueDeadline: at(MINUTE) }));
       const lease = await stopped.queue.acquire(gone.crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
       const counting = gate.hold(commandOn('update', 'crawlers', '"running"'));
@@ -121,10 +121,10 @@ describe.skipIf(mongodbUri === '')('maintenance', () => {
       await store.crawlers.remove(gone.crawlerId);
       counting.release();
       expect((await claimed).jobs).toEqual([]);
-      const orphans = jobsOf(gone, 300, { queueDeadline: at(MINUTE) });
+      const orphans = makeJobs(gone, 300, { queueDeadline: at(MINUTE) });
       await c.jobs.insertMany(orphans.map((job) => toJobDocument(job, 'stopped.1')));
       const other = await bench.crawler();
-      await bench.push(jobsOf(other, 5, { queueDeadline: at(MINUTE + 1) }));
+      await bench.push(makeJobs(other, 5, { queueDeadline: at(MINUTE + 1) }));
       expect(await store.queue.overdue(at(2 * MINUTE), 200)).toHaveLength(5);
       await store.maintain(at(2 * MINUTE));
       await store.maintain(at(4 * MINUTE));
@@ -141,17 +141,17 @@ describe.skipIf(mongodbUri === '')('a purge', () => {
       const { store } = bench;
       const crawler = await bench.crawler();
       const { crawlerId, accountId } = crawler;
-      await bench.push(jobsOf(crawler, 4));
+      await bench.push(makeJobs(crawler, 4));
       const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
       const [job] = (await stopped.queue.claim(lease, 1, at(0))).jobs;
       if (job === undefined) throw new Error('nothing was claimed');
       // A retry is back in the queue, a push has its jobs in it: neither is counted.
       const retrying = gate.hold(commandOn('findAndModify', 'crawlers', '"applied.'));
-      const retried = stopped.queue.finish([retryOf(job, at(0))], at(0), lease);
+      const retried = stopped.queue.finish([toRetry(job, at(0))], at(0), lease);
       await retrying.reached;
       const pushing = gate.hold(commandOn('findAndModify', 'crawlers', '"wakes"'));
-      const jobs = jobsOf(crawler, 2);
+      const jobs = makeJobs(crawler, 2);
       const request = { crawlerId, accountId, jobs };
       const pushed = pusher.queue.push([request], { crawlerQueue: 99, accountQueue: 99 }, at(0));
       await pushing.reached;

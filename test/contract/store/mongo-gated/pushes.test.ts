@@ -3,8 +3,8 @@ import type { Crawler } from '../../../../src/domain/crawler.ts';
 import type { PushRequest, Store } from '../../../../src/store/store.ts';
 import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
-import { storedOf } from '../outcomes.ts';
-import { at, jobsOf, LIMITS, only } from '../store-harness.ts';
+import { toStored } from '../outcomes.ts';
+import { at, LIMITS, makeJobs, only } from '../store-harness.ts';
 import { type Processes, withProcesses } from './gated.ts';
 
 const MINUTE = 60_000;
@@ -12,9 +12,9 @@ const LATER = at(2 * MINUTE);
 
 const confirms = commandOn('findAndModify', 'crawlers', 'wakes');
 
-function requestOf(crawler: Crawler, requestId?: string): PushRequest {
+function makeRequest(crawler: Crawler, requestId?: string): PushRequest {
   const { crawlerId, accountId } = crawler;
-  const jobs = jobsOf(crawler, 3);
+  const jobs = makeJobs(crawler, 3);
   return { crawlerId, accountId, jobs, ...(requestId === undefined ? {} : { requestId }) };
 }
 
@@ -42,7 +42,7 @@ describe.skipIf(mongodbUri === '')('a push whose process dies before its jobs ar
         const { bench, c } = processes;
         const { store } = bench;
         const crawler = await bench.crawler();
-        const request = requestOf(crawler, 'once');
+        const request = makeRequest(crawler, 'once');
         await dieBeforeCount(processes, request);
         await store.maintain(LATER);
         expect(await bench.counters(crawler)).toMatchObject({ pushed: 3, waiting: 3 });
@@ -50,14 +50,14 @@ describe.skipIf(mongodbUri === '')('a push whose process dies before its jobs ar
           const lease = await bench.lease(crawler, LATER);
           const { jobs } = await store.queue.claim(lease, 9, LATER);
           await store.queue.finish(
-            jobs.map((job) => storedOf(job)),
+            jobs.map((job) => toStored(job)),
             LATER,
             lease,
           );
         }
         // The first call has not come to its end, so the repetition takes over from it.
         await c.pushRequests.updateMany({}, { $set: { claim: 'given up' } });
-        const again = await pushed(store, { ...request, jobs: jobsOf(crawler, 3) }, LATER);
+        const again = await pushed(store, { ...request, jobs: makeJobs(crawler, 3) }, LATER);
         expect(again).toEqual(request.jobs.map(({ rid }) => ({ rid })));
         expect(await bench.counters(crawler)).toMatchObject({
           pushed: 3,
@@ -73,9 +73,9 @@ describe.skipIf(mongodbUri === '')('a push whose process dies before its jobs ar
     withProcesses(async (processes) => {
       const { bench } = processes;
       const crawler = await bench.crawler();
-      const request = requestOf(crawler, 'once');
+      const request = makeRequest(crawler, 'once');
       const die = await dieBeforeCount(processes, request);
-      const again = await pushed(bench.store, { ...request, jobs: jobsOf(crawler, 3) });
+      const again = await pushed(bench.store, { ...request, jobs: makeJobs(crawler, 3) });
       expect(again).toEqual(request.jobs.map(({ rid }) => ({ rid })));
       expect(await bench.counters(crawler)).toMatchObject({ pushed: 3, waiting: 3 });
       const lease = await bench.lease(crawler);
@@ -89,12 +89,12 @@ describe.skipIf(mongodbUri === '')('a push whose process dies before its jobs ar
     'does not lose one of its URLs, nor count one twice, when its insert lands after the repetition',
     withProcesses(async ({ bench, stopped, gate, c }) => {
       const crawler = await bench.crawler();
-      const request = requestOf(crawler, 'once');
+      const request = makeRequest(crawler, 'once');
       const held = gate.hold(commandOn('insert', 'jobs'));
       const first = stopped.queue.push([request], LIMITS, at(0));
       await held.reached;
       await c.pushRequests.updateMany({}, { $set: { claim: 'given up' } });
-      const repeated = { ...request, jobs: jobsOf(crawler, 3) };
+      const repeated = { ...request, jobs: makeJobs(crawler, 3) };
       const rids = request.jobs.map(({ rid }) => ({ rid }));
       expect(await pushed(bench.store, repeated)).toEqual(rids);
       held.release();
@@ -110,14 +110,18 @@ describe.skipIf(mongodbUri === '')('a push whose process dies before its jobs ar
       const { store } = bench;
       const crawler = await bench.crawler();
       const { crawlerId } = crawler;
-      const request = requestOf(crawler, 'once');
+      const request = makeRequest(crawler, 'once');
       const rids = request.jobs.map(({ rid }) => ({ rid }));
       const early = gate.hold(commandOn('insert', 'jobs'));
       const first = stopped.queue.push([request], LIMITS, at(0));
       await early.reached;
       await c.pushRequests.updateMany({}, { $set: { claim: 'given up' } });
       const late = gate.hold(commandOn('insert', 'jobs'));
-      const repeated = pusher.queue.push([{ ...request, jobs: jobsOf(crawler, 3) }], LIMITS, at(0));
+      const repeated = pusher.queue.push(
+        [{ ...request, jobs: makeJobs(crawler, 3) }],
+        LIMITS,
+        at(0),
+      );
       await late.reached;
       early.release();
       expect(only(await first).outcomes).toEqual(rids);
@@ -137,17 +141,17 @@ describe.skipIf(mongodbUri === '')('a push whose process dies before its jobs ar
       const { store } = bench;
       const crawler = await bench.crawler();
       const request = {
-        ...requestOf(crawler),
-        jobs: jobsOf(crawler, 3, { queueDeadline: at(MINUTE) }),
+        ...makeRequest(crawler),
+        jobs: makeJobs(crawler, 3, { queueDeadline: at(MINUTE) }),
       };
       await dieBeforeCount(processes, request);
-      const counted = await bench.push(jobsOf(crawler, 1, { queueDeadline: at(MINUTE) }));
+      const counted = await bench.push(makeJobs(crawler, 1, { queueDeadline: at(MINUTE) }));
       expect(counted.outcomes).toHaveLength(1);
       const overdue = await store.queue.overdue(at(MINUTE), 3);
       expect(overdue).toHaveLength(1);
       await store.maintain(LATER);
       expect(await store.queue.overdue(LATER, 9)).toHaveLength(4);
-      const ends = overdue.map((job) => storedOf(job, { cbStatus: 699 }, { timedOut: true }));
+      const ends = overdue.map((job) => toStored(job, { cbStatus: 699 }, { timedOut: true }));
       await store.queue.finish(ends, LATER);
       expect(await bench.counters(crawler)).toMatchObject({ pushed: 4, waiting: 3, failed: 1 });
     }),
@@ -160,7 +164,7 @@ describe.skipIf(mongodbUri === '')('a push beside what else happens to its crawl
     withProcesses(async ({ bench, stopped, pusher, gate }) => {
       const { store } = bench;
       const crawler = await bench.crawler();
-      await bench.push(jobsOf(crawler, 1));
+      await bench.push(makeJobs(crawler, 1));
       const { crawlerId } = crawler;
       const lease = await stopped.queue.acquire(crawlerId, 'claimer', MINUTE, at(0));
       if (lease === undefined) throw new Error('no lease');
@@ -169,7 +173,7 @@ describe.skipIf(mongodbUri === '')('a push beside what else happens to its crawl
       const claimed = stopped.queue.claim(lease, 9, at(1));
       await look.reached;
       const counting = gate.hold(confirms);
-      const pushing = pusher.queue.push([requestOf(crawler)], LIMITS, at(0));
+      const pushing = pusher.queue.push([makeRequest(crawler)], LIMITS, at(0));
       await counting.reached;
       look.release();
       const { jobs } = await claimed;
@@ -188,7 +192,7 @@ describe.skipIf(mongodbUri === '')('a push beside what else happens to its crawl
       const { store } = bench;
       const crawler = await bench.crawler();
       const held = gate.hold(commandOn('insert', 'jobs'));
-      const push = stopped.queue.push([requestOf(crawler)], LIMITS, at(0));
+      const push = stopped.queue.push([makeRequest(crawler)], LIMITS, at(0));
       await held.reached;
       await store.crawlers.remove(crawler.crawlerId);
       held.release();
@@ -204,9 +208,11 @@ describe.skipIf(mongodbUri === '')('a push beside what else happens to its crawl
     withProcesses(async ({ bench, stopped, gate }) => {
       const crawler = await bench.crawler();
       const pass = gate.refuse(commandOn('findAndModify', 'crawlers', 'pending'));
-      await expect(stopped.queue.push([requestOf(crawler)], LIMITS, at(0))).rejects.toMatchObject({
-        kind: 'unavailable',
-      });
+      await expect(stopped.queue.push([makeRequest(crawler)], LIMITS, at(0))).rejects.toMatchObject(
+        {
+          kind: 'unavailable',
+        },
+      );
       pass();
       expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0);
     }),

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { eventually } from '../../../support/eventually.ts';
 import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
-import { deliveryOf, settlementOf, storedOf } from '../outcomes.ts';
-import { at, jobsOf, only, TTL_MS } from '../store-harness.ts';
+import { toDelivery, toSettlement, toStored } from '../outcomes.ts';
+import { at, makeJobs, only, TTL_MS } from '../store-harness.ts';
 import { withProcesses } from './gated.ts';
 
 const LATER = at(TTL_MS + 1);
@@ -16,7 +16,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
         const { store, counters } = bench;
         const crawler = await bench.crawler({ delivery: mode });
         const { crawlerId } = crawler;
-        await bench.push(jobsOf(crawler, 1));
+        await bench.push(makeJobs(crawler, 1));
         const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
         if (lease === undefined) throw new Error('no lease');
         await stopped.queue.claim(lease, 1, at(0));
@@ -25,7 +25,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
         await held.reached;
         const next = await bench.lease(crawler, LATER, 'next');
         const job = only((await store.queue.claim(next, 1, LATER)).jobs);
-        const end = mode === 'storage' ? storedOf(job) : deliveryOf(job);
+        const end = mode === 'storage' ? toStored(job) : toDelivery(job);
         expect(await store.queue.finish([end], LATER, next)).toMatchObject({ verdicts: ['won'] });
         held.release();
         await released;
@@ -46,7 +46,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
     'before it counts what it gave back, does not count what its successor has counted',
     withProcesses(async ({ bench, stopped, gate }) => {
       const crawler = await bench.crawler();
-      await bench.push(jobsOf(crawler, 3));
+      await bench.push(makeJobs(crawler, 3));
       const lease = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
       await stopped.queue.claim(lease, 3, at(0));
@@ -68,7 +68,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       const { store } = bench;
       const crawler = await bench.crawler({ delivery: 'webhook' });
       const { lease, jobs } = await bench.running(crawler, 1);
-      await store.queue.finish([deliveryOf(only(jobs))], at(0), lease);
+      await store.queue.finish([toDelivery(only(jobs))], at(0), lease);
       await store.queue.release(lease, at(0));
       const first = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
       if (first === undefined) throw new Error('no lease');
@@ -92,7 +92,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       const crawler = await bench.crawler({ delivery: 'webhook' });
       const { lease, jobs } = await bench.running(crawler, 3);
       await store.queue.finish(
-        jobs.map((job) => deliveryOf(job)),
+        jobs.map((job) => toDelivery(job)),
         at(0),
         lease,
       );
@@ -101,7 +101,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       if (first === undefined) throw new Error('no lease');
       const claimed = await stopped.deliveries.claim(first, 2, 1e9, at(1));
       const held = gate.hold(commandOn('update', 'crawlers', 'deliveriesPending'));
-      const outcomes = claimed.map((each) => settlementOf(each, 'delivered'));
+      const outcomes = claimed.map((each) => toSettlement(each, 'delivered'));
       const settled = stopped.deliveries.settle(outcomes, at(1));
       await held.reached;
       await bench.lease(crawler, LATER, 'next');
@@ -117,7 +117,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
     withProcesses(async ({ bench, stopped, gate }) => {
       const { store } = bench;
       const crawler = await bench.crawler();
-      await bench.push(jobsOf(crawler, 2));
+      await bench.push(makeJobs(crawler, 2));
       const first = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
       if (first === undefined) throw new Error('no lease');
       const held = gate.hold(commandOn('update', 'jobs', '"running"'));
