@@ -25,6 +25,18 @@ export const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
+ * Splits `name:value|name2:value2`. White space around names and values is removed, empty parts are
+ * skipped, and a part without a colon has an empty name.
+ */
+export function splitHeaderList(text: string): [name: string, value: string][] {
+  const parts = text.split('|').filter((part) => part.trim() !== '');
+  return parts.map((part) => {
+    const colon = part.indexOf(':');
+    return [part.slice(0, Math.max(colon, 0)).trim(), part.slice(colon + 1).trim()];
+  });
+}
+
+/**
  * `text` in a form that a header can carry: everything but printable ASCII is percent-encoded as
  * UTF-8. A lone surrogate, which has no UTF-8 form, becomes that of the replacement character.
  */

@@ -1,5 +1,5 @@
 import { parseClickSelectors } from './click-selectors.ts';
-import { CONNECTION_HEADERS, HEADER_NAME, HEADER_VALUE } from './header-rules.ts';
+import { CONNECTION_HEADERS, HEADER_NAME, HEADER_VALUE, splitHeaderList } from './header-rules.ts';
 
 /** The type of a parameter, and its allowed values. */
 export type ParameterKind =
@@ -47,9 +47,7 @@ export const SCRAPER_NAMES = [
 export type ScraperName = (typeof SCRAPER_NAMES)[number];
 
 function checkHeaders(text: string): string {
-  for (const part of text.split('|').filter((each) => each.trim() !== '')) {
-    const colon = part.indexOf(':');
-    const name = part.slice(0, Math.max(colon, 0)).trim();
+  for (const [name] of splitHeaderList(text)) {
     if (!HEADER_NAME.test(name)) throw new Error('must have the form name:value|name2:value2');
     if (CONNECTION_HEADERS.has(name.toLowerCase()))
       throw new Error(`must not set ${name.toLowerCase()}`);

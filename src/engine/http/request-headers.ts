@@ -1,4 +1,9 @@
-import { CONNECTION_HEADERS, HEADER_NAME, HEADER_VALUE } from '../../domain/header-rules.ts';
+import {
+  CONNECTION_HEADERS,
+  HEADER_NAME,
+  HEADER_VALUE,
+  splitHeaderList,
+} from '../../domain/header-rules.ts';
 import type { CrawlRequest, HeaderPair } from '../../domain/job.ts';
 import type { Hop } from './redirect.ts';
 import { USER_AGENTS } from './user-agents.ts';
@@ -15,10 +20,7 @@ const FOR_EVERY_ORIGIN = new Set(['accept', 'accept-language', 'user-agent']);
  */
 export function parseRequestHeaders(text: string | undefined): HeaderPair[] {
   const pairs: HeaderPair[] = [];
-  for (const part of (text ?? '').split('|')) {
-    const colon = part.indexOf(':');
-    const name = part.slice(0, Math.max(colon, 0)).trim();
-    const value = part.slice(colon + 1).trim();
+  for (const [name, value] of splitHeaderList(text ?? '')) {
     const isHeader = HEADER_NAME.test(name) && HEADER_VALUE.test(value);
     if (isHeader && !CONNECTION_HEADERS.has(name.toLowerCase()))
       pairs.push([name.toLowerCase(), value]);
