@@ -95,7 +95,6 @@ export type CrawlerQuota = Pick<AccountLimits, 'crawlers' | 'concurrency'>;
 /** What `CrawlerStore.update` changes; an absent field stays as it is. */
 export type CrawlerPatch = Partial<CrawlerSettings> & {
   readonly callbackUrl?: string;
-  readonly webhookSecrets?: readonly WebhookSecret[];
 };
 
 /** A change of one of a crawler's two pauses; `user_unpause` lifts both. */
@@ -125,6 +124,17 @@ export interface CrawlerStore {
     now: Date,
     quota?: Pick<CrawlerQuota, 'concurrency'>,
   ): Promise<Crawler | undefined>;
+  /**
+   * Replaces the signing secrets if the newest of them still is `newest` (undefined: there is
+   * none), so that no rotation overwrites another. Otherwise `changed` is false, and the crawler is
+   * returned as it is now. Undefined when there is none.
+   */
+  replaceSecrets(
+    crawlerId: string,
+    newest: string | undefined,
+    secrets: readonly WebhookSecret[],
+    now: Date,
+  ): Promise<{ readonly crawler: Crawler; readonly changed: boolean } | undefined>;
   /**
    * Sets or lifts pauses. `changed` is false if they were so already, so that one of several
    * callers acts on the change. `reason` is the monitor's, and is kept while its pause lasts.

@@ -201,7 +201,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
     },
 
     async rotateSecret(owner, name) {
-      const crawler = await access.find(owner, name);
+      let crawler = await access.find(owner, name);
       const { title, postsToCallback } = deliveryModes[crawler.delivery];
       if (!postsToCallback) {
         throw new DomainError(
@@ -210,12 +210,23 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
           `A ${title.toLowerCase()}-mode crawler signs nothing.`,
         );
       }
-      const now = clock.now();
-      const webhookSecrets = rotateSecrets(crawler.webhookSecrets, now);
-      await changed(name, store.crawlers.update(crawler.crawlerId, { webhookSecrets }, now));
-      const [newest, previous] = webhookSecrets;
-      if (newest === undefined) throw new Error('rotation made no secret');
-      return { secret: newest.secret, previousUntil: previous?.expiresAt ?? now };
+      for (;;) {
+        const now = clock.now();
+        const { crawlerId, webhookSecrets } = crawler;
+        const secrets = rotateSecrets(webhookSecrets, now);
+        const [newest, previous] = secrets;
+        if (newest === undefined) throw new Error('rotation made no secret');
+        const known = webhookSecrets[0]?.secret;
+        const result = await store.crawlers.replaceSecrets(crawlerId, known, secrets, now);
+        if (result === undefined) throw crawlerNotFound(name, 'name');
+        if (result.changed) {
+          access.forget(result.crawler);
+          deps.dispatcher.refresh(crawlerId);
+          return { secret: newest.secret, previousUntil: previous?.expiresAt ?? now };
+        }
+        // Another rotation came first: this one replaces its secret.
+        crawler = result.crawler;
+      }
     },
   };
 }

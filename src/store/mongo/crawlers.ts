@@ -74,12 +74,8 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
     },
 
     async update(crawlerId, patch, now, quota = UNLIMITED) {
-      const { callbackUrl, webhookSecrets } = patch;
-      const set = {
-        ...toStoredSettings(patch),
-        ...defined({ callbackUrl, webhookSecrets }),
-        updatedAt: now,
-      };
+      const { callbackUrl } = patch;
+      const set = { ...toStoredSettings(patch), ...defined({ callbackUrl }), updatedAt: now };
       for (;;) {
         const before = await collections.crawlers.findOne(
           { _id: crawlerId },
@@ -104,6 +100,17 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
         if (counts)
           await countCrawlers(collections, accountId, negated(share), UNLIMITED).catch(ignoreGone);
       }
+    },
+
+    async replaceSecrets(crawlerId, newest, secrets, now) {
+      const document = await collections.crawlers.findOneAndUpdate(
+        { _id: crawlerId, 'webhookSecrets.0.secret': newest ?? { $exists: false } },
+        { $set: { webhookSecrets: secrets, updatedAt: now } },
+        { returnDocument: 'after', projection: CRAWLER_FIELDS },
+      );
+      if (document !== null) return { crawler: toCrawler(document), changed: true };
+      const crawler = await one({ _id: crawlerId });
+      return crawler === undefined ? undefined : { crawler, changed: false };
     },
 
     async setPaused(crawlerId, change, now, reason) {

@@ -18,19 +18,16 @@ function toSecrets(text: string): WebhookSecret[] {
   );
 }
 
-function secretsText(secrets: readonly WebhookSecret[]): string {
+/** Signing secrets as a row keeps them. */
+export function secretsText(secrets: readonly WebhookSecret[]): string {
   return JSON.stringify(
     secrets.map(({ secret, expiresAt }) => ({ secret, expiresAt: expiresAt?.getTime() })),
   );
 }
 
-/** The columns of a crawler that change. */
-export function toChangeableColumns(crawler: Crawler) {
-  return {
-    callback_url: crawler.callbackUrl ?? null,
-    settings: JSON.stringify(toStoredSettings(crawler)),
-    webhook_secrets: secretsText(crawler.webhookSecrets),
-  };
+/** The settings of a crawler as its row keeps them. */
+export function settingsText(crawler: Crawler): string {
+  return JSON.stringify(toStoredSettings(crawler));
 }
 
 /** Converts a row into a crawler. */

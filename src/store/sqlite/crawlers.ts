@@ -1,12 +1,12 @@
 import type { TokenType } from '../../domain/account.ts';
-import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
+import type { Crawler, CrawlerCounters, WebhookSecret } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { invalidToken } from '../../domain/errors.ts';
 import { exceedsLimit, quotaExceeded } from '../../domain/quotas.ts';
 import { type Pauses, pauseChanges } from '../rules.ts';
 import type { CrawlerPatch, CrawlerQuota, CrawlerStore, Paging, PauseChange } from '../store.ts';
-import { toChangeableColumns, toCrawler } from './crawler-row.ts';
+import { secretsText, settingsText, toCrawler } from './crawler-row.ts';
 import type { InThread } from './in-thread.ts';
 import { isLeased, pauseColumns, setWake } from './lease.ts';
 import { claimProbes } from './probes.ts';
@@ -66,7 +66,9 @@ function insert(
     name: crawler.name,
     token_type: crawler.tokenType,
     delivery: crawler.delivery,
-    ...toChangeableColumns(crawler),
+    callback_url: crawler.callbackUrl ?? null,
+    settings: settingsText(crawler),
+    webhook_secrets: secretsText(crawler.webhookSecrets),
     paused_by_user: Number(crawler.pausedByUser),
     paused_by_monitor: Number(crawler.pausedByMonitor),
     created_at: crawler.createdAt.getTime(),
@@ -123,17 +125,34 @@ function update(
   if (more !== 0 && !isInternal(crawler)) {
     countInAccount(sql, crawler.accountId, 0, more, { ...UNLIMITED, ...quota });
   }
-  const next = toChangeableColumns({ ...crawler, ...patch });
+  const next = { ...crawler, ...patch };
   sql.run(
-    `UPDATE crawlers SET callback_url = ?, settings = ?, webhook_secrets = ?, updated_at = ?
-      WHERE crawler_id = ?`,
-    next.callback_url,
-    next.settings,
-    next.webhook_secrets,
+    'UPDATE crawlers SET callback_url = ?, settings = ?, updated_at = ? WHERE crawler_id = ?',
+    next.callbackUrl ?? null,
+    settingsText(next),
     now.getTime(),
     crawlerId,
   );
   return getCrawler(sql, crawlerId);
+}
+
+function replaceSecrets(
+  sql: Sql,
+  crawlerId: string,
+  newest: string | undefined,
+  webhookSecrets: readonly WebhookSecret[],
+  now: Date,
+): { crawler: Crawler; changed: boolean } | undefined {
+  const crawler = getCrawler(sql, crawlerId);
+  if (crawler === undefined) return undefined;
+  if (crawler.webhookSecrets[0]?.secret !== newest) return { crawler, changed: false };
+  sql.run(
+    'UPDATE crawlers SET webhook_secrets = ?, updated_at = ? WHERE crawler_id = ?',
+    secretsText(webhookSecrets),
+    now.getTime(),
+    crawlerId,
+  );
+  return { crawler: { ...crawler, webhookSecrets, updatedAt: now }, changed: true };
 }
 
 function setPaused(
@@ -238,6 +257,7 @@ export const crawlers = {
   get: getCrawler,
   list,
   update,
+  replaceSecrets,
   setPaused,
   remove,
   counters,

@@ -71,16 +71,42 @@ export function crawlersContract(open: OpenStore): void {
         };
         const changed = await store.crawlers.update(crawlerId, patch, at(5));
         expect(changed).toEqual({ ...made, ...patch, updatedAt: at(5) });
-        const secrets = [{ secret: 'whsec_x', expiresAt: at(9) }];
-        const then = { politeness: undefined, maxRetries: 3, webhookSecrets: secrets };
+        const then = { politeness: undefined, maxRetries: 3 };
         expect(await store.crawlers.update(crawlerId, then, at(6))).toEqual({
           ...made,
           ...patch,
           ...then,
           updatedAt: at(6),
         });
-        expect((await store.crawlers.get(crawlerId))?.webhookSecrets).toEqual(secrets);
         expect(await store.crawlers.update(newId(), { concurrency: 1 }, at(5))).toBeUndefined();
+      }),
+    );
+
+    test(
+      'replace their signing secrets only as long as the newest is the one that is named',
+      withStore(open, async ({ store, crawler }) => {
+        const made = await crawler({ delivery: 'webhook' });
+        const { crawlerId } = made;
+        const replace = (newest: string | undefined, secret: string) =>
+          store.crawlers.replaceSecrets(
+            crawlerId,
+            newest,
+            [{ secret }, { secret: 'old', expiresAt: at(9) }],
+            at(5),
+          );
+        const first = await replace(undefined, 'a');
+        const webhookSecrets = [{ secret: 'a' }, { secret: 'old', expiresAt: at(9) }];
+        const changed = { ...made, webhookSecrets, updatedAt: at(5) };
+        expect(first).toEqual({ crawler: changed, changed: true });
+        for (const newest of [undefined, 'old', 'b']) {
+          expect(await replace(newest, 'x')).toEqual({ crawler: changed, changed: false });
+        }
+        expect(await store.crawlers.get(crawlerId)).toEqual(changed);
+        const rivals = await Promise.all(['b', 'c', 'd'].map((secret) => replace('a', secret)));
+        expect(rivals.filter((each) => each?.changed === true)).toHaveLength(1);
+        expect(
+          await store.crawlers.replaceSecrets(newId(), undefined, webhookSecrets, at(5)),
+        ).toBeUndefined();
       }),
     );
 

@@ -201,6 +201,18 @@ test('a rotated secret signs alone after a day; a storage crawler has none', asy
   });
 });
 
+test('rotations at the same moment all keep the secret that they return', async () => {
+  const { crawlers, owner } = await setUp();
+  await crawlers.create(owner.normal, 'hook', WEBHOOK);
+  const rotated = await Promise.all(
+    Array.from({ length: 3 }, () => crawlers.rotateSecret(owner.normal, 'hook')),
+  );
+  const known = (await crawlers.details(owner.normal, 'hook')).crawler.webhookSecrets;
+  expect(known.map((each) => each.secret)).toEqual(
+    expect.arrayContaining(rotated.map((each) => each.secret)),
+  );
+});
+
 test('a removed crawler is gone with its queue, and its crawls are aborted', async () => {
   const { crawlers, pushing, owner, calls } = await setUp();
   const { crawler } = await crawlers.create(owner.normal, 'shop', STORAGE);
