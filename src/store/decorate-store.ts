@@ -33,7 +33,7 @@ function decorated<Aggregate extends object>(
   return new Proxy(aggregate, {
     get(target, property) {
       const known = methods.get(property);
-      if (known) return known;
+      if (known !== undefined) return known;
       const method: unknown = Reflect.get(target, property);
       if (typeof method !== 'function') return method;
       const operation = `${name}.${String(property)}`;

@@ -107,7 +107,7 @@ async function reserve(
   const all = amount(jobs);
   const [inAccount, inCrawler] = await Promise.allSettled([
     reserveInAccount(collections, accountId, all, limits.accountQueue),
-    reserveInCrawler(collections, crawlerId, entry, all.n, limits.crawlerQueue),
+    reserveInCrawler(collections, crawlerId, { entry, n: all.n, limit: limits.crawlerQueue }),
   ]);
   if (inAccount.status === 'rejected') throw inAccount.reason;
   const n = inAccount.value?.granted ?? 0;

@@ -180,7 +180,7 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
 
     async counters(crawlerIds) {
       const found = await collections.crawlers
-        .find({ _id: { $in: [...crawlerIds] } }, { projection: countersOnly })
+        .find({ _id: { $in: [...crawlerIds] } }, { projection: COUNTER_FIELDS })
         .toArray();
       return new Map(found.map((document) => [document._id, toCounters(document)]));
     },
@@ -211,7 +211,7 @@ function pauseReason(change: PauseChange, reason: string | undefined) {
   return change === 'monitor_pause' && reason !== undefined ? { $literal: reason } : '$$REMOVE';
 }
 
-const countersOnly = {
+const COUNTER_FIELDS = {
   live: 1,
   running: 1,
   retrying: 1,

@@ -72,7 +72,7 @@ async function nextWorkAt(
   return due.length === 0 ? undefined : new Date(Math.min(...due));
 }
 
-const wakeFields = {
+const WAKE_FIELDS = {
   pausedByUser: 1,
   pausedByMonitor: 1,
   wakes: 1,
@@ -94,7 +94,7 @@ export async function setWake(
   for (;;) {
     const crawler = await collections.crawlers.findOne(
       { _id: crawlerId },
-      { projection: wakeFields },
+      { projection: WAKE_FIELDS },
     );
     if (crawler === null) return undefined;
     const wakeAt = await nextWorkAt(collections, crawler);

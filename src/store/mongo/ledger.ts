@@ -26,7 +26,6 @@ import {
  * their order.
  */
 export interface Ledger {
-  readonly processId: string;
   /** A name for one write, unique among all processes. */
   newWriteId(): string;
   newBatch(): BatchId;
@@ -167,7 +166,6 @@ export function createLedger(collections: Collections, processId: string): Ledge
   }
 
   return {
-    processId,
     newWriteId: () => batchLabel(newBatch()),
     newBatch,
     runExclusive: (crawlerId, work) =>

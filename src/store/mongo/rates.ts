@@ -42,7 +42,7 @@ export function createRates(collections: Collections): RateStore {
   async function takeTogether(key: string, perSecond: number, group: Waiting[]): Promise<void> {
     const now = new Date(Math.max(...group.map((each) => each.now.getTime())));
     const wanted = group.reduce((sum, each) => sum + each.count, 0);
-    const bucket = await takeTokens(collections, key, perSecond, wanted, now);
+    const bucket = await takeTokens(collections, key, { perSecond, wanted, now });
     let granted = bucket?.granted ?? 0;
     const missing = 1 - (bucket?.left ?? 0);
     const wait = Math.max(Math.ceil((missing * 1_000) / perSecond), 1);
@@ -99,9 +99,11 @@ function lastTaken(now: Date) {
 async function takeTokens(
   collections: Collections,
   key: string,
-  perSecond: number,
-  wanted: number,
-  now: Date,
+  {
+    perSecond,
+    wanted,
+    now,
+  }: { readonly perSecond: number; readonly wanted: number; readonly now: Date },
 ) {
   const before = lastTaken(now);
   const passedMs = { $max: [0, { $subtract: [now, before] }] };

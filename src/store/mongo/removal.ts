@@ -3,7 +3,7 @@ import type { Collections, CrawlerDocument, JobDocument } from './collections.ts
 import { tombstonesFilter } from './tombstones.ts';
 
 /** How many documents one statement removes: few enough that none takes long. */
-export const SWEEP_BATCH = 5_000;
+const SWEEP_BATCH = 5_000;
 /** A push or claim that was stopped for longer than this gives up, so nothing is written later. */
 const AFTERMATH_MS = 60_000;
 
@@ -90,7 +90,7 @@ function purgedSweep(
 }
 
 function removedSweeps(collections: Collections, crawlerId: string): Sweep[] {
-  const of = (collection: 'deliveries' | 'history' | 'pushRequests'): Sweep => {
+  const sweepIn = (collection: 'deliveries' | 'history' | 'pushRequests'): Sweep => {
     const documents = collections[collection] as Collections['deliveries'];
     return async () => {
       const found = await documents
@@ -106,8 +106,8 @@ function removedSweeps(collections: Collections, crawlerId: string): Sweep[] {
     jobSweep(collections, { crawlerId, queued: true }),
     jobSweep(collections, { crawlerId, state: 'running' }),
     jobSweep(collections, tombstonesFilter(crawlerId)),
-    of('deliveries'),
-    of('history'),
-    of('pushRequests'),
+    sweepIn('deliveries'),
+    sweepIn('history'),
+    sweepIn('pushRequests'),
   ];
 }

@@ -38,9 +38,11 @@ export async function reserveInAccount(
 export async function reserveInCrawler(
   collections: Collections,
   crawlerId: string,
-  entry: Omit<PendingPush, 'n'>,
-  n: number,
-  limit: number,
+  {
+    entry,
+    n,
+    limit,
+  }: { readonly entry: Omit<PendingPush, 'n'>; readonly n: number; readonly limit: number },
 ) {
   const held = { $add: [{ $subtract: ['$live', '$running'] }, { $sum: '$pending.n' }] };
   const room = { $max: [0, { $min: [n, { $subtract: [limit, held] }] }] };
