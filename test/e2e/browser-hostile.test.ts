@@ -174,9 +174,9 @@ describe('a hostile page', () => {
   test('that takes more memory than it may is a failure that stays', async () => {
     // Time enough to take it on a busy machine, too.
     await using own = await startApp({
-      env: { NETWORK_ALLOW: site.host, CRAWL_TIMEOUT_SECONDS: '120' },
+      env: { NETWORK_ALLOW: site.host, CRAWL_TIMEOUT_SECONDS: '60' },
     });
-    const result = await crawlInBrowser(own, `${site.url}/buffers`, { page_wait: '60000' });
+    const result = await crawlInBrowser(own, `${site.url}/buffers`, { page_wait: '15000' });
     expect(result).toMatchObject({ cb_status: 523, failure: 'page_too_heavy' });
   });
 });
