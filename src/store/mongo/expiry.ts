@@ -20,7 +20,7 @@ export async function expire(
     () => expireResults(collections, now, batch),
     () => sweepRemovedAccounts(collections, now, batch),
     () => expireScreenshots(collections, now, batch),
-    // The server removes these by itself, too; this does not wait for its next look.
+    // The server expires requests by itself, with a delay that this avoids.
     () => expireRequests(collections, now, batch),
   ];
   const removed = await Promise.all(

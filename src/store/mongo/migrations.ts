@@ -25,7 +25,7 @@ interface MetaDocument {
 /**
  * Migrates the database and creates its indexes; throws for a database of a newer program. Indexes
  * on jobs and deliveries are partial: they cover live ones only, so finished work costs nothing.
- * Screenshots and requests also expire by the server's own clock.
+ * Requests also expire by the server's own clock.
  */
 export async function migrate(db: Db, collections: Collections): Promise<void> {
   const meta = db.collection<MetaDocument>('meta');

@@ -30,7 +30,7 @@ const step: fc.Arbitrary<Step> = fc.tuple(
   fc.integer({ min: 1, max: 6 }),
 );
 
-/** Does steps on one crawler as a dispatcher and its clients would, and remembers which jobs there were. */
+/** Performs steps on one crawler as a dispatcher and its clients would, and remembers its jobs. */
 function createDriver(bench: StoreBench, crawler: Crawler) {
   const { crawlerId, accountId } = crawler;
   const rids: string[] = [];

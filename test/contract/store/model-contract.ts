@@ -70,10 +70,13 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { minLength: 5, maxLength: 30 },
 );
 
-/** The spec's state tables, as simply as they can be said: what each job is, and what has been counted. */
+/**
+ * The state tables of the specification in their simplest form: the state of each job, and the
+ * counts.
+ */
 interface Model {
   readonly state: Map<string, 'waiting' | 'running' | 'retrying'>;
-  /** The deadlines, in seconds, of those that leave the queue when it passes: never tried, with a timeout. */
+  /** The deadlines, in seconds, of jobs with a queue timeout that were never tried. */
   readonly deadlines: Map<string, number>;
   readonly ended: { completed: number; failed: number; deleted: number; purged: number };
   pushed: number;
@@ -135,7 +138,7 @@ class Life {
       case 'claim': {
         const lease = await this.#leaseNow(crawler);
         const { jobs } = await this.#bench.store.queue.claim(lease, step.count, now);
-        // One that was given back untried after its deadline is left to the queue timeout.
+        // A job that was returned untried after its deadline is left to the queue timeout.
         const due = [...model.state].filter(
           ([rid, state]) =>
             state !== 'running' && (model.deadlines.get(rid) ?? Infinity) > this.#second,
@@ -253,7 +256,7 @@ class Life {
     const now = at(this.#second * SECOND);
     const { queue } = this.#bench.store;
     this.#lease ??= await queue.acquire(crawler.crawlerId, owner, TTL_MS, now);
-    if (this.#lease === undefined) throw new Error('the lease is not to be had');
+    if (this.#lease === undefined) throw new Error('the lease was refused');
     await queue.renew(this.#lease, TTL_MS, now);
     return this.#lease;
   }
@@ -306,7 +309,7 @@ class Life {
   }
 }
 
-/** A job that is given back untried after its deadline: nobody but the queue timeout takes it. */
+/** A job that is returned untried after its deadline: only the queue timeout takes it. */
 const releasedAfterDeadline: Step[] = [
   { do: 'push', count: 1, timeout: true },
   { do: 'claim', count: 1 },

@@ -122,7 +122,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
       const collection = db.collection(query.collection);
       const cursor = collection.find(query.filter).sort(query.sort);
       const plan = await cursor.limit(query.limit).explain('executionStats');
-      // A planner that goes by statistics reads a table of few rows from end to end, as it should.
+      // A planner that uses statistics reads a small table from end to end, as it should.
       const isSmall = (await collection.estimatedDocumentCount()) < BACKLOG / 100;
       if (isSmall && JSON.stringify(plan).includes('"Seq Scan"')) continue;
       const fault = findFault(plan, query.filter);
@@ -135,7 +135,10 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
   }, 180_000);
 });
 
-/** What is wrong with a plan. A server that does not tell what it examined leaves that to its index alone. */
+/**
+ * The fault of a plan, if any. A server that does not report what it examined is judged by its
+ * index alone.
+ */
 function findFault(plan: Document, filter: Document): string | undefined {
   const text = JSON.stringify(plan);
   const names = [...text.matchAll(/"(?:indexName|Index Name)":"(\w+)"/g)].map((each) => each[1]);

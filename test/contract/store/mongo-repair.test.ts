@@ -198,7 +198,7 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
   );
 
   test(
-    'is told how often each queue was purged, and its jobs are found by the new indexes',
+    'gets the number of purges of each queue, and its jobs are found by the new indexes',
     withDocuments(async ({ store, crawler, push, lease, counters }, c, db) => {
       const made = await crawler();
       await push(makeJobs(made, 3));

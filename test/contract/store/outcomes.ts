@@ -81,7 +81,10 @@ export function makeAttempt(attempt: number, status: number, startedAt = at(0)):
   return { attempt, startedAt, status, durationMs: 12, error: status === 200 ? '' : 'refused' };
 }
 
-/** The end of a delivery attempt: status 200 when delivered, else 500; retries are due at once unless told. */
+/**
+ * The end of a delivery attempt, with status 200 if delivered, else 500. Retries are due at once by
+ * default.
+ */
 export function toSettlement(
   delivery: { readonly rid: string; readonly crawlerId: string; readonly attempt: number },
   kind: DeliveryOutcome['kind'],

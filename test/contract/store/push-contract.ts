@@ -155,7 +155,7 @@ export function pushContract(open: OpenStore): void {
     );
 
     test(
-      'is told of once until it was down to 90 %',
+      'is reported once until the account has fallen to 90 %',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler();
         const limits = { ...LIMITS, accountQueue: 20 };
@@ -175,7 +175,7 @@ export function pushContract(open: OpenStore): void {
     );
 
     test(
-      'is told to one of eight pushes at once',
+      'is reported to one of eight concurrent pushes',
       withStore(open, async ({ store, crawler, push }) => {
         const made = await crawler();
         const limits = { ...LIMITS, accountQueue: 20 };

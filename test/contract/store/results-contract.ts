@@ -93,7 +93,7 @@ export function resultsContract(open: OpenStore): void {
     );
 
     test(
-      'are removed once each, and it is told which',
+      'are removed once each, and those that were are returned',
       withStore(open, async ({ store }) => {
         const scope = newScope();
         const [a, b] = [await put(store, scope, 1), await put(store, scope, 2)];

@@ -38,7 +38,10 @@ const contracts = [
   balanceContract,
 ];
 
-/** Everything `store.ts` promises, asked of one implementation. Each test opens a fresh, empty store. */
+/**
+ * Everything that `store.ts` promises, checked on one implementation. Each test opens a fresh,
+ * empty store.
+ */
 export function storeContract(name: string, open: OpenStore): void {
   describe(`store on ${name}`, () => {
     for (const contract of contracts) contract(open);

@@ -14,7 +14,10 @@ import type {
 /** A store under test: fresh and empty. */
 export interface OpenedStore extends AsyncDisposable {
   readonly store: Store;
-  /** The same data after a crash and a restart, or as another process sees it. The first store is not used any more. */
+  /**
+   * The same data after a crash and a restart, or as another process sees it. The first store is
+   * not used any more.
+   */
   reopen(): Promise<Store>;
 }
 
@@ -105,7 +108,7 @@ export function makeScreenshot(accountId: string, size: number): StoredScreensho
   return { id: newId(), accountId, contentType: 'image/jpeg', bytes, expiresAt: at(100) };
 }
 
-/** A store and what tests do with it again and again. Everything happens at `at(0)` unless told. */
+/** A store and the steps that tests share. Everything happens at `at(0)` by default. */
 export interface StoreBench {
   readonly store: Store;
   /** From now on `store` is what the next process has. */
@@ -115,7 +118,7 @@ export interface StoreBench {
   crawler(overrides?: Partial<Crawler>): Promise<Crawler>;
   /** Pushes jobs in one request. */
   push(jobs: readonly Job[], now?: Date, limits?: PushLimits): Promise<PushReceipt>;
-  /** Takes the lease for 15 s; throws when it is not to be had. */
+  /** Takes the lease for 15 s; throws if it is refused. */
   lease(crawler: Crawler, now?: Date, owner?: string): Promise<Lease>;
   /** Pushes `count` jobs, takes the lease and claims them all. */
   running(crawler: Crawler, count: number): Promise<{ lease: Lease; jobs: QueuedJob[] }>;
@@ -153,7 +156,7 @@ export function createBench(opened: {
     },
     async lease(crawler, now = at(0), owner = 'owner') {
       const lease = await store.queue.acquire(crawler.crawlerId, owner, TTL_MS, now);
-      if (lease === undefined) throw new Error('the lease is not to be had');
+      if (lease === undefined) throw new Error('the lease was refused');
       return lease;
     },
     async running(crawler, count) {

@@ -7,12 +7,12 @@ import { withProcesses } from './gated.ts';
 
 const MINUTE = 60_000;
 
-/** The write of counters that were counted anew. */
+/** The write of a recount. */
 const isRecount = (command: Command): boolean =>
   (command.update === 'crawlers' || command.findAndModify === 'crawlers') &&
   JSON.stringify(command).includes('"$set":{"running"');
 
-describe.skipIf(mongodbUri === '')('counting anew', () => {
+describe.skipIf(mongodbUri === '')('a recount', () => {
   test(
     'beside the removal of a job leaves no ghost of it',
     withProcesses(async ({ bench, stopped, pusher, gate, c }) => {
@@ -22,7 +22,8 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
       const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
       const job = await c.jobs.findOne({ crawlerId });
-      // The job is gone from the queue, its end is not counted yet: letting go of the crawler counts what is there.
+      // The job is gone from the queue and its end is not counted yet. Releasing the crawler counts
+      // what is there.
       const settle = gate.hold(commandOn('findAndModify', 'crawlers', '"deleted"'));
       const removal = pusher.queue.deleteJob(crawlerId, job?._id ?? '', at(1));
       await settle.reached;
@@ -45,7 +46,7 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
       const limits = { ...LIMITS, crawlerQueue: 10 };
       const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
-      // A crash left one that is not there, so letting go counts what is.
+      // A crash left one too many in the counters, so releasing the crawler recounts it.
       await c.crawlers.updateOne({ _id: crawlerId }, { $inc: { live: 1 } });
       const write = gate.hold(isRecount);
       const released = stopped.queue.release(lease, at(1));
@@ -85,7 +86,7 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
   );
 
   test(
-    'by others while a batch is written leaves nothing for its own process to count twice',
+    'by another process while a batch is written leaves nothing for its own process to count twice',
     withProcesses(async ({ bench, stopped, gate }) => {
       const { store } = bench;
       const crawler = await bench.crawler();
@@ -122,7 +123,7 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
       const count = gate.hold(commandOn('update', 'crawlers', 'deliveriesPending'));
       const maintained = stopped.maintain(at(2 * MINUTE));
       await count.reached;
-      // Its holder has died, so the next one counts what is there.
+      // The holder has died, so the next one recounts.
       await bench.lease(crawler, at(2 * MINUTE), 'next');
       expect(await bench.counters(crawler)).toMatchObject({ deliveriesPending: 1 });
       count.release();
@@ -205,7 +206,7 @@ describe.skipIf(mongodbUri === '')('counting anew', () => {
   );
 
   test(
-    'of a crawler that never stands still is left to who dispatches it',
+    'of a crawler that never stands still is left to the holder of its lease',
     withProcesses(async ({ bench, stopped, gate, c }) => {
       const crawler = await bench.crawler();
       const { crawlerId } = crawler;

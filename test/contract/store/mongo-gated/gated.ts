@@ -6,7 +6,10 @@ import { type MongoGate, openMongoGate } from '../../../support/mongo-gate.ts';
 import { testDatabase } from '../../../support/mongodb.ts';
 import { createBench, type StoreBench } from '../store-harness.ts';
 
-/** Processes on one database. The commands of `stopped` and `pusher` pass the gate; the bench is a third's. */
+/**
+ * Processes on one database. The commands of `stopped` and `pusher` pass the gate; those of the
+ * bench, a third process, do not.
+ */
 export interface Processes {
   readonly bench: StoreBench;
   readonly stopped: Store;

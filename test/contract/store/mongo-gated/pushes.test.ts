@@ -37,7 +37,7 @@ async function dieBeforeCount({ stopped, gate }: Processes, request: PushRequest
 describe.skipIf(mongodbUri === '')('a push whose process dies before its jobs are counted', () => {
   for (const crawled of [false, true]) {
     test(
-      `is told as it was when it is repeated, with its URLs ${crawled ? 'crawled' : 'queued'} meanwhile`,
+      `returns the same outcomes when it is repeated, with its URLs ${crawled ? 'crawled' : 'queued'} meanwhile`,
       withProcesses(async (processes) => {
         const { bench, c } = processes;
         const { store } = bench;
@@ -69,7 +69,7 @@ describe.skipIf(mongodbUri === '')('a push whose process dies before its jobs ar
   }
 
   test(
-    'has its URLs counted and to be had as soon as a repetition acknowledges them',
+    'has its URLs counted and claimable as soon as a repetition acknowledges them',
     withProcesses(async (processes) => {
       const { bench } = processes;
       const crawler = await bench.crawler();

@@ -138,7 +138,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
   );
 
   test(
-    'keeps its lease while the counts it takes over are slow, and its user is told until when',
+    'keeps its lease while a takeover recounts slowly, and returns until when',
     withProcesses(async ({ bench, stopped, gate, c }) => {
       const crawler = await bench.crawler({ delivery: 'webhook' });
       const { crawlerId } = crawler;
