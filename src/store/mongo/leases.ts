@@ -21,64 +21,29 @@ export function createLeases(
   ): Promise<Lease | undefined> {
     const startedAt = performance.now();
     const leaseUntil = new Date(now.getTime() + ttlMs);
-    const absurd = new Date(now.getTime() + MAX_LEASE_MS);
-    const before = await collections.crawlers.findOneAndUpdate(
-      {
-        _id: crawlerId,
-        $or: [
-          { leaseUntil: { $lte: now } },
-          { leaseOwner: owner },
-          { leaseUntil: { $gt: absurd } },
-        ],
-      },
-      // A crawler is looked at when its lease ends, because the holder may have crashed.
-      { $inc: { epoch: 1 }, $set: { leaseOwner: owner, leaseUntil, wakeAt: leaseUntil } },
-      {
-        returnDocument: 'before',
-        projection: { epoch: 1, leaseOwner: 1, applied: 1, miscounted: 1 },
-      },
-    );
+    const before = await takeLease(collections, { crawlerId, owner, leaseUntil, now });
     if (before === null) return undefined;
     const epoch = before.epoch + 1;
     const lease: Lease = { crawlerId, owner, epoch };
-    if (before.leaseOwner === null && before.miscounted !== true) {
+    const miscounted = before.miscounted === true;
+    if (before.leaseOwner === null && !miscounted) {
       await ledger.tidy(crawlerId, () => forgetProcesses(collections, before, now));
       return { ...lease, until: leaseUntil };
     }
-    // The former holder's work is recounted, which takes long when many deliveries are pending, so
-    // the lease is renewed meanwhile.
-    let until: Date | undefined = leaseUntil;
-    const keeper = setInterval(() => {
-      const at = new Date(now.getTime() + performance.now() - startedAt);
-      void prolong(lease, ttlMs, at).then(
-        (kept) => (until = kept ? new Date(at.getTime() + ttlMs) : undefined),
-        // The next renewal may come in time.
-        () => undefined,
-      );
-    }, ttlMs / 3);
-    try {
+    // The former holder's work is recounted, which takes long when many deliveries are pending.
+    const until = await whileRenewing(collections, { lease, ttlMs, now, startedAt }, async () => {
       await forgetProcesses(collections, before, now);
       await ledger.runExclusive(crawlerId, async () => {
         const crashed = before.leaseOwner !== owner;
         await takeBack(collections, ledger, { crawlerId, epoch, now, crashed });
-        await recount(collections, crawlerId, now, before.miscounted === true);
+        await recount(collections, crawlerId, now, miscounted);
       });
-    } finally {
-      clearInterval(keeper);
-    }
+    });
     return until === undefined ? undefined : { ...lease, until };
   }
 
-  async function prolong(lease: Lease, ttlMs: number, now: Date): Promise<boolean> {
-    const leaseUntil = new Date(now.getTime() + ttlMs);
-    const { matchedCount } = await collections.crawlers.updateOne(currentLease(lease, now), {
-      $set: { leaseUntil, wakeAt: leaseUntil },
-    });
-    return matchedCount > 0;
-  }
-
   async function renew(lease: Lease, ttlMs: number, now: Date): Promise<boolean> {
-    if (!(await prolong(lease, ttlMs, now))) return false;
+    if (!(await prolong(collections, lease, ttlMs, now))) return false;
     const { crawlerId, epoch } = lease;
     // A former holder that slept between its check of the lease and its claim may have claimed
     // something since.
@@ -129,4 +94,82 @@ export function createLeases(
   }
 
   return { acquire, renew, release };
+}
+
+/** Takes the lease if nobody else has a live one, and returns the crawler as it was before. */
+function takeLease(
+  collections: Collections,
+  {
+    crawlerId,
+    owner,
+    leaseUntil,
+    now,
+  }: {
+    readonly crawlerId: string;
+    readonly owner: string;
+    readonly leaseUntil: Date;
+    readonly now: Date;
+  },
+) {
+  const absurd = new Date(now.getTime() + MAX_LEASE_MS);
+  return collections.crawlers.findOneAndUpdate(
+    {
+      _id: crawlerId,
+      $or: [{ leaseUntil: { $lte: now } }, { leaseOwner: owner }, { leaseUntil: { $gt: absurd } }],
+    },
+    // A crawler is looked at when its lease ends, because the holder may have crashed.
+    { $inc: { epoch: 1 }, $set: { leaseOwner: owner, leaseUntil, wakeAt: leaseUntil } },
+    {
+      returnDocument: 'before',
+      projection: { epoch: 1, leaseOwner: 1, applied: 1, miscounted: 1 },
+    },
+  );
+}
+
+/** Runs `work` and renews the lease meanwhile. Returns its end; undefined when it was lost. */
+async function whileRenewing(
+  collections: Collections,
+  {
+    lease,
+    ttlMs,
+    now,
+    startedAt,
+  }: {
+    readonly lease: Lease;
+    readonly ttlMs: number;
+    readonly now: Date;
+    /** The reading of `performance.now()` at `now`. */
+    readonly startedAt: number;
+  },
+  work: () => Promise<void>,
+): Promise<Date | undefined> {
+  let until: Date | undefined = new Date(now.getTime() + ttlMs);
+  const renewals = setInterval(() => {
+    const at = new Date(now.getTime() + performance.now() - startedAt);
+    void prolong(collections, lease, ttlMs, at).then(
+      (kept) => (until = kept ? new Date(at.getTime() + ttlMs) : undefined),
+      // The next renewal may come in time.
+      () => undefined,
+    );
+  }, ttlMs / 3);
+  try {
+    await work();
+  } finally {
+    clearInterval(renewals);
+  }
+  return until;
+}
+
+/** Extends the lease; false when it was lost. */
+async function prolong(
+  collections: Collections,
+  lease: Lease,
+  ttlMs: number,
+  now: Date,
+): Promise<boolean> {
+  const leaseUntil = new Date(now.getTime() + ttlMs);
+  const { matchedCount } = await collections.crawlers.updateOne(currentLease(lease, now), {
+    $set: { leaseUntil, wakeAt: leaseUntil },
+  });
+  return matchedCount > 0;
 }
