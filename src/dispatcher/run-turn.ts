@@ -1,6 +1,6 @@
 import type { Crawler } from '../domain/crawler.ts';
 import type { Lease } from '../store/store.ts';
-import type { CrawlLane } from './crawl-lane.ts';
+import type { CrawlLane, Reservation } from './crawl-lane.ts';
 import type { DeliveryLane } from './delivery-lane.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import type { JobLog } from './job-log.ts';
@@ -28,6 +28,19 @@ const TURN_BYTES = 128 * 1024;
 export function createRunTurn(deps: RunTurnDeps): RunTurn {
   const { store, clock, crawls, deliveries, states, jobLog } = deps;
 
+  /**
+   * Claims jobs and starts them as soon as the store returns them. Nothing starts in a process that
+   * slept through its lease (SIGSTOP, a suspended machine), because others have taken the work over,
+   * nor for a crawler that was removed meanwhile.
+   */
+  async function claimAndStart(lease: Lease, room: Reservation, now: Date): Promise<void> {
+    const claim = await store.queue.claim(lease, room.limit, now, room.maxBytes);
+    jobLog?.claimed(claim.jobs);
+    if (claim.leaseLost) states.end('lease_lost');
+    if (states.hasLease()) room.start(claim.jobs);
+    await claim.durable;
+  }
+
   async function flushAndClaim(lease: Lease, crawler: Crawler, claims: boolean): Promise<void> {
     const mayCrawl = claims && ((await deps.mayCrawl?.(crawler.accountId)) ?? true);
     const now = clock.now();
@@ -36,28 +49,21 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     const { outcomes, settlements, claimLimit, claimBytes } = posts;
     const room = mayCrawl ? crawls.reserve(crawler) : undefined;
     try {
-      const [finished, , claim, claimed] = await Promise.all([
+      const [finished, , claimed] = await Promise.all([
         outcomes.length > 0 ? store.queue.finish(outcomes, now, lease) : undefined,
         settlements.length > 0 ? store.deliveries.settle(settlements, now) : undefined,
-        room !== undefined && room.limit > 0
-          ? store.queue.claim(lease, room.limit, now, room.maxBytes)
-          : undefined,
         claimLimit > 0 ? store.deliveries.claim(lease, claimLimit, claimBytes, now) : [],
+        room !== undefined && room.limit > 0 ? claimAndStart(lease, room, now) : undefined,
       ]);
       jobLog?.ended(outcomes, finished?.verdicts ?? []);
       jobLog?.deliveriesEnded(settlements);
       jobLog?.deliveriesClaimed(claimed);
-      jobLog?.claimed(claim?.jobs ?? []);
-      if (claim?.leaseLost === true) states.end('lease_lost');
-      // Nothing starts in a process that slept through its lease (SIGSTOP, a suspended machine),
-      // because others have taken the work over, nor for a crawler that was removed meanwhile.
       if (!states.hasLease()) return;
       deliveries.start(
         posts,
         { held: finished?.deliveries ?? [], claimed, keep: ended.keep },
         crawler,
       );
-      room?.start(claim?.jobs ?? []);
     } finally {
       deliveries.releaseUnused(posts);
       room?.cancel();

@@ -57,6 +57,18 @@ export interface Lease {
   readonly until?: Date;
 }
 
+/** What a claim took. */
+export interface ClaimedJobs {
+  readonly jobs: QueuedJob[];
+  readonly leaseLost: boolean;
+  /**
+   * Set by a store that returns a claim before it is durable, so that crawls start earlier. A crash
+   * before it resolves leaves the jobs queued, untried. Rejects if the database could not keep the
+   * claim: the jobs are queued again, and their crawls must be dropped.
+   */
+  readonly durable?: Promise<void>;
+}
+
 /** The end of a crawl, or of a wait in the queue. `attempt` is the one the job was claimed with. */
 export type JobOutcome = {
   readonly rid: string;
@@ -136,12 +148,7 @@ export interface QueueStore {
    * together (no limit if absent), but at least one job is taken. Empty when the lease is not
    * current or the crawler is paused; `leaseLost` says which.
    */
-  claim(
-    lease: Lease,
-    limit: number,
-    now: Date,
-    maxBytes?: number,
-  ): Promise<{ readonly jobs: QueuedJob[]; readonly leaseLost: boolean }>;
+  claim(lease: Lease, limit: number, now: Date, maxBytes?: number): Promise<ClaimedJobs>;
   /**
    * Ends jobs. Each is won when the job still is in the state and attempt named; a lost one
    * changes nothing. Counters and the day's history change in the same write.

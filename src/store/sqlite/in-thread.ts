@@ -1,12 +1,14 @@
 import type { Verdict } from '../finish-receipt.ts';
-import type { AggregateName, QueueStore, Store } from '../store.ts';
+import type { ClaimedJobs, QueueStore } from '../queue-store.ts';
+import type { AggregateName, Store } from '../store.ts';
 import type { Sql } from './sql.ts';
 
 /**
  * The queue as the database thread offers it. `finish` returns the verdicts alone, because the
  * deliveries that were won would be copied back with their pages.
  */
-export type ThreadQueue = Omit<QueueStore, 'finish'> & {
+export type ThreadQueue = Omit<QueueStore, 'finish' | 'claim'> & {
+  claim(...args: Parameters<QueueStore['claim']>): Promise<Omit<ClaimedJobs, 'durable'>>;
   finish(...args: Parameters<QueueStore['finish']>): Promise<Verdict[]>;
 };
 

@@ -1,5 +1,6 @@
 import type { Logger } from '../../domain/logger.ts';
 import { finishReceipt } from '../finish-receipt.ts';
+import type { ClaimedJobs, QueueStore } from '../queue-store.ts';
 import type { AggregateName, Store } from '../store.ts';
 import type { ThreadStore } from './in-thread.ts';
 import { preparePrivateFile } from './private-file.ts';
@@ -39,6 +40,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     crawlers: { ...crawlers, remove: upkeep.sweepsAfter(crawlers.remove) },
     queue: {
       ...queue,
+      claim: (...args) => claimEarly(database, args),
       finish: async (outcomes, now, lease) =>
         finishReceipt(outcomes, await queue.finish(outcomes, now, lease), now, lease),
       purge: upkeep.sweepsAfter(queue.purge),
@@ -54,6 +56,16 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     close: () => database.close(),
   };
   return { store, query: database.query, database };
+}
+
+/** Claims, and returns the jobs before the claim is durable. */
+async function claimEarly(
+  database: Pick<SqliteDatabase, 'callEarly'>,
+  args: Parameters<QueueStore['claim']>,
+): Promise<ClaimedJobs> {
+  const { value, durable } = database.callEarly('queue.claim', args);
+  const claim = (await value) as ClaimedJobs;
+  return claim.jobs.length > 0 ? { ...claim, durable } : claim;
 }
 
 /** The calls of an aggregate, which run in the database's thread. */

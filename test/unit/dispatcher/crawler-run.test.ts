@@ -2,7 +2,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDispatcher } from '../../../src/dispatcher/dispatcher.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { type CrawlerRunBench, createCrawlerRunBench } from '../../support/crawler-run-bench.ts';
+import {
+  type CrawlerRunBench,
+  createCrawlerRunBench,
+  RUN_TIMING,
+} from '../../support/crawler-run-bench.ts';
 import { eventually } from '../../support/eventually.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -308,4 +312,32 @@ test('work that arrives while a run lets its crawler go is crawled at once by th
   bench.crawls[0]?.end();
   closing.abort();
   await second;
+});
+
+test('crawls whose claim the database could not keep are dropped, and their jobs are crawled by the next run', async () => {
+  let takenBack = Promise.withResolvers<void>();
+  const queue = {
+    ...store.queue,
+    claim: async (...args: Parameters<Store['queue']['claim']>) => ({
+      ...(await store.queue.claim(...args)),
+      durable: takenBack.promise,
+    }),
+  };
+  const bench = await createCrawlerRunBench({ ...store, queue });
+  const rids = await bench.push(2);
+  const first = bench.start();
+  // Crawls start before the claim is durable.
+  await startedCrawls(bench, 2);
+  takenBack.reject(new Error('the disk is full'));
+  await expect(first.done).rejects.toThrow('the disk is full');
+  expect(bench.crawls.map(({ signal }) => signal.aborted)).toEqual([true, true]);
+
+  takenBack = Promise.withResolvers();
+  takenBack.resolve();
+  bench.clock.advance(RUN_TIMING.leaseMs + 1);
+  const second = bench.start('second');
+  await startedCrawls(bench, 4);
+  for (const crawl of bench.crawls.slice(2)) crawl.end();
+  await eventually(async () => expect(await storedRids(bench, rids)).toEqual(rids));
+  await second.done;
 });

@@ -8,6 +8,14 @@ import { type BatchMessage, type CallMessage, type ErrorMessage, toError } from 
 export interface SqliteDatabase {
   /** Runs an operation of `operations.ts`. Its writes are durable when the promise resolves. */
   call(operation: string, args: readonly unknown[]): Promise<unknown>;
+  /**
+   * Runs an operation like `call`, but resolves `value` before the commit, about one sync to disk
+   * earlier. `durable` resolves after the commit, and rejects if the operation was rolled back.
+   */
+  callEarly(
+    operation: string,
+    args: readonly unknown[],
+  ): { readonly value: Promise<unknown>; readonly durable: Promise<void> };
   /** Runs one statement. Its writes are durable when the promise resolves. */
   query(sql: string, values: readonly unknown[]): Promise<SqlRow[]>;
   /** Number of batches that wrote; each cost one sync to disk. */
@@ -47,7 +55,8 @@ export async function openSqliteDatabase(
     throw cause instanceof Error ? cause : toError(opened.refused);
   }
 
-  const pending = new Map<number, Pending>();
+  /** Calls by number that wait for their early answer, and for the one after the commit. */
+  const waiting = { early: new Map<number, Pending>(), late: new Map<number, Pending>() };
   let nextId = 0;
   let commits = 0;
   let closing = false;
@@ -56,16 +65,24 @@ export async function openSqliteDatabase(
   worker.on('message', ({ answers, committed }: BatchMessage) => {
     if (committed) commits += 1;
     for (const answer of answers) {
-      const call = pending.get(answer.id);
-      pending.delete(answer.id);
-      if ('error' in answer) call?.reject(toError(answer.error));
-      else call?.resolve(answer.value);
+      const { id } = answer;
+      const early = waiting.early.get(id);
+      const late = waiting.late.get(id);
+      waiting.early.delete(id);
+      if (early === undefined || 'error' in answer) waiting.late.delete(id);
+      if ('error' in answer) {
+        const error = toError(answer.error);
+        early?.reject(error);
+        late?.reject(error);
+      } else (early ?? late)?.resolve(answer.value);
     }
   });
   const end = (error: Error): void => {
     ended = true;
-    for (const call of pending.values()) call.reject(gone(error));
-    pending.clear();
+    for (const calls of [waiting.early, waiting.late]) {
+      for (const call of calls.values()) call.reject(gone(error));
+      calls.clear();
+    }
     if (!closing) onFatal(error);
   };
   worker.once('error', end);
@@ -73,18 +90,38 @@ export async function openSqliteDatabase(
     if (!ended) end(new Error('the thread of the database has ended'));
   });
 
+  function send(operation: string, args: readonly unknown[], early: boolean): number {
+    const id = nextId++;
+    const message: CallMessage = { id, operation, args, early };
+    worker.postMessage(message);
+    return id;
+  }
+
+  function waitFor(calls: Map<number, Pending>, id: number): Promise<unknown> {
+    return new Promise((resolve, reject) => calls.set(id, { resolve, reject }));
+  }
+
   function call(operation: string, args: readonly unknown[]): Promise<unknown> {
     if (ended || closing) return Promise.reject(gone());
-    return new Promise((resolve, reject) => {
-      const id = nextId++;
-      pending.set(id, { resolve, reject });
-      const message: CallMessage = { id, operation, args };
-      worker.postMessage(message);
-    });
+    return waitFor(waiting.late, send(operation, args, false));
+  }
+
+  function callEarly(operation: string, args: readonly unknown[]) {
+    if (ended || closing) {
+      const value = Promise.reject(gone());
+      return { value, durable: value };
+    }
+    const id = send(operation, args, true);
+    const value = waitFor(waiting.early, id);
+    const durable = waitFor(waiting.late, id).then(() => undefined);
+    // A caller that fails before it waits for this must not end the process.
+    durable.catch(() => undefined);
+    return { value, durable };
   }
 
   return {
     call,
+    callEarly,
     query: (sql, values) => call('query', [sql, values]) as Promise<SqlRow[]>,
     get commits() {
       return commits;

@@ -5,6 +5,8 @@ export interface CallMessage {
   readonly id: number;
   readonly operation: string;
   readonly args: readonly unknown[];
+  /** Whether the value is sent before the commit, and the end of the commit in a second answer. */
+  readonly early: boolean;
 }
 
 /** An error on its way back. */
@@ -23,7 +25,10 @@ export type Answer =
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly error: ErrorMessage };
 
-/** All answers of a batch, after its commit. */
+/**
+ * Answers of a batch. Those of early calls come twice: with their values before the commit, and
+ * with all others after it.
+ */
 export interface BatchMessage {
   readonly answers: readonly Answer[];
   /** Whether the batch wrote. */
