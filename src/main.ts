@@ -67,7 +67,9 @@ async function main(): Promise<void> {
     },
   });
   if (process.env.npm_lifecycle_event !== undefined) whenOrphaned(() => stop('npm has ended', 0));
-  printWelcome(await starting, config);
+  const app = await starting;
+  printWelcome(app, config);
+  if (config.role !== 'api') app.warmUp();
 }
 
 main().catch((error: unknown) => {

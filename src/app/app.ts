@@ -40,6 +40,8 @@ export interface App {
   readonly url: string;
   /** The tokens of account `default`, when this start has made it. */
   readonly newTokens: TokenPair | undefined;
+  /** Loads what the first crawl would have to wait for. */
+  warmUp(): void;
   /** Stops: finishes what it can within the configured time and gives the rest back. */
   close(): Promise<void>;
 }
@@ -81,7 +83,13 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const newTokens = await ensureAccount(config, store, service);
 
   const open = stack.move();
-  return { port, url, newTokens, close: () => open.disposeAsync() };
+  return {
+    port,
+    url,
+    newTokens,
+    warmUp: engines.threads.warmUp,
+    close: () => open.disposeAsync(),
+  };
 }
 
 function createContext({ config, logger, clock = systemClock, timing }: AppDeps): AppContext {

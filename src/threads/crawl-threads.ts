@@ -50,6 +50,8 @@ export interface CrawlThreads {
     screenshotUrl: string | undefined,
     signal: AbortSignal,
   ): Promise<Crawled>;
+  /** Starts a thread, so that the first crawl need not wait for one. */
+  warmUp(): void;
   /** Requests in flight, threads that run, and threads that ended and had to be replaced. */
   activity(): { readonly running: number; readonly threads: number; readonly replaced: number };
   close(): Promise<void>;
@@ -141,6 +143,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
     async build(page, order, screenshotUrl, signal) {
       return toCrawled(await build(page, order, screenshotUrl, signal), undefined);
     },
+    warmUp: pool.warmUp,
     activity: pool.activity,
     close: pool.close,
   };
@@ -172,6 +175,9 @@ function createThreadPool(deps: CrawlThreadsDeps) {
 
   return {
     inFlight: (index: number): number => clients[index]?.inFlight ?? 0,
+    warmUp(): void {
+      if (!closed) clients[0] ??= start(0);
+    },
     async send(index: number, request: ThreadRequest) {
       request.signal.throwIfAborted();
       if (closed) throw new ThreadLost(false, 'the service is closing');
