@@ -37,7 +37,7 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     // For two cores: many tests wait more than they work.
-    maxWorkers: 3,
+    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     projects: [
       { extends: true, test: { name: 'embedded', include: ['test/**/*.test.ts'] } },
