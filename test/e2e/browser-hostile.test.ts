@@ -176,7 +176,7 @@ describe('a hostile page', () => {
     await using own = await startApp({
       env: { NETWORK_ALLOW: site.host, CRAWL_TIMEOUT_SECONDS: '60' },
     });
-    const result = await crawlInBrowser(own, `${site.url}/buffers`, { page_wait: '15000' });
+    const result = await crawlInBrowser(own, `${site.url}/buffers`, { page_wait: '60000' });
     expect(result).toMatchObject({ cb_status: 523, failure: 'page_too_heavy' });
   });
 });

@@ -67,7 +67,10 @@ export async function waitForLoad({ navigation, budget }: Visit): Promise<void> 
 export async function runSteps(visit: Visit, parameters: CrawlParameters): Promise<boolean> {
   const { page, quiet, budget, ended } = visit;
   const { css_click_selector: selector, page_wait: waitMs = 0 } = parameters;
-  if (waitMs > 0) await wait(budget(waitMs), undefined, { signal: ended });
+  if (waitMs > 0) {
+    // For a page that has ended, what comes next fails at once.
+    await Promise.race([wait(budget(waitMs), undefined, { signal: ended }), page.ended]);
+  }
   for (const selectors of clickSequence(selector)) {
     if (!(await click(page, selectors, budget(CLICK_MS)))) return false;
     await quiet.wait(budget(CLICK_MS));
