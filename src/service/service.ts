@@ -27,7 +27,7 @@ import { createCrawling } from './crawls/crawling.ts';
 import { createInlineCrawls, type InlineCrawls } from './crawls/inline-crawl.ts';
 import type { SharedResources } from './crawls/shared-resources.ts';
 import { createAttemptDelivery } from './deliveries/attempt-delivery.ts';
-import { createNotices, type Notices } from './deliveries/notices.ts';
+import { createNotices, type Notices } from './notices/notices.ts';
 import { type AsyncJobs, createAsyncJobs } from './queue/async-jobs.ts';
 import { createTimeouts } from './queue/expire-jobs.ts';
 import { createJobManagement, type JobManagement } from './queue/jobs.ts';

@@ -6,7 +6,7 @@ import { createFairPool, type FairPool, type Grant } from '../../fairness/fair-p
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
 import type { Webhook } from '../../webhook/webhook.ts';
-import type { Notices } from '../deliveries/notices.ts';
+import type { Notices } from '../notices/notices.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
 
 /** Crawlers that have the same callback URL. */

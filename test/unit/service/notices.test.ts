@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Account } from '../../../src/domain/account.ts';
 import type { Mailer, MailResult } from '../../../src/mail/mailer.ts';
 import type { Notice } from '../../../src/mail/notices.ts';
-import { createNotices } from '../../../src/service/deliveries/notices.ts';
+import { createNotices } from '../../../src/service/notices/notices.ts';
 import { createRecordingLogger } from '../../support/loggers.ts';
 import { createUseCases, openEmbeddedStore } from '../../support/use-cases.ts';
 import { webhookCrawler } from '../../support/webhook-fixtures.ts';
