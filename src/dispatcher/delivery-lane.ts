@@ -179,6 +179,14 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     return room;
   }
 
+  /** Gives back what a lane that claims nothing would keep from others. */
+  function stopWaitingForMemory(): void {
+    memoryWait?.abort();
+    memoryWait = undefined;
+    grantedRoom?.release();
+    grantedRoom = undefined;
+  }
+
   function waitForMemory(claimant: Claimant): void {
     if (memoryWait !== undefined) return;
     const controller = new AbortController();
@@ -226,7 +234,9 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       const mode = deliveryModes[crawler.delivery];
       const delivers = mode.delivers && !crawler.pausedByMonitor && free > 0;
       const wantNew = delivers && mayHold(crawler) ? holdable(ended, free).size : 0;
-      const room = delivers && claims && backlog ? roomToClaim(crawler) : undefined;
+      const mayClaim = delivers && claims && backlog;
+      if (!mayClaim) stopWaitingForMemory();
+      const room = mayClaim ? roomToClaim(crawler) : undefined;
       const wantDue = room === undefined ? 0 : Math.min(MAX_CLAIM, free);
       const wanted = Math.min(free, wantNew + wantDue);
       const slots = takeSlots(crawler, delivers ? wanted : 0);
@@ -267,9 +277,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     abortAll: posts.abortAll,
     close() {
       paced?.leave();
-      memoryWait?.abort();
-      grantedRoom?.release();
-      grantedRoom = undefined;
+      stopWaitingForMemory();
     },
   };
 }

@@ -11,6 +11,19 @@ import { ADMIN, JAVASCRIPT, NORMAL } from './tokens.ts';
 
 export { ADMIN, JAVASCRIPT, NORMAL };
 
+/** Settings of every service that a test starts, in its process or in one of its own. */
+export const TEST_SETTINGS = {
+  PORT: '0',
+  NORMAL_TOKEN: NORMAL,
+  JAVASCRIPT_TOKEN: JAVASCRIPT,
+  ADMIN_TOKEN: ADMIN,
+  NETWORK_ALLOW: '127.0.0.1',
+  PUSH_RATE_PER_SECOND: '0',
+  ACCOUNT_REQUESTS_PER_SECOND: '0',
+  PROBE_INTERVAL_SECONDS: '0',
+  WEBHOOK_ACK_TIMEOUT_MS: '2000',
+};
+
 /** A reply of the REST API. */
 export interface RestReply {
   readonly status: number;
@@ -77,16 +90,8 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
   const log: string[] = [];
   const logger = pino({ level: 'info' }, { write: (line) => void log.push(line) });
   const config = readConfig({
-    PORT: '0',
+    ...TEST_SETTINGS,
     DATA_DIR: dataDir,
-    NORMAL_TOKEN: NORMAL,
-    JAVASCRIPT_TOKEN: JAVASCRIPT,
-    ADMIN_TOKEN: ADMIN,
-    NETWORK_ALLOW: '127.0.0.1',
-    PUSH_RATE_PER_SECOND: '0',
-    ACCOUNT_REQUESTS_PER_SECOND: '0',
-    PROBE_INTERVAL_SECONDS: '0',
-    WEBHOOK_ACK_TIMEOUT_MS: '2000',
     SHUTDOWN_SECONDS: '5',
     ...(database === undefined ? {} : { MONGODB_URI: database.uri }),
     ...options.env,

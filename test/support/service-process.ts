@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ADMIN, callRest, JAVASCRIPT, NORMAL, type RestReply } from './app.ts';
+import { callRest, type RestReply, TEST_SETTINGS } from './app.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 const PROJECT = join(import.meta.dirname, '..', '..');
@@ -13,15 +13,7 @@ function environment(env: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   return {
     PATH,
     ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }),
-    PORT: '0',
-    NORMAL_TOKEN: NORMAL,
-    JAVASCRIPT_TOKEN: JAVASCRIPT,
-    ADMIN_TOKEN: ADMIN,
-    NETWORK_ALLOW: '127.0.0.1',
-    PUSH_RATE_PER_SECOND: '0',
-    ACCOUNT_REQUESTS_PER_SECOND: '0',
-    PROBE_INTERVAL_SECONDS: '0',
-    WEBHOOK_ACK_TIMEOUT_MS: '2000',
+    ...TEST_SETTINGS,
     ...env,
   };
 }

@@ -156,3 +156,14 @@ test('a lane without memory for a claim asks for a turn as soon as there is some
   lane.close();
   lane.abortAll(new WorkAborted('dropped'));
 });
+
+test('memory that a lane waited for is given back when its crawler is paused', async () => {
+  const { lane, memory, turn } = startLane();
+  const all = await memory.acquire({ accountId: 'other' }, 64 * 1024 * 1024);
+  turn([], 1);
+  all.release();
+  await eventually(() => expect(lane.hasRoom).toBe(true));
+  expect(memory.used).toBeGreaterThan(0);
+  lane.releaseUnused(lane.begin([], { ...crawler, pausedByMonitor: true }, true));
+  expect(memory.used).toBe(0);
+});
