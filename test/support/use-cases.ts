@@ -28,7 +28,8 @@ export interface UseCaseOptions {
   readonly sharesDatabase?: boolean;
 }
 
-const UNLIMITED: AccountLimits = {
+/** Limits that are all off. */
+export const UNLIMITED: AccountLimits = {
   crawlers: 0,
   concurrency: 0,
   storageBytes: 0,

@@ -2,16 +2,7 @@ import { expect, test } from 'vitest';
 import type { Account } from '../../../src/domain/account.ts';
 import type { AccountLimits, AccountUsage } from '../../../src/domain/quotas.ts';
 import { createQuotas } from '../../../src/service/accounts/quotas.ts';
-
-const NONE: AccountLimits = {
-  crawlers: 0,
-  concurrency: 0,
-  storageBytes: 0,
-  queueBytes: 0,
-  requestsPerSecond: 0,
-  probesPerMinute: 0,
-  replaysPerHour: 0,
-};
+import { UNLIMITED } from '../../support/use-cases.ts';
 
 function setUp(defaults: Partial<AccountLimits>, limits: Partial<AccountLimits> = {}) {
   let ms = 1_000_000;
@@ -35,7 +26,7 @@ function setUp(defaults: Partial<AccountLimits>, limits: Partial<AccountLimits> 
   const quotas = createQuotas({
     store: { accounts, rates: {} } as unknown as Parameters<typeof createQuotas>[0]['store'],
     clock: { now: () => new Date(ms) },
-    defaults: { ...NONE, ...defaults },
+    defaults: { ...UNLIMITED, ...defaults },
   });
   return {
     quotas,
