@@ -6,33 +6,12 @@ import { type App, startApp as start } from '../../src/app/app.ts';
 import { readConfig } from '../../src/config/config.ts';
 import type { AppTiming } from '../../src/config/timing.ts';
 import type { Clock } from '../../src/domain/clock.ts';
+import { callRest, type RestReply } from './call-rest.ts';
 import { type TestDatabase, testDatabase } from './mongodb.ts';
+import { TEST_SETTINGS } from './test-settings.ts';
 import { ADMIN, JAVASCRIPT, NORMAL } from './tokens.ts';
 
-export { ADMIN, JAVASCRIPT, NORMAL };
-
-/** Settings of every service that a test starts, in its process or in one of its own. */
-export const TEST_SETTINGS = {
-  PORT: '0',
-  NORMAL_TOKEN: NORMAL,
-  JAVASCRIPT_TOKEN: JAVASCRIPT,
-  ADMIN_TOKEN: ADMIN,
-  NETWORK_ALLOW: '127.0.0.1',
-  PUSH_RATE_PER_SECOND: '0',
-  ACCOUNT_REQUESTS_PER_SECOND: '0',
-  PROBE_INTERVAL_SECONDS: '0',
-  WEBHOOK_ACK_TIMEOUT_MS: '2000',
-};
-
-/** A reply of the REST API. */
-export interface RestReply {
-  readonly status: number;
-  readonly headers: Headers;
-  /** The parsed body; undefined when it is not JSON. */
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests read replies of many shapes
-  readonly json: any;
-  readonly text: string;
-}
+export { ADMIN, callRest, JAVASCRIPT, NORMAL, type RestReply, TEST_SETTINGS };
 
 /** The whole service on a free port. */
 export interface TestApp extends AsyncDisposable {
@@ -119,31 +98,4 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
       databases.delete(dataDir);
     },
   };
-}
-
-/** Calls a REST path. */
-export async function callRest(
-  url: string,
-  method: string,
-  body?: unknown,
-  headers: Record<string, string> = {},
-): Promise<RestReply> {
-  const json = body !== undefined && typeof body !== 'string';
-  const response = await fetch(url, {
-    method,
-    headers: { ...(json ? { 'content-type': 'application/json' } : {}), ...headers },
-    redirect: 'manual',
-    ...(body === undefined ? {} : { body: json ? JSON.stringify(body) : body }),
-  });
-  const text = await response.text();
-  return { status: response.status, headers: response.headers, text, json: parsed(text) };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // Not JSON: the test reads `text`.
-    return undefined;
-  }
 }

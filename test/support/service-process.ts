@@ -2,8 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { callRest, type RestReply, TEST_SETTINGS } from './app.ts';
+import { callRest, type RestReply } from './call-rest.ts';
 import { temporaryFolder } from './temporary-folder.ts';
+import { TEST_SETTINGS } from './test-settings.ts';
 
 const PROJECT = join(import.meta.dirname, '..', '..');
 
