@@ -21,7 +21,7 @@ const processors: readonly (readonly [part: RegExp, cpu: string])[] = [
   [/arm64/, 'arm64'],
   [/x64/, 'x64'],
   [/ia32/, 'ia32'],
-  [/armv7|arm-/, 'arm'],
+  [/armv7|arm-|arm$/, 'arm'],
   [/ppc64/, 'ppc64'],
   [/riscv64/, 'riscv64'],
   [/s390x/, 's390x'],
