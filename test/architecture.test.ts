@@ -73,6 +73,12 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   ],
   rest: ['domain', 'http', 'api', 'gen', 'npm:@bufbuild/protobuf', 'npm:@connectrpc/connect'],
   edge: ['domain', 'http', 'rest'],
+  client: [
+    'gen',
+    'npm:@bufbuild/protobuf',
+    'npm:@connectrpc/connect',
+    'npm:@connectrpc/connect-node',
+  ],
   config: ['domain', 'net', 'dispatcher', 'service'],
   observability: ['domain', 'fairness', 'net', 'store', 'threads', 'dispatcher', 'npm:prom-client'],
   backend: [

@@ -1,0 +1,41 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from '../../gen/google/rpc/error_details_pb.ts';
+
+/** Why a call failed, in the words of the service. */
+export interface CallFailure {
+  /** For example `not_found`; one of gRPC's codes in lower case. */
+  readonly code: string;
+  /** For a person. */
+  readonly message: string;
+  /** Stable word for programs; docs/errors.md lists them. Absent when the service did not answer. */
+  readonly reason?: string;
+  /** The field at fault, when it is one. */
+  readonly field?: string;
+  /** When trying again may help, in milliseconds; absent when it does not. */
+  readonly retryAfterMs?: number;
+}
+
+/** Reads what a call has thrown. */
+export function describeFailure(error: unknown): CallFailure {
+  const wire = ConnectError.from(error);
+  const reason = wire.findDetails(ErrorInfoSchema)[0]?.reason;
+  const field = wire.findDetails(BadRequestSchema)[0]?.fieldViolations[0]?.field;
+  const delay = wire.findDetails(RetryInfoSchema)[0]?.retryDelay;
+  return {
+    code: wordOf(wire.code),
+    message: wire.rawMessage,
+    ...(reason === undefined ? {} : { reason }),
+    ...(field === undefined ? {} : { field }),
+    ...(delay === undefined
+      ? {}
+      : { retryAfterMs: Number(delay.seconds) * 1_000 + Math.ceil(delay.nanos / 1_000_000) }),
+  };
+}
+
+function wordOf(code: Code): string {
+  return (Code[code] ?? 'Unknown').replace(/\B[A-Z]/g, '_$&').toLowerCase();
+}

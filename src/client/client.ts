@@ -1,0 +1,87 @@
+import { type Client, createClient } from '@connectrpc/connect';
+import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
+import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
+import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { openConnection } from './connection.ts';
+import type { CrawledPage } from './crawled-page.ts';
+import { type Pushed, type PushOptions, pushUrls, type UrlToPush } from './push-urls.ts';
+import type { RetryOptions } from './retries.ts';
+import { type ResultOptions, waitForResults } from './wait-for-results.ts';
+
+export { type CallFailure, describeFailure } from './call-failure.ts';
+export { type CrawledPage, unpackResult } from './crawled-page.ts';
+export type { Pushed, PushOptions, UrlToPush } from './push-urls.ts';
+export type { RetryOptions } from './retries.ts';
+export type { ResultOptions } from './wait-for-results.ts';
+
+/** Where the service is, and on whose behalf it is called. */
+export interface CrawlerClientOptions {
+  /** For example `http://127.0.0.1:8080`. */
+  readonly baseUrl: string;
+  /** An account's Normal or JavaScript token; for `accounts`, the admin token. */
+  readonly token: string;
+  /**
+   * Default `2`. Proxies that pass on HTTP/1.1 alone need `1.1`, with which streams that go both
+   * ways, such as PushStream, do not work; everything else does.
+   */
+  readonly httpVersion?: '1.1' | '2';
+  /** PEM text of the certificate authority, where it is not one that Node knows. */
+  readonly ca?: string | Buffer;
+  /** How calls are repeated that the service could not answer at the moment. */
+  readonly retries?: RetryOptions;
+}
+
+/**
+ * The service as a TypeScript program calls it: every method of every service, and two loops over
+ * many URLs and results. Calls throw ConnectError; `describeFailure` reads one.
+ */
+export interface CrawlerClient extends AsyncDisposable {
+  readonly crawlers: Client<typeof CrawlerService>;
+  readonly pushes: Client<typeof PushService>;
+  readonly storage: Client<typeof StorageService>;
+  readonly stats: Client<typeof StatsService>;
+  readonly accounts: Client<typeof AccountService>;
+  /**
+   * Pushes URLs into a crawler's queue and yields what became of each, in the order of the source.
+   * The source is read only as fast as the service accepts and the caller takes; refusals for rate
+   * or room are waited for.
+   */
+  push(
+    crawler: string,
+    urls: Iterable<UrlToPush> | AsyncIterable<UrlToPush>,
+    options?: PushOptions,
+  ): AsyncGenerator<Pushed, void, undefined>;
+  /**
+   * Waits for the results of a storage crawler's `rid`s and yields each when it is there, in the
+   * order of their coming.
+   */
+  results(
+    rids: Iterable<string> | AsyncIterable<string>,
+    options?: ResultOptions,
+  ): AsyncGenerator<CrawledPage, void, undefined>;
+  /** Closes the connections; calls in progress fail. */
+  close(): void;
+}
+
+/** Makes a client. It connects with its first call, and has to be closed. */
+export function createCrawlerClient(options: CrawlerClientOptions): CrawlerClient {
+  const connection = openConnection(options);
+  const { transport } = connection;
+  const pushes = createClient(PushService, transport);
+  const storage = createClient(StorageService, transport);
+  return {
+    crawlers: createClient(CrawlerService, transport),
+    pushes,
+    storage,
+    stats: createClient(StatsService, transport),
+    accounts: createClient(AccountService, transport),
+    push: (crawler, urls, pushOptions) => pushUrls(pushes, crawler, urls, pushOptions),
+    results: (rids, resultOptions) => waitForResults(storage, rids, resultOptions),
+    close: () => connection.close(),
+    async [Symbol.asyncDispose]() {
+      connection.close();
+    },
+  };
+}

@@ -1,0 +1,49 @@
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import type { Interceptor, Transport } from '@connectrpc/connect';
+import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
+import { createRetries, type RetryOptions } from './retries.ts';
+
+/** A dead connection is noticed after two of these times. */
+const PING_MS = 20_000;
+
+/** The connections of one client. */
+export interface Connection {
+  readonly transport: Transport;
+  close(): void;
+}
+
+/** What a connection is made of; see CrawlerClientOptions. */
+export interface ConnectionOptions {
+  readonly baseUrl: string;
+  readonly token: string;
+  readonly httpVersion?: '1.1' | '2';
+  readonly ca?: string | Buffer;
+  readonly retries?: RetryOptions;
+}
+
+/** Makes the transport, which connects with the first call. */
+export function openConnection(options: ConnectionOptions): Connection {
+  const { ca, token, httpVersion = '2' } = options;
+  const baseUrl = options.baseUrl.replace(/\/+$/, '');
+  const tls = ca === undefined ? {} : { ca };
+  const authorize: Interceptor = (next) => (request) => {
+    request.header.set('authorization', `Bearer ${token}`);
+    return next(request);
+  };
+  const shared = { baseUrl, interceptors: [createRetries(options.retries), authorize] };
+  if (httpVersion === '2') {
+    const sessionManager = new Http2SessionManager(baseUrl, { pingIntervalMs: PING_MS }, tls);
+    return {
+      transport: createConnectTransport({ ...shared, httpVersion, sessionManager }),
+      close: () => sessionManager.abort(),
+    };
+  }
+  const agent = baseUrl.startsWith('https:')
+    ? new HttpsAgent({ ...tls, keepAlive: true })
+    : new HttpAgent({ keepAlive: true });
+  return {
+    transport: createConnectTransport({ ...shared, httpVersion, nodeOptions: { agent } }),
+    close: () => agent.destroy(),
+  };
+}

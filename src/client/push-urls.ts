@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { Client } from '@connectrpc/connect';
+import type {
+  PushError,
+  PushItemSchema,
+  PushResult,
+  PushService,
+} from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+
+/** The service's limit of one batch. */
+const MAX_BATCH_ITEMS = 1_000;
+/** Of 64 characters of a `request_id`; the rest numbers batches and rounds. */
+const MAX_PREFIX_LENGTH = 40;
+
+/** A URL, or a URL with its parameters. */
+export type UrlToPush = string | MessageInitShape<typeof PushItemSchema>;
+
+/** How URLs are pushed. */
+export interface PushOptions {
+  /** URLs in one call, 1 to 1,000. Default 500. */
+  readonly batchSize?: number;
+  /** Calls at a time. Default 4. */
+  readonly concurrency?: number;
+  /**
+   * Names this run, up to 40 characters. A run that is repeated within 24 hours with the same name,
+   * source and `batchSize` gets the `rid`s of the first and queues only what that did not. Default a
+   * name of its own.
+   */
+  readonly runId?: string;
+  /**
+   * How long to go on without one URL accepted while rate or queues are full, in milliseconds; then
+   * the rest comes back with its error. Default an hour.
+   */
+  readonly patienceMs?: number;
+  /** Called before each wait for rate or room. */
+  readonly onWait?: (error: PushError, delayMs: number) => void;
+  /** Ends the loop: it throws the signal's reason. */
+  readonly signal?: AbortSignal;
+}
+
+/** What became of one URL: `rid`, or `error`. */
+export interface Pushed {
+  /** Its place in the source, from 0. */
+  readonly index: number;
+  readonly item: UrlToPush;
+  readonly rid?: string;
+  readonly error?: PushError;
+}
+
+type Pusher = Pick<Client<typeof PushService>, 'pushBatch'>;
+
+/** Pushes URLs in batches; see CrawlerClient.push. */
+export async function* pushUrls(
+  pusher: Pusher,
+  crawler: string,
+  urls: Iterable<UrlToPush> | AsyncIterable<UrlToPush>,
+  options: PushOptions = {},
+): AsyncGenerator<Pushed, void, undefined> {
+  const { batchSize = 500, concurrency = 4, runId = randomUUID() } = options;
+  assertWithin('batchSize', batchSize, MAX_BATCH_ITEMS);
+  assertWithin('concurrency', concurrency, 100);
+  assertWithin('the length of runId', runId.length, MAX_PREFIX_LENGTH);
+  const ended = new AbortController();
+  const signal = AbortSignal.any([ended.signal, ...(options.signal ? [options.signal] : [])]);
+  const push = createBatchPusher(pusher, crawler, { ...options, runId, signal });
+  const inFlight: Promise<Pushed[]>[] = [];
+  try {
+    let index = 0;
+    for await (const items of chunks(urls, batchSize)) {
+      signal.throwIfAborted();
+      const batch = push(items, index, index / batchSize);
+      // It is awaited in its turn; until then its failure must not end the process.
+      batch.catch(() => undefined);
+      inFlight.push(batch);
+      index += items.length;
+      if (inFlight.length >= concurrency) yield* (await inFlight.shift()) ?? [];
+    }
+    for (let next = inFlight.shift(); next !== undefined; next = inFlight.shift())
+      yield* await next;
+  } finally {
+    ended.abort();
+  }
+}
+
+/** Pushes one batch, as often as it takes for all its items to be accepted or refused for good. */
+function createBatchPusher(
+  pusher: Pusher,
+  crawler: string,
+  options: PushOptions & { readonly runId: string; readonly signal: AbortSignal },
+) {
+  const { runId, signal, patienceMs = 3_600_000, onWait } = options;
+  let acceptedAt = Date.now();
+  // All batches share the service's limits, so all of them wait.
+  let pausedUntil = 0;
+
+  async function pause(error: PushError): Promise<void> {
+    const now = Date.now();
+    pausedUntil = Math.max(pausedUntil, now + error.retryAfterMs);
+    onWait?.(error, pausedUntil - now);
+    await sleep(pausedUntil - now, undefined, { signal });
+  }
+
+  return async (items: readonly UrlToPush[], first: number, batch: number): Promise<Pushed[]> => {
+    const done: Pushed[] = [];
+    let waiting = items.map((item, offset) => ({ item, index: first + offset }));
+    // How many are worth sending: few when few were accepted before.
+    let width = waiting.length;
+    for (let round = 0; waiting.length > 0; round += 1) {
+      const sent = waiting.slice(0, width);
+      const { results } = await pusher.pushBatch(
+        {
+          crawler,
+          items: sent.map(({ item }) => (typeof item === 'string' ? { url: item } : item)),
+          requestId: `${runId}:${batch}:${round}`,
+        },
+        { signal },
+      );
+      const again: typeof waiting = [];
+      let refusal: PushError | undefined;
+      for (const [at, place] of sent.entries()) {
+        const result: PushResult | undefined = results[at];
+        if (result?.error === undefined) {
+          acceptedAt = Date.now();
+          done.push({ ...place, rid: result?.rid ?? '' });
+        } else if (result.error.retryAfterMs > 0 && Date.now() - acceptedAt < patienceMs) {
+          refusal = result.error;
+          again.push(place);
+        } else done.push({ ...place, error: result.error });
+      }
+      width = Math.max(1, 2 * (sent.length - again.length));
+      waiting = [...again, ...waiting.slice(sent.length)];
+      if (refusal !== undefined) await pause(refusal);
+    }
+    return done.sort((left, right) => left.index - right.index);
+  };
+}
+
+async function* chunks<Item>(
+  source: Iterable<Item> | AsyncIterable<Item>,
+  size: number,
+): AsyncGenerator<Item[], void, undefined> {
+  let chunk: Item[] = [];
+  for await (const item of source) {
+    chunk.push(item);
+    if (chunk.length < size) continue;
+    yield chunk;
+    chunk = [];
+  }
+  if (chunk.length > 0) yield chunk;
+}
+
+function assertWithin(what: string, value: number, most: number): void {
+  if (!Number.isInteger(value) || value < 1 || value > most) {
+    throw new RangeError(`${what} must be a whole number from 1 to ${most}`);
+  }
+}

@@ -1,0 +1,76 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { DescMethod, Message } from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
+import { describeFailure } from './call-failure.ts';
+
+/** How calls are repeated. */
+export interface RetryOptions {
+  /** Calls in all, the first included. Default 5; 1 for no repetition. */
+  readonly attempts?: number;
+  /** Wait before the second call where the service names none, in milliseconds; doubles. Default 200. */
+  readonly firstDelayMs?: number;
+  /** Longest wait between two calls, in milliseconds. Default 10,000. */
+  readonly maxDelayMs?: number;
+  /** Called before each wait. */
+  readonly onRetry?: (failure: unknown, delayMs: number) => void;
+}
+
+/**
+ * Repeats unary calls: what the service refused for now with RetryInfo, since such a call has
+ * changed nothing; and when the connection or the service was lost, calls that did not get there, and
+ * those that may be repeated (reads, batches with a `request_id`). Streams are not repeated.
+ */
+export function createRetries(options: RetryOptions = {}): Interceptor {
+  const { attempts = 5, firstDelayMs = 200, maxDelayMs = 10_000 } = options;
+  return (next) => async (request) => {
+    if (request.stream) return next(request);
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await next(request);
+      } catch (error) {
+        if (attempt >= attempts || request.signal.aborted) throw error;
+        const named = refusalDelay(error);
+        const isSafe = isUntouched(error) || mayRepeat(request.method, request.message);
+        if (named === undefined && !(isLost(error) && isSafe)) throw error;
+        const own = firstDelayMs * 2 ** (attempt - 1);
+        // Several clients that were refused at once do not come back at once.
+        const delayMs = Math.min((named ?? own) * (1 + Math.random() / 4), maxDelayMs);
+        options.onRetry?.(error, delayMs);
+        await sleep(delayMs, undefined, { signal: request.signal }).catch(() => {
+          throw error;
+        });
+      }
+    }
+  };
+}
+
+function refusalDelay(error: unknown): number | undefined {
+  const isRefusal = ConnectError.from(error).code === Code.ResourceExhausted;
+  return isRefusal ? describeFailure(error).retryAfterMs : undefined;
+}
+
+/** The service went away or could not answer; what it did of the call is not known. */
+function isLost(error: unknown): boolean {
+  const { code } = ConnectError.from(error);
+  if (code === Code.Unavailable || code === Code.Aborted) return true;
+  return /^(ERR_HTTP2_|EPIPE$)/.test(nodeCode(error)) || isUntouched(error);
+}
+
+/** The call did not get as far as the service: HTTP/2 says so of refused streams. */
+function isUntouched(error: unknown): boolean {
+  const { cause } = ConnectError.from(error);
+  if (nodeCode(error) === 'ECONNREFUSED') return true;
+  return cause instanceof Error && cause.message.includes('NGHTTP2_REFUSED_STREAM');
+}
+
+function nodeCode(error: unknown): string {
+  const { cause } = ConnectError.from(error);
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+}
+
+function mayRepeat({ idempotency }: DescMethod, message: Message): boolean {
+  if (idempotency !== MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN) return true;
+  if ('requestId' in message) return message.requestId !== '';
+  return 'autoDelete' in message && message.autoDelete === false;
+}

@@ -1,0 +1,116 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Client, Code, ConnectError } from '@connectrpc/connect';
+import type { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { type CrawledPage, unpackResult } from './crawled-page.ts';
+
+/** The service's limit of one bulk read. */
+const MAX_RIDS = 100;
+/** `rid`s that are waited for at a time; further ones stay in the source. */
+const WINDOW = 1_000;
+/** The waits between two rounds in which nothing came, from the first to the longest. */
+const POLL_MS = { first: 100, longest: 2_000 } as const;
+
+/** How results are waited for. */
+export interface ResultOptions {
+  /** Removes results from storage after the caller has taken them. Default false. */
+  readonly remove?: boolean;
+  /**
+   * How long to wait without one result coming, in milliseconds; then the loop throws
+   * DEADLINE_EXCEEDED. Default 10 minutes.
+   */
+  readonly patienceMs?: number;
+  /** Ends the loop: it throws the signal's reason. */
+  readonly signal?: AbortSignal;
+}
+
+type Storage = Pick<Client<typeof StorageService>, 'bulkGetResults' | 'bulkDeleteResults'>;
+
+/** Yields results as they come; see CrawlerClient.results. */
+export async function* waitForResults(
+  storage: Storage,
+  rids: Iterable<string> | AsyncIterable<string>,
+  options: ResultOptions = {},
+): AsyncGenerator<CrawledPage, void, undefined> {
+  const { remove = false, patienceMs = 600_000 } = options;
+  const ended = new AbortController();
+  const signal = AbortSignal.any([ended.signal, ...(options.signal ? [options.signal] : [])]);
+  const pending = readInto(rids, signal);
+  let cameAt = Date.now();
+  let waitMs: number = POLL_MS.first;
+
+  /** One look for each pending `rid`; yields what is there. */
+  async function* round(): AsyncGenerator<CrawledPage, void, undefined> {
+    const asked = [...pending.rids];
+    while (asked.length > 0) {
+      const part = asked.splice(0, MAX_RIDS);
+      const { results, deferredRids } = await storage.bulkGetResults({ rids: part }, { signal });
+      asked.unshift(...deferredRids);
+      for (const result of results) {
+        cameAt = Date.now();
+        waitMs = POLL_MS.first;
+        yield await unpackResult(result);
+        pending.take(result.rid);
+      }
+      const taken = results.map(({ rid }) => rid);
+      if (remove && taken.length > 0) await storage.bulkDeleteResults({ rids: taken }, { signal });
+    }
+  }
+
+  try {
+    while (await pending.some()) {
+      yield* round();
+      if (pending.rids.size === 0) continue;
+      if (Date.now() - cameAt > patienceMs) {
+        const message = `no result came in ${patienceMs} ms; ${pending.rids.size} are missing`;
+        throw new ConnectError(message, Code.DeadlineExceeded);
+      }
+      await sleep(waitMs, undefined, { signal });
+      waitMs = Math.min(waitMs * 2, POLL_MS.longest);
+    }
+  } finally {
+    ended.abort();
+  }
+}
+
+/** Reads the source beside the waiting, at most a window ahead: it may be a push in progress. */
+function readInto(source: Iterable<string> | AsyncIterable<string>, signal: AbortSignal) {
+  const rids = new Set<string>();
+  let isDone = false;
+  let failure: { readonly error: unknown } | undefined;
+  let changed = Promise.withResolvers<void>();
+  const change = (): void => {
+    changed.resolve();
+    changed = Promise.withResolvers<void>();
+  };
+  signal.addEventListener('abort', change, { once: true });
+  const read = async (): Promise<void> => {
+    for await (const rid of source) {
+      rids.add(rid);
+      change();
+      while (rids.size >= WINDOW && !signal.aborted) await changed.promise;
+      if (signal.aborted) break;
+    }
+  };
+  read()
+    .catch((error: unknown) => {
+      failure = { error };
+    })
+    .finally(() => {
+      isDone = true;
+      change();
+    });
+  return {
+    rids: rids as ReadonlySet<string>,
+    take(rid: string): void {
+      rids.delete(rid);
+      change();
+    },
+    /** Waits for a `rid`; resolves with false when there is none any more. */
+    async some(): Promise<boolean> {
+      while (rids.size === 0 && !isDone && !signal.aborted) await changed.promise;
+      signal.throwIfAborted();
+      if (failure !== undefined) throw failure.error;
+      return rids.size > 0;
+    },
+  };
+}
