@@ -1,0 +1,171 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { eventually } from '../eventually.ts';
+import type { ReceiverAnswer } from '../receiver.ts';
+import { readMetric } from '../service-process.ts';
+import type { Site } from '../site.ts';
+import { NORMAL } from '../tokens.ts';
+import {
+  type CommandCounts,
+  type CountedProcess,
+  commandsBetween,
+  totalOf,
+} from './counted-process.ts';
+
+/** Commands of a process in relation to what it did. */
+export interface CommandFigure {
+  /** Commands for each unit: a URL, or a second. */
+  readonly perUnit: number;
+  /** How many units were measured. */
+  readonly units: number;
+  /** What was sent, most often first. */
+  readonly commands: CommandCounts;
+}
+
+/** Where the commands are measured. */
+export interface CommandBench {
+  readonly service: CountedProcess;
+  readonly site: Site;
+  /** A callback URL that answers, for webhook crawlers. */
+  readonly hook: string;
+}
+
+/** The answer of a receiver that only acknowledges. */
+export const ACKNOWLEDGE: ReceiverAnswer = { status: 204 };
+
+const PUSHED_AT_ONCE = 1_000;
+const MOST_MS = 180_000;
+
+/** Settings that the figures are measured with: rates are on, and never met. */
+export const COMMAND_SETTINGS = {
+  PUSH_RATE_PER_SECOND: '100000',
+  ACCOUNT_REQUESTS_PER_SECOND: '0',
+  CRAWL_TIMEOUT_SECONDS: '600',
+};
+
+async function post(service: CountedProcess, path: string, body: object): Promise<void> {
+  const reply = await service.rest('POST', `/crawler/${NORMAL}${path}`, body);
+  if (reply.status !== 200) throw new Error(`${path}: ${reply.status} ${reply.text}`);
+}
+
+async function pushAll(service: CountedProcess, name: string, urls: string[]): Promise<void> {
+  for (let from = 0; from < urls.length; from += PUSHED_AT_ONCE) {
+    const items = urls.slice(from, from + PUSHED_AT_ONCE).map((url) => ({ url }));
+    await post(service, `/${name}/push_batch`, { items });
+  }
+}
+
+async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+  await eventually(
+    async () => {
+      if (!(await isSo())) throw new Error('not yet');
+    },
+    { timeoutMs: MOST_MS, what },
+  );
+}
+
+const activeCrawlers = (service: CountedProcess): Promise<number> =>
+  readMetric(service, 'queued_crawler_active', 'kind="crawlers"');
+
+/** Between 0.5 and 1.5, evenly: pages that all took the same time would end together, in batches. */
+const spread = (n: number): number => 0.5 + ((n * 0.618034) % 1);
+
+/**
+ * Commands per URL of a crawler that is busy throughout: `urls` pages that take `pageMs` on average,
+ * crawled out of a backlog. Pushes are not counted.
+ */
+export async function commandsPerUrl(
+  { service, site, hook }: CommandBench,
+  options: {
+    readonly pageMs: number;
+    readonly concurrency: number;
+    readonly urls: number;
+    readonly delivery?: 'storage' | 'webhook';
+  },
+): Promise<CommandFigure> {
+  const { pageMs, concurrency, urls, delivery = 'storage' } = options;
+  const name = `${delivery}-${pageMs}-${concurrency}-${site.hits()}`;
+  const callback = delivery === 'webhook' ? { callback_url: hook } : {};
+  await post(service, '', { name, concurrency, ...callback });
+  await post(service, `/${name}/pause`, {});
+  const lead = Math.max(2 * concurrency, Math.ceil(urls / 10));
+  const all = urls + 2 * lead;
+  const path = (n: number): string =>
+    `${site.url}/page/${name}-${n}?delay=${Math.round(pageMs * spread(n))}`;
+  await pushAll(
+    service,
+    name,
+    Array.from({ length: all }, (_, n) => path(n)),
+  );
+  const from = site.hits();
+  const ended = (): number => site.hits() - from - site.concurrent;
+  await post(service, `/${name}/unpause`, {});
+  await until('a crawler that has got going', () => ended() >= lead);
+  const [before, endedBefore] = [await service.commands(), ended()];
+  await until('the crawls that are measured', () => ended() >= endedBefore + urls);
+  const [after, endedAfter] = [await service.commands(), ended()];
+  await until('the last crawl', () => ended() >= all);
+  await until('a process without work', async () => (await activeCrawlers(service)) === 0);
+  const commands = commandsBetween(before, after);
+  const units = endedAfter - endedBefore;
+  return { perUnit: totalOf(commands) / units, units, commands };
+}
+
+/** Commands per second of a process that has nothing to do. */
+export async function commandsWhenIdle(
+  { service }: Pick<CommandBench, 'service'>,
+  seconds: number,
+): Promise<CommandFigure> {
+  const before = await service.commands();
+  const startedAt = performance.now();
+  await wait(seconds * 1_000);
+  const commands = commandsBetween(before, await service.commands());
+  const units = (performance.now() - startedAt) / 1_000;
+  return { perUnit: totalOf(commands) / units, units, commands };
+}
+
+/**
+ * Commands that one URL pushed to an idle crawler costs, until the process has let go of the crawler:
+ * what is sent meanwhile without the `idle` commands that a second has anyway.
+ */
+export async function commandsOfOneUrl(
+  { service, site }: CommandBench,
+  urls: number,
+  idle: CommandFigure,
+): Promise<CommandFigure> {
+  const names = Array.from({ length: urls }, (_, n) => `single-${n}`);
+  for (const name of names) await post(service, '', { name });
+  await until('a process without work', async () => (await activeCrawlers(service)) === 0);
+  const before = await service.commands();
+  const startedAt = performance.now();
+  for (const name of names) {
+    await pushAll(service, name, [`${site.url}/page/${name}`]);
+    await until(`the crawl of ${name}`, () => site.hits(`/page/${name}`) === 1);
+    await until('its release', async () => (await activeCrawlers(service)) === 0);
+  }
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const commands = commandsBetween(before, await service.commands());
+  return { perUnit: (totalOf(commands) - seconds * idle.perUnit) / urls, units: urls, commands };
+}
+
+/** Commands per second of a process that holds `crawlers` with free slots and nothing to claim. */
+export async function commandsOfLeased(
+  bench: CommandBench,
+  crawlers: number,
+  seconds: number,
+): Promise<CommandFigure> {
+  const { service, site } = bench;
+  const names = Array.from({ length: crawlers }, (_, n) => `leased-${n}`);
+  let next = 0;
+  await Promise.all(
+    Array.from({ length: 10 }, async () => {
+      for (let name = names[next++]; name !== undefined; name = names[next++]) {
+        await post(service, '', { name, concurrency: 2 });
+        await pushAll(service, name, [`${site.url}/hang?${name}`]);
+      }
+    }),
+  );
+  await until('a crawl of each', () => site.concurrent === crawlers);
+  // What the pushes and the first claims have caused passes in a moment.
+  await wait(2_000);
+  return commandsWhenIdle(bench, seconds);
+}
