@@ -83,6 +83,8 @@ export function copySteps(from: Source): CopyStep[] {
           accountId: String(row.account_id),
           tokenType: row.token_type as 'normal' | 'javascript',
         }),
+        ...(row.crawler_id === null ? {} : { crawlerId: String(row.crawler_id) }),
+        seq: 0,
         storedAt: toDate(row.stored_at),
         urlHash: hashUrl(String(row.pushed_url)),
       }),

@@ -1,5 +1,5 @@
 import { invalidField } from '../domain/errors.ts';
-import type { RidsPage } from './store.ts';
+import type { ResultPlace, RidsPage } from './store.ts';
 
 /** A record's position in a listing of results: by time of storing, then by `rid`. */
 export interface ResultPosition {
@@ -38,4 +38,12 @@ export function ridsPage(
     rids: found.map((each) => each.rid),
     cursor: last === undefined ? undefined : `${order}.${last.storedAt.getTime()}.${last.rid}`,
   };
+}
+
+/**
+ * The number behind which reading the order begins. A place of another series, or ahead of `end`,
+ * is from another database or from before a restored backup: reading begins anew.
+ */
+export function startOf(after: ResultPlace | undefined, end: ResultPlace): number {
+  return after === undefined || after.series !== end.series || after.seq > end.seq ? 0 : after.seq;
 }

@@ -173,6 +173,39 @@ export interface RidsPage {
   readonly cursor?: string;
 }
 
+/** Which results of a token: all, or those of one crawler. */
+export interface ResultSelection extends ResultScope {
+  readonly crawlerId?: string;
+}
+
+/**
+ * A place in the order of a token's results: behind number `seq` of the numbering `series`. Numbers
+ * start at 1. A series ends when its numbers mean nothing any more, as after a copy to another
+ * database.
+ */
+export interface ResultPlace {
+  readonly series: string;
+  readonly seq: number;
+}
+
+/** A result in the order, without its page. */
+export interface NumberedResult {
+  readonly rid: string;
+  readonly seq: number;
+  /** Bytes of the page. */
+  readonly size: number;
+}
+
+/** A part of the order. */
+export interface NumberedResults {
+  readonly results: readonly NumberedResult[];
+  /**
+   * Where to go on: everything up to there has been returned, and nothing will ever appear before
+   * it.
+   */
+  readonly place: ResultPlace;
+}
+
 export interface ResultStore {
   /** Stores a record that belongs to no crawler: an inline crawl with `store`. */
   put(scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): Promise<void>;
@@ -191,6 +224,21 @@ export interface ResultStore {
     page: RidsPage,
   ): Promise<{ readonly rids: string[]; readonly cursor: string | undefined }>;
   count(scope: ResultScope): Promise<number>;
+  /**
+   * Returns the next results behind `after`, up to `limit`, in the order of their commits; none when
+   * there are none yet. A place of another series, or ahead of every number, as after a backup was
+   * restored, counts as the beginning.
+   */
+  following(
+    selection: ResultSelection,
+    after: ResultPlace | undefined,
+    limit: number,
+  ): Promise<NumberedResults>;
+  /**
+   * Removes up to `limit` results of the order up to `place`, oldest first, and returns how many;
+   * none for a place of another series.
+   */
+  removeUpTo(selection: ResultSelection, place: ResultPlace, limit: number): Promise<number>;
 }
 
 /** Days between two days inclusive (`YYYY-MM-DD`); no bound where one is absent. */

@@ -122,8 +122,23 @@ export interface DeliveryDocument extends RecordDocument {
 export interface ResultDocument extends RecordDocument {
   /** The account and the token type. */
   readonly scope: string;
+  /** Absent for an inline crawl that was stored, and for results of an older program. */
+  readonly crawlerId?: string;
+  /** Its number in the order of the scope; 0 until somebody reads the order. */
+  readonly seq: number;
   readonly storedAt: Date;
   readonly urlHash: string;
+}
+
+/** The order of a scope's results, once somebody has read it. `_id` is the scope. */
+export interface ResultOrderDocument {
+  readonly _id: string;
+  /** Differs in each database. */
+  readonly series: string;
+  /** The last number that was given. */
+  readonly last: number;
+  /** The results that get the last numbers, while they may not have them yet. */
+  readonly batch: readonly string[];
 }
 
 /** A day of a crawler, once it is over. `_id` is `<crawlerId>/<day>`. */
@@ -200,6 +215,7 @@ export interface Collections {
   readonly jobs: Collection<JobDocument>;
   readonly deliveries: Collection<DeliveryDocument>;
   readonly results: Collection<ResultDocument>;
+  readonly resultOrders: Collection<ResultOrderDocument>;
   readonly history: Collection<HistoryDocument>;
   readonly pushRequests: Collection<PushRequestDocument>;
   readonly rates: Collection<RateDocument>;
@@ -217,6 +233,7 @@ export function toCollections(db: Db): Collections {
     jobs: db.collection('jobs'),
     deliveries: db.collection('deliveries'),
     results: db.collection('results'),
+    resultOrders: db.collection('result_orders'),
     history: db.collection('history'),
     pushRequests: db.collection('push_requests'),
     rates: db.collection('rates'),

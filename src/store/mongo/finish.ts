@@ -139,8 +139,8 @@ async function stageRecords(
     const { record, expiresAt } = outcome;
     const origin = { claim: outcome.attempt, mark: writeId };
     if (outcome.kind === 'stored') {
-      const scope = { accountId, tokenType: outcome.tokenType };
-      results.push(resultDocument({ scope, record, origin, now, expiresAt }));
+      const selection = { accountId, tokenType: outcome.tokenType, crawlerId };
+      results.push(resultDocument({ selection, record, origin, now, expiresAt }));
     } else {
       const callbackHeaders = JSON.stringify(outcome.callbackHeaders);
       const epoch = isHeld(outcome, lease) ? lease?.epoch : undefined;

@@ -2,7 +2,7 @@ import { type Collection, type Db, type Document, MongoNetworkTimeoutError } fro
 import { databaseTooNew } from '../../domain/errors.ts';
 import type { Collections } from './collections.ts';
 
-const VERSION = 3;
+const VERSION = 4;
 /** How many documents one statement of a migration changes. */
 const BATCH = 5_000;
 /**
@@ -44,6 +44,7 @@ export async function migrate(db: Db, collections: Collections): Promise<void> {
   }
   await patiently(() => createIndexes(collections));
   if (found !== null && found.version < 2) await measureResults(collections);
+  if (found !== null && found.version < 4) await markUnnumbered(collections);
   await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
 }
 
@@ -52,6 +53,11 @@ async function measureResults(collections: Collections): Promise<void> {
   await collections.results.updateMany({ size: { $exists: false } }, [
     { $set: { size: { $binarySize: '$body' } } },
   ]);
+}
+
+/** Version 4: results have a number in an order. */
+async function markUnnumbered(collections: Collections): Promise<void> {
+  await collections.results.updateMany({ seq: { $exists: false } }, { $set: { seq: 0 } });
 }
 
 /**
@@ -164,6 +170,9 @@ async function createIndexes(collections: Collections): Promise<void> {
     collections.results.createIndexes([
       { key: { scope: 1, storedAt: 1, _id: 1, size: 1 }, name: 'time_size' },
       { key: { scope: 1, urlHash: 1, storedAt: 1, _id: 1 }, name: 'newest' },
+      // Numbered ones by number, and those without by time, without reading pages.
+      { key: { scope: 1, seq: 1, storedAt: 1, _id: 1, size: 1 }, name: 'order' },
+      { key: { scope: 1, crawlerId: 1, seq: 1, _id: 1, size: 1 }, name: 'crawler_order' },
       // `maintain` removes and counts expired results; the server's own expiry would not count
       // them.
       { key: { expiresAt: 1 }, name: 'expires' },

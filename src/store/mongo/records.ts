@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Binary, type Collection } from 'mongodb';
 import type { CrawlRecord } from '../../domain/result.ts';
-import type { ResultScope } from '../store.ts';
+import type { ResultScope, ResultSelection } from '../store.ts';
 import { detailsText, parseDetails } from '../stored-details.ts';
 import type { DeliveryDocument, ResultDocument } from './collections.ts';
 import { duplicateIndexes, isDuplicate } from './errors.ts';
@@ -55,13 +55,16 @@ interface NewRecord {
 
 /** A result as it is stored. */
 export function resultDocument({
-  scope,
+  selection,
   now,
   ...made
-}: NewRecord & { readonly scope: ResultScope }): ResultDocument {
+}: NewRecord & { readonly selection: ResultSelection }): ResultDocument {
+  const { crawlerId } = selection;
   return {
     ...recordFields(made),
-    scope: scopeKey(scope),
+    scope: scopeKey(selection),
+    ...(crawlerId === undefined ? {} : { crawlerId }),
+    seq: 0,
     storedAt: now,
     urlHash: hashUrl(made.record.pushedUrl),
   };

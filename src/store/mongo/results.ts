@@ -12,6 +12,7 @@ import {
   scopeKey,
   toRecord,
 } from './records.ts';
+import { createResultOrder } from './result-order.ts';
 
 /**
  * Newest records of one URL that are searched for one whose job has ended: each crawl in flight of
@@ -31,6 +32,8 @@ export function createResults(collections: Collections): ResultStore {
       .toArray();
     return new Set(alive.map((each) => each._id));
   }
+
+  const order = createResultOrder(collections, uncommitted);
 
   async function remove(scope: string, rids: readonly string[]): Promise<Set<string>> {
     const hidden = await uncommitted(rids);
@@ -60,7 +63,7 @@ export function createResults(collections: Collections): ResultStore {
   return {
     async put(scope, record, now, expiresAt) {
       await insertRecords(collections.results, [
-        resultDocument({ scope, record, origin: NO_JOB, now, expiresAt }),
+        resultDocument({ selection: scope, record, origin: NO_JOB, now, expiresAt }),
       ]);
       await collections.accounts.updateOne(
         { _id: scope.accountId },
@@ -128,6 +131,13 @@ export function createResults(collections: Collections): ResultStore {
     },
 
     count: (scope) => collections.results.countDocuments({ scope: scopeKey(scope) }),
+
+    following: order.following,
+
+    async removeUpTo(selection, place, limit) {
+      const rids = await order.ridsUpTo(selection, place, limit);
+      return (await remove(scopeKey(selection), rids)).size;
+    },
   };
 }
 

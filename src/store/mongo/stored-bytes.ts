@@ -83,6 +83,7 @@ export async function sweepRemovedAccounts(
     swept += left.length;
     if (swept >= batch) break;
     if (left.length === 0 && removedAt.getTime() <= now.getTime() - LAST_WRITES_MS) {
+      await collections.resultOrders.deleteMany({ _id: { $in: scopes } });
       await collections.removedAccounts.deleteOne({ _id: accountId });
     }
   }

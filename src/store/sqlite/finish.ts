@@ -2,11 +2,12 @@ import { chargedRecordBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import { resultEnd, tallyEnd } from '../../domain/tally.ts';
 import type { Verdict } from '../finish-receipt.ts';
-import type { JobOutcome, Lease } from '../store.ts';
+import type { JobOutcome, Lease, ResultSelection } from '../store.ts';
 import { detailsText } from '../stored-details.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { purgeCount, wakeBy } from './lease.ts';
 import { insertPage } from './pages.ts';
+import { nextResultSeq } from './result-order.ts';
 import { insertRow, type Sql, type SqlRow } from './sql.ts';
 
 /**
@@ -71,7 +72,7 @@ function finishOne(finishing: Finishing, outcome: JobOutcome): Verdict {
   if (outcome.kind === 'stored') {
     insertResult(
       sql,
-      { accountId, tokenType: outcome.tokenType },
+      { accountId, tokenType: outcome.tokenType, crawlerId },
       outcome.record,
       now,
       outcome.expiresAt,
@@ -117,10 +118,10 @@ function goBack(
   counts.add(crawlerId, 'held_bytes', Number(row.size));
 }
 
-/** Stores a record; the caller counts its bytes. */
+/** Stores a record, the last one of the order; the caller counts its bytes. */
 export function insertResult(
   sql: Sql,
-  scope: { readonly accountId: string; readonly tokenType: string },
+  scope: ResultSelection,
   record: CrawlRecord,
   now: Date,
   expiresAt: Date,
@@ -129,6 +130,8 @@ export function insertResult(
     ...insertRecord(sql, record),
     account_id: scope.accountId,
     token_type: scope.tokenType,
+    crawler_id: scope.crawlerId ?? null,
+    seq: nextResultSeq(sql),
     stored_at: now.getTime(),
     expires_at: expiresAt.getTime(),
   });

@@ -147,6 +147,19 @@ export const migrations: readonly string[] = [
   `,
   // Whose storage a screenshot counts in; those of before expire within the hour and count in none.
   "ALTER TABLE media ADD COLUMN account_id TEXT NOT NULL DEFAULT '';",
+  // Results are numbered in the order of their commits, and know their crawler. Those of before
+  // belong to none.
+  `
+  CREATE TABLE result_order (series TEXT NOT NULL, last INTEGER NOT NULL);
+  ALTER TABLE results ADD COLUMN crawler_id TEXT;
+  ALTER TABLE results ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;
+  UPDATE results SET seq = numbered.seq FROM
+    (SELECT rid, row_number() OVER (ORDER BY stored_at, rid) AS seq FROM results) AS numbered
+    WHERE results.rid = numbered.rid;
+  INSERT INTO result_order SELECT lower(hex(randomblob(8))), count(*) FROM results;
+  CREATE INDEX results_by_seq ON results (account_id, token_type, seq, size);
+  CREATE INDEX results_by_crawler ON results (crawler_id, seq, size) WHERE crawler_id IS NOT NULL;
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

@@ -1,11 +1,12 @@
 import { chargedBytes, chargedRecordBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord, StoredResult } from '../../domain/result.ts';
 import { parsePageStart, ridsPage } from '../cursor.ts';
-import type { ResultScope, ResultStore, RidsPage } from '../store.ts';
+import type { ResultPlace, ResultScope, ResultSelection, ResultStore, RidsPage } from '../store.ts';
 import { addStored } from './accounts.ts';
 import { insertResult } from './finish.ts';
 import type { InThread } from './in-thread.ts';
 import { toRecord } from './pages.ts';
+import { following, ridsUpTo } from './result-order.ts';
 import { type Sql, type SqlRow, toDate } from './sql.ts';
 
 function toResult(sql: Sql, row: SqlRow): StoredResult {
@@ -105,6 +106,15 @@ function count(sql: Sql, scope: ResultScope): number {
   return Number(row?.n ?? 0);
 }
 
+function removeUpTo(
+  sql: Sql,
+  selection: ResultSelection,
+  place: ResultPlace,
+  limit: number,
+): number {
+  return remove(sql, selection, ridsUpTo(sql, selection, place, limit)).size;
+}
+
 /** Stored results. */
 export const results = {
   put,
@@ -115,4 +125,6 @@ export const results = {
   remove,
   rids,
   count,
+  following,
+  removeUpTo,
 } satisfies InThread<ResultStore>;

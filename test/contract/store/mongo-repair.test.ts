@@ -106,7 +106,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       const scope = { accountId: made.accountId, tokenType: 'normal' } as const;
       const origin = { claim: 0, mark: 'dead.1.0' };
       const record = makeRecord(job, { body: new Uint8Array([9]) });
-      const early = { scope, record, origin, now: at(0), expiresAt: EXPIRES };
+      const early = { selection: scope, record, origin, now: at(0), expiresAt: EXPIRES };
       await c.results.insertOne(resultDocument(early));
       expect(await store.results.get(scope, job.rid)).toBeUndefined();
       expect(await store.results.newestByUrl(scope, job.url)).toBeUndefined();

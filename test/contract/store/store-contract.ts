@@ -12,6 +12,7 @@ import { probesContract } from './probes-contract.ts';
 import { purgeContract } from './purge-contract.ts';
 import { pushContract } from './push-contract.ts';
 import { quotasContract } from './quotas-contract.ts';
+import { resultOrderContract } from './result-order-contract.ts';
 import { resultsContract } from './results-contract.ts';
 import { statsContract } from './stats-contract.ts';
 import type { OpenStore } from './store-harness.ts';
@@ -32,6 +33,7 @@ const contracts = [
   wakingContract,
   deliveriesContract,
   resultsContract,
+  resultOrderContract,
   statsContract,
   quotasContract,
   upkeepContract,

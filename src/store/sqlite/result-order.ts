@@ -1,0 +1,72 @@
+import { startOf } from '../cursor.ts';
+import type { NumberedResults, ResultPlace, ResultSelection } from '../store.ts';
+import type { Sql, SqlValue } from './sql.ts';
+
+/**
+ * Numbers a result. The one writer of the database numbers and inserts in one transaction, so the
+ * order of the numbers is that of the commits. They are counted and not read from the results: the
+ * number of a removed one is not used again.
+ */
+export function nextResultSeq(sql: Sql): number {
+  return Number(sql.get('UPDATE result_order SET last = last + 1 RETURNING last')?.last);
+}
+
+/** See `ResultStore.following`. */
+export function following(
+  sql: Sql,
+  selection: ResultSelection,
+  after: ResultPlace | undefined,
+  limit: number,
+): NumberedResults {
+  const end = endOf(sql);
+  const start = startOf(after, end);
+  const { where, values } = selected(selection);
+  const rows = sql.all(
+    `SELECT rid, seq, size FROM results WHERE ${where} AND seq > ? ORDER BY seq LIMIT ?`,
+    ...values,
+    start,
+    limit,
+  );
+  const results = rows.map(({ rid, seq, size }) => ({
+    rid: String(rid),
+    seq: Number(seq),
+    size: Number(size),
+  }));
+  const last = results.length < limit ? end.seq : (results.at(-1)?.seq ?? start);
+  return { results, place: { series: end.series, seq: last } };
+}
+
+/** The `rid`s of the first results of the order up to `place`. */
+export function ridsUpTo(
+  sql: Sql,
+  selection: ResultSelection,
+  place: ResultPlace,
+  limit: number,
+): string[] {
+  if (place.series !== endOf(sql).series) return [];
+  const { where, values } = selected(selection);
+  const rows = sql.all(
+    `SELECT rid FROM results WHERE ${where} AND seq <= ? ORDER BY seq LIMIT ?`,
+    ...values,
+    place.seq,
+    limit,
+  );
+  return rows.map(({ rid }) => String(rid));
+}
+
+function endOf(sql: Sql): ResultPlace {
+  const row = sql.get('SELECT series, last FROM result_order');
+  return { series: String(row?.series), seq: Number(row?.last) };
+}
+
+function selected({ accountId, tokenType, crawlerId }: ResultSelection): {
+  readonly where: string;
+  readonly values: readonly SqlValue[];
+} {
+  return crawlerId === undefined
+    ? { where: 'account_id = ? AND token_type = ?', values: [accountId, tokenType] }
+    : {
+        where: 'crawler_id = ? AND account_id = ? AND token_type = ?',
+        values: [crawlerId, accountId, tokenType],
+      };
+}
