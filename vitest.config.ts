@@ -31,7 +31,7 @@ const onMongodb = [...onEither.always, ...(isLong ? onEither.atFullLength : [])]
 export default defineConfig({
   test: {
     globalSetup: ['test/support/mongodb-setup.ts'],
-    setupFiles: ['test/support/leaks.ts'],
+    setupFiles: ['test/support/leaks.ts', 'test/support/redaction-check.ts'],
     reporters: ['default', './test/support/summary-reporter.ts'],
     // A busy machine is slow, and only failures wait so long.
     testTimeout: 180_000,

@@ -205,6 +205,11 @@ export const errorTable: readonly ErrorReason[] = [
     as: [405],
     meaning: 'The path has no such method; `Allow` lists what it has.',
   },
+  {
+    reason: 'invalid_level',
+    as: ['invalid'],
+    meaning: '`PUT /log-level/LEVEL` names a level that there is not.',
+  },
   { reason: 'invalid_http', as: [400], meaning: 'The request is not valid HTTP/1.1.' },
   {
     reason: 'request_timeout',

@@ -35,7 +35,7 @@ export function errorsDocument(): string {
   return `# Errors
 
 A refused call has a stable reason for programs and a text for people; the text may change. Over REST they are \`code\` and \`error\` of the JSON body, with \`field\`
-where a parameter is at fault; over RPC \`reason\` of \`google.rpc.ErrorInfo\` (domain \`queuedcrawler\`), the status message and \`google.rpc.BadRequest\`. An item of
+where a parameter is at fault and \`request_id\`, the \`x-request-id\` of the reply; over RPC \`reason\` of \`google.rpc.ErrorInfo\` (domain \`queuedcrawler\`), the status message and \`google.rpc.BadRequest\`, with the id in \`google.rpc.RequestInfo\`. An item of
 a batch or stream that is refused has the same reason in its \`error\`.
 
 429 and 503 (RESOURCE_EXHAUSTED, UNAVAILABLE) are worth another try after \`Retry-After\` (\`google.rpc.RetryInfo\`); nothing else is, unchanged. 409 is the HTTP status

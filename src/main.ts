@@ -1,6 +1,6 @@
-import { pino } from 'pino';
 import { type App, startApp } from './app/app.ts';
 import { ConfigError, describeConfig, readConfig } from './config/config.ts';
+import { createLogger } from './observability/create-logger.ts';
 import { printWelcome } from './welcome.ts';
 
 const HELP = `Usage: npm start [-- --help]
@@ -24,7 +24,7 @@ async function main(): Promise<void> {
   const [unknown] = process.argv.slice(2);
   if (unknown !== undefined) throw new ConfigError(`unknown argument ${unknown}; see --help`);
   const config = readConfig(process.env);
-  const logger = pino({ level: config.logLevel });
+  const logger = await createLogger(config, process.stdout.isTTY);
   let starting: Promise<App> | undefined;
   let stoppingSince: number | undefined;
 

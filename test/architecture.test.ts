@@ -80,7 +80,17 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'npm:@connectrpc/connect-node',
   ],
   config: ['domain', 'net', 'dispatcher', 'service'],
-  observability: ['domain', 'fairness', 'net', 'store', 'threads', 'dispatcher', 'npm:prom-client'],
+  observability: [
+    'domain',
+    'fairness',
+    'net',
+    'store',
+    'threads',
+    'dispatcher',
+    'npm:pino',
+    'npm:pino-pretty',
+    'npm:prom-client',
+  ],
   backend: [
     'domain',
     'config',
@@ -114,7 +124,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'observability',
   ],
   'welcome.ts': ['config', 'app'],
-  'main.ts': ['config', 'app', 'welcome.ts', 'npm:pino'],
+  'main.ts': ['config', 'app', 'observability', 'welcome.ts'],
 };
 
 interface Import {

@@ -4,6 +4,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import {
   BadRequestSchema,
   ErrorInfoSchema,
+  RequestInfoSchema,
   RetryInfoSchema,
 } from '../../gen/google/rpc/error_details_pb.ts';
 import { DomainError, type ErrorKind } from '../domain/errors.ts';
@@ -31,12 +32,18 @@ const DEFAULT_RETRY_MS = 1_000;
 /** The text of every unknown error. */
 const INTERNAL_TEXT = 'An internal error occurred.';
 
+/** The part of a call that errors concern. */
+export type FailedCall = Pick<Call, 'signal' | 'requestId' | 'failure'>;
+
 /** Where an error occurred. */
 export interface ErrorPlace {
   /** The method or path pattern, for the log; never the URL. */
   readonly route: string;
-  /** The call's signal: an error after it was aborted is a cancellation, not a fault. */
-  readonly signal?: AbortSignal;
+  /**
+   * The call: an error after its signal was aborted is a cancellation, not a fault. Its `failure` is
+   * set, and the error names its request.
+   */
+  readonly call?: FailedCall | undefined;
 }
 
 /**
@@ -44,13 +51,34 @@ export interface ErrorPlace {
  * a DomainError nor a ConnectError is logged, and sent as `internal` with a fixed text.
  */
 export function toConnectError(error: unknown, logger: Logger, place: ErrorPlace): ConnectError {
+  const wire = toWireError(error, logger, place);
+  if (place.call !== undefined) identify(wire, place.call);
+  return wire;
+}
+
+/** Notes the failure of the call, and names its request in the error. */
+function identify(wire: ConnectError, call: FailedCall): void {
+  const [info] = wire.findDetails(ErrorInfoSchema);
+  call.failure ??= info?.reason ?? codeName(wire.code);
+  const { requestId } = call;
+  if (requestId === undefined || wire.findDetails(RequestInfoSchema).length > 0) return;
+  wire.details.push({ desc: RequestInfoSchema, value: { requestId } });
+}
+
+/** A code as errors of REST and the log name it, such as `deadline_exceeded`. */
+export function codeName(code: Code): string {
+  return Code[code].replace(/(?<=[a-z])[A-Z]/g, '_$&').toLowerCase();
+}
+
+function toWireError(error: unknown, logger: Logger, place: ErrorPlace): ConnectError {
   if (error instanceof ConnectError) return error;
   if (error instanceof DomainError) {
     if (error.kind === 'internal') log(error, logger, place);
     return fromDomain(error);
   }
-  if (place.signal?.aborted === true && isAbort(error, place.signal)) {
-    const { reason } = place.signal;
+  const signal = place.call?.signal;
+  if (signal?.aborted === true && isAbort(error, signal)) {
+    const { reason } = signal;
     return reason instanceof ConnectError
       ? reason
       : new ConnectError('The call was cancelled.', Code.Canceled);
@@ -66,8 +94,7 @@ export function toConnectError(error: unknown, logger: Logger, place: ErrorPlace
 export function withConnectErrors(methods: readonly Method[], logger: Logger): Method[] {
   return methods.map((method): Method => {
     const route = methodName(method.desc);
-    const convert = (error: unknown, call: Call) =>
-      toConnectError(error, logger, { route, signal: call.signal });
+    const convert = (error: unknown, call: Call) => toConnectError(error, logger, { route, call });
     if (method.kind === 'unary') {
       return {
         ...method,
@@ -138,5 +165,6 @@ function log(error: unknown, logger: Logger, place: ErrorPlace): void {
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   const cause =
     error instanceof Error && error.cause instanceof Error ? error.cause.stack : undefined;
-  logger.error({ route: place.route, stack, cause }, 'a call failed unexpectedly');
+  const { requestId } = place.call ?? {};
+  logger.error({ route: place.route, requestId, stack, cause }, 'a call failed unexpectedly');
 }

@@ -21,7 +21,7 @@ export interface Call {
   /** Aborted when the client disconnects, its deadline passes, or the server closes. */
   readonly signal: AbortSignal;
   readonly protocol: 'rest' | 'connect' | 'grpc' | 'grpc-web';
-  /** The client's `x-request-id`, for the log. */
+  /** The request's `x-request-id`: the client's, or one that it was given. */
   readonly requestId?: string;
   /** The address of the client; empty when unknown. */
   readonly remote: string;
@@ -34,6 +34,8 @@ export interface Call {
   readonly sent: Promise<boolean>;
   /** Set once a token of the call has been checked. */
   caller?: KnownCaller;
+  /** Why the call failed, for the log: the reason that the client was told. */
+  failure?: string;
 }
 
 /** A method with one request and one response. */

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import type { AppTiming } from '../config/timing.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { Logger } from '../domain/logger.ts';
+import type { AdjustableLogger } from '../domain/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { AppPools } from './app-pools.ts';
 import type { PublicUrl } from './public-url.ts';
@@ -9,7 +9,7 @@ import type { PublicUrl } from './public-url.ts';
 /** What every part of the app is made with. */
 export interface AppContext {
   readonly config: Config;
-  readonly logger: Logger;
+  readonly logger: AdjustableLogger;
   readonly clock: Clock;
   readonly timing: AppTiming;
   readonly metrics: Metrics;

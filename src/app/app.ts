@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts';
 import { exposureWarning } from '../config/exposure.ts';
 import { type AppTiming, appTiming } from '../config/timing.ts';
 import { type Clock, systemClock } from '../domain/clock.ts';
-import type { Logger } from '../domain/logger.ts';
+import type { AdjustableLogger } from '../domain/logger.ts';
 import type { Edge } from '../edge/edge.ts';
 import { createMetrics } from '../observability/metrics.ts';
 import { createAgendaScheduler } from '../scheduler/agenda/agenda-scheduler.ts';
@@ -24,7 +24,7 @@ import { wireService } from './wire-service.ts';
 /** What an app is made of beside its configuration. */
 export interface AppDeps {
   readonly config: Config;
-  readonly logger: Logger;
+  readonly logger: AdjustableLogger;
   /** Default: the machine's. */
   readonly clock?: Clock;
   /** Changes some of the service's own times, for tests. */

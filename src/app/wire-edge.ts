@@ -13,6 +13,7 @@ import { createConnectMount } from '../rpc/connect-mount.ts';
 import type { Service } from '../service/service.ts';
 import type { Store } from '../store/store.ts';
 import type { AppContext } from './app-context.ts';
+import { createOperations } from './operations.ts';
 import { pushLimits } from './wire-service.ts';
 
 /** Longest message of RPC that is written. */
@@ -23,7 +24,7 @@ export function wireEdge(
   context: AppContext,
   { service, store }: { readonly service: Service; readonly store: Store },
 ): Edge {
-  const { config, logger, clock, metrics, pools, publicUrl } = context;
+  const { config, logger, clock, pools, publicUrl } = context;
   const isReady = sharingAnswers(() =>
     store.ping().then(
       () => true,
@@ -56,12 +57,10 @@ export function wireEdge(
       toError: (error, place) => toConnectError(error, logger, place),
     }),
     isReady,
-    async metrics() {
-      const { text, contentType } = await metrics.read();
-      return { status: 200, headers: { 'content-type': contentType }, body: text };
-    },
+    ...createOperations(context, service.authenticator),
     ...(tls === undefined ? {} : { tls }),
     logger,
+    logged: config.logRequests,
   });
 }
 

@@ -35,10 +35,12 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
 
 /** Throws if two tokens are equal: whoever has one would have the rights of both. */
 function assertTokensDiffer(config: Config): void {
-  const tokens = (['normalToken', 'javascriptToken', 'adminToken'] as const).map((name) => ({
-    variable: settings[name].variable,
-    token: config[name],
-  }));
+  const tokens = (['normalToken', 'javascriptToken', 'adminToken', 'metricsToken'] as const).map(
+    (name) => ({
+      variable: settings[name].variable,
+      token: config[name],
+    }),
+  );
   for (const [index, { variable, token }] of tokens.entries()) {
     const twin = tokens.slice(0, index).find((other) => other.token === token);
     if (token !== '' && twin !== undefined) {

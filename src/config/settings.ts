@@ -4,18 +4,11 @@ import { crawlerSettings } from '../domain/crawler-settings.ts';
 import { parseRetrySchedule } from '../domain/retry-schedule.ts';
 import { parseNetworkAllow } from '../net/network-allow.ts';
 import { parseNetworkDeny } from '../net/network-deny.ts';
+import { observabilitySettings } from './observability-settings.ts';
 import { quotaSettings } from './quota-settings.ts';
+import { type ConfigText, choice, integer, text, token, url } from './setting-parsers.ts';
 
-/** A setting of the operator, which is written as text. */
-export interface ConfigText {
-  readonly variable: string;
-  /** Used when the variable is absent or empty. */
-  readonly fallback: string;
-  /** One sentence for the operator. */
-  readonly meaning: string;
-  /** Returns the value. Throws an Error that says what is allowed. */
-  readonly parse: (text: string) => unknown;
-}
+export type { ConfigText };
 
 /**
  * Largest `MAX_BODY_BYTES`: a result is one document, MongoDB takes 16 MiB, and base64 or JSON may
@@ -39,53 +32,12 @@ const AUTOMATION_HOSTS = [
   'environment.api.powerplatform.com',
 ];
 
-const text = (value: string): string => value;
-
-function integer(min: number, max: number) {
-  return (value: string): number => {
-    const number = /^\d+$/.test(value) ? Number(value) : Number.NaN;
-    if (!(number >= min && number <= max)) {
-      throw new Error(`must be a whole number from ${min} to ${max}, not "${value}"`);
-    }
-    return number;
-  };
-}
-
 /**
  * The operator's default for a crawler setting, with the bounds and the default of that setting.
  */
 function crawlerDefault(name: 'concurrency' | 'maxRetries' | 'retryWindowHours') {
   const { min, max, default: fallback } = crawlerSettings[name];
   return { fallback: String(fallback), parse: integer(min, max) };
-}
-
-function choice<const Word extends string>(...words: readonly Word[]) {
-  return (value: string): Word => {
-    const found = words.find((word) => word === value);
-    if (found === undefined) throw new Error(`must be one of ${words.join(', ')}, not "${value}"`);
-    return found;
-  };
-}
-
-function url(...schemes: readonly string[]) {
-  return (value: string): string => {
-    if (value === '') return '';
-    if (!schemes.some((scheme) => value.startsWith(`${scheme}://`))) {
-      throw new Error(
-        `must be a URL that begins with ${schemes.map((s) => `${s}://`).join(' or ')}`,
-      );
-    }
-    return value;
-  };
-}
-
-function token(value: string): string {
-  if (value === '') return value;
-  if (!/^[A-Za-z0-9_~.-]{16,128}$/.test(value)) {
-    throw new Error('must be 16 to 128 letters, digits or any of _ ~ . -');
-  }
-  if (new Set(value).size < 6) throw new Error('is too easily guessed: use 6 characters or more');
-  return value;
 }
 
 const MIB = 1024 * 1024;
@@ -390,10 +342,5 @@ export const settings = {
     parse: text,
     meaning: 'PEM file of the private key.',
   },
-  logLevel: {
-    variable: 'LOG_LEVEL',
-    fallback: 'info',
-    parse: choice('debug', 'info', 'warn', 'error', 'silent'),
-    meaning: 'Least severe lines that are logged.',
-  },
+  ...observabilitySettings,
 } as const satisfies Record<string, ConfigText>;

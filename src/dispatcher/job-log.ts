@@ -13,27 +13,31 @@ export interface JobLog {
   deliveriesEnded(outcomes: readonly DeliveryOutcome[]): void;
 }
 
-/** Makes the log of one crawler's jobs; undefined when debug lines are not kept. */
-export function createJobLog(logger: Logger, crawlerId: string): JobLog | undefined {
-  if (logger.isLevelEnabled?.('debug') === false) return undefined;
+/** Makes the log of one crawler's jobs. It writes nothing while debug lines are not kept. */
+export function createJobLog(logger: Logger, crawlerId: string): JobLog {
+  const isOff = (): boolean => logger.isLevelEnabled?.('debug') === false;
   const crawler = crawlerId;
   return {
     claimed(jobs) {
+      if (isOff()) return;
       for (const { rid, attempt, retry } of jobs) {
         logger.debug({ rid, crawler, attempt, retry }, 'a job was claimed');
       }
     },
     ended(outcomes, verdicts) {
+      if (isOff()) return;
       for (const [index, { rid, attempt, kind: end }] of outcomes.entries()) {
         logger.debug({ rid, crawler, attempt, end, verdict: verdicts[index] }, 'a crawl ended');
       }
     },
     deliveriesClaimed(deliveries) {
+      if (isOff()) return;
       for (const { rid, attempt } of deliveries) {
         logger.debug({ rid, crawler, attempt }, 'a delivery was claimed');
       }
     },
     deliveriesEnded(outcomes) {
+      if (isOff()) return;
       for (const { rid, attempt, kind: end } of outcomes) {
         logger.debug({ rid, crawler, attempt, end }, 'a delivery ended');
       }

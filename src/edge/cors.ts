@@ -1,4 +1,5 @@
 import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
+import { requestNote } from '../http/request-note.ts';
 
 /** How long a browser may cache a preflight, in seconds. */
 const MAX_AGE_SECONDS = '7200';
@@ -14,6 +15,7 @@ export function answerCors(request: AnyRequest, response: AnyResponse): boolean 
     response.setHeader('access-control-expose-headers', '*');
   }
   if (!isOptions) return false;
+  requestNote(request).route = 'OPTIONS';
   // `*` excludes Authorization, so the requested headers are echoed.
   const requested = request.headers['access-control-request-headers'];
   response.setHeader('access-control-allow-headers', requested ?? '*');

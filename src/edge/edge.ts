@@ -13,6 +13,7 @@ import {
 import { createOpenConnections } from './open-connections.ts';
 import { createProtocolMux } from './protocol-mux.ts';
 import { answerRefusedRequests, refuseWithoutHost } from './refused-requests.ts';
+import { identifyRequest, type LoggedRequests, logRequest } from './request-log.ts';
 import { createRoutes, type RequestHandler, type RoutesDeps } from './routes.ts';
 import { createStalledReplies, type StalledReplies } from './stalled-replies.ts';
 
@@ -27,6 +28,8 @@ export interface EdgeDeps extends Omit<RoutesDeps, 'rpc' | 'onFailure'> {
   /** Those that differ from {@link DEFAULT_EDGE_LIMITS}. */
   readonly limits?: Partial<EdgeLimits>;
   readonly logger: Logger;
+  /** Default `off`. */
+  readonly logged?: LoggedRequests;
 }
 
 /** The one port of the service. */
@@ -47,6 +50,7 @@ export interface Edge {
 /** Makes the edge; it opens nothing. */
 export function createEdge(deps: EdgeDeps): Edge {
   const limits = { ...DEFAULT_EDGE_LIMITS, ...deps.limits };
+  const log = { logger: deps.logger, logged: deps.logged ?? 'off' };
   let stalled: StalledReplies | undefined;
 
   const routes = createRoutes({
@@ -56,6 +60,8 @@ export function createEdge(deps: EdgeDeps): Edge {
   });
   const onRequest: RequestHandler = (request, response) => {
     ignoreErrors(request, response);
+    const requestId = identifyRequest(request, response);
+    logRequest(log, request, response, requestId);
     stalled?.track(response);
     if ('stream' in response) endWithTrailers(response.stream);
     else {

@@ -1,4 +1,5 @@
 import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
+import { requestNote } from '../http/request-note.ts';
 import { type Reply, sendReply } from '../rest/reply.ts';
 import { answerCors } from './cors.ts';
 
@@ -15,11 +16,13 @@ export interface RoutesDeps {
   readonly isReady: () => boolean | Promise<boolean>;
   /** `/metrics`; without it REST answers that path. */
   readonly metrics?: (request: AnyRequest) => Promise<Reply>;
+  /** `/log-level` and below it; without it REST answers those paths. */
+  readonly logLevel?: (request: AnyRequest) => Promise<Reply> | Reply;
   /** Called when `isReady` or `metrics` throws; the client gets 503. */
   readonly onFailure: (error: unknown, route: string) => void;
 }
 
-const operational: ReadonlySet<string> = new Set(['/metrics', '/readyz', '/healthz']);
+const OPERATIONAL = /^\/(?:metrics|readyz|healthz|log-level(?:\/\w*)?)$/;
 
 /** Passes each request to its handler. `/healthz` says that the process is alive. */
 export function createRoutes(deps: RoutesDeps): RequestHandler {
@@ -29,6 +32,7 @@ export function createRoutes(deps: RoutesDeps): RequestHandler {
     make: () => Promise<Reply> | Reply,
     route: string,
   ): Promise<void> => {
+    requestNote(request).route = route;
     let reply: Reply;
     try {
       reply = await make();
@@ -46,15 +50,17 @@ export function createRoutes(deps: RoutesDeps): RequestHandler {
     const mark = url.indexOf('?');
     const path = mark < 0 ? url : url.slice(0, mark);
     // Operational paths are not for pages in a browser.
-    if (!operational.has(path) && answerCors(request, response)) return;
+    if (!OPERATIONAL.test(path) && answerCors(request, response)) return;
     const isRead = request.method === 'GET' || request.method === 'HEAD';
-    const { metrics } = deps;
+    const { metrics, logLevel } = deps;
     if (deps.rpc.handles(path)) deps.rpc.handle(request, response);
     else if (isRead && path === '/healthz') {
-      void sendReply(request, response, textReply(200, 'ok\n'));
+      void answerWith(request, response, () => textReply(200, 'ok\n'), path);
     } else if (isRead && path === '/readyz') void answerWith(request, response, readiness, path);
     else if (isRead && path === '/metrics' && metrics !== undefined) {
       void answerWith(request, response, () => metrics(request), path);
+    } else if (logLevel !== undefined && path.startsWith('/log-level') && OPERATIONAL.test(path)) {
+      void answerWith(request, response, () => logLevel(request), '/log-level');
     } else deps.rest.handle(request, response);
   };
 }

@@ -2,21 +2,24 @@ import { Code, type ConnectError } from '@connectrpc/connect';
 import {
   BadRequestSchema,
   ErrorInfoSchema,
+  RequestInfoSchema,
   RetryInfoSchema,
 } from '../../gen/google/rpc/error_details_pb.ts';
+import { codeName } from '../api/errors.ts';
+import { defined } from '../domain/defined.ts';
 import type { GatewayError } from './gateway-error.ts';
 import { jsonReply, type Reply } from './reply.ts';
 import { toHttpStatus } from './status.ts';
 
 /** The reply to a request the gateway refused. */
-export function toRefusalReply(refusal: GatewayError): Reply {
+export function toRefusalReply(refusal: GatewayError, requestId: string | undefined): Reply {
   const { message: error, reason: code, field } = refusal;
-  const body = { error, code, ...(field === undefined ? {} : { field }), ...refusal.facts };
+  const body = { error, code, ...defined({ field }), ...refusal.facts, ...named(requestId) };
   return jsonReply(JSON.stringify(body), refusal.status, refusal.headers);
 }
 
 /**
- * The reply to a failed call: `{"error", "code", "field"?, ...metadata}` from the error's
+ * The reply to a failed call: `{"error", "code", "field"?, ...metadata, "request_id"}` from the error's
  * google.rpc details, and `retry-after` in whole seconds where there is a retry delay.
  */
 export function toErrorReply(error: ConnectError): Reply {
@@ -32,6 +35,8 @@ export function toErrorReply(error: ConnectError): Reply {
     // gRPC metadata is text; JSON clients read limits as numbers.
     if (!(name in body)) body[name] = /^\d{1,15}$/.test(value) ? Number(value) : value;
   }
+  const [request] = error.findDetails(RequestInfoSchema);
+  Object.assign(body, named(request?.requestId));
   return jsonReply(JSON.stringify(body), toHttpStatus(error.code), errorHeaders(error));
 }
 
@@ -45,6 +50,7 @@ function errorHeaders(error: ConnectError): Record<string, string> {
   return { 'retry-after': String(Math.max(delay, 1)) };
 }
 
-function codeName(code: Code): string {
-  return Code[code].replace(/(?<=[a-z])[A-Z]/g, '_$&').toLowerCase();
+/** The id of the request, as error bodies have it. */
+function named(requestId: string | undefined): { request_id?: string } {
+  return requestId === undefined ? {} : { request_id: requestId };
 }

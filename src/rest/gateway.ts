@@ -1,6 +1,8 @@
 import type { ConnectError } from '@connectrpc/connect';
 import type { Admission } from '../api/admission.ts';
+import type { Call } from '../api/method.ts';
 import { type AnyRequest, type AnyResponse, breakOff } from '../http/node-http.ts';
+import { type RequestNote, requestNote } from '../http/request-note.ts';
 import { createUnlimitedPools, type RoomPools } from '../http/room.ts';
 import { toErrorReply, toRefusalReply } from './error-reply.ts';
 import { createExchange, type Exchange } from './exchange.ts';
@@ -22,7 +24,7 @@ export interface GatewayDeps extends RouteTableDeps {
    * Converts what a method or adapter throws to a wire error, and logs unknown errors. `route` is a
    * pattern, not a URL.
    */
-  readonly toError: (error: unknown, place: { route: string; signal: AbortSignal }) => ConnectError;
+  readonly toError: (error: unknown, place: { route: string; call: Call }) => ConnectError;
 }
 
 /** The REST gateway. */
@@ -36,12 +38,11 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const { admission, pools = createUnlimitedPools() } = deps;
   const routes = compileRoutes(deps);
 
-  async function answer(exchange: Exchange, path: string): Promise<Reply> {
-    let name = 'no route';
+  async function answer(exchange: Exchange, path: string, note: RequestNote): Promise<Reply> {
     try {
       const segments = parseSegments(path);
       const route = routes.find(exchange.method, segments);
-      name = route.name;
+      note.route = route.name;
       if (exchange.hasBody) {
         exchange.limitBody(route.maxBodyBytes, route.maxFields);
         // The body of an unknown caller is not read.
@@ -61,8 +62,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
       }
       return reply;
     } catch (error) {
-      if (error instanceof GatewayError) return toRefusalReply(error);
-      return toErrorReply(deps.toError(error, { route: name, signal: exchange.call.signal }));
+      const { call } = exchange;
+      if (error instanceof GatewayError) {
+        call.failure = error.reason;
+        return toRefusalReply(error, call.requestId);
+      }
+      return toErrorReply(deps.toError(error, { route: note.route, call }));
     }
   }
 
@@ -70,11 +75,14 @@ export function createGateway(deps: GatewayDeps): Gateway {
     handle(request, response) {
       const { path, query } = parseTarget(request.url ?? '/');
       const exchange = createExchange(request, response, query, pools);
-      answer(exchange, path)
+      const note = requestNote(request);
+      note.protocol = 'rest';
+      note.call = exchange.call;
+      answer(exchange, path, note)
         .then((reply) => sendReply(request, response, reply))
         .catch((error: unknown) => {
           // Only a reply with a header that HTTP cannot carry fails here.
-          deps.toError(error, { route: 'reply', signal: exchange.call.signal });
+          deps.toError(error, { route: 'reply', call: exchange.call });
           breakOff(response);
         });
     },

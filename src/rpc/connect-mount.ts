@@ -19,6 +19,7 @@ import { createTransfer } from '../api/transfer.ts';
 import type { Logger } from '../domain/logger.ts';
 import { type AnyRequest, type AnyResponse, breakOff } from '../http/node-http.ts';
 import { paced } from '../http/paced.ts';
+import { requestNote } from '../http/request-note.ts';
 import { createUnlimitedPools, type RoomPools } from '../http/room.ts';
 import { refuseWithFixedText, writePlainMessages } from './grpc-message.ts';
 import { toImplementation } from './implementation.ts';
@@ -96,7 +97,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
             await scanQueryMessage(context.url, method.desc.input, policy);
           }
         } catch (error) {
-          throw toConnectError(error, logger, { route, signal: call.signal });
+          throw toConnectError(error, logger, { route, call });
         }
       },
     });
@@ -111,7 +112,6 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     shape: WireShape,
     { method, policy }: MountedMethod,
     exchange: RpcExchange,
-    signal: AbortSignal,
   ): AsyncGenerator<Uint8Array, void, undefined> {
     const options = {
       input: method.desc.input,
@@ -121,7 +121,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     };
     const route = methodName(method.desc);
     return withWireErrors(readMessages(request, shape, options), (error) =>
-      toConnectError(error, logger, { route, signal }),
+      toConnectError(error, logger, { route, call: exchange.call }),
     );
   }
 
@@ -131,9 +131,15 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     const mounted = rows.get(path);
     if (handler === undefined || mounted === undefined) throw new Error('not a path of the table');
     const contentType = request.headers['content-type'];
+    const note = requestNote(request);
+    note.route = methodName(mounted.method.desc);
     if (/^application\/grpc(?!-web)/.test(contentType ?? '')) writePlainMessages(response);
     const exchange: RpcExchange = {
       transfer: createTransfer(request, response, pools, () => exchange.call?.caller),
+      onCall(call) {
+        note.call = call;
+        note.protocol = call.protocol;
+      },
     };
     const values = createContextValues().set(exchangeKey, exchange);
     const incoming = universalRequestFromNodeRequest(request, response, undefined, values);
@@ -141,7 +147,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     const sent = { ...incoming, body: nothing() };
     if (shape !== undefined) {
       if (!shape.isFramed) dropContentEncoding(sent.header);
-      sent.body = checkedMessages(request, shape, mounted, exchange, incoming.signal);
+      sent.body = checkedMessages(request, shape, mounted, exchange);
     }
     const reply = await handler(sent);
     const body =

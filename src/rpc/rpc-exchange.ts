@@ -10,6 +10,8 @@ const PROTOCOLS = { connect: 'connect', grpc: 'grpc', 'grpc-web': 'grpc-web' } a
 export interface RpcExchange {
   readonly transfer: Transfer;
   call?: Call;
+  /** Called once, with the call. */
+  readonly onCall?: (call: Call) => void;
 }
 
 /** Where the mount puts the exchange of a call, for {@link toCall}. */
@@ -21,7 +23,11 @@ export const exchangeKey = createContextKey<RpcExchange | undefined>(undefined, 
 export function toCall(context: HandlerContext): Call {
   const exchange = context.values.get(exchangeKey);
   if (exchange === undefined) throw new Error('a call came without its connection');
-  return (exchange.call ??= newCall(context, exchange.transfer));
+  if (exchange.call === undefined) {
+    exchange.call = newCall(context, exchange.transfer);
+    exchange.onCall?.(exchange.call);
+  }
+  return exchange.call;
 }
 
 function newCall(context: HandlerContext, transfer: Transfer): Call {

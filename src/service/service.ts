@@ -139,6 +139,7 @@ export function createService(deps: ServiceDeps): Service {
     scheduler,
     dispatcher,
     clock,
+    logger,
     limits,
     quotas,
     proxyNames,
@@ -162,7 +163,7 @@ export function createService(deps: ServiceDeps): Service {
       quotas,
       uncallable: settings.uncallable,
     }),
-    jobs: createJobManagement({ store, access, dispatcher, scheduler, quotas, clock }),
+    jobs: createJobManagement({ store, access, dispatcher, scheduler, quotas, clock, logger }),
     asyncJobs: createAsyncJobs({ store, dispatcher, clock }),
     inlineCrawls: createInlineCrawls({
       store,
@@ -186,7 +187,7 @@ export function createService(deps: ServiceDeps): Service {
         dispatcher,
         clock,
         timing: settings.tasks,
-        expireOverdue: createTimeouts({ store, crawlJobs, scheduler, clock }),
+        expireOverdue: createTimeouts({ store, crawlJobs, scheduler, clock, logger }),
         sendNotices: notices.sendDue,
         probeDue: createMonitor({
           store,

@@ -8,6 +8,7 @@ import type { AppTiming } from '../../src/config/timing.ts';
 import type { Clock } from '../../src/domain/clock.ts';
 import { callRest, type RestReply } from './call-rest.ts';
 import { type TestDatabase, testDatabase } from './mongodb.ts';
+import { logged } from './redaction.ts';
 import { TEST_SETTINGS } from './test-settings.ts';
 import { ADMIN, JAVASCRIPT, NORMAL } from './tokens.ts';
 
@@ -67,7 +68,6 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'queued-crawler-')));
   const database = ofMongodb ? databaseOf(dataDir) : undefined;
   const log: string[] = [];
-  const logger = pino({ level: 'info' }, { write: (line) => void log.push(line) });
   const config = readConfig({
     ...TEST_SETTINGS,
     DATA_DIR: dataDir,
@@ -75,6 +75,14 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
     ...(database === undefined ? {} : { MONGODB_URI: database.uri }),
     ...options.env,
   });
+  const kept = pino.levels.values[config.logLevel] ?? Number.POSITIVE_INFINITY;
+  // All lines are searched for secrets, whatever the level of those that the test sees.
+  const write = (line: string): void => {
+    logged(line);
+    const { level } = JSON.parse(line) as { level: number };
+    if (level >= kept) log.push(line);
+  };
+  const logger = pino({ level: 'debug' }, { write });
   const app: App = await start({
     config,
     logger,

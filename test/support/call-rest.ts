@@ -1,3 +1,5 @@
+import { rememberSecrets } from './redaction.ts';
+
 /** A reply of the REST API. */
 export interface RestReply {
   readonly status: number;
@@ -23,7 +25,9 @@ export async function callRest(
     ...(body === undefined ? {} : { body: json ? JSON.stringify(body) : body }),
   });
   const text = await response.text();
-  return { status: response.status, headers: response.headers, text, json: parsed(text) };
+  const value = parsed(text);
+  rememberSecrets(value);
+  return { status: response.status, headers: response.headers, text, json: value };
 }
 
 function parsed(text: string): unknown {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { callRest, type RestReply } from './call-rest.ts';
+import { logged } from './redaction.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 import { TEST_SETTINGS } from './test-settings.ts';
 
@@ -45,7 +46,10 @@ async function launch(
   });
   let output = '';
   let errors = '';
-  const ended = once(child, 'close').then(([code]) => code as number | null);
+  const ended = once(child, 'close').then(([code]) => {
+    for (const line of output.split('\n')) if (line.startsWith('{')) logged(line);
+    return code as number | null;
+  });
   const url = Promise.withResolvers<string>();
   child.stderr.on('data', (chunk: Buffer) => {
     errors += chunk.toString();

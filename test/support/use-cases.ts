@@ -114,10 +114,11 @@ export function createUseCases(store: Store, options: UseCaseOptions = {}) {
       defaults: options.defaults ?? {},
       uncallable: (url) => (url.includes('//localhost') ? 'is this machine' : undefined),
     }),
-    jobs: createJobManagement(deps),
+    jobs: createJobManagement({ ...deps, logger: silentLogger }),
     asyncJobs: createAsyncJobs(deps),
     pushing: createPushing({
       ...deps,
+      logger: silentLogger,
       limits: { crawlerQueue: 1_000, accountQueue: 1_000, ...options.pushLimits },
       proxyNames: new Set(),
       ratePerSecond: options.ratePerSecond ?? 0,

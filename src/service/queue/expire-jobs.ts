@@ -1,6 +1,7 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
+import type { Logger } from '../../domain/logger.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
 import type { CrawlJobs } from '../crawls/crawl-job.ts';
@@ -16,6 +17,7 @@ export function createTimeouts(deps: {
   readonly crawlJobs: Pick<CrawlJobs, 'expire'>;
   readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly clock: Clock;
+  readonly logger: Logger;
 }): (signal: AbortSignal) => Promise<number> {
   const { store, clock } = deps;
 
@@ -37,6 +39,10 @@ export function createTimeouts(deps: {
         }),
       );
       const { verdicts } = await store.queue.finish(outcomes, clock.now());
+      for (const [index, { rid, crawlerId: crawler, attempt }] of outcomes.entries()) {
+        const verdict = verdicts[index];
+        deps.logger.debug({ rid, crawler, attempt, verdict }, 'a job waited too long');
+      }
       const won = verdicts.filter((verdict) => verdict === 'won').length;
       ended += won;
       for (const { crawlerId, delivery } of crawlers.values()) {

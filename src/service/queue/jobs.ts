@@ -4,6 +4,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
 import { missingField, ridNotFound } from '../../domain/errors.ts';
 import type { QueuedJob } from '../../domain/job.ts';
+import type { Logger } from '../../domain/logger.ts';
 import { isRid } from '../../domain/rid.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
@@ -39,6 +40,7 @@ export interface JobManagementDeps {
   readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly quotas: Pick<Quotas, 'replaysLeft' | 'takeReplays'>;
   readonly clock: Clock;
+  readonly logger: Logger;
 }
 
 /** Makes the job management. */
@@ -56,6 +58,7 @@ export function createJobManagement(deps: JobManagementDeps): JobManagement {
       if (rid === '') throw missingField('rid');
       const removed = isRid(rid) && (await store.queue.deleteJob(crawlerId, rid, clock.now()));
       if (!removed) throw ridNotFound();
+      deps.logger.debug({ rid, crawler: crawlerId }, 'a job was deleted');
       deps.dispatcher.abortJob(crawlerId, rid);
     },
 

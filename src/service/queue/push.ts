@@ -7,6 +7,7 @@ import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { crawlerNotFound, DomainError, invalidField } from '../../domain/errors.ts';
 import type { Job } from '../../domain/job.ts';
 import { integerInRange, MAX_BATCH_ITEMS, MAX_QUEUE_TIMEOUT_MINUTES } from '../../domain/limits.ts';
+import type { Logger } from '../../domain/logger.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import { createRid } from '../../domain/rid.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
@@ -56,6 +57,7 @@ export interface PushingDeps {
   readonly limits: PushLimits;
   readonly quotas: Pick<Quotas, 'admit'>;
   readonly proxyNames: ProxyNames;
+  readonly logger: Logger;
   /** URLs per second and token; 0 for no limit. */
   readonly ratePerSecond: number;
   /** Called for each push, for the metrics. */
@@ -119,6 +121,7 @@ export function createPushing(deps: PushingDeps): Pushing {
     const named = requestId === '' ? request : { ...request, requestId };
     const [receipt] = await store.queue.push([named], limits, clock.now());
     if (receipt === undefined) throw new Error('the store returned no receipt');
+    logPushed(deps.logger, crawlerId, receipt.outcomes);
     if (receipt.crossedAccountLimit) deps.onAccountLimitReached(owner);
     deps.dispatcher.notify(crawlerId);
     if (!receipt.leased) await deps.scheduler.wake('crawl', crawlerId, clock.now());
@@ -173,6 +176,13 @@ export function createPushing(deps: PushingDeps): Pushing {
       return item.rid;
     },
   };
+}
+
+function logPushed(logger: Logger, crawler: string, outcomes: readonly PushOutcome[]): void {
+  if (logger.isLevelEnabled?.('debug') === false) return;
+  for (const each of outcomes) {
+    if ('rid' in each) logger.debug({ rid: each.rid, crawler }, 'a job was pushed');
+  }
 }
 
 function assertBatch(items: readonly PushInput[], requestId: string): void {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { QueuedJob } from '../../../src/domain/job.ts';
 import { createTimeouts } from '../../../src/service/queue/expire-jobs.ts';
 import { toDelivery, toStored } from '../../contract/store/outcomes.ts';
+import { silentLogger } from '../../support/loggers.ts';
 import { createUseCases, openEmbeddedStore } from '../../support/use-cases.ts';
 
 let opened: Awaited<ReturnType<typeof openEmbeddedStore>>;
@@ -24,6 +25,7 @@ async function setUp(callbackUrl?: string) {
   const expire = createTimeouts({
     store,
     clock,
+    logger: silentLogger,
     scheduler,
     crawlJobs: { expire: async (job: QueuedJob) => ({ ...end(job), timedOut: true }) },
   });

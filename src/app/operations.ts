@@ -1,0 +1,82 @@
+import { toConnectError } from '../api/errors.ts';
+import { DomainError } from '../domain/errors.ts';
+import { parseBearer } from '../domain/header-rules.ts';
+import { type AdjustableLogger, LOG_LEVELS } from '../domain/logger.ts';
+import type { RoutesDeps } from '../edge/routes.ts';
+import type { AnyRequest } from '../http/node-http.ts';
+import { toErrorReply, toRefusalReply } from '../rest/error-reply.ts';
+import { GatewayError } from '../rest/gateway-error.ts';
+import { jsonReply, type Reply } from '../rest/reply.ts';
+import type { Authenticator } from '../service/accounts/authenticate.ts';
+import { isSameToken } from '../service/accounts/tokens.ts';
+import type { AppContext } from './app-context.ts';
+
+/**
+ * Answers what an operator asks of this one process: `/metrics`, and `/log-level` with the admin
+ * token.
+ */
+export function createOperations(
+  { config, logger, metrics }: Pick<AppContext, 'config' | 'logger' | 'metrics'>,
+  authenticator: Pick<Authenticator, 'authenticateAdmin'>,
+): Pick<RoutesDeps, 'metrics' | 'logLevel'> {
+  function assertAdmin(request: AnyRequest): void {
+    authenticator.authenticateAdmin(bearerOf(request), request.socket?.remoteAddress ?? '');
+  }
+
+  function assertMayMeasure(request: AnyRequest): void {
+    const { metricsToken } = config;
+    if (metricsToken === '' || isSameToken(bearerOf(request) ?? '', metricsToken)) return;
+    assertAdmin(request);
+  }
+
+  /** Replies to errors as the API does. */
+  async function answer(make: () => Promise<Reply> | Reply, request: AnyRequest): Promise<Reply> {
+    try {
+      return await make();
+    } catch (error) {
+      const requestId = String(request.headers['x-request-id']);
+      if (error instanceof GatewayError) return toRefusalReply(error, requestId);
+      if (!(error instanceof DomainError)) throw error;
+      const call = { signal: new AbortController().signal, requestId };
+      return toErrorReply(toConnectError(error, logger, { route: 'operations', call }));
+    }
+  }
+
+  return {
+    metrics: (request) =>
+      answer(async () => {
+        assertMayMeasure(request);
+        const { text, contentType } = await metrics.read();
+        return { status: 200, headers: { 'content-type': contentType }, body: text };
+      }, request),
+    logLevel: (request) =>
+      answer(() => {
+        assertAdmin(request);
+        return setLogLevel(logger, request);
+      }, request),
+  };
+}
+
+function bearerOf(request: AnyRequest): string | undefined {
+  return parseBearer(request.headers.authorization);
+}
+
+/** `PUT /log-level/LEVEL` sets the level; `GET /log-level` shows it. */
+function setLogLevel(logger: AdjustableLogger, { method, url = '' }: AnyRequest): Reply {
+  const named = /^\/log-level\/(\w*)/.exec(url)?.[1];
+  if (method === 'PUT' && named !== undefined) {
+    const level = LOG_LEVELS.find((each) => each === named);
+    if (level === undefined) {
+      const message = `The level must be one of ${LOG_LEVELS.join(', ')}.`;
+      throw new DomainError('invalid', 'invalid_level', message, { field: 'level' });
+    }
+    const before = logger.level;
+    logger.level = level;
+    // Errors are always kept unless the log is off.
+    if (level !== before) logger.warn({ level, before }, 'the log level was changed');
+  } else if (method !== 'GET' || named !== undefined) {
+    const how = 'GET /log-level shows the level, PUT /log-level/LEVEL sets it.';
+    throw new GatewayError(405, 'method_not_allowed', how, { headers: { allow: 'GET, PUT' } });
+  }
+  return jsonReply(JSON.stringify({ level: logger.level }));
+}

@@ -1,0 +1,56 @@
+/** A setting of the operator, which is written as text. */
+export interface ConfigText {
+  readonly variable: string;
+  /** Used when the variable is absent or empty. */
+  readonly fallback: string;
+  /** One sentence for the operator. */
+  readonly meaning: string;
+  /** Returns the value. Throws an Error that says what is allowed. */
+  readonly parse: (text: string) => unknown;
+}
+
+/** Any text. */
+export const text = (value: string): string => value;
+
+/** A whole number within bounds. */
+export function integer(min: number, max: number) {
+  return (value: string): number => {
+    const number = /^\d+$/.test(value) ? Number(value) : Number.NaN;
+    if (!(number >= min && number <= max)) {
+      throw new Error(`must be a whole number from ${min} to ${max}, not "${value}"`);
+    }
+    return number;
+  };
+}
+
+/** One of some words. */
+export function choice<const Word extends string>(...words: readonly Word[]) {
+  return (value: string): Word => {
+    const found = words.find((word) => word === value);
+    if (found === undefined) throw new Error(`must be one of ${words.join(', ')}, not "${value}"`);
+    return found;
+  };
+}
+
+/** A URL of these schemes, or nothing. */
+export function url(...schemes: readonly string[]) {
+  return (value: string): string => {
+    if (value === '') return '';
+    if (!schemes.some((scheme) => value.startsWith(`${scheme}://`))) {
+      throw new Error(
+        `must be a URL that begins with ${schemes.map((s) => `${s}://`).join(' or ')}`,
+      );
+    }
+    return value;
+  };
+}
+
+/** A token that is not easily guessed, or nothing. */
+export function token(value: string): string {
+  if (value === '') return value;
+  if (!/^[A-Za-z0-9_~.-]{16,128}$/.test(value)) {
+    throw new Error('must be 16 to 128 letters, digits or any of _ ~ . -');
+  }
+  if (new Set(value).size < 6) throw new Error('is too easily guessed: use 6 characters or more');
+  return value;
+}

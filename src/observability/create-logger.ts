@@ -1,0 +1,26 @@
+import { type DestinationStream, pino } from 'pino';
+import type { AdjustableLogger } from '../domain/logger.ts';
+
+/**
+ * Makes the log on standard output: JSON lines, or lines for people on a terminal. It writes as it
+ * goes, so that a process that dies leaves all of its lines.
+ */
+export async function createLogger(
+  {
+    logLevel: level,
+    logFormat,
+  }: { readonly logLevel: string; readonly logFormat: 'auto' | 'json' | 'pretty' },
+  isTerminal: boolean,
+): Promise<AdjustableLogger> {
+  const isPretty = logFormat === 'pretty' || (logFormat === 'auto' && isTerminal);
+  const logger: AdjustableLogger = isPretty
+    ? pino({ level }, await prettyStream(isTerminal))
+    : pino({ level });
+  return logger;
+}
+
+async function prettyStream(colorize: boolean): Promise<DestinationStream> {
+  const { default: pretty } = await import('pino-pretty');
+  const translateTime = 'SYS:HH:MM:ss.l';
+  return pretty({ sync: true, colorize, translateTime, ignore: 'pid,hostname' });
+}
