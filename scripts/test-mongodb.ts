@@ -25,7 +25,16 @@ function run(...filters: string[]): Promise<number> {
 
 try {
   const ends = [
-    await run('--project', 'embedded', 'mongo', 'processes', 'faults', 'migrate', 'backup'),
+    await run(
+      '--project',
+      'embedded',
+      'mongo',
+      'processes',
+      'faults',
+      'chaos',
+      'migrate',
+      'backup',
+    ),
     await run('--project', 'mongodb'),
   ];
   process.exitCode = Math.max(...ends);

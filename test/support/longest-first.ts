@@ -4,6 +4,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const LONGEST = [
   'contract/store/mongo.test.ts',
   'e2e/faults.test.ts',
+  'e2e/chaos.test.ts',
   'contract/store/sqlite.test.ts',
   'e2e/processes.test.ts',
   'e2e/abuse/tenant.test.ts',

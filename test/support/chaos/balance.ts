@@ -1,0 +1,145 @@
+import type { ServiceProcess } from '../service-process.ts';
+import { NORMAL } from '../tokens.ts';
+import type { ChaosCrawler } from './chaos-crawlers.ts';
+import type { ChaosLoad } from './chaos-load.ts';
+import type { ChaosReceiver } from './chaos-receiver.ts';
+import type { ChaosSite } from './chaos-site.ts';
+
+/** The numbers of a crawler, as the service tells them. */
+interface Activity {
+  readonly pushed: number;
+  readonly completed: number;
+  readonly failed: number;
+  readonly deleted: number;
+  readonly purged: number;
+  readonly deliveries_pending: number;
+}
+
+interface Day {
+  readonly pushed: number;
+  readonly success: number;
+  readonly failed: number;
+}
+
+/** The parts of the statistics that have to add up. */
+interface Stats {
+  readonly queue: { readonly waiting: number; readonly retrying: number };
+  readonly concurrency: { readonly running: number };
+  readonly history: readonly Day[];
+  readonly crawlers: readonly { readonly name: string; readonly activity: Activity }[];
+}
+
+async function readStats(service: ServiceProcess): Promise<Stats> {
+  const reply = await service.rest('GET', `/crawler/${NORMAL}/stats`);
+  if (reply.status !== 200) throw new Error(`stats answered ${reply.status}: ${reply.text}`);
+  return reply.json as Stats;
+}
+
+/** Throws, saying what is left, unless all work has ended. */
+export async function expectDrained(service: ServiceProcess): Promise<void> {
+  const { queue, concurrency, crawlers } = await readStats(service);
+  const left = {
+    waiting: queue.waiting,
+    retrying: queue.retrying,
+    running: concurrency.running,
+    deliveries: crawlers.reduce((sum, each) => sum + each.activity.deliveries_pending, 0),
+    unbalanced: crawlers.filter(({ activity }) => endsOf(activity) !== activity.pushed).length,
+  };
+  if (Object.values(left).some((count) => count !== 0)) throw new Error(JSON.stringify(left));
+}
+
+const endsOf = ({ completed, failed, deleted, purged }: Activity): number =>
+  completed + failed + deleted + purged;
+
+/** What the balance is made of. */
+export interface BalanceParts {
+  readonly services: readonly ServiceProcess[];
+  readonly loads: ReadonlyMap<ChaosCrawler, ChaosLoad>;
+  readonly site: ChaosSite;
+  readonly receiver: ChaosReceiver;
+}
+
+/**
+ * Holds what clients were told against what became of it, once all work has ended. Returns one
+ * sentence for each thing that is wrong.
+ */
+export async function findImbalances(parts: BalanceParts): Promise<string[]> {
+  const { services, loads, site, receiver } = parts;
+  const [first] = services;
+  if (first === undefined) return ['no process runs'];
+  const wrong: string[] = [];
+  const stats = await readStats(first);
+  for (const other of services.slice(1)) {
+    const theirs = await readStats(other);
+    if (JSON.stringify(theirs.crawlers) !== JSON.stringify(stats.crawlers)) {
+      wrong.push('two processes give different statistics');
+    }
+  }
+  const stored = await readStoredRids(first);
+  let storedEnds = 0;
+  for (const [crawler, load] of loads) {
+    const { name, concurrency, delivery } = crawler;
+    const activity = stats.crawlers.find((each) => each.name === name)?.activity;
+    if (activity === undefined) {
+      wrong.push(`${name} is gone`);
+      continue;
+    }
+    const rids = [...load.rids.values()];
+    const { pushed, completed, failed, deleted, purged } = activity;
+    const { most } = site.seen(name);
+    if (most > concurrency)
+      wrong.push(`${name}: ${most} crawls at once, the limit is ${concurrency}`);
+    if (new Set(rids).size !== rids.length) wrong.push(`${name}: a rid was answered twice`);
+    if (pushed !== rids.length) {
+      wrong.push(`${name}: ${pushed} pushed by its counters, ${rids.length} acknowledged`);
+    }
+    if (failed > 0) wrong.push(`${name}: ${failed} failed`);
+    const hasArrived = (rid: string): boolean =>
+      delivery === 'storage' ? stored.has(rid) : receiver.acknowledged(rid) > 0;
+    const arrived = rids.filter(hasArrived).length;
+    if (delivery === 'storage') storedEnds += arrived;
+    if (arrived !== completed) {
+      wrong.push(`${name}: ${completed} completed by its counters, ${arrived} arrived`);
+    }
+    if (arrived + deleted + purged !== rids.length) {
+      wrong.push(
+        `${name}: of ${rids.length} acknowledged ${arrived} arrived, ${deleted} were deleted, ${purged} purged`,
+      );
+    }
+    wrong.push(...load.faults);
+  }
+  if (storedEnds !== stored.size) {
+    wrong.push(`${stored.size} results are stored, of which ${storedEnds} were acknowledged`);
+  }
+  wrong.push(...historyFaults(stats));
+  return wrong;
+}
+
+/** The days have to add up to the counters. */
+function historyFaults({ history, crawlers }: Stats): string[] {
+  const sumOf = (read: (day: Day) => number): number =>
+    history.reduce((sum, day) => sum + Number(read(day)), 0);
+  const counted = (read: (activity: Activity) => number): number =>
+    crawlers.reduce((sum, each) => sum + read(each.activity), 0);
+  const pairs = {
+    pushed: [sumOf((day) => day.pushed), counted((each) => each.pushed)],
+    success: [sumOf((day) => day.success), counted((each) => each.completed)],
+    failed: [sumOf((day) => day.failed), counted((each) => each.failed)],
+  };
+  return Object.entries(pairs)
+    .filter(([, [days, all]]) => days !== all)
+    .map(([name, [days, all]]) => `history: ${days} ${name}, the counters say ${all}`);
+}
+
+/** The `rid`s of all stored results. */
+async function readStoredRids(service: ServiceProcess): Promise<Set<string>> {
+  const rids = new Set<string>();
+  let query = 'scroll=true';
+  for (;;) {
+    const reply = await service.rest('GET', `/storage/rids?token=${NORMAL}&limit=10000&${query}`);
+    if (reply.status !== 200) throw new Error(`rids answered ${reply.status}: ${reply.text}`);
+    for (const rid of reply.json.rids as string[]) rids.add(rid);
+    if (reply.json.scroll_id === '') return rids;
+    query = `scroll_id=${encodeURIComponent(reply.json.scroll_id)}`;
+  }
+}

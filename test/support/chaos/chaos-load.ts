@@ -1,0 +1,141 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { eventually } from '../eventually.ts';
+import type { ServiceProcess } from '../service-process.ts';
+import { NORMAL } from '../tokens.ts';
+import type { ChaosCrawler } from './chaos-crawlers.ts';
+import type { ChaosSite } from './chaos-site.ts';
+import type { Fleet } from './fleet.ts';
+
+/** The pushes of one crawler. */
+export interface ChaosLoad {
+  /** When each URL was acknowledged, in ms of `performance.now`, by the number of its page. */
+  readonly acknowledgedAt: ReadonlyMap<number, number>;
+  /** The `rid`s that the service has answered, by the number of the page. */
+  readonly rids: ReadonlyMap<number, string>;
+  /** Faults that a client sees: a repeated push that answers other `rid`s, an unexpected status. */
+  readonly faults: readonly string[];
+  /** URLs that are acknowledged and were not asked for yet. */
+  waiting(): number;
+  /** Pushes nothing new, and resolves when what was begun is acknowledged. */
+  stop(): Promise<void>;
+}
+
+const BATCH = 20;
+/** A call to a process that is stopped hangs. */
+const CALL_MS = 5_000;
+/** A push is repeated for so long: the whole fleet may be away, and be stopped for half a minute. */
+const PUSH_MS = 120_000;
+/** One page of so many fails at its first request. */
+const FLAKY_ONE_OF = 100;
+const REMOVE_EVERY_MS = 1_000;
+
+/**
+ * Keeps a backlog of twice a crawler's concurrency, pushed to any process; where jobs are removed, it
+ * pushes a batch a second and removes jobs instead. A push that fails is
+ * repeated with its `request_id`, to another process, until it is acknowledged.
+ */
+export function startLoad(
+  fleet: Pick<Fleet, 'running'>,
+  site: ChaosSite,
+  crawler: ChaosCrawler,
+): ChaosLoad {
+  const acknowledgedAt = new Map<number, number>();
+  const rids = new Map<number, string>();
+  const faults: string[] = [];
+  const seen = site.seen(crawler.name);
+  const path = `/crawler/${NORMAL}/${crawler.name}`;
+  let pushed = 0;
+  let turn = 0;
+  let removed = 0;
+  let stopped = false;
+
+  function nextService(): ServiceProcess {
+    const services = fleet.running();
+    turn += 1;
+    const service = services[turn % services.length];
+    if (service === undefined) throw new Error('no process runs');
+    return service;
+  }
+
+  async function post(to: string, body: object) {
+    const response = await fetch(`${nextService().url}${path}${to}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(CALL_MS),
+    });
+    const text = await response.text();
+    if (response.status !== 200) {
+      if (response.status !== 503 && response.status !== 429) {
+        faults.push(`${to} answered ${response.status}: ${text}`);
+      }
+      throw new Error(`${response.status}: ${text}`);
+    }
+    return JSON.parse(text) as { readonly results: readonly { readonly rid?: string }[] };
+  }
+
+  async function pushBatch(): Promise<void> {
+    const from = pushed;
+    pushed += BATCH;
+    const numbers = Array.from({ length: BATCH }, (_, n) => from + n);
+    const items = numbers.map((n) => ({ url: pageOf(site, crawler, n) }));
+    await eventually(
+      async () => {
+        const { results } = await post('/push_batch', {
+          items,
+          request_id: `${crawler.name}-${from}`,
+        });
+        for (const [at, n] of numbers.entries()) {
+          const rid = results[at]?.rid ?? '';
+          if (rid === '')
+            faults.push(`URL ${n} of ${crawler.name} was refused: ${JSON.stringify(results[at])}`);
+          rids.set(n, rid);
+          acknowledgedAt.set(n, performance.now());
+        }
+      },
+      { timeoutMs: PUSH_MS, what: 'an acknowledged push' },
+    );
+  }
+
+  /** Deletes the youngest job, or purges; what is lost with a process is not repeated. */
+  async function remove(): Promise<void> {
+    removed += 1;
+    const rid = rids.get(rids.size - 1);
+    const to = removed % 10 === 0 || rid === undefined ? '/purge' : `/delete_job?rid=${rid}`;
+    await post(to, {}).catch(() => undefined);
+  }
+
+  const ahead = Math.max(2 * crawler.concurrency, BATCH);
+  const waiting = (): number => acknowledgedAt.size - seen.requests.size;
+
+  async function pushing(): Promise<void> {
+    while (!stopped) {
+      if (crawler.removals) {
+        // What is removed is never asked for, so a backlog is no measure here.
+        await pushBatch();
+        await remove();
+        await wait(REMOVE_EVERY_MS);
+      } else if (waiting() < ahead) await pushBatch();
+      else await wait(20);
+    }
+  }
+  const done = pushing();
+  // A failure is reported by `stop`.
+  done.catch(() => undefined);
+  return {
+    acknowledgedAt,
+    rids,
+    faults,
+    waiting,
+    async stop() {
+      stopped = true;
+      await done;
+    },
+  };
+}
+
+/** The address of a crawler's page: its delay is spread from half to one and a half of the average. */
+function pageOf(site: ChaosSite, { name, pageMs }: ChaosCrawler, n: number): string {
+  const delayMs = Math.round(pageMs * (0.5 + ((n * 0.618034) % 1)));
+  return site.page(name, n, delayMs, n % FLAKY_ONE_OF === FLAKY_ONE_OF - 1 ? 1 : 0);
+}

@@ -1,0 +1,149 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { eventually } from '../eventually.ts';
+import { type ServiceProcess, startProcess } from '../service-process.ts';
+
+/** What is done to a fleet. */
+export const DISTURBANCES = ['kill', 'drain', 'stop', 'database'] as const;
+export type Disturbance = (typeof DISTURBANCES)[number];
+
+/** A database that can be killed and started again. */
+export interface KillableDatabase {
+  kill(): Promise<void>;
+  start(): Promise<void>;
+}
+
+/** Places for service processes, each of which has at most one. */
+export interface Fleet extends AsyncDisposable {
+  /** Processes that are there and not stopped. */
+  running(): readonly ServiceProcess[];
+  /** Whether every place has a running process and the database is there. */
+  isWhole(): boolean;
+  /**
+   * Disturbs one place, or the database, and puts it right after `ms`. What is disturbed already is
+   * left alone. Resolves when it has been put right.
+   */
+  disturb(what: Disturbance, place: number, ms: number): Promise<void>;
+  /** How often each was done. */
+  readonly done: Readonly<Record<Disturbance, number>>;
+  /** Faults of the processes themselves: drains that ended with another code than 0. */
+  readonly faults: readonly string[];
+  /** The last lines that the processes logged. */
+  log(): string;
+}
+
+/** A process has this long to start, for its database may be away. */
+const START_MS = 90_000;
+const LOGGED_CHARACTERS = 8_000;
+
+/** Starts a process at each of `places` with the given environment. */
+export async function startFleet(
+  env: Readonly<Record<string, string>>,
+  places: number,
+  database: KillableDatabase | undefined,
+): Promise<Fleet> {
+  const processes: (ServiceProcess | undefined)[] = [];
+  const stopped = new Set<number>();
+  const disturbed = new Set<number | 'database'>();
+  const done = { kill: 0, drain: 0, stop: 0, database: 0 };
+  const faults: string[] = [];
+  const logs: string[] = [];
+  let databaseKills = 0;
+  let closing = false;
+
+  async function start(place: number): Promise<void> {
+    const started = await eventually(async () => (closing ? undefined : await startProcess(env)), {
+      timeoutMs: START_MS,
+      what: 'a process that starts',
+    });
+    processes[place] = started;
+    if (closing) await started?.kill9();
+  }
+
+  function keepLog(service: ServiceProcess): void {
+    logs.push((service.output + service.errors).slice(-LOGGED_CHARACTERS));
+    if (logs.length > 20) logs.shift();
+  }
+
+  const disturbProcess: Readonly<
+    Record<
+      Exclude<Disturbance, 'database'>,
+      (service: ServiceProcess, place: number, ms: number) => Promise<void>
+    >
+  > = {
+    async kill(service, place, ms) {
+      processes[place] = undefined;
+      await service.kill9();
+      keepLog(service);
+      await wait(ms);
+      await start(place);
+    },
+    async drain(service, place, ms) {
+      processes[place] = undefined;
+      const killsBefore = databaseKills;
+      const code = await service.terminate();
+      keepLog(service);
+      if (code !== 0 && databaseKills === killsBefore) {
+        faults.push(`a process that was asked to stop ended with code ${code}`);
+      }
+      await wait(ms);
+      await start(place);
+    },
+    async stop(service, place, ms) {
+      stopped.add(place);
+      service.process.kill('SIGSTOP');
+      try {
+        await wait(ms);
+      } finally {
+        service.process.kill('SIGCONT');
+        stopped.delete(place);
+      }
+    },
+  };
+
+  await Promise.all(Array.from({ length: places }, (_, place) => start(place)));
+  return {
+    done,
+    faults,
+    running: () =>
+      processes.filter((each, place) => each && !stopped.has(place)) as ServiceProcess[],
+    isWhole: () => disturbed.size === 0,
+    async disturb(what, place, ms) {
+      const key = what === 'database' ? 'database' : place;
+      if (disturbed.has(key)) return;
+      disturbed.add(key);
+      try {
+        if (what === 'database') {
+          if (database === undefined) return;
+          done.database += 1;
+          databaseKills += 1;
+          await database.kill();
+          await wait(ms);
+          await database.start();
+          databaseKills += 1;
+        } else {
+          const service = processes[place];
+          if (service === undefined) return;
+          done[what] += 1;
+          await disturbProcess[what](service, place, ms);
+        }
+      } finally {
+        disturbed.delete(key);
+      }
+    },
+    log() {
+      const now = processes.map((each) =>
+        ((each?.output ?? '') + (each?.errors ?? '')).slice(-LOGGED_CHARACTERS),
+      );
+      return [...logs, ...now].join('\n');
+    },
+    async [Symbol.asyncDispose]() {
+      closing = true;
+      await Promise.all(
+        processes.map(async (service) => {
+          // One that is stopped dies of it as well.
+          await service?.kill9();
+        }),
+      );
+    },
+  };
+}

@@ -1,0 +1,165 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { eventually } from '../eventually.ts';
+import { createNoise } from '../noise.ts';
+import { NORMAL } from '../tokens.ts';
+import { expectDrained, findImbalances } from './balance.ts';
+import { CHAOS_CRAWLERS, type ChaosCrawler } from './chaos-crawlers.ts';
+import { type ChaosLoad, startLoad } from './chaos-load.ts';
+import { openChaosReceiver } from './chaos-receiver.ts';
+import { type ChaosSite, openChaosSite } from './chaos-site.ts';
+import { type Disturbance, type Fleet, type KillableDatabase, startFleet } from './fleet.ts';
+import { measureSlots } from './slot-usage.ts';
+
+/** What is run. */
+export interface ChaosOptions {
+  /** How long the fleet is disturbed; what comes after is bounded too. */
+  readonly seconds: number;
+  /** The disturbances follow from it. */
+  readonly seed: number;
+  readonly processes: number;
+  /** Where the processes keep what they do. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly database?: KillableDatabase | undefined;
+  readonly signal?: AbortSignal;
+}
+
+/** What a crawler went through. */
+export interface ChaosRow {
+  readonly crawler: ChaosCrawler;
+  readonly acknowledged: number;
+  /** Most crawls at one moment. */
+  readonly most: number;
+  /** The share of its slots that was used while the fleet was whole. */
+  readonly usage: number | undefined;
+  /** Pages that were crawled again without need. */
+  readonly again: number;
+  /** The longest time from acknowledgement to crawl, in seconds. */
+  readonly longestWait: number;
+}
+
+/** How it ended. */
+export interface ChaosReport {
+  /** A sentence for each promise that was broken; empty when all was well. */
+  readonly violations: readonly string[];
+  readonly rows: readonly ChaosRow[];
+  readonly disturbances: Readonly<Record<Disturbance, number>>;
+  /** Deliveries beyond the first of a `rid`. */
+  readonly deliveredAgain: number;
+  /** Seconds for which the use of slots was measured. */
+  readonly measuredSeconds: number;
+  /** The last lines of the processes' logs. */
+  readonly log: string;
+}
+
+/** The fleet has this long to use its slots again. */
+const SETTLE_MS = 5_000;
+/** All that was acknowledged has this long to end after the last disturbance. */
+const DRAIN_MS = 150_000;
+
+/** Settings of the processes of a chaos run. */
+const SETTINGS = { WEBHOOK_RETRY_SCHEDULE: '1s,1s,1s,1s,1s,1s,1s,1s', SHUTDOWN_SECONDS: '10' };
+
+/**
+ * Runs a fleet under load, disturbs it at random, lets it end its work and strikes the balance.
+ * Everything that it started has ended when it returns.
+ */
+export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  const { processes, env, database } = options;
+  await using site = await openChaosSite();
+  await using receiver = await openChaosReceiver();
+  await using fleet = await startFleet({ ...SETTINGS, ...env }, processes, database);
+  for (const { name, delivery, concurrency } of CHAOS_CRAWLERS) {
+    const callback = delivery === 'webhook' ? { callback_url: receiver.url } : {};
+    const [service] = fleet.running();
+    const body = { name, concurrency, ...callback };
+    const made = await service?.rest('POST', `/crawler/${NORMAL}`, body);
+    if (made?.status !== 200) throw new Error(`no crawler: ${made?.text}`);
+  }
+  const loads = new Map(
+    CHAOS_CRAWLERS.map((crawler) => [crawler, startLoad(fleet, site, crawler)] as const),
+  );
+  const usage = measureSlots(fleet, site, loads, SETTLE_MS);
+  const violations: string[] = [];
+  try {
+    await disturbAtRandom(fleet, options);
+  } finally {
+    await usage.stop();
+    const ends = await Promise.allSettled([...loads.values()].map((load) => load.stop()));
+    for (const end of ends) if (end.status === 'rejected') violations.push(String(end.reason));
+  }
+  try {
+    const [service] = fleet.running();
+    if (service === undefined) throw new Error('no process runs');
+    await eventually(() => expectDrained(service), {
+      timeoutMs: DRAIN_MS,
+      what: 'the end of all work',
+    });
+  } catch (error) {
+    violations.push(error instanceof Error ? error.message : String(error));
+  }
+  violations.push(
+    ...(await findImbalances({ services: fleet.running(), loads, site, receiver })),
+    ...fleet.faults,
+  );
+  return {
+    violations,
+    rows: [...loads].map(([crawler, load]) => ({
+      crawler,
+      acknowledged: load.rids.size,
+      most: site.seen(crawler.name).most,
+      usage: usage.share(crawler.name),
+      again: site.seen(crawler.name).again,
+      longestWait: longestWait(load, site, crawler.name),
+    })),
+    disturbances: fleet.done,
+    deliveredAgain: receiver.again,
+    measuredSeconds: usage.seconds,
+    log: fleet.log(),
+  };
+}
+
+/**
+ * Storms of several disturbances each, with quiet times between in which the fleet is whole. The
+ * order, the places and the times follow from the seed.
+ */
+async function disturbAtRandom(
+  fleet: Fleet,
+  { seconds, seed, processes, database, signal }: ChaosOptions,
+): Promise<void> {
+  const noise = createNoise(seed);
+  const kinds: readonly Disturbance[] = [
+    ...(['kill', 'kill', 'drain', 'drain', 'stop', 'stop'] as const),
+    ...(database === undefined ? [] : (['database', 'database'] as const)),
+  ];
+  const until = performance.now() + seconds * 1_000;
+  const left = (): number => (signal?.aborted ? 0 : until - performance.now());
+  // Longer than a lease, at times; never much longer than the run.
+  const longestStop = Math.min(20_000, seconds * 300);
+  const pause = (ms: number): Promise<void> =>
+    wait(Math.max(0, Math.min(ms, left())), undefined, signal && { signal }).catch(() => undefined);
+  await pause(2_000);
+  while (left() > 0) {
+    const underWay: Promise<void>[] = [];
+    for (let events = 2 + noise.int(4); events > 0 && left() > 0; events -= 1) {
+      const what = noise.pick(kinds);
+      const place = noise.int(processes);
+      const ms = what === 'stop' ? 500 + noise.int(longestStop) : noise.int(3_000);
+      const disturbed = fleet.disturb(what, place, ms);
+      // Awaited below; a failure must not end the process before that.
+      disturbed.catch(() => undefined);
+      underWay.push(disturbed);
+      await pause(300 + noise.int(2_500));
+    }
+    await Promise.all(underWay);
+    await pause(noise.int(2) === 0 ? SETTLE_MS + 3_000 + noise.int(5_000) : noise.int(2_000));
+  }
+}
+
+function longestWait(load: ChaosLoad, site: ChaosSite, crawler: string): number {
+  const { firstAt } = site.seen(crawler);
+  let longest = 0;
+  for (const [n, at] of load.acknowledgedAt) {
+    longest = Math.max(longest, (firstAt.get(n) ?? at) - at);
+  }
+  return longest / 1_000;
+}
