@@ -118,7 +118,7 @@ export async function findImbalances(parts: BalanceParts): Promise<string[]> {
 /** The days have to add up to the counters. */
 function historyFaults({ history, crawlers }: Stats): string[] {
   const sumOf = (read: (day: Day) => number): number =>
-    history.reduce((sum, day) => sum + Number(read(day)), 0);
+    history.reduce((sum, day) => sum + read(day), 0);
   const counted = (read: (activity: Activity) => number): number =>
     crawlers.reduce((sum, each) => sum + read(each.activity), 0);
   const pairs = {
