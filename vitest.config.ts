@@ -22,6 +22,7 @@ const onEither = {
     'protocols',
     'pushed-url',
     'refusal-texts',
+    'result-streams',
     'rest-paths',
   ],
 };

@@ -143,6 +143,13 @@ export const errorTable: readonly ErrorReason[] = [
     rpcOnly: true,
     meaning: 'Too many clients watch the health of the service.',
   },
+  {
+    reason: 'too_many_streams',
+    as: ['exhausted'],
+    rpcOnly: true,
+    meaning:
+      'The account, or all accounts together, have as many streams of results as there may be.',
+  },
   { reason: 'busy', as: ['unavailable'], meaning: 'There was no room for the call in time.' },
   {
     reason: 'screenshot_failed',

@@ -64,7 +64,13 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       inlineCrawls: service.inlineCrawls,
       publicUrl,
     }),
-    ...storageHandlers({ authenticator, storage: service.storage, logger }),
+    ...storageHandlers({
+      authenticator,
+      storage: service.storage,
+      resultStreams: service.resultStreams,
+      slots,
+      logger,
+    }),
     ...statsHandlers({
       authenticator,
       statistics: service.statistics,

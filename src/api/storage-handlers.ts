@@ -4,11 +4,16 @@ import {
   ScrollOrder,
   StorageService,
   type StoredResultSchema,
+  type StreamResultsRequest,
 } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { missingField, ridNotFound } from '../domain/errors.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { StoredResult } from '../domain/result.ts';
+import { acquireWithin } from '../fairness/acquire-within.ts';
+import type { FairPool } from '../fairness/fair-pool.ts';
+import { ROOM_WAIT_MS } from '../http/room.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { ResultChunk, ResultStreams } from '../service/reads/result-streams.ts';
 import type { Storage } from '../service/reads/storage.ts';
 import { authenticateCall } from './authenticate-call.ts';
 import { type Call, type Method, toMethods } from './method.ts';
@@ -30,9 +35,45 @@ async function makeRoom(call: Call, bytes: number): Promise<void> {
 export function storageHandlers(deps: {
   readonly authenticator: Authenticator;
   readonly storage: Storage;
+  readonly resultStreams: ResultStreams;
+  /** Slots for the calls of all accounts. */
+  readonly slots: FairPool;
   readonly logger: Logger;
 }): Method[] {
-  const { authenticator, storage, logger } = deps;
+  const { authenticator, storage, resultStreams, slots, logger } = deps;
+
+  /** Reads a chunk of a stream as a call of its own would be: in a slot, with a token that works. */
+  async function readChunk(request: StreamResultsRequest, call: Call, chunk: ResultChunk) {
+    const token = request.token === '' ? call.bearer : request.token;
+    const owner = await authenticator.authenticate(token, call.remote);
+    await makeRoom(call, chunk.bytes);
+    const { accountId } = owner.account;
+    const slot = await acquireWithin(slots, { accountId }, 1, ROOM_WAIT_MS);
+    try {
+      const found = await storage.getMany(
+        owner,
+        chunk.results.map(({ rid }) => rid),
+      );
+      return new Map(found.map((result) => [result.rid, result]));
+    } finally {
+      slot.release();
+    }
+  }
+
+  async function* streamResults(request: StreamResultsRequest, call: Call) {
+    const owner = await authenticateCall(authenticator, request, call);
+    for await (const chunk of resultStreams.open(owner, request, call.signal)) {
+      const results = await readChunk(request, call, chunk);
+      for (const { rid, resumeToken } of chunk.results) {
+        const result = results.get(rid);
+        results.delete(rid);
+        if (result !== undefined) yield { result: resultMessage(result), resumeToken };
+      }
+      if (chunk.results.length === 0) yield { resumeToken: chunk.resumeToken };
+      call.room.giveBack();
+    }
+  }
+
   return toMethods(StorageService, {
     async getResult(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
@@ -82,6 +123,11 @@ export function storageHandlers(deps: {
       const order = request.scrollOrder === ScrollOrder.ASC ? 'asc' : 'desc';
       const page = await storage.rids(owner, { limit, order, cursor: scrollId });
       return { rids: page.rids, scrollId: page.cursor ?? '' };
+    },
+    streamResults,
+    async acknowledgeResults(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      return { removed: BigInt(await resultStreams.acknowledge(owner, request)) };
     },
     async countResults(request, call) {
       const owner = await authenticateCall(authenticator, request, call);

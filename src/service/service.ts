@@ -32,6 +32,7 @@ import { type AsyncJobs, createAsyncJobs } from './queue/async-jobs.ts';
 import { createTimeouts } from './queue/expire-jobs.ts';
 import { createJobManagement, type JobManagement } from './queue/jobs.ts';
 import { createPushing, type Pushing } from './queue/push.ts';
+import { createResultStreams, type ResultStreams } from './reads/result-streams.ts';
 import { createStatistics, type Statistics } from './reads/stats.ts';
 import { createStorage, type Storage } from './reads/storage.ts';
 import { defineTasks, repeatTasks, type TaskTiming } from './tasks.ts';
@@ -99,6 +100,7 @@ export interface Service {
   readonly pushing: Pushing;
   readonly inlineCrawls: InlineCrawls;
   readonly storage: Storage;
+  readonly resultStreams: ResultStreams;
   readonly statistics: Statistics;
   readonly dispatcher: Dispatcher;
   /** Defines the scheduler's tasks, in a process that crawls. */
@@ -178,6 +180,7 @@ export function createService(deps: ServiceDeps): Service {
       concurrency: settings.inlineConcurrency,
     }),
     storage: createStorage({ results: store.results }),
+    resultStreams: createResultStreams({ results: store.results, access }),
     statistics: createStatistics({ store }),
     repeatTasks: () => repeatTasks(scheduler, settings.tasks),
     defineTasks() {

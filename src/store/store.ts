@@ -204,6 +204,8 @@ export interface NumberedResults {
    * it.
    */
   readonly place: ResultPlace;
+  /** Whether there was nothing more; false when there may be. */
+  readonly isEnd: boolean;
 }
 
 export interface ResultStore {
@@ -225,8 +227,7 @@ export interface ResultStore {
   ): Promise<{ readonly rids: string[]; readonly cursor: string | undefined }>;
   count(scope: ResultScope): Promise<number>;
   /**
-   * Returns the next results behind `after`, up to `limit`, in the order of their commits; none when
-   * there are none yet. A place of another series, or ahead of every number, as after a backup was
+   * Returns the next results behind `after`, up to `limit`, in the order of their commits. A place of another series, or ahead of every number, as after a backup was
    * restored, counts as the beginning.
    */
   following(

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file queuedcrawler/v1/storage_service.proto.
  */
 export const file_queuedcrawler_v1_storage_service: GenFile = /*@__PURE__*/
-  fileDesc("CiZxdWV1ZWRjcmF3bGVyL3YxL3N0b3JhZ2Vfc2VydmljZS5wcm90bxIQcXVldWVkY3Jhd2xlci52MSLdAwoMU3RvcmVkUmVzdWx0EgsKA3JpZBgBIAEoCRILCgN1cmwYAiABKAkSEQoJY2Jfc3RhdHVzGAMgASgFEhEKCXBjX3N0YXR1cxgEIAEoBRIXCg9vcmlnaW5hbF9zdGF0dXMYBSABKAUSLQoJc3RvcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRib2R5GAcgASgMEhQKDGNvbnRlbnRfdHlwZRgIIAEoCRIbCg5zY3JlZW5zaG90X3VybBgJIAEoCUgAiAEBEk0KEG9yaWdpbmFsX2hlYWRlcnMYCiADKAsyMy5xdWV1ZWRjcmF3bGVyLnYxLlN0b3JlZFJlc3VsdC5PcmlnaW5hbEhlYWRlcnNFbnRyeRIUCgdmYWlsdXJlGAsgASgJSAGIAQESEgoKcHVzaGVkX3VybBgMIAEoCRIeChFzY3JlZW5zaG90X2ZhaWxlZBgNIAEoCUgCiAEBGjYKFE9yaWdpbmFsSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCEQoPX3NjcmVlbnNob3RfdXJsQgoKCF9mYWlsdXJlQhQKEl9zY3JlZW5zaG90X2ZhaWxlZCJ8ChBHZXRSZXN1bHRSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgsKA3JpZBgCIAEoCRILCgN1cmwYAyABKAkSNAoGZm9ybWF0GAQgASgOMh8ucXVldWVkY3Jhd2xlci52MS5TdG9yYWdlRm9ybWF0SACIAQFCCQoHX2Zvcm1hdCJDChFHZXRSZXN1bHRSZXNwb25zZRIuCgZyZXN1bHQYASABKAsyHi5xdWV1ZWRjcmF3bGVyLnYxLlN0b3JlZFJlc3VsdCJJChVCdWxrR2V0UmVzdWx0c1JlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEcmlkcxgCIAMoCRITCgthdXRvX2RlbGV0ZRgDIAEoCCJgChZCdWxrR2V0UmVzdWx0c1Jlc3BvbnNlEi8KB3Jlc3VsdHMYASADKAsyHi5xdWV1ZWRjcmF3bGVyLnYxLlN0b3JlZFJlc3VsdBIVCg1kZWZlcnJlZF9yaWRzGAIgAygJIjEKE0RlbGV0ZVJlc3VsdFJlcXVlc3QSDQoFdG9rZW4YASABKAkSCwoDcmlkGAIgASgJIicKFERlbGV0ZVJlc3VsdFJlc3BvbnNlEg8KB3N1Y2Nlc3MYASABKAkiNwoYQnVsa0RlbGV0ZVJlc3VsdHNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBHJpZHMYAiADKAkiTQoZQnVsa0RlbGV0ZVJlc3VsdHNSZXNwb25zZRIwCgdyZXN1bHRzGAEgAygLMh8ucXVldWVkY3Jhd2xlci52MS5EZWxldGVkUmVzdWx0IjwKDURlbGV0ZWRSZXN1bHQSCwoDcmlkGAEgASgJEg4KBnJlc3VsdBgCIAEoCRIOCgZzdGF0dXMYAyABKAgizwEKD0xpc3RSaWRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRISCgVsaW1pdBgCIAEoBUgAiAEBEhMKBnNjcm9sbBgDIAEoCEgBiAEBEhYKCXNjcm9sbF9pZBgEIAEoCUgCiAEBEjgKDHNjcm9sbF9vcmRlchgFIAEoDjIdLnF1ZXVlZGNyYXdsZXIudjEuU2Nyb2xsT3JkZXJIA4gBAUIICgZfbGltaXRCCQoHX3Njcm9sbEIMCgpfc2Nyb2xsX2lkQg8KDV9zY3JvbGxfb3JkZXIiMwoQTGlzdFJpZHNSZXNwb25zZRIMCgRyaWRzGAEgAygJEhEKCXNjcm9sbF9pZBgCIAEoCSIkChNDb3VudFJlc3VsdHNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJIjsKFENvdW50UmVzdWx0c1Jlc3BvbnNlEiMKC3RvdGFsX2NvdW50GAEgASgDQg6StRgKdG90YWxDb3VudCp7Cg1TdG9yYWdlRm9ybWF0EiQKGlNUT1JBR0VfRk9STUFUX1VOU1BFQ0lGSUVEEAAaBIq1GAASIQoTU1RPUkFHRV9GT1JNQVRfSFRNTBABGgiKtRgEaHRtbBIhChNTVE9SQUdFX0ZPUk1BVF9KU09OEAIaCIq1GARqc29uKnEKC1Njcm9sbE9yZGVyEiIKGFNDUk9MTF9PUkRFUl9VTlNQRUNJRklFRBAAGgSKtRgAEh0KEFNDUk9MTF9PUkRFUl9BU0MQARoHirUYA2FzYxIfChFTQ1JPTExfT1JERVJfREVTQxACGgiKtRgEZGVzYzKDBgoOU3RvcmFnZVNlcnZpY2UScQoJR2V0UmVzdWx0EiIucXVldWVkY3Jhd2xlci52MS5HZXRSZXN1bHRSZXF1ZXN0GiMucXVldWVkY3Jhd2xlci52MS5HZXRSZXN1bHRSZXNwb25zZSIbkAIBgtPkkwISYgZyZXN1bHQSCC9zdG9yYWdlEoYBCg5CdWxrR2V0UmVzdWx0cxInLnF1ZXVlZGNyYXdsZXIudjEuQnVsa0dldFJlc3VsdHNSZXF1ZXN0GigucXVldWVkY3Jhd2xlci52MS5CdWxrR2V0UmVzdWx0c1Jlc3BvbnNlIiGC0+STAhs6ASpiB3Jlc3VsdHMiDS9zdG9yYWdlL2J1bGsSbwoMRGVsZXRlUmVzdWx0EiUucXVldWVkY3Jhd2xlci52MS5EZWxldGVSZXN1bHRSZXF1ZXN0GiYucXVldWVkY3Jhd2xlci52MS5EZWxldGVSZXN1bHRSZXNwb25zZSIQgtPkkwIKKggvc3RvcmFnZRKWAQoRQnVsa0RlbGV0ZVJlc3VsdHMSKi5xdWV1ZWRjcmF3bGVyLnYxLkJ1bGtEZWxldGVSZXN1bHRzUmVxdWVzdBorLnF1ZXVlZGNyYXdsZXIudjEuQnVsa0RlbGV0ZVJlc3VsdHNSZXNwb25zZSIogtPkkwIiOgEqYgdyZXN1bHRzIhQvc3RvcmFnZS9idWxrX2RlbGV0ZRJrCghMaXN0UmlkcxIhLnF1ZXVlZGNyYXdsZXIudjEuTGlzdFJpZHNSZXF1ZXN0GiIucXVldWVkY3Jhd2xlci52MS5MaXN0Umlkc1Jlc3BvbnNlIhiQAgGC0+STAg8SDS9zdG9yYWdlL3JpZHMSfgoMQ291bnRSZXN1bHRzEiUucXVldWVkY3Jhd2xlci52MS5Db3VudFJlc3VsdHNSZXF1ZXN0GiYucXVldWVkY3Jhd2xlci52MS5Db3VudFJlc3VsdHNSZXNwb25zZSIfkAIBgtPkkwIWEhQvc3RvcmFnZS90b3RhbF9jb3VudEI2ChBxdWV1ZWRjcmF3bGVyLnYxUAFaIHF1ZXVlZGNyYXdsZXIvdjE7cXVldWVkY3Jhd2xlcnYxYgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_options]);
+  fileDesc("CiZxdWV1ZWRjcmF3bGVyL3YxL3N0b3JhZ2Vfc2VydmljZS5wcm90bxIQcXVldWVkY3Jhd2xlci52MSLdAwoMU3RvcmVkUmVzdWx0EgsKA3JpZBgBIAEoCRILCgN1cmwYAiABKAkSEQoJY2Jfc3RhdHVzGAMgASgFEhEKCXBjX3N0YXR1cxgEIAEoBRIXCg9vcmlnaW5hbF9zdGF0dXMYBSABKAUSLQoJc3RvcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRib2R5GAcgASgMEhQKDGNvbnRlbnRfdHlwZRgIIAEoCRIbCg5zY3JlZW5zaG90X3VybBgJIAEoCUgAiAEBEk0KEG9yaWdpbmFsX2hlYWRlcnMYCiADKAsyMy5xdWV1ZWRjcmF3bGVyLnYxLlN0b3JlZFJlc3VsdC5PcmlnaW5hbEhlYWRlcnNFbnRyeRIUCgdmYWlsdXJlGAsgASgJSAGIAQESEgoKcHVzaGVkX3VybBgMIAEoCRIeChFzY3JlZW5zaG90X2ZhaWxlZBgNIAEoCUgCiAEBGjYKFE9yaWdpbmFsSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCEQoPX3NjcmVlbnNob3RfdXJsQgoKCF9mYWlsdXJlQhQKEl9zY3JlZW5zaG90X2ZhaWxlZCJ8ChBHZXRSZXN1bHRSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgsKA3JpZBgCIAEoCRILCgN1cmwYAyABKAkSNAoGZm9ybWF0GAQgASgOMh8ucXVldWVkY3Jhd2xlci52MS5TdG9yYWdlRm9ybWF0SACIAQFCCQoHX2Zvcm1hdCJDChFHZXRSZXN1bHRSZXNwb25zZRIuCgZyZXN1bHQYASABKAsyHi5xdWV1ZWRjcmF3bGVyLnYxLlN0b3JlZFJlc3VsdCJJChVCdWxrR2V0UmVzdWx0c1JlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEcmlkcxgCIAMoCRITCgthdXRvX2RlbGV0ZRgDIAEoCCJgChZCdWxrR2V0UmVzdWx0c1Jlc3BvbnNlEi8KB3Jlc3VsdHMYASADKAsyHi5xdWV1ZWRjcmF3bGVyLnYxLlN0b3JlZFJlc3VsdBIVCg1kZWZlcnJlZF9yaWRzGAIgAygJIjEKE0RlbGV0ZVJlc3VsdFJlcXVlc3QSDQoFdG9rZW4YASABKAkSCwoDcmlkGAIgASgJIicKFERlbGV0ZVJlc3VsdFJlc3BvbnNlEg8KB3N1Y2Nlc3MYASABKAkiNwoYQnVsa0RlbGV0ZVJlc3VsdHNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBHJpZHMYAiADKAkiTQoZQnVsa0RlbGV0ZVJlc3VsdHNSZXNwb25zZRIwCgdyZXN1bHRzGAEgAygLMh8ucXVldWVkY3Jhd2xlci52MS5EZWxldGVkUmVzdWx0IjwKDURlbGV0ZWRSZXN1bHQSCwoDcmlkGAEgASgJEg4KBnJlc3VsdBgCIAEoCRIOCgZzdGF0dXMYAyABKAgizwEKD0xpc3RSaWRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRISCgVsaW1pdBgCIAEoBUgAiAEBEhMKBnNjcm9sbBgDIAEoCEgBiAEBEhYKCXNjcm9sbF9pZBgEIAEoCUgCiAEBEjgKDHNjcm9sbF9vcmRlchgFIAEoDjIdLnF1ZXVlZGNyYXdsZXIudjEuU2Nyb2xsT3JkZXJIA4gBAUIICgZfbGltaXRCCQoHX3Njcm9sbEIMCgpfc2Nyb2xsX2lkQg8KDV9zY3JvbGxfb3JkZXIiMwoQTGlzdFJpZHNSZXNwb25zZRIMCgRyaWRzGAEgAygJEhEKCXNjcm9sbF9pZBgCIAEoCSJcChRTdHJlYW1SZXN1bHRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIPCgdjcmF3bGVyGAIgASgJEhQKDHJlc3VtZV90b2tlbhgDIAEoCRIOCgZmb2xsb3cYBCABKAgiXQoVU3RyZWFtUmVzdWx0c1Jlc3BvbnNlEi4KBnJlc3VsdBgBIAEoCzIeLnF1ZXVlZGNyYXdsZXIudjEuU3RvcmVkUmVzdWx0EhQKDHJlc3VtZV90b2tlbhgCIAEoCSJRChlBY2tub3dsZWRnZVJlc3VsdHNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEg8KB2NyYXdsZXIYAiABKAkSFAoMcmVzdW1lX3Rva2VuGAMgASgJIi0KGkFja25vd2xlZGdlUmVzdWx0c1Jlc3BvbnNlEg8KB3JlbW92ZWQYASABKAMiJAoTQ291bnRSZXN1bHRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCSI7ChRDb3VudFJlc3VsdHNSZXNwb25zZRIjCgt0b3RhbF9jb3VudBgBIAEoA0IOkrUYCnRvdGFsQ291bnQqewoNU3RvcmFnZUZvcm1hdBIkChpTVE9SQUdFX0ZPUk1BVF9VTlNQRUNJRklFRBAAGgSKtRgAEiEKE1NUT1JBR0VfRk9STUFUX0hUTUwQARoIirUYBGh0bWwSIQoTU1RPUkFHRV9GT1JNQVRfSlNPThACGgiKtRgEanNvbipxCgtTY3JvbGxPcmRlchIiChhTQ1JPTExfT1JERVJfVU5TUEVDSUZJRUQQABoEirUYABIdChBTQ1JPTExfT1JERVJfQVNDEAEaB4q1GANhc2MSHwoRU0NST0xMX09SREVSX0RFU0MQAhoIirUYBGRlc2My+gcKDlN0b3JhZ2VTZXJ2aWNlEnEKCUdldFJlc3VsdBIiLnF1ZXVlZGNyYXdsZXIudjEuR2V0UmVzdWx0UmVxdWVzdBojLnF1ZXVlZGNyYXdsZXIudjEuR2V0UmVzdWx0UmVzcG9uc2UiG5ACAYLT5JMCEmIGcmVzdWx0Eggvc3RvcmFnZRKGAQoOQnVsa0dldFJlc3VsdHMSJy5xdWV1ZWRjcmF3bGVyLnYxLkJ1bGtHZXRSZXN1bHRzUmVxdWVzdBooLnF1ZXVlZGNyYXdsZXIudjEuQnVsa0dldFJlc3VsdHNSZXNwb25zZSIhgtPkkwIbOgEqYgdyZXN1bHRzIg0vc3RvcmFnZS9idWxrEm8KDERlbGV0ZVJlc3VsdBIlLnF1ZXVlZGNyYXdsZXIudjEuRGVsZXRlUmVzdWx0UmVxdWVzdBomLnF1ZXVlZGNyYXdsZXIudjEuRGVsZXRlUmVzdWx0UmVzcG9uc2UiEILT5JMCCioIL3N0b3JhZ2USlgEKEUJ1bGtEZWxldGVSZXN1bHRzEioucXVldWVkY3Jhd2xlci52MS5CdWxrRGVsZXRlUmVzdWx0c1JlcXVlc3QaKy5xdWV1ZWRjcmF3bGVyLnYxLkJ1bGtEZWxldGVSZXN1bHRzUmVzcG9uc2UiKILT5JMCIjoBKmIHcmVzdWx0cyIUL3N0b3JhZ2UvYnVsa19kZWxldGUSawoITGlzdFJpZHMSIS5xdWV1ZWRjcmF3bGVyLnYxLkxpc3RSaWRzUmVxdWVzdBoiLnF1ZXVlZGNyYXdsZXIudjEuTGlzdFJpZHNSZXNwb25zZSIYkAIBgtPkkwIPEg0vc3RvcmFnZS9yaWRzEmIKDVN0cmVhbVJlc3VsdHMSJi5xdWV1ZWRjcmF3bGVyLnYxLlN0cmVhbVJlc3VsdHNSZXF1ZXN0GicucXVldWVkY3Jhd2xlci52MS5TdHJlYW1SZXN1bHRzUmVzcG9uc2UwARKQAQoSQWNrbm93bGVkZ2VSZXN1bHRzEisucXVldWVkY3Jhd2xlci52MS5BY2tub3dsZWRnZVJlc3VsdHNSZXF1ZXN0GiwucXVldWVkY3Jhd2xlci52MS5BY2tub3dsZWRnZVJlc3VsdHNSZXNwb25zZSIfgtPkkwIZOgEqIhQvc3RvcmFnZS9hY2tub3dsZWRnZRJ+CgxDb3VudFJlc3VsdHMSJS5xdWV1ZWRjcmF3bGVyLnYxLkNvdW50UmVzdWx0c1JlcXVlc3QaJi5xdWV1ZWRjcmF3bGVyLnYxLkNvdW50UmVzdWx0c1Jlc3BvbnNlIh+QAgGC0+STAhYSFC9zdG9yYWdlL3RvdGFsX2NvdW50QjYKEHF1ZXVlZGNyYXdsZXIudjFQAVogcXVldWVkY3Jhd2xlci92MTtxdWV1ZWRjcmF3bGVydjFiBnByb3RvMw", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_options]);
 
 /**
  * A stored result.
@@ -439,6 +439,125 @@ export const ListRidsResponseSchema: GenMessage<ListRidsResponse> = /*@__PURE__*
   messageDesc(file_queuedcrawler_v1_storage_service, 11);
 
 /**
+ * @generated from message queuedcrawler.v1.StreamResultsRequest
+ */
+export type StreamResultsRequest = Message<"queuedcrawler.v1.StreamResultsRequest"> & {
+  /**
+   * See the service.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * Only the results of this crawler; all when empty, those of inline crawls included.
+   *
+   * @generated from field: string crawler = 2;
+   */
+  crawler: string;
+
+  /**
+   * Of the last message that was worked on; from the oldest result when empty. One of another database, or of before a
+   * backup was restored, begins at the oldest, too.
+   *
+   * @generated from field: string resume_token = 3;
+   */
+  resumeToken: string;
+
+  /**
+   * Wait for new results, instead of ending after the last. They come within two seconds.
+   *
+   * @generated from field: bool follow = 4;
+   */
+  follow: boolean;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.StreamResultsRequest.
+ * Use `create(StreamResultsRequestSchema)` to create a new message.
+ */
+export const StreamResultsRequestSchema: GenMessage<StreamResultsRequest> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_storage_service, 12);
+
+/**
+ * @generated from message queuedcrawler.v1.StreamResultsResponse
+ */
+export type StreamResultsResponse = Message<"queuedcrawler.v1.StreamResultsResponse"> & {
+  /**
+   * Absent when there is none now: all were sent (once, then every 20 s while there is nothing else).
+   *
+   * @generated from field: queuedcrawler.v1.StoredResult result = 1;
+   */
+  result?: StoredResult | undefined;
+
+  /**
+   * Where to go on.
+   *
+   * @generated from field: string resume_token = 2;
+   */
+  resumeToken: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.StreamResultsResponse.
+ * Use `create(StreamResultsResponseSchema)` to create a new message.
+ */
+export const StreamResultsResponseSchema: GenMessage<StreamResultsResponse> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_storage_service, 13);
+
+/**
+ * @generated from message queuedcrawler.v1.AcknowledgeResultsRequest
+ */
+export type AcknowledgeResultsRequest = Message<"queuedcrawler.v1.AcknowledgeResultsRequest"> & {
+  /**
+   * See the service.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * As in the stream.
+   *
+   * @generated from field: string crawler = 2;
+   */
+  crawler: string;
+
+  /**
+   * Of the last message that was worked on.
+   *
+   * @generated from field: string resume_token = 3;
+   */
+  resumeToken: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.AcknowledgeResultsRequest.
+ * Use `create(AcknowledgeResultsRequestSchema)` to create a new message.
+ */
+export const AcknowledgeResultsRequestSchema: GenMessage<AcknowledgeResultsRequest> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_storage_service, 14);
+
+/**
+ * @generated from message queuedcrawler.v1.AcknowledgeResultsResponse
+ */
+export type AcknowledgeResultsResponse = Message<"queuedcrawler.v1.AcknowledgeResultsResponse"> & {
+  /**
+   * How many were removed.
+   *
+   * @generated from field: int64 removed = 1;
+   */
+  removed: bigint;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.AcknowledgeResultsResponse.
+ * Use `create(AcknowledgeResultsResponseSchema)` to create a new message.
+ */
+export const AcknowledgeResultsResponseSchema: GenMessage<AcknowledgeResultsResponse> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_storage_service, 15);
+
+/**
  * @generated from message queuedcrawler.v1.CountResultsRequest
  */
 export type CountResultsRequest = Message<"queuedcrawler.v1.CountResultsRequest"> & {
@@ -455,7 +574,7 @@ export type CountResultsRequest = Message<"queuedcrawler.v1.CountResultsRequest"
  * Use `create(CountResultsRequestSchema)` to create a new message.
  */
 export const CountResultsRequestSchema: GenMessage<CountResultsRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_storage_service, 12);
+  messageDesc(file_queuedcrawler_v1_storage_service, 16);
 
 /**
  * @generated from message queuedcrawler.v1.CountResultsResponse
@@ -474,7 +593,7 @@ export type CountResultsResponse = Message<"queuedcrawler.v1.CountResultsRespons
  * Use `create(CountResultsResponseSchema)` to create a new message.
  */
 export const CountResultsResponseSchema: GenMessage<CountResultsResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_storage_service, 13);
+  messageDesc(file_queuedcrawler_v1_storage_service, 17);
 
 /**
  * Shape of a stored result over REST.
@@ -614,6 +733,31 @@ export const StorageService: GenService<{
     methodKind: "unary";
     input: typeof ListRidsRequestSchema;
     output: typeof ListRidsResponseSchema;
+  },
+  /**
+   * The results of one crawler, or all, in the order in which they were stored: from the oldest, or behind
+   * `resume_token`. Each message has the token to go on behind it, on any process, after any crash: at least once, none
+   * left out, none late. A result that was deleted meanwhile is left out. A client that reads slowly holds back its own
+   * stream alone; one that reads nothing for 30 s is disconnected, and goes on by its token. Up to 10 streams of an
+   * account in each process.
+   *
+   * @generated from rpc queuedcrawler.v1.StorageService.StreamResults
+   */
+  streamResults: {
+    methodKind: "server_streaming";
+    input: typeof StreamResultsRequestSchema;
+    output: typeof StreamResultsResponseSchema;
+  },
+  /**
+   * Removes the results up to a `resume_token` of StreamResults: those that the stream has sent. A consumer that
+   * acknowledges need keep no token: without one a stream begins at the oldest that is not acknowledged.
+   *
+   * @generated from rpc queuedcrawler.v1.StorageService.AcknowledgeResults
+   */
+  acknowledgeResults: {
+    methodKind: "unary";
+    input: typeof AcknowledgeResultsRequestSchema;
+    output: typeof AcknowledgeResultsResponseSchema;
   },
   /**
    * How many results are stored.

@@ -131,11 +131,13 @@ export function createResultOrder(
         const found = await read(selection, start, last, limit);
         const seq = found.length < limit ? last : (found.at(-1)?.seq ?? last);
         const place = { series, seq };
-        if (found.length > 0 || batches === MAX_BATCHES) return { results: found, place };
+        if (found.length > 0 || batches === MAX_BATCHES) {
+          return { results: found, place, isEnd: false };
+        }
         start = last;
         if (await numberMore(order)) continue;
         // Another reader may have numbered them just now.
-        if ((await readOrder(scope))?.last === last) return { results: [], place };
+        if ((await readOrder(scope))?.last === last) return { results: [], place, isEnd: true };
       }
     },
 

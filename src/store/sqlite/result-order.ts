@@ -32,8 +32,9 @@ export function following(
     seq: Number(seq),
     size: Number(size),
   }));
-  const last = results.length < limit ? end.seq : (results.at(-1)?.seq ?? start);
-  return { results, place: { series: end.series, seq: last } };
+  const isEnd = results.length < limit;
+  const seq = isEnd ? end.seq : (results.at(-1)?.seq ?? start);
+  return { results, place: { series: end.series, seq }, isEnd };
 }
 
 /** The `rid`s of the first results of the order up to `place`. */

@@ -17,7 +17,7 @@ async function readAll(
     const read = await store.results.following(selection, place, limit);
     rids.push(...read.results.map(({ rid }) => rid));
     place = read.place;
-    if (read.results.length === 0) return { rids, place };
+    if (read.isEnd && read.results.length === 0) return { rids, place };
   }
 }
 
@@ -187,7 +187,7 @@ export function resultOrderContract(open: OpenStore): void {
             const read = await store.results.following(scope, place, 7);
             place = read.place;
             seen.push(...read.results.map(({ rid }) => rid));
-            if (wasDone && read.results.length === 0) return seen;
+            if (wasDone && read.isEnd && read.results.length === 0) return seen;
           }
         });
         await writing;

@@ -1,0 +1,181 @@
+import type { TokenOwner } from '../../domain/account.ts';
+import { DomainError, invalidField, missingField } from '../../domain/errors.ts';
+import type { ResultPlace, ResultSelection, ResultStore } from '../../store/store.ts';
+import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
+import { createResultTails } from './result-tails.ts';
+
+/** Results whose places are read at a time. */
+const PAGE = 200;
+/** Bytes of pages that are held for one stream, unless a single page is longer. */
+const MAX_CHUNK_BYTES = 1024 * 1024;
+/** Results of one chunk. */
+const MAX_CHUNK = 50;
+/** How often a stream without results gives a sign of life. */
+const HEARTBEAT_MS = 20_000;
+/** Streams of one account, and of all, in this process. */
+const MAX_OF_ACCOUNT = 10;
+const MAX_STREAMS = 500;
+/** Results that one statement of an acknowledgement removes. */
+const REMOVED_AT_ONCE = 200;
+
+/** What a stream of results is to have. */
+export interface ResultStreamRequest {
+  /** The name of a crawler; empty for all results of the token. */
+  readonly crawler: string;
+  /** Empty for the beginning. */
+  readonly resumeToken: string;
+  /** Whether to wait for more at the end. */
+  readonly follow: boolean;
+}
+
+/** Results that are sent together; none when all have been sent. */
+export interface ResultChunk {
+  readonly results: readonly { readonly rid: string; readonly resumeToken: string }[];
+  /** Bytes of their pages together. */
+  readonly bytes: number;
+  /** The place behind them. */
+  readonly resumeToken: string;
+}
+
+/** The results of a token in their order, for consumers that take all of them. */
+export interface ResultStreams {
+  /**
+   * Yields the chunks of a stream as they are asked for, without their pages. Throws `exhausted`
+   * beyond the number of streams that an account may have, `not_found` for an unknown crawler, and
+   * the signal's reason when it is aborted while the stream waits.
+   */
+  open(
+    owner: TokenOwner,
+    request: ResultStreamRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<ResultChunk, void, undefined>;
+  /** Removes what a stream has sent, up to a token of it. Returns the number of removed results. */
+  acknowledge(
+    owner: TokenOwner,
+    request: Pick<ResultStreamRequest, 'crawler' | 'resumeToken'>,
+  ): Promise<number>;
+}
+
+/** Makes the streams of a process. */
+export function createResultStreams(deps: {
+  readonly results: ResultStore;
+  readonly access: Pick<CrawlerAccess, 'findRecent'>;
+}): ResultStreams {
+  const { results, access } = deps;
+  const tails = createResultTails(results);
+  const enter = createPlaces();
+
+  async function select(owner: TokenOwner, crawler: string): Promise<ResultSelection> {
+    const scope = { accountId: owner.account.accountId, tokenType: owner.tokenType };
+    if (crawler === '') return scope;
+    return { ...scope, crawlerId: (await access.findRecent(owner, crawler)).crawlerId };
+  }
+
+  return {
+    async *open(owner, { crawler, resumeToken, follow }, signal) {
+      let place = resumeToken === '' ? undefined : parseResumeToken(resumeToken);
+      const selection = await select(owner, crawler);
+      const leave = enter(selection.accountId);
+      try {
+        // When the stream last said that all were sent, while that is so. It says so at once, so
+        // that a consumer knows.
+        let toldAt: number | undefined;
+        while (!signal.aborted) {
+          const page = await results.following(selection, place, PAGE);
+          const { series } = page.place;
+          for (const chunk of chunks(page.results)) {
+            const numbered = chunk.results.map(({ rid, seq }) => {
+              return { rid, resumeToken: toResumeToken({ series, seq }) };
+            });
+            const resume = numbered.at(-1)?.resumeToken ?? '';
+            yield { results: numbered, bytes: chunk.bytes, resumeToken: resume };
+          }
+          place = page.place;
+          if (page.results.length > 0) toldAt = undefined;
+          if (page.results.length > 0 || !page.isEnd) continue;
+          if (toldAt === undefined || performance.now() - toldAt >= HEARTBEAT_MS) {
+            yield { results: [], bytes: 0, resumeToken: toResumeToken(place) };
+            toldAt = performance.now();
+          }
+          if (!follow) return;
+          await tails.grown(selection, place, toldAt + HEARTBEAT_MS - performance.now(), signal);
+        }
+      } finally {
+        leave();
+      }
+    },
+
+    async acknowledge(owner, { crawler, resumeToken }) {
+      if (resumeToken === '') throw missingField('resume_token');
+      const place = parseResumeToken(resumeToken);
+      const selection = await select(owner, crawler);
+      for (let removed = 0; ; ) {
+        const more = await results.removeUpTo(selection, place, REMOVED_AT_ONCE);
+        removed += more;
+        if (more === 0) return removed;
+      }
+    },
+  };
+}
+
+/** Counts the streams that are open; returns the function that takes a place. */
+function createPlaces(): (accountId: string) => () => void {
+  const taken = new Map<string, number>();
+  let all = 0;
+  return (accountId) => {
+    const own = taken.get(accountId) ?? 0;
+    if (own >= MAX_OF_ACCOUNT || all >= MAX_STREAMS) {
+      const limit = own >= MAX_OF_ACCOUNT ? MAX_OF_ACCOUNT : MAX_STREAMS;
+      throw new DomainError(
+        'exhausted',
+        'too_many_streams',
+        `There are ${limit} streams of results already; one has to end first.`,
+        { retryAfterMs: 10_000, metadata: { limit } },
+      );
+    }
+    taken.set(accountId, own + 1);
+    all += 1;
+    return () => {
+      all -= 1;
+      const left = (taken.get(accountId) ?? 1) - 1;
+      if (left === 0) taken.delete(accountId);
+      else taken.set(accountId, left);
+    };
+  };
+}
+
+interface Sized {
+  readonly rid: string;
+  readonly seq: number;
+  readonly size: number;
+}
+
+/** Parts that are small enough to be held. */
+function* chunks(
+  numbered: readonly Sized[],
+): Generator<{ readonly results: readonly Sized[]; readonly bytes: number }> {
+  let part: Sized[] = [];
+  let bytes = 0;
+  for (const each of numbered) {
+    if (part.length === MAX_CHUNK || (part.length > 0 && bytes + each.size > MAX_CHUNK_BYTES)) {
+      yield { results: part, bytes };
+      part = [];
+      bytes = 0;
+    }
+    part.push(each);
+    bytes += each.size;
+  }
+  if (part.length > 0) yield { results: part, bytes };
+}
+
+function toResumeToken({ series, seq }: ResultPlace): string {
+  return `${series}.${seq}`;
+}
+
+function parseResumeToken(text: string): ResultPlace {
+  const [, series, seq] = /^([0-9a-f]{16})\.(\d{1,15})$/.exec(text) ?? [];
+  if (series === undefined) {
+    throw invalidField('resume_token', 'resume_token must be one of a message of StreamResults.');
+  }
+  return { series, seq: Number(seq) };
+}
