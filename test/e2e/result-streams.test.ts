@@ -205,5 +205,5 @@ test('a consumer that does not read holds a small part of its results, and nobod
   const held = rssOf(service) - before;
   expect(held / MIB).toBeLessThan(8 * pages * 0.5);
   leaving.abort();
-  await Promise.allSettled(readers.map((reader) => reader.return?.()));
+  await Promise.allSettled(readers.map(async (reader) => reader.return?.()));
 });
