@@ -49,6 +49,19 @@ test('article: title, author, date and the text without what surrounds it', () =
   });
   expect(found.content).toContain('Paragraph 8');
   expect(found.content).not.toContain('Imprint');
+  expect(found.content).toMatch(/^How it began\nParagraph 1 /);
+  expect(found.content).toMatch(/and more\.\nOne point\nTwo$/);
+});
+
+test('article: a page of few words, without a title', () => {
+  const document = parseDocument(
+    '<h1>Shoes</h1><p>Red\nshoes <b>12</b> EUR<ul><li>one<li>two</ul>',
+  );
+  const page = { document, url: 'https://shop.example/' };
+  expect(scrapers.article(page)).toMatchObject({
+    title: null,
+    content: 'Shoes\nRed shoes 12 EUR\none\ntwo',
+  });
 });
 
 test('links: absolute, distinct, http only, with text', () => {

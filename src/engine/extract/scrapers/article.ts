@@ -1,5 +1,11 @@
 import { Readability } from '@mozilla/readability';
-import { hasSchemaType, jsonLdObjects, metaContent, type ScrapedPage } from './scraper.ts';
+import {
+  blockLines,
+  hasSchemaType,
+  jsonLdObjects,
+  metaContent,
+  type ScrapedPage,
+} from './scraper.ts';
 
 const TYPES = [
   'Article',
@@ -24,19 +30,21 @@ export function article(page: ScrapedPage) {
   const object = jsonLdObjects(page).find((each) => hasSchemaType(each, ...TYPES));
   const published = metaContent(page, 'article:published_time', 'date') ?? object?.datePublished;
   // Readability takes the document apart, so it comes last.
-  const readable = new Readability(page.document).parse();
-  const text =
-    readable?.textContent?.replace(/\s+/g, (space) => (space.includes('\n') ? '\n' : ' ')).trim() ??
-    '';
+  const readable = new Readability(page.document, {
+    serializer: (node) => node as Element,
+  }).parse();
+  const main = readable?.content ?? null;
+  const html = main?.innerHTML ?? '';
+  const text = blockLines(main);
   return {
-    title: readable?.title ?? null,
+    title: readable?.title || null,
     byline: readable?.byline ?? metaContent(page, 'author') ?? null,
     published_at: typeof published === 'string' ? published : (readable?.publishedTime ?? null),
     site_name: readable?.siteName ?? null,
     language: readable?.lang ?? null,
     excerpt: readable?.excerpt ?? null,
     content: text,
-    html: readable?.content ?? '',
+    html,
     length: text.length,
   };
 }

@@ -32,11 +32,28 @@ const APART =
  * document.
  */
 export function blockText(element: Element | null): string {
+  return elementText(separated(element, ' ')) ?? '';
+}
+
+/** The text of an element with a line for each block. Modifies the document. */
+export function blockLines(element: Element | null): string {
+  const text = separated(element, BREAK)?.textContent ?? '';
+  // The newlines of the source are spaces; those of blocks are not.
+  return text
+    .replace(/[^\S\u2029]+/g, ' ')
+    .replace(/ ?\u2029[ \u2029]*/g, '\n')
+    .trim();
+}
+
+/** The paragraph separator of Unicode, which pages do not use. */
+const BREAK = '\u2029';
+
+function separated(element: Element | null, mark: string): Element | null {
   for (const block of element?.querySelectorAll(`${BLOCKS}, ${APART}`) ?? []) {
-    block.before(' ');
-    block.after(' ');
+    block.before(mark);
+    block.after(mark);
   }
-  return elementText(element) ?? '';
+  return element;
 }
 
 /**
