@@ -12,8 +12,8 @@ export async function authenticateCall(
   call: Call,
 ): Promise<TokenOwner> {
   const token = request.token === '' ? call.bearer : request.token;
-  if (call.caller !== undefined && call.caller.token === token) return call.caller.owner;
-  const owner = await authenticator.authenticate(token, call.remote);
+  const known = call.caller?.token === token ? call.caller : undefined;
+  const owner = known?.owner ?? (await authenticator.authenticate(token, call.remote));
   call.caller = { token: token ?? '', owner };
-  return owner;
+  return call.countsAs === undefined ? owner : { ...owner, tokenType: call.countsAs };
 }

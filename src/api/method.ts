@@ -5,7 +5,7 @@ import type {
   MessageInitShape,
   MessageShape,
 } from '@bufbuild/protobuf';
-import type { TokenOwner } from '../domain/account.ts';
+import type { TokenOwner, TokenType } from '../domain/account.ts';
 import type { Room } from '../http/room.ts';
 
 /** The owner of a call's token, once it has been checked. */
@@ -36,6 +36,8 @@ export interface Call {
   caller?: KnownCaller;
   /** Why the call failed, for the log: the reason that the client was told. */
   failure?: string;
+  /** Set where the call counts as one by this token of its account, whichever it carries. */
+  countsAs?: TokenType;
 }
 
 /** A method with one request and one response. */

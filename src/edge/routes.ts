@@ -1,5 +1,6 @@
 import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
 import { requestNote } from '../http/request-note.ts';
+import { parseTarget } from '../http/request-target.ts';
 import { type Reply, sendReply } from '../rest/reply.ts';
 import { answerCors } from './cors.ts';
 
@@ -46,9 +47,7 @@ export function createRoutes(deps: RoutesDeps): RequestHandler {
     (await deps.isReady()) ? textReply(200, 'ready\n') : textReply(503, 'not ready\n');
 
   return (request, response) => {
-    const url = request.url ?? '/';
-    const mark = url.indexOf('?');
-    const path = mark < 0 ? url : url.slice(0, mark);
+    const { path } = parseTarget(request.url ?? '/');
     // Operational paths are not for pages in a browser.
     if (!OPERATIONAL.test(path) && answerCors(request, response)) return;
     const isRead = request.method === 'GET' || request.method === 'HEAD';

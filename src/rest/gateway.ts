@@ -3,6 +3,7 @@ import type { Admission } from '../api/admission.ts';
 import type { Call } from '../api/method.ts';
 import { type AnyRequest, type AnyResponse, breakOff } from '../http/node-http.ts';
 import { type RequestNote, requestNote } from '../http/request-note.ts';
+import { parseTarget } from '../http/request-target.ts';
 import { createUnlimitedPools, type RoomPools } from '../http/room.ts';
 import { toErrorReply, toRefusalReply } from './error-reply.ts';
 import { createExchange, type Exchange } from './exchange.ts';
@@ -107,12 +108,4 @@ const ROOT: readonly string[] = [];
 /** Empty segments are skipped, because base URLs often end in a slash. */
 function parseSegments(path: string): readonly string[] {
   return path === '/' ? ROOT : path.split('/').filter((segment) => segment !== '');
-}
-
-/** The path and the query of a request target, which may be absolute or lack the leading slash. */
-function parseTarget(url: string): { readonly path: string; readonly query: string } {
-  const target = url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?]*/i, '');
-  const mark = target.indexOf('?');
-  const path = mark < 0 ? target : target.slice(0, mark);
-  return { path: path === '' ? '/' : path, query: mark < 0 ? '' : target.slice(mark + 1) };
 }

@@ -20,6 +20,7 @@ import type { Logger } from '../domain/logger.ts';
 import { type AnyRequest, type AnyResponse, breakOff } from '../http/node-http.ts';
 import { paced } from '../http/paced.ts';
 import { requestNote } from '../http/request-note.ts';
+import { parseTarget } from '../http/request-target.ts';
 import { createUnlimitedPools, type RoomPools } from '../http/room.ts';
 import { refuseWithFixedText, writePlainMessages } from './grpc-message.ts';
 import { toImplementation } from './implementation.ts';
@@ -126,7 +127,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
   }
 
   async function answer(request: AnyRequest, response: AnyResponse): Promise<void> {
-    const [path = ''] = (request.url ?? '').split('?', 1);
+    const { path } = parseTarget(request.url ?? '/');
     const handler = handlers.get(path);
     const mounted = rows.get(path);
     if (handler === undefined || mounted === undefined) throw new Error('not a path of the table');

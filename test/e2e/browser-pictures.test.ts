@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { JAVASCRIPT, startApp, type TestApp } from '../support/app.ts';
+import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { crawlInBrowser, htmlRoute } from '../support/browser-crawls.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
@@ -41,23 +41,35 @@ test('shows the window, or the whole length', async () => {
   expect(await jpegSize(whole.screenshot_url)).toEqual({ width: 400, height: 16_384 });
 });
 
-test('is the body of /screenshots with a url, as clients of the screenshots API save it', async () => {
-  const query = new URLSearchParams({
-    token: JAVASCRIPT,
-    url: `${site.url}/long`,
-    mode: 'viewport',
-    width: '400',
-    height: '300',
-  });
-  const response = await fetch(`${app.url}/screenshots?${query}`);
-  const bytes = Buffer.from(await response.arrayBuffer());
-  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/jpeg']);
-  expect([...bytes.subarray(0, 3)]).toEqual([0xff, 0xd8, 0xff]);
-  const { headers } = response;
-  expect(headers.get('success')).toBe('true');
-  expect(headers.get('url')).toBe(`${site.url}/long`);
-  expect(Number(headers.get('remaining_requests'))).toBeGreaterThan(0);
-  expect(await jpegSize(headers.get('screenshot_url') ?? '')).toEqual({ width: 400, height: 300 });
+test.each([JAVASCRIPT, NORMAL])(
+  'is the body of /screenshots with a url and %s, as clients of the screenshots API save it',
+  async (token) => {
+    const query = new URLSearchParams({
+      token,
+      url: `${site.url}/long`,
+      mode: 'viewport',
+      width: '400',
+      height: '300',
+    });
+    const response = await fetch(`${app.url}/screenshots?${query}`);
+    const bytes = Buffer.from(await response.arrayBuffer());
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/jpeg']);
+    expect([...bytes.subarray(0, 3)]).toEqual([0xff, 0xd8, 0xff]);
+    const { headers } = response;
+    expect(headers.get('success')).toBe('true');
+    expect(headers.get('url')).toBe(`${site.url}/long`);
+    expect(Number(headers.get('remaining_requests'))).toBeGreaterThan(0);
+    expect(await jpegSize(headers.get('screenshot_url') ?? '')).toEqual({
+      width: 400,
+      height: 300,
+    });
+  },
+);
+
+test('is not there under another id', async () => {
+  const reply = await app.rest('GET', '/screenshots?id=x');
+  expect(reply.json.code).toBe('screenshot_not_found');
+  expect((await app.rest('GET', `/screenshots?url=${site.url}`)).status).toBe(401);
 });
 
 test('is never cut at its side, and never larger than 16 Mpixel', async () => {

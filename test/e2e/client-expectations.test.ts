@@ -173,10 +173,10 @@ test('/leads answers the e-mail addresses of a domain', async () => {
   expect((await app.rest('GET', '/leads?domain=a.example')).status).toBe(401);
 });
 
-test('/screenshots with a url needs the JavaScript token and says so', async () => {
-  const reply = await app.rest('GET', `/screenshots?token=${NORMAL}&url=http://a.example/`);
-  expect([reply.status, reply.json.field]).toEqual([422, 'screenshot']);
-  expect((await app.rest('GET', '/screenshots?id=x')).json.code).toBe('screenshot_not_found');
+test('a proxy may name the service in the request line', async () => {
+  for (const path of ['/healthz', '/readyz', `/storage/total_count?token=${NORMAL}`]) {
+    expect((await rawRequest(app.port, rawGet(`http://service${path}`))).status).toBe(200);
+  }
 });
 
 test('a call without anything is told what answers here, and where the document is', async () => {

@@ -11,7 +11,7 @@ import { eventually } from '../support/eventually.ts';
 import { startSite } from '../support/site.ts';
 import { TLS_FIXTURE } from '../support/tls-fixture.ts';
 
-// The public node SDK of the reference service, as published. Only where its connections go is changed: its host leads to the app.
+// The public node SDKs of the reference service, as published. Only where their connections go is changed: their host leads to the app.
 
 interface SdkReply {
   readonly statusCode: number;
@@ -34,11 +34,18 @@ interface LeadsApi {
   getFromDomain(domain: string): Promise<SdkReply & { readonly leads: unknown }>;
 }
 
-const { CrawlingAPI, ScraperAPI, LeadsAPI } = createRequire(import.meta.url)('crawlbase') as {
-  CrawlingAPI: new (options: { token: string }) => CrawlingApi;
-  ScraperAPI: new (options: { token: string }) => CrawlingApi;
-  LeadsAPI: new (options: { token: string }) => LeadsApi;
-};
+interface Sdk {
+  readonly CrawlingAPI: new (options: { token: string }) => CrawlingApi;
+  readonly ScraperAPI: new (options: { token: string }) => CrawlingApi;
+  readonly ScreenshotsAPI: new (options: { token: string }) => CrawlingApi;
+  readonly LeadsAPI: new (options: { token: string }) => LeadsApi;
+}
+
+const require = createRequire(import.meta.url);
+const current = require('crawlbase') as Sdk;
+// Under the name that it had before, which many programs still use.
+const former = require('proxycrawl') as Sdk;
+const { CrawlingAPI, ScraperAPI, LeadsAPI } = current;
 
 const globalAgent = https.globalAgent;
 afterEach(() => {
@@ -145,6 +152,25 @@ test('the SDK scrapes, and finds the leads of a domain', async () => {
   expect(inline.json).toMatchObject({ body: { emails: ['sales@shop.example'] } });
   const { leads } = await new LeadsAPI({ token: NORMAL }).getFromDomain(site.host);
   expect(leads).toEqual([{ email: 'sales@shop.example', sources: [`http://${site.host}/`] }]);
+});
+
+test.each([
+  ['crawlbase', current],
+  ['proxycrawl', former],
+])('%s crawls, scrapes and takes pictures', async (_name, sdk) => {
+  await using site = await startSite();
+  await using _app = await startTlsApp();
+  const page = await new sdk.CrawlingAPI({ token: NORMAL }).get(`${site.url}/page/4`);
+  expect(page).toMatchObject({ statusCode: 200, pcStatus: 200, originalStatus: 200 });
+  expect(page.body).toContain('Page 4');
+  const scraped = await new sdk.ScraperAPI({ token: NORMAL }).get(`${site.url}/page/4`);
+  expect(scraped.json).toMatchObject({ body: { title: 'Page 4' } });
+  // With the Normal token, as its README does.
+  const picture = await new sdk.ScreenshotsAPI({ token: NORMAL }).get(`${site.url}/page/4`);
+  expect(picture.headers).toMatchObject({ success: 'true', url: `${site.url}/page/4` });
+  const bytes = Buffer.from(picture.body, 'latin1');
+  expect([...bytes.subarray(0, 3)]).toEqual([0xff, 0xd8, 0xff]);
+  expect([...bytes.subarray(-2)]).toEqual([0xff, 0xd9]);
 });
 
 test('the SDK pushes into a crawler and finds the rid in body and headers', async () => {

@@ -20,6 +20,9 @@ import { toHeaders } from './page.ts';
 
 const unpack = promisify(gunzip);
 
+/** Public clients expect it in `stored_at` instead of the letter Z. */
+const UTC_OFFSET = '+00:00';
+
 /** A bulk reply up to this length is built as a whole and has a Content-Length. */
 const WHOLE_BYTES = 256 * 1024;
 
@@ -85,7 +88,9 @@ function bulk(toolkit: AdapterToolkit): Adapter {
   const bind = toolkit.binder(bulkGetResults, '*');
   const read = toolkit.caller(bulkGetResults);
   const remove = toolkit.caller(bulkDeleteResults);
-  const write = toolkit.writer(StoredResultSchema);
+  const writeResult = toolkit.writer(StoredResultSchema);
+  const write = (result: StoredResult): string =>
+    writeResult(result).replace(/("stored_at":"[^"]*)Z"/, `$1${UTC_OFFSET}"`);
 
   async function* pieces(
     request: BulkGetResultsRequest,
@@ -140,8 +145,7 @@ function bulk(toolkit: AdapterToolkit): Adapter {
 }
 
 function storedFields(result: StoredResult): ResultFields {
-  // Public clients expect an offset instead of the letter Z.
-  const storedAt = formatTimestamp(result.storedAt ?? {}).replace('Z', '+00:00');
+  const storedAt = formatTimestamp(result.storedAt ?? {}).replace('Z', UTC_OFFSET);
   return resultFields(result, result, { stored_at: storedAt });
 }
 
