@@ -17,6 +17,7 @@ const onEither = {
     'admission',
     'delivery-pace',
     'formats',
+    'listings',
     'monitoring',
     'notice-digest',
     'protocols',

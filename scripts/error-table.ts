@@ -40,6 +40,11 @@ export const errorTable: readonly ErrorReason[] = [
     meaning: "The crawler was made with the account's other token.",
   },
   {
+    reason: 'too_many_test_deliveries',
+    as: ['exhausted'],
+    meaning: 'The account has sent ten test deliveries within the last minute.',
+  },
+  {
     reason: 'too_many_wrong_tokens',
     as: ['exhausted'],
     meaning: 'Too many wrong tokens came from this address.',
@@ -103,7 +108,7 @@ export const errorTable: readonly ErrorReason[] = [
   {
     reason: 'no_webhook',
     as: ['failed_precondition'],
-    meaning: 'A crawler in storage mode has no signing secret.',
+    meaning: 'A crawler in storage mode has no callback URL and no signing secret.',
   },
   {
     reason: 'account_has_crawlers',

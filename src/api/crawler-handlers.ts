@@ -1,20 +1,23 @@
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import {
+  CrawlerService,
+  type ReplayDeliveriesRequest,
+} from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { invalidField } from '../domain/errors.ts';
+import { integerInRange } from '../domain/limits.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { CrawlerDetails, CrawlerManagement } from '../service/crawlers/crawlers.ts';
+import type { TestDelivery } from '../service/deliveries/test-delivery.ts';
 import type { AsyncJobs } from '../service/queue/async-jobs.ts';
 import type { JobManagement, ReplaySelector } from '../service/queue/jobs.ts';
+import type { ListCrawlers } from '../service/reads/crawler-list.ts';
 import { asyncJobHandlers } from './async-job-handlers.ts';
 import { authenticateCall } from './authenticate-call.ts';
-import {
-  toCrawlerInput,
-  toCrawlerMessage,
-  toDeliveryMessage,
-  toJobStatus,
-} from './crawler-messages.ts';
+import { createCrawlerLists } from './crawler-list.ts';
+import { toCrawlerInput, toCrawlerMessage, toJobStatus } from './crawler-messages.ts';
+import { toAttemptMessage, toDeliveryMessage, toDeliveryState } from './delivery-messages.ts';
 import { type Method, toMethods } from './method.ts';
-import { nextPageToken, toPage } from './page-token.ts';
+import { toPage, toPageToken } from './page-token.ts';
 
 /** The methods of the crawler service. */
 export function crawlerHandlers(deps: {
@@ -22,8 +25,11 @@ export function crawlerHandlers(deps: {
   readonly crawlers: CrawlerManagement;
   readonly jobs: JobManagement;
   readonly asyncJobs: AsyncJobs;
+  readonly listByActivity: ListCrawlers;
+  readonly testDelivery: TestDelivery;
 }): Method[] {
   const { authenticator, crawlers, jobs } = deps;
+  const listCrawlers = createCrawlerLists(deps);
   const toMessage = ({ crawler, counters }: CrawlerDetails) => toCrawlerMessage(crawler, counters);
 
   return toMethods(CrawlerService, {
@@ -36,13 +42,7 @@ export function crawlerHandlers(deps: {
       return { crawler: { ...toMessage(made), ...shown }, created: made.created };
     },
     async listCrawlers(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
-      const { limit, after } = toPage(request);
-      const found = await crawlers.list(owner, limit, after);
-      return {
-        crawlers: found.map((crawler) => toCrawlerMessage(crawler)),
-        nextPageToken: nextPageToken(found, limit),
-      };
+      return listCrawlers(await authenticateCall(authenticator, request, call), request);
     },
     async getCrawler(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
@@ -92,21 +92,40 @@ export function crawlerHandlers(deps: {
     },
     async replayDeliveries(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
-      const { rid, from, to } = request;
+      const replayed = await jobs.replay(owner, request.name, toReplaySelector(request));
       return {
-        replayed: BigInt(await jobs.replay(owner, request.name, toReplaySelector(rid, from, to))),
+        replayed: BigInt(replayed.count),
+        nextPageToken: toPageToken(replayed.cursor),
       };
+    },
+    async testDelivery(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      const { acknowledged, log } = await deps.testDelivery(owner, request.name, call.signal);
+      return { acknowledged, attempt: toAttemptMessage(log) };
     },
   });
 }
 
-type Moment = Parameters<typeof timestampDate>[0] | undefined;
-
-function toReplaySelector(rid: string, from: Moment, to: Moment): ReplaySelector {
-  if (rid !== '') {
-    if (from === undefined && to === undefined) return { rid };
-    throw invalidField('rid', 'Give a rid or a time range, not both.');
+function toReplaySelector(request: ReplayDeliveriesRequest): ReplaySelector {
+  const { rid, rids, from, to, maxCount } = request;
+  const state = toDeliveryState(request.state);
+  const hasRange = from !== undefined || to !== undefined;
+  if (rid !== '' || rids.length > 0) {
+    if (hasRange || (rid !== '' && rids.length > 0)) {
+      throw invalidField('rid', 'Give a rid, rids or a time range, only one of them.');
+    }
+    return rid === '' ? { rids } : { rid };
   }
-  if (from === undefined) throw invalidField('from', 'Give a rid, or from (and to).');
-  return { from: timestampDate(from), to: to === undefined ? undefined : timestampDate(to) };
+  if (from === undefined) throw invalidField('from', 'Give a rid, rids, or from (and to).');
+  const { after } = toPage({ pageSize: 0, pageToken: request.pageToken });
+  return {
+    from: timestampDate(from),
+    to: to === undefined ? undefined : timestampDate(to),
+    state,
+    maxCount: maxCount === 0 ? undefined : integerInRange('max_count', maxCount, 1, MAX_REPLAYED),
+    cursor: after === '' ? undefined : after,
+  };
 }
+
+/** Most deliveries that a replay of a part of a range makes due. */
+const MAX_REPLAYED = 1_000;

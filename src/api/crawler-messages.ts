@@ -7,8 +7,6 @@ import {
   CrawlerStatus,
   type CreateCrawlerRequest,
   DeliveryMode,
-  type DeliverySchema,
-  DeliveryState,
   JobStatus,
   PausedBy,
   type RequestInfoSchema,
@@ -30,15 +28,16 @@ import {
   settingNames,
 } from '../domain/crawler-settings.ts';
 import { defined } from '../domain/defined.ts';
-import type { DeliverySummary } from '../domain/delivery.ts';
 import type { DeliveryMode as DomainDeliveryMode } from '../domain/delivery-mode.ts';
 import type { QueuedJob } from '../domain/job.ts';
 import type { CrawlerInput } from '../service/crawlers/crawler-input.ts';
+import type { ActivityRates } from '../service/reads/overviews.ts';
 
 /** A crawler on the wire. */
 export function toCrawlerMessage(
   crawler: Crawler,
   counters?: CrawlerCounters,
+  rates?: ActivityRates,
 ): MessageInitShape<typeof CrawlerSchema> {
   return {
     ...toSettingsMessage(crawler),
@@ -51,7 +50,7 @@ export function toCrawlerMessage(
       pausedBy: toPausedBy(crawler),
       pausedAt: optionalTimestamp(crawler.pausedAt),
       pauseReason: crawler.pauseReason,
-      activity: counters === undefined ? undefined : toActivityMessage(counters),
+      activity: counters === undefined ? undefined : toActivityMessage(counters, rates),
     }),
     createdAt: timestampFromDate(crawler.createdAt),
     updatedAt: timestampFromDate(crawler.updatedAt),
@@ -69,9 +68,10 @@ function toSettingsMessage(
   return Object.fromEntries(shown.map((name) => [name, crawler[name]]));
 }
 
-/** Counters on the wire. */
+/** Counters and rates on the wire. */
 export function toActivityMessage(
   counters: CrawlerCounters,
+  rates?: ActivityRates,
 ): MessageInitShape<typeof CrawlerActivitySchema> {
   const { last } = counters;
   const numbers = counterNames.map((name) => [name, BigInt(counters[name])] as const);
@@ -82,6 +82,7 @@ export function toActivityMessage(
       lastCrawlAt: optionalTimestamp(last.crawl),
       lastDeliveryAt: optionalTimestamp(last.delivery),
       lastProbeAt: optionalTimestamp(last.probe),
+      rates,
     }),
   };
 }
@@ -97,11 +98,16 @@ const TOKEN_TYPES: Readonly<Record<DomainTokenType, TokenType>> = {
 };
 
 /** Finds the name of an enum value of the protocol; undefined for UNSPECIFIED and for no value. */
-function nameOnWire<Name extends string>(
+export function nameOnWire<Name extends string>(
   values: Readonly<Record<Name, number>>,
   value: number | undefined,
 ): Name | undefined {
   return (Object.keys(values) as Name[]).find((name) => values[name] === value);
+}
+
+/** Whether crawlers run, from the wire; undefined when the request does not specify it. */
+export function toWantedStatus(value: CrawlerStatus): 'running' | 'paused' | undefined {
+  return nameOnWire({ running: CrawlerStatus.RUNNING, paused: CrawlerStatus.PAUSED }, value);
 }
 
 /** Whether the crawler runs, on the wire. */
@@ -153,32 +159,8 @@ export function toJobStatus(rid: string, job: QueuedJob | undefined) {
     : { status: JobStatus.QUEUED, requestInfo: toRequestInfo(job) };
 }
 
-/** A delivery and its attempts on the wire. */
-export function toDeliveryMessage(
-  summary: DeliverySummary,
-): MessageInitShape<typeof DeliverySchema> {
-  const states = {
-    pending: DeliveryState.PENDING,
-    delivered: DeliveryState.DELIVERED,
-    failed: DeliveryState.FAILED,
-  };
-  const { rid, url, cbStatus, originalStatus, nextAttemptAt } = summary;
-  return {
-    rid,
-    url,
-    cbStatus,
-    originalStatus,
-    state: states[summary.state],
-    createdAt: timestampFromDate(summary.createdAt),
-    ...defined({ nextAttemptAt: optionalTimestamp(nextAttemptAt) }),
-    attempts: summary.attempts.map(({ startedAt, ...attempt }) => ({
-      ...attempt,
-      startedAt: timestampFromDate(startedAt),
-    })),
-  };
-}
-
-function optionalTimestamp(moment: Date | undefined) {
+/** A moment on the wire. */
+export function optionalTimestamp(moment: Date | undefined) {
   return moment === undefined ? undefined : timestampFromDate(moment);
 }
 

@@ -1,5 +1,6 @@
 import { Health } from '../../gen/health/v1/health_pb.ts';
 import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
+import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
@@ -8,6 +9,7 @@ import type { Logger } from '../domain/logger.ts';
 import type { FairPool } from '../fairness/fair-pool.ts';
 import type { Service } from '../service/service.ts';
 import { accountHandlers } from './account-handlers.ts';
+import { activityHandlers } from './activity-handlers.ts';
 import { type Admission, withAdmission } from './admission.ts';
 import { crawlerHandlers } from './crawler-handlers.ts';
 import { withConnectErrors } from './errors.ts';
@@ -25,6 +27,7 @@ export const apiServices = [
   PushService,
   StorageService,
   StatsService,
+  ActivityService,
   AccountService,
 ] as const;
 
@@ -57,6 +60,8 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       crawlers: service.crawlers,
       jobs: service.jobs,
       asyncJobs: service.asyncJobs,
+      listByActivity: service.listCrawlers,
+      testDelivery: service.testDelivery,
     }),
     ...pushHandlers({
       authenticator,
@@ -76,6 +81,12 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       statistics: service.statistics,
       quotas: service.quotas,
       limits,
+    }),
+    ...activityHandlers({
+      authenticator,
+      listings: service.listings,
+      listFailures: service.listFailures,
+      activities: service.activities,
     }),
     ...accountHandlers({
       authenticator,

@@ -4,16 +4,27 @@ import { integerInRange } from '../domain/limits.ts';
 const DEFAULT_PAGE = 100;
 const MAX_PAGE = 1_000;
 
+/** Rows of a page of jobs, results or deliveries, each of which may be tens of kilobytes. */
+const MAX_PART = 200;
+
+interface PageRequest {
+  readonly pageSize: number;
+  readonly pageToken: string;
+}
+
 /**
  * The page that a list request asks for (AIP-158): the number of rows, and the name after which
  * they start. Throws `invalid` naming the field.
  */
-export function toPage(request: { readonly pageSize: number; readonly pageToken: string }): {
+export function toPage(
+  request: PageRequest,
+  maxSize = MAX_PAGE,
+): {
   readonly limit: number;
   readonly after: string;
 } {
   const { pageSize, pageToken } = request;
-  const limit = pageSize === 0 ? DEFAULT_PAGE : integerInRange('page_size', pageSize, 1, MAX_PAGE);
+  const limit = pageSize === 0 ? DEFAULT_PAGE : integerInRange('page_size', pageSize, 1, maxSize);
   const after = Buffer.from(pageToken, 'base64url').toString();
   if (Buffer.from(after).toString('base64url') !== pageToken) {
     throw invalidPageToken();
@@ -29,4 +40,15 @@ export function nextPageToken(rows: readonly { readonly name: string }[], limit:
   const last = rows.at(-1);
   if (last === undefined || rows.length < limit) return '';
   return Buffer.from(last.name).toString('base64url');
+}
+
+/** The part of a listing that a list request asks for. Throws as {@link toPage} does. */
+export function toListingPart(request: PageRequest): { limit: number; cursor?: string } {
+  const { limit, after } = toPage(request, MAX_PART);
+  return { limit, ...(after === '' ? {} : { cursor: after }) };
+}
+
+/** The token of the next part; empty when there is none. */
+export function toPageToken(cursor: string | undefined): string {
+  return Buffer.from(cursor ?? '').toString('base64url');
 }

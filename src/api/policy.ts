@@ -56,10 +56,14 @@ const pushes: Readonly<Record<string, MethodPolicy>> = {
   PushStream: manyUrls,
 };
 
+/** It waits for a callback URL, which may take as long as a delivery. */
+const waitsForOthers: ReadonlySet<string> = new Set(['TestDelivery']);
+
 /** The policy of a method; one that is not listed needs a token and takes small messages. */
 export function methodPolicy(desc: DescMethod): MethodPolicy {
   const service = desc.parent.typeName;
   if (service === 'queuedcrawler.v1.PushService') return pushes[desc.name] ?? ordinary;
+  if (waitsForOthers.has(desc.name)) return { ...ordinary, takesSlot: false };
   return services[service] ?? ordinary;
 }
 

@@ -47,8 +47,13 @@ export interface Delivery extends CrawlRecord {
 export interface DeliverySummary {
   readonly rid: string;
   readonly url: string;
+  readonly pushedUrl: string;
   readonly cbStatus: number;
   readonly originalStatus: number;
+  /** Why the crawl failed; absent when it ended well. */
+  readonly failure: string | undefined;
+  /** Bytes of the page as it is kept. */
+  readonly size: number;
   readonly state: 'pending' | 'delivered' | 'failed';
   readonly createdAt: Date;
   /** Set while pending. */

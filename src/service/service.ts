@@ -27,11 +27,17 @@ import { createCrawling } from './crawls/crawling.ts';
 import { createInlineCrawls, type InlineCrawls } from './crawls/inline-crawl.ts';
 import type { SharedResources } from './crawls/shared-resources.ts';
 import { createAttemptDelivery } from './deliveries/attempt-delivery.ts';
+import { createTestDelivery, type TestDelivery } from './deliveries/test-delivery.ts';
 import { createNotices, type Notices } from './notices/notices.ts';
 import { type AsyncJobs, createAsyncJobs } from './queue/async-jobs.ts';
 import { createTimeouts } from './queue/expire-jobs.ts';
 import { createJobManagement, type JobManagement } from './queue/jobs.ts';
 import { createPushing, type Pushing } from './queue/push.ts';
+import { type AccountActivities, createAccountActivities } from './reads/account-activity.ts';
+import { createCrawlerList, type ListCrawlers } from './reads/crawler-list.ts';
+import { createFailureGroups, type ListFailures } from './reads/failures.ts';
+import { createListings, type Listings } from './reads/listings.ts';
+import { createOverviews } from './reads/overviews.ts';
 import { createResultStreams, type ResultStreams } from './reads/result-streams.ts';
 import { createStatistics, type Statistics } from './reads/stats.ts';
 import { createStorage, type Storage } from './reads/storage.ts';
@@ -102,6 +108,11 @@ export interface Service {
   readonly storage: Storage;
   readonly resultStreams: ResultStreams;
   readonly statistics: Statistics;
+  readonly listings: Listings;
+  readonly listCrawlers: ListCrawlers;
+  readonly listFailures: ListFailures;
+  readonly activities: AccountActivities;
+  readonly testDelivery: TestDelivery;
   readonly dispatcher: Dispatcher;
   /** Defines the scheduler's tasks, in a process that crawls. */
   defineTasks(): void;
@@ -122,6 +133,7 @@ export function createService(deps: ServiceDeps): Service {
   });
   const access = createCrawlerAccess({ crawlers: store.crawlers, clock });
   const quotas = createQuotas({ store, clock, defaults: settings.accountLimits });
+  const overviews = createOverviews({ listings: store.listings, clock });
   const proxyNames = new Set(Object.keys(settings.proxies));
   const crawling = createCrawling({
     threads,
@@ -182,6 +194,15 @@ export function createService(deps: ServiceDeps): Service {
     storage: createStorage({ results: store.results }),
     resultStreams: createResultStreams({ results: store.results, access }),
     statistics: createStatistics({ store }),
+    listings: createListings({ store, access }),
+    listCrawlers: createCrawlerList({ overviews }),
+    listFailures: createFailureGroups({ listings: store.listings, access }),
+    activities: createAccountActivities({
+      overviews,
+      limits,
+      pushesPerSecond: settings.pushRatePerSecond,
+    }),
+    testDelivery: createTestDelivery({ webhook: deps.webhook, rates: store.rates, access, clock }),
     repeatTasks: () => repeatTasks(scheduler, settings.tasks),
     defineTasks() {
       defineTasks({

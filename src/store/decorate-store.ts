@@ -18,6 +18,7 @@ export function decorateStore(store: Store, around: AroundCall): Store {
     rates: decorated(store.rates, 'rates', around),
     screenshots: decorated(store.screenshots, 'screenshots', around),
     notices: decorated(store.notices, 'notices', around),
+    listings: decorated(store.listings, 'listings', around),
     ping: () => around('ping', () => store.ping()),
     maintain: (now, signal) => around('maintain', () => store.maintain(now, signal)),
     close: () => around('close', () => store.close()),

@@ -22,8 +22,10 @@ export interface DeliveryOutcome {
   readonly billed: boolean;
 }
 
-/** The deliveries that a replay is about: one, or those created in `[from, to)`. */
-export type ReplaySelector = { readonly rid: string } | { readonly from: Date; readonly to: Date };
+/** The deliveries that a replay is about: these, or those created in `[from, to)`. */
+export type ReplaySelector =
+  | { readonly rids: readonly string[] }
+  | { readonly from: Date; readonly to: Date };
 
 export interface DeliveryStore {
   /**

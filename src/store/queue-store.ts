@@ -79,6 +79,8 @@ export type JobOutcome = {
       /** Failed for a transient reason; due again at `dueAt`. */
       readonly kind: 'retry';
       readonly dueAt: Date;
+      /** Why it failed; kept with the job until its next failure. */
+      readonly failure?: string;
       /** The thread that ran the crawl died with it; counted in the job's `crashes`. */
       readonly crashed?: boolean;
     }

@@ -7,9 +7,11 @@ import type { AccountLimits, AccountUsage } from '../domain/quotas.ts';
 import type { CrawlRecord, StoredResult } from '../domain/result.ts';
 import type { HistoryDay } from '../domain/stats.ts';
 import type { DeliveryStore } from './delivery-store.ts';
+import type { ListingStore } from './listing-store.ts';
 import type { QueueStore } from './queue-store.ts';
 
 export type * from './delivery-store.ts';
+export type * from './listing-store.ts';
 export type * from './queue-store.ts';
 
 /**
@@ -29,6 +31,7 @@ export interface Store {
   readonly rates: RateStore;
   readonly screenshots: ScreenshotStore;
   readonly notices: NoticeStore;
+  readonly listings: ListingStore;
   /** Resolves when the database answers; throws `unavailable` otherwise. */
   ping(): Promise<void>;
   /**

@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { create, type DescMethod, toBinary, toJsonString } from '@bufbuild/protobuf';
 import { Health } from '../../gen/health/v1/health_pb.ts';
 import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
+import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
@@ -19,6 +20,7 @@ export interface FuzzCall {
 }
 
 const RID = '0123456789abcdef01234567';
+const PLACE = Buffer.from(`5.${RID}`).toString('base64url');
 // Nothing listens there, and the service under test may not go anywhere.
 const url = 'http://127.0.0.1:1/a?b=c';
 const parameters = { pageWait: 5, userAgent: 'x', getCookies: true };
@@ -31,12 +33,27 @@ const requests: readonly (readonly [DescMethod, object])[] = [
     { name: 'fuzz', concurrency: 3, politeness: { delayMs: 5 } },
   ],
   [CrawlerService.method.listCrawlers, { pageSize: 5, pageToken: 'YQ' }],
+  [
+    CrawlerService.method.listCrawlers,
+    { nameContains: 'f', orderBy: 3, descending: true, withActivity: true, pageToken: 'MQ' },
+  ],
   [CrawlerService.method.getCrawler, { name: 'fuzz' }],
   [CrawlerService.method.updateCrawler, { name: 'fuzz', concurrency: 4 }],
   [CrawlerService.method.purgeCrawler, { name: 'fuzz' }],
   [CrawlerService.method.findJob, { name: 'fuzz', rid: RID }],
   [CrawlerService.method.deleteJob, { name: 'fuzz', rid: RID }],
   [CrawlerService.method.replayDeliveries, { name: 'fuzz', rid: RID }],
+  [
+    CrawlerService.method.replayDeliveries,
+    { name: 'fuzz', from: { seconds: 1_790_000_000n }, state: 3, maxCount: 5 },
+  ],
+  [CrawlerService.method.testDelivery, { name: 'fuzz' }],
+  [ActivityService.method.listJobs, { name: 'fuzz', state: 1, pageSize: 5, pageToken: PLACE }],
+  [ActivityService.method.listResults, { name: 'fuzz', outcome: 2, pageToken: 'MQ' }],
+  [ActivityService.method.listDeliveries, { name: 'fuzz', state: 1, pageToken: PLACE }],
+  [ActivityService.method.listFailures, { name: 'fuzz', kind: 2 }],
+  [ActivityService.method.findRid, { rid: RID }],
+  [ActivityService.method.getActivity, {}],
   [PushService.method.push, { crawler: 'fuzz', ...item, body: Buffer.from('a=1') }],
   [PushService.method.pushBatch, { crawler: 'fuzz', items: [item, { url }], requestId: 'r' }],
   [PushService.method.pushStream, { crawler: 'fuzz', items: [item], sequence: 9n }],
@@ -68,6 +85,13 @@ const restCalls: readonly (readonly [method: string, path: string, body: string]
     `/crawler/${NORMAL}/fuzz/replay`,
     `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z"}`,
   ],
+  ['GET', `/crawler/${NORMAL}?name_contains=f&status=paused&order_by=rate&with_activity=true`, ''],
+  ['GET', `/crawler/${NORMAL}/fuzz/jobs?state=waiting&page_size=5&page_token=${PLACE}`, ''],
+  ['GET', `/crawler/${NORMAL}/fuzz/deliveries?state=failed&outcome=completed`, ''],
+  ['GET', `/crawler/${NORMAL}/fuzz/failures?kind=retry`, ''],
+  ['GET', `/storage/results?token=${NORMAL}&outcome=failed&page_token=MQ`, ''],
+  ['GET', `/find_by_rid/${NORMAL}/${RID}`, ''],
+  ['GET', `/activity/${NORMAL}`, ''],
   ['GET', `/storage?token=${NORMAL}&rid=${RID}&format=json`, ''],
   ['POST', `/storage/bulk?token=${NORMAL}`, `{"rids":["${RID}"],"auto_delete":true}`],
   ['POST', `/storage/bulk_delete?token=${NORMAL}`, `{"rids":["${RID}"]}`],

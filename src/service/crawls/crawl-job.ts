@@ -85,7 +85,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
     if (!lost.blamed) return release(job, after(random() * LOST_MS));
     const dueAt = job.crashes + 1 < MAX_CRASHES ? retryAt(job, crawler) : undefined;
     if (dueAt === undefined) return fail(job, crawler, 'crawl_crashed');
-    return retry(job, dueAt, { crashed: true });
+    return retry(job, dueAt, { crashed: true, failure: 'crawl_crashed' });
   }
 
   return {
@@ -107,7 +107,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
       const dueAt = retryAt(job, crawler, failure);
       if (dueAt === undefined) return end(job, crawler, crawled);
       crawled.held?.release();
-      return retry(job, dueAt);
+      return retry(job, dueAt, { failure: failure.reason });
     },
 
     async expire(job, crawler) {
@@ -157,7 +157,7 @@ function toOutcome(
 function retry(
   { rid, crawlerId, attempt }: QueuedJob,
   dueAt: Date,
-  more: { readonly crashed?: boolean } = {},
+  more: { readonly crashed?: boolean; readonly failure: string },
 ): JobEnd {
   return { outcome: { kind: 'retry', rid, crawlerId, attempt, dueAt, ...more }, held: undefined };
 }

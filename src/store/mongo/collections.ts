@@ -81,6 +81,8 @@ export interface JobDocument extends Partial<Omit<Tombstone, 'from'>> {
   readonly crashes?: number;
   readonly epoch?: number;
   readonly firstTriedAt?: Date;
+  /** Why its last try failed. */
+  readonly lastFailure?: string;
   /** The id of its push. */
   readonly push: string;
   /** The id of the last write that changed its state. */

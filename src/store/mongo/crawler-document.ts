@@ -1,5 +1,5 @@
 import type { TokenType } from '../../domain/account.ts';
-import type { Crawler, CrawlerMoments } from '../../domain/crawler.ts';
+import type { Crawler, CrawlerCounters, CrawlerMoments } from '../../domain/crawler.ts';
 import {
   fromStoredSettings,
   type StoredSettings,
@@ -164,5 +164,35 @@ export function toCrawler(document: CrawlerDocument): Crawler {
     webhookSecrets: document.webhookSecrets,
     createdAt: document.createdAt,
     updatedAt: document.updatedAt,
+  };
+}
+
+/** The fields that {@link toCounters} reads. */
+export const COUNTER_FIELDS = {
+  live: 1,
+  running: 1,
+  retrying: 1,
+  completed: 1,
+  failed: 1,
+  deleted: 1,
+  purged: 1,
+  deliveriesPending: 1,
+  last: 1,
+} as const;
+
+/** The counters of a document. */
+export function toCounters(document: CrawlerDocument): CrawlerCounters {
+  const { live, running, retrying, completed, failed, deleted, purged } = document;
+  return {
+    waiting: live - running - retrying,
+    running,
+    retrying,
+    pushed: live + completed + failed + deleted + purged,
+    completed,
+    failed,
+    deleted,
+    purged,
+    deliveriesPending: document.deliveriesPending,
+    last: document.last ?? {},
   };
 }

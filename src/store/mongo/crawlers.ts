@@ -1,5 +1,5 @@
 import type { Filter } from 'mongodb';
-import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
+import type { Crawler } from '../../domain/crawler.ts';
 import { toStoredSettings } from '../../domain/crawler-settings.ts';
 import { defined } from '../../domain/defined.ts';
 import { DomainError } from '../../domain/errors.ts';
@@ -7,7 +7,13 @@ import { pauseChanges } from '../rules.ts';
 import type { CrawlerQuota, CrawlerStore, PauseChange } from '../store.ts';
 import { countCrawlers, quotaShare, UNLIMITED } from './account-quota.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
-import { CRAWLER_FIELDS, toCrawler, toCrawlerDocument } from './crawler-document.ts';
+import {
+  COUNTER_FIELDS,
+  CRAWLER_FIELDS,
+  toCounters,
+  toCrawler,
+  toCrawlerDocument,
+} from './crawler-document.ts';
 import { isConflict, isDuplicate } from './errors.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
 import { setWake } from './lease.ts';
@@ -209,32 +215,4 @@ function pausedAt(change: PauseChange, now: Date) {
 function pauseReason(change: PauseChange, reason: string | undefined) {
   if (change === 'user_pause') return '$pauseReason';
   return change === 'monitor_pause' && reason !== undefined ? { $literal: reason } : '$$REMOVE';
-}
-
-const COUNTER_FIELDS = {
-  live: 1,
-  running: 1,
-  retrying: 1,
-  completed: 1,
-  failed: 1,
-  deleted: 1,
-  purged: 1,
-  deliveriesPending: 1,
-  last: 1,
-} as const;
-
-function toCounters(document: CrawlerDocument): CrawlerCounters {
-  const { live, running, retrying, completed, failed, deleted, purged } = document;
-  return {
-    waiting: live - running - retrying,
-    running,
-    retrying,
-    pushed: live + completed + failed + deleted + purged,
-    completed,
-    failed,
-    deleted,
-    purged,
-    deliveriesPending: document.deliveriesPending,
-    last: document.last ?? {},
-  };
 }

@@ -7,6 +7,7 @@ import type { DeliveryOutcome, DeliveryStore, Lease, ReplaySelector } from '../s
 import type { Collections, DeliveryDocument } from './collections.ts';
 import { createDelta } from './counts.ts';
 import { countDeliveries, readRecounts } from './delivery-counts.ts';
+import { toDeliverySummary } from './delivery-summary.ts';
 import { currentLease, wakeNow } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { toRecord } from './records.ts';
@@ -132,18 +133,7 @@ async function get(
     { _id: rid, crawlerId, state: { $ne: 'staged' } },
     { projection: { body: 0 } },
   );
-  if (document === null) return undefined;
-  const pending = document.state === 'due' || document.state === 'sending';
-  return {
-    rid,
-    url: document.url,
-    cbStatus: document.cbStatus,
-    originalStatus: document.originalStatus,
-    state: pending ? 'pending' : (document.state as 'delivered' | 'failed'),
-    createdAt: document.createdAt,
-    nextAttemptAt: pending ? document.due : undefined,
-    attempts: document.attempts,
-  };
+  return document === null ? undefined : toDeliverySummary(document);
 }
 
 async function replay(
@@ -173,7 +163,9 @@ async function replay(
 }
 
 function toRangeFilter(which: ReplaySelector): Filter<DeliveryDocument> {
-  return 'rid' in which ? { _id: which.rid } : { createdAt: { $gte: which.from, $lt: which.to } };
+  return 'rids' in which
+    ? { _id: { $in: [...which.rids] } }
+    : { createdAt: { $gte: which.from, $lt: which.to } };
 }
 
 function updateFor(

@@ -210,7 +210,13 @@ function updateFor(
     return { updateOne: { filter, update: untriedUpdate(writeId, due) } };
   }
   const update = {
-    $set: { state: 'retrying', queued: true, due, mark: writeId },
+    $set: {
+      state: 'retrying',
+      queued: true,
+      due,
+      mark: writeId,
+      ...(outcome.failure === undefined ? {} : { lastFailure: outcome.failure }),
+    },
     $inc: { retry: 1, ...(outcome.crashed === true ? { crashes: 1 } : {}) },
     $unset: { epoch: 1 },
   } as const;

@@ -1,5 +1,6 @@
 import { type Collection, type Db, type Document, MongoNetworkTimeoutError } from 'mongodb';
 import { databaseTooNew } from '../../domain/errors.ts';
+import { CB_STATUS } from '../../domain/status.ts';
 import type { Collections } from './collections.ts';
 
 const VERSION = 4;
@@ -12,8 +13,8 @@ const BATCH = 5_000;
 const MAX_WAITS = 120;
 /** Indexes that were replaced by others. */
 const REPLACED = {
-  jobs: ['due'],
-  deliveries: ['created', 'due', 'sending', 'underway'],
+  jobs: ['due', 'retrying'],
+  deliveries: ['created', 'created_size', 'due', 'sending', 'underway'],
   results: ['time', 'url', 'expiry'],
 } as const;
 
@@ -139,8 +140,8 @@ async function createIndexes(collections: Collections): Promise<void> {
         partialFilterExpression: { state: 'running' },
       },
       {
-        key: { crawlerId: 1 },
-        name: 'retrying',
+        key: { crawlerId: 1, gen: 1, due: 1, _id: 1 },
+        name: 'next_retry',
         partialFilterExpression: { state: 'retrying' },
       },
       {
@@ -164,7 +165,17 @@ async function createIndexes(collections: Collections): Promise<void> {
         partialFilterExpression: { state: 'sending' },
       },
       // Ends with the size, so that stored bytes are summed without reading pages.
-      { key: { crawlerId: 1, createdAt: 1, size: 1 }, name: 'created_size' },
+      { key: { crawlerId: 1, createdAt: 1, _id: 1, size: 1 }, name: 'created_rid_size' },
+      {
+        key: { crawlerId: 1, createdAt: 1, _id: 1 },
+        name: 'failed',
+        partialFilterExpression: { state: 'failed' },
+      },
+      {
+        key: { crawlerId: 1, createdAt: 1, _id: 1 },
+        name: 'failed_crawls',
+        partialFilterExpression: { cbStatus: { $gt: CB_STATUS.success } },
+      },
       { key: { expiresAt: 1 }, name: 'expiry' },
     ]),
     collections.results.createIndexes([
@@ -173,6 +184,21 @@ async function createIndexes(collections: Collections): Promise<void> {
       // Numbered ones by number, and those without by time, without reading pages.
       { key: { scope: 1, seq: 1, storedAt: 1, _id: 1, size: 1 }, name: 'order' },
       { key: { scope: 1, crawlerId: 1, seq: 1, _id: 1, size: 1 }, name: 'crawler_order' },
+      {
+        key: { crawlerId: 1, storedAt: 1, _id: 1 },
+        name: 'crawler_time',
+        partialFilterExpression: { crawlerId: { $exists: true } },
+      },
+      {
+        key: { scope: 1, storedAt: 1, _id: 1 },
+        name: 'failed',
+        partialFilterExpression: { cbStatus: { $gt: CB_STATUS.success } },
+      },
+      {
+        key: { crawlerId: 1, storedAt: 1, _id: 1 },
+        name: 'failed_of_crawler',
+        partialFilterExpression: { cbStatus: { $gt: CB_STATUS.success } },
+      },
       // `maintain` removes and counts expired results; the server's own expiry would not count
       // them.
       { key: { expiresAt: 1 }, name: 'expires' },

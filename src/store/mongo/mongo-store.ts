@@ -10,6 +10,7 @@ import { createCrawlers } from './crawlers.ts';
 import { createDeliveries } from './deliveries.ts';
 import { toDomainError } from './errors.ts';
 import { createLedger } from './ledger.ts';
+import { createListings } from './listings.ts';
 import { createMaintenance } from './maintenance.ts';
 import { migrate } from './migrations.ts';
 import { createNotices } from './notices.ts';
@@ -60,6 +61,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       rates: createRates(collections),
       screenshots: createScreenshots(collections),
       notices: createNotices(collections, ledger),
+      listings: createListings(collections),
       ping: async () => void (await db.command({ ping: 1 })),
       maintain: createMaintenance(collections, ledger),
       close: () => client.close(),

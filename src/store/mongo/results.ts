@@ -13,6 +13,7 @@ import {
   toRecord,
 } from './records.ts';
 import { createResultOrder } from './result-order.ts';
+import { findUncommitted } from './uncommitted.ts';
 
 /**
  * Newest records of one URL that are searched for one whose job has ended: each crawl in flight of
@@ -24,15 +25,7 @@ const NO_JOB = { claim: 0, mark: '' };
 
 /** Stored results. */
 export function createResults(collections: Collections): ResultStore {
-  /** Which of them belong to jobs that have not ended: these are not there yet. */
-  async function uncommitted(rids: readonly string[]): Promise<Set<string>> {
-    if (rids.length === 0) return new Set();
-    const alive = await collections.jobs
-      .find({ _id: { $in: [...rids] }, state: { $ne: 'ended' } }, { projection: { _id: 1 } })
-      .toArray();
-    return new Set(alive.map((each) => each._id));
-  }
-
+  const uncommitted = (rids: readonly string[]) => findUncommitted(collections, rids);
   const order = createResultOrder(collections, uncommitted);
 
   async function remove(scope: string, rids: readonly string[]): Promise<Set<string>> {

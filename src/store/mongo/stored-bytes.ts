@@ -30,7 +30,7 @@ export async function keptBytes(
   if (crawlerIds.length === 0) return 0;
   const sums = await collections.deliveries
     .aggregate<Sum>([{ $match: { crawlerId: { $in: [...crawlerIds] } } }, SUM], {
-      hint: 'created_size',
+      hint: 'created_rid_size',
       maxTimeMS: MEASURE_MS,
     })
     .toArray();

@@ -1,5 +1,5 @@
 import type { TokenType } from '../../domain/account.ts';
-import type { Crawler, WebhookSecret } from '../../domain/crawler.ts';
+import type { Crawler, CrawlerCounters, WebhookSecret } from '../../domain/crawler.ts';
 import {
   fromStoredSettings,
   type StoredSettings,
@@ -47,5 +47,26 @@ export function toCrawler(row: SqlRow): Crawler {
     webhookSecrets: toSecrets(String(row.webhook_secrets)),
     createdAt: toDate(row.created_at),
     updatedAt: toDate(row.updated_at),
+  };
+}
+
+/** The counters of a row of `dispatch` with the `last_probe_at` of its crawler. */
+export function toCounters(row: SqlRow): CrawlerCounters {
+  return {
+    waiting: Number(row.waiting),
+    running: Number(row.running),
+    retrying: Number(row.retrying),
+    pushed: Number(row.pushed),
+    completed: Number(row.completed),
+    failed: Number(row.failed),
+    deleted: Number(row.deleted),
+    purged: Number(row.purged),
+    deliveriesPending: Number(row.deliveries_pending),
+    last: {
+      ...(row.last_push_at === null ? {} : { push: toDate(row.last_push_at) }),
+      ...(row.last_crawl_at === null ? {} : { crawl: toDate(row.last_crawl_at) }),
+      ...(row.last_delivery_at === null ? {} : { delivery: toDate(row.last_delivery_at) }),
+      ...(row.last_probe_at === null ? {} : { probe: toDate(row.last_probe_at) }),
+    },
   };
 }

@@ -6,11 +6,11 @@ import { invalidToken } from '../../domain/errors.ts';
 import { exceedsLimit, quotaExceeded } from '../../domain/quotas.ts';
 import { type Pauses, pauseChanges } from '../rules.ts';
 import type { CrawlerPatch, CrawlerQuota, CrawlerStore, Paging, PauseChange } from '../store.ts';
-import { secretsText, settingsText, toCrawler } from './crawler-row.ts';
+import { secretsText, settingsText, toCounters, toCrawler } from './crawler-row.ts';
 import type { InThread } from './in-thread.ts';
 import { isLeased, pauseColumns, setWake } from './lease.ts';
 import { claimProbes } from './probes.ts';
-import { insertRow, type Sql, toDate } from './sql.ts';
+import { insertRow, type Sql } from './sql.ts';
 import { beginSweep } from './sweep.ts';
 
 /**
@@ -229,23 +229,7 @@ function counters(sql: Sql, crawlerIds: readonly string[]): Map<string, CrawlerC
       crawlerId,
     );
     if (row === undefined) continue;
-    found.set(crawlerId, {
-      waiting: Number(row.waiting),
-      running: Number(row.running),
-      retrying: Number(row.retrying),
-      pushed: Number(row.pushed),
-      completed: Number(row.completed),
-      failed: Number(row.failed),
-      deleted: Number(row.deleted),
-      purged: Number(row.purged),
-      deliveriesPending: Number(row.deliveries_pending),
-      last: {
-        ...(row.last_push_at === null ? {} : { push: toDate(row.last_push_at) }),
-        ...(row.last_crawl_at === null ? {} : { crawl: toDate(row.last_crawl_at) }),
-        ...(row.last_delivery_at === null ? {} : { delivery: toDate(row.last_delivery_at) }),
-        ...(row.last_probe_at === null ? {} : { probe: toDate(row.last_probe_at) }),
-      },
-    });
+    found.set(crawlerId, toCounters(row));
   }
   return found;
 }

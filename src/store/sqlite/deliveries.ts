@@ -5,12 +5,11 @@ import type { Verdict } from '../finish-receipt.ts';
 import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, Lease, ReplaySelector } from '../store.ts';
 import { createCounts } from './counts.ts';
+import { type StoredAttempt, toDeliverySummary } from './delivery-row.ts';
 import type { InThread } from './in-thread.ts';
 import { isCurrent, purgeCount, wakeBy } from './lease.ts';
 import { toRecord } from './pages.ts';
-import { type Sql, type SqlRow, toDate, toOptionalDate } from './sql.ts';
-
-type StoredAttempt = Omit<DeliveryAttempt, 'startedAt'> & { readonly startedAt: number };
+import { type Sql, type SqlRow, type SqlValue, toDate } from './sql.ts';
 
 function claim(sql: Sql, lease: Lease, limit: number, maxBytes: number, now: Date): Delivery[] {
   const { crawlerId } = lease;
@@ -90,24 +89,24 @@ function withAttempt(text: string, log: DeliveryAttempt): string {
 function get(sql: Sql, crawlerId: string, rid: string): DeliverySummary | undefined {
   const row = sql.get('SELECT * FROM deliveries WHERE rid = ? AND crawler_id = ?', rid, crawlerId);
   if (row === undefined) return undefined;
-  const attempts = JSON.parse(String(row.attempts)) as StoredAttempt[];
-  const pending = row.state === 'due' || row.state === 'sending';
-  return {
-    rid,
-    url: String(row.url),
-    cbStatus: Number(row.cb_status),
-    originalStatus: Number(row.original_status),
-    state: pending ? 'pending' : (row.state as 'delivered' | 'failed'),
-    createdAt: toDate(row.created_at),
-    nextAttemptAt: pending ? toOptionalDate(row.due_at) : undefined,
-    attempts: attempts.map((each) => ({ ...each, startedAt: new Date(each.startedAt) })),
-  };
+  return toDeliverySummary(row);
+}
+
+/** The condition of a selector, and its values. */
+function selected(which: ReplaySelector): {
+  readonly condition: string;
+  readonly values: readonly SqlValue[];
+} {
+  if ('rids' in which) {
+    const values = [JSON.stringify(which.rids)];
+    return { condition: 'rid IN (SELECT value FROM json_each(?))', values };
+  }
+  const values = [which.from.getTime(), which.to.getTime()];
+  return { condition: 'created_at >= ? AND created_at < ?', values };
 }
 
 function replay(sql: Sql, crawlerId: string, which: ReplaySelector, now: Date): number {
-  const one = 'rid' in which;
-  const condition = one ? 'rid = ?' : 'created_at >= ? AND created_at < ?';
-  const values = one ? [which.rid] : [which.from.getTime(), which.to.getTime()];
+  const { condition, values } = selected(which);
   const waiting = sql.run(
     `UPDATE deliveries SET due_at = min(due_at, ?)
       WHERE crawler_id = ? AND ${condition} AND state = 'due'`,
@@ -137,9 +136,7 @@ function countReplayable(
   which: ReplaySelector,
   limit: number,
 ): number {
-  const one = 'rid' in which;
-  const condition = one ? 'rid = ?' : 'created_at >= ? AND created_at < ?';
-  const values = one ? [which.rid] : [which.from.getTime(), which.to.getTime()];
+  const { condition, values } = selected(which);
   const row = sql.get(
     `SELECT count(*) AS n FROM (SELECT 1 FROM deliveries WHERE crawler_id = ? AND ${condition}
       AND state <> 'sending' LIMIT ?)`,

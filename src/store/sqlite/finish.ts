@@ -106,11 +106,13 @@ function goBack(
   const dueAt = (outcome.dueAt ?? now).getTime();
   sql.run(
     `UPDATE jobs SET state = ?, retry = ?, due_at = ?, crashes = crashes + ?, epoch = NULL,
+      last_failure = coalesce(?, last_failure),
       first_tried_at = ${retry > 0 ? 'first_tried_at' : 'NULL'} WHERE rid = ?`,
     state,
     retry,
     dueAt,
     outcome.kind === 'retry' && outcome.crashed === true ? 1 : 0,
+    outcome.kind === 'retry' ? (outcome.failure ?? null) : null,
     rid,
   );
   counts.add(crawlerId, state, 1);

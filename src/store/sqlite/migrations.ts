@@ -160,6 +160,16 @@ export const migrations: readonly string[] = [
   CREATE INDEX results_by_seq ON results (account_id, token_type, seq, size);
   CREATE INDEX results_by_crawler ON results (crawler_id, seq, size) WHERE crawler_id IS NOT NULL;
   `,
+  // Lists of what waits for another try and of what failed. The indexes cover nothing else, so what
+  // goes well costs nothing.
+  `
+  ALTER TABLE jobs ADD COLUMN last_failure TEXT;
+  CREATE INDEX jobs_retrying ON jobs (crawler_id, gen, due_at, rid) WHERE state = 'retrying';
+  CREATE INDEX deliveries_failed ON deliveries (crawler_id, created_at, rid) WHERE state = 'failed';
+  CREATE INDEX results_failed ON results (account_id, token_type, seq) WHERE cb_status <> 200;
+  CREATE INDEX results_failed_by_crawler ON results (crawler_id, seq) WHERE cb_status <> 200;
+  CREATE INDEX deliveries_failed_crawls ON deliveries (crawler_id, created_at, rid) WHERE cb_status <> 200;
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

@@ -51,6 +51,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     rates: remote('rates'),
     screenshots: remote('screenshots'),
     notices: remote('notices'),
+    listings: remote('listings'),
     ping: async () => void (await database.call('ping', [])),
     maintain: upkeep.maintain,
     close: () => database.close(),

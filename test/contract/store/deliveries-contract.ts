@@ -192,10 +192,10 @@ export function deliveriesContract(open: OpenStore): void {
         await store.deliveries.settle(outcomes, at(10));
         await store.queue.release(lease, at(11));
         for (const rid of rids) {
-          expect(await store.deliveries.replay(newId(), { rid }, at(20))).toBe(0);
-          expect(await store.deliveries.replay(crawlerId, { rid }, at(20))).toBe(1);
+          expect(await store.deliveries.replay(newId(), { rids: [rid] }, at(20))).toBe(0);
+          expect(await store.deliveries.replay(crawlerId, { rids: [rid] }, at(20))).toBe(1);
         }
-        expect(await store.deliveries.replay(crawlerId, { rid: newId() }, at(20))).toBe(0);
+        expect(await store.deliveries.replay(crawlerId, { rids: [newId()] }, at(20))).toBe(0);
         expect((await counters(made)).deliveriesPending).toBe(3);
         expect(await store.queue.crawlersWithWorkDue(at(20), 9)).toEqual([crawlerId]);
         const next = await bench.lease(made, at(20), 'second');

@@ -32,8 +32,8 @@ function ended(job: Claimed) {
 }
 
 /** The crawl failed for a transient reason. */
-export function toRetry(job: Claimed, dueAt: Date): JobOutcome {
-  return { ...ended(job), kind: 'retry', dueAt };
+export function toRetry(job: Claimed, dueAt: Date, failure?: string): JobOutcome {
+  return { ...ended(job), kind: 'retry', dueAt, ...(failure === undefined ? {} : { failure }) };
 }
 
 /** The job is given back untried. */

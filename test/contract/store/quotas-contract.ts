@@ -246,7 +246,7 @@ export function quotasContract(open: OpenStore): void {
         expect(await store.deliveries.countReplayable(crawlerId, later, 10)).toBe(0);
         const [first] = await store.deliveries.claim(lease, 1, 1_000_000, at(2));
         const rid = first?.rid ?? '';
-        expect(await store.deliveries.countReplayable(crawlerId, { rid }, 10)).toBe(0);
+        expect(await store.deliveries.countReplayable(crawlerId, { rids: [rid] }, 10)).toBe(0);
         expect(await store.deliveries.countReplayable(crawlerId, all, 10)).toBe(2);
         expect(await store.deliveries.replay(crawlerId, all, at(3))).toBe(2);
       }),

@@ -6,6 +6,7 @@ import { crawlersContract } from './crawlers-contract.ts';
 import { deliveriesContract } from './deliveries-contract.ts';
 import { endsContract } from './ends-contract.ts';
 import { leasesContract } from './leases-contract.ts';
+import { listingsContract } from './listings-contract.ts';
 import { modelContract } from './model-contract.ts';
 import { noticesContract } from './notices-contract.ts';
 import { probesContract } from './probes-contract.ts';
@@ -33,6 +34,7 @@ const contracts = [
   wakingContract,
   deliveriesContract,
   resultsContract,
+  listingsContract,
   resultOrderContract,
   statsContract,
   quotasContract,

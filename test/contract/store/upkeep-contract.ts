@@ -52,7 +52,7 @@ export function upkeepContract(open: OpenStore): void {
         expect(await store.screenshots.get(media[1] ?? '', at(150))).toBeDefined();
         expect(await store.maintain(at(150))).toEqual({ expired: 0, repaired: 0 });
         // An expired delivery is not posted any more, nor replayed.
-        expect(await store.deliveries.replay(made.crawlerId, { rid: pending }, at(150))).toBe(0);
+        expect(await store.deliveries.replay(made.crawlerId, { rids: [pending] }, at(150))).toBe(0);
         const claimed = await store.deliveries.claim(lease, 9, 1e9, at(150));
         expect(claimed.map(({ rid }) => rid)).toEqual([kept]);
       }),

@@ -89,7 +89,7 @@ test('a delivery is shown while it waits; what never was one is not found', asyn
 
 test('a replay makes one delivery due, and wakes its crawler', async () => {
   const { jobs, owner, rid, calls, crawler } = await setUpDelivery();
-  expect(await jobs.replay(owner, 'hook', { rid })).toBe(1);
+  expect((await jobs.replay(owner, 'hook', { rid })).count).toBe(1);
   expect(calls.wakes).toEqual([`crawl ${crawler.crawlerId}`]);
   await expect(jobs.replay(owner, 'hook', { rid: UNKNOWN })).rejects.toMatchObject(NOT_FOUND);
 });
@@ -98,10 +98,10 @@ test('a replay of a time range counts its deliveries; an empty one wakes nobody'
   const { jobs, owner, calls, clock } = await setUpDelivery();
   const hourAgo = new Date(clock.now().getTime() - 3_600_000);
   const empty = { from: new Date(0), to: hourAgo };
-  expect(await jobs.replay(owner, 'hook', empty)).toBe(0);
+  expect((await jobs.replay(owner, 'hook', empty)).count).toBe(0);
   expect(calls.wakes).toEqual([]);
   clock.advance(1);
-  expect(await jobs.replay(owner, 'hook', { from: hourAgo, to: undefined })).toBe(1);
+  expect((await jobs.replay(owner, 'hook', { from: hourAgo, to: undefined })).count).toBe(1);
 });
 
 test('a replay of more than the quota has left replays none', async () => {
@@ -118,8 +118,8 @@ test('a replay of more than the quota has left replays none', async () => {
     reason: 'replays_per_hour_quota_exceeded',
   });
   expect(calls.wakes).toEqual([]);
-  expect(await jobs.replay(owner, 'hook', { rid })).toBe(1);
+  expect((await jobs.replay(owner, 'hook', { rid })).count).toBe(1);
   await expect(jobs.replay(owner, 'hook', { rid })).rejects.toMatchObject({ kind: 'exhausted' });
   clock.advance(3_600_000);
-  expect(await jobs.replay(owner, 'hook', { rid })).toBe(1);
+  expect((await jobs.replay(owner, 'hook', { rid })).count).toBe(1);
 });

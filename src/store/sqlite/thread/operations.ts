@@ -2,6 +2,7 @@ import { accounts } from '../accounts.ts';
 import { crawlers } from '../crawlers.ts';
 import { deliveries } from '../deliveries.ts';
 import type { InThread, ThreadStore } from '../in-thread.ts';
+import { listings } from '../listings.ts';
 import { maintain } from '../maintenance.ts';
 import { notices } from '../notices.ts';
 import { queue } from '../queue.ts';
@@ -23,6 +24,7 @@ export const aggregates = {
   rates,
   screenshots,
   notices,
+  listings,
 } satisfies { readonly [Name in keyof ThreadStore]: InThread<ThreadStore[Name]> };
 
 /** A synchronous operation on the database; it runs inside the transaction of its batch. */

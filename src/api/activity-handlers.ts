@@ -1,0 +1,100 @@
+import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { defined } from '../domain/defined.ts';
+import { invalidField } from '../domain/errors.ts';
+import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { AccountActivities } from '../service/reads/account-activity.ts';
+import type { ListFailures } from '../service/reads/failures.ts';
+import type { Listings } from '../service/reads/listings.ts';
+import { authenticateCall } from './authenticate-call.ts';
+import { toDeliveryMessage, toDeliveryState } from './delivery-messages.ts';
+import {
+  toAccountActivityMessage,
+  toCrawlOutcome,
+  toFailureGroupMessage,
+  toFailureKind,
+  toJobMessage,
+  toJobState,
+  toResultMessage,
+} from './listing-messages.ts';
+import { type Method, toMethods } from './method.ts';
+import { toListingPart, toPageToken } from './page-token.ts';
+
+/** The methods of the activity service. */
+export function activityHandlers(deps: {
+  readonly authenticator: Authenticator;
+  readonly listings: Listings;
+  readonly listFailures: ListFailures;
+  readonly activities: AccountActivities;
+}): Method[] {
+  const { authenticator, listings, activities } = deps;
+  return toMethods(ActivityService, {
+    async listJobs(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      const state = toJobState(request.state);
+      if (state === 'running') {
+        throw invalidField('state', 'state must be waiting or retrying.');
+      }
+      const { rows, cursor } = await listings.jobs(
+        owner,
+        request.name,
+        state,
+        toListingPart(request),
+      );
+      return { jobs: rows.map(toJobMessage), nextPageToken: toPageToken(cursor) };
+    },
+
+    async listResults(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      const { rows, cursor } = await listings.results(
+        owner,
+        request.name,
+        toCrawlOutcome(request.outcome),
+        toListingPart(request),
+      );
+      return { results: rows.map(toResultMessage), nextPageToken: toPageToken(cursor) };
+    },
+
+    async listDeliveries(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      const { rows, cursor } = await listings.deliveries(
+        owner,
+        request.name,
+        defined({
+          state: toDeliveryState(request.state),
+          outcome: toCrawlOutcome(request.outcome),
+        }),
+        toListingPart(request),
+      );
+      return { deliveries: rows.map(toDeliveryMessage), nextPageToken: toPageToken(cursor) };
+    },
+
+    async listFailures(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      const { groups, examined, hasMore } = await deps.listFailures(
+        owner,
+        request.name,
+        toFailureKind(request.kind),
+      );
+      return { groups: groups.map(toFailureGroupMessage), examined, hasMore };
+    },
+
+    async findRid(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      const { crawler, job, result, delivery } = await listings.find(owner, request.rid);
+      return {
+        rid: request.rid,
+        crawler: crawler?.name ?? '',
+        ...defined({
+          job: job && toJobMessage(job),
+          result: result && toResultMessage(result),
+          delivery: delivery && toDeliveryMessage(delivery),
+        }),
+      };
+    },
+
+    async getActivity(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      return { activity: toAccountActivityMessage(owner, await activities.read(owner)) };
+    },
+  });
+}

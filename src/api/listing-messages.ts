@@ -1,0 +1,139 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  type AccountActivitySchema,
+  CrawlOutcome,
+  type FailureGroupSchema,
+  FailureKind,
+  JobState,
+  type QueuedJobSchema,
+  type ResultSummarySchema,
+} from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import type { TokenOwner } from '../domain/account.ts';
+import { defined } from '../domain/defined.ts';
+import type { AccountActivity } from '../service/reads/account-activity.ts';
+import type { FailureKind as DomainFailureKind, FailureGroup } from '../service/reads/failures.ts';
+import type {
+  CrawlOutcome as DomainCrawlOutcome,
+  JobSummary,
+  ResultSummary,
+} from '../service/reads/listings.ts';
+import {
+  nameOnWire,
+  optionalTimestamp,
+  toActivityMessage,
+  toTokenTypeValue,
+} from './crawler-messages.ts';
+
+const JOB_STATES = {
+  waiting: JobState.WAITING,
+  retrying: JobState.RETRYING,
+  running: JobState.RUNNING,
+} as const satisfies Record<JobSummary['state'], JobState>;
+
+const OUTCOMES = {
+  completed: CrawlOutcome.COMPLETED,
+  failed: CrawlOutcome.FAILED,
+} as const satisfies Record<DomainCrawlOutcome, CrawlOutcome>;
+
+const FAILURE_KINDS = {
+  crawl: FailureKind.CRAWL,
+  retry: FailureKind.RETRY,
+  delivery: FailureKind.DELIVERY,
+} as const satisfies Record<DomainFailureKind, FailureKind>;
+
+/** The state of a job from the wire; undefined when the request does not specify one. */
+export function toJobState(value: JobState): JobSummary['state'] | undefined {
+  return nameOnWire(JOB_STATES, value);
+}
+
+/** How a crawl ended, from the wire; undefined when the request does not specify it. */
+export function toCrawlOutcome(value: CrawlOutcome): DomainCrawlOutcome | undefined {
+  return nameOnWire(OUTCOMES, value);
+}
+
+/** What failed, from the wire; crawls when the request does not specify it. */
+export function toFailureKind(value: FailureKind): DomainFailureKind {
+  return nameOnWire(FAILURE_KINDS, value) ?? 'crawl';
+}
+
+/** A queued job on the wire. */
+export function toJobMessage(job: JobSummary): MessageInitShape<typeof QueuedJobSchema> {
+  const { rid, url, method, state, retry, lastFailure } = job;
+  return {
+    rid,
+    url,
+    method,
+    state: JOB_STATES[state],
+    tries: retry,
+    pushedAt: timestampFromDate(job.createdAt),
+    nextTryAt: timestampFromDate(job.dueAt),
+    ...defined({
+      firstTriedAt: optionalTimestamp(job.firstTriedAt),
+      queueDeadline: optionalTimestamp(job.queueDeadline),
+      lastFailure,
+    }),
+  };
+}
+
+/** A stored result without its page, on the wire. */
+export function toResultMessage(
+  result: ResultSummary,
+): MessageInitShape<typeof ResultSummarySchema> {
+  const { rid, url, pushedUrl, cbStatus, originalStatus, contentType } = result;
+  const { failure, screenshotUrl } = result.details;
+  return {
+    rid,
+    url,
+    pushedUrl,
+    cbStatus,
+    originalStatus,
+    contentType,
+    sizeBytes: BigInt(result.size),
+    storedAt: timestampFromDate(result.storedAt),
+    expiresAt: timestampFromDate(result.expiresAt),
+    ...defined({ failure, screenshotUrl }),
+  };
+}
+
+/** A group of failures on the wire. */
+export function toFailureGroupMessage(
+  group: FailureGroup,
+): MessageInitShape<typeof FailureGroupSchema> {
+  const { reason, cbStatus, originalStatus, count, examples } = group;
+  return {
+    reason,
+    cbStatus,
+    originalStatus,
+    count,
+    latestAt: timestampFromDate(examples[0].at),
+    examples: examples.map(({ at, ...example }) => ({ ...example, at: timestampFromDate(at) })),
+  };
+}
+
+/** What an account does, on the wire. */
+export function toAccountActivityMessage(
+  { account, tokenType }: TokenOwner,
+  activity: AccountActivity,
+): MessageInitShape<typeof AccountActivitySchema> {
+  const { admission, totals, rates } = activity;
+  return {
+    account: account.name,
+    email: account.email,
+    tokenType: toTokenTypeValue(tokenType),
+    admission: {
+      queued: BigInt(admission.queued),
+      accountLimit: BigInt(admission.limits.accountQueue),
+      pushesPaused: admission.pushesPaused,
+      crawlerLimit: BigInt(admission.limits.crawlerQueue),
+      fullCrawlers: [...admission.fullCrawlers],
+      pushesPerSecond: admission.pushesPerSecond,
+    },
+    crawlersRunning: activity.running,
+    crawlersPausedByUser: activity.pausedByUser,
+    crawlersPausedByMonitor: activity.pausedByMonitor,
+    totals: toActivityMessage(totals, rates),
+    concurrency: BigInt(activity.concurrency),
+    observedAt: timestampFromDate(activity.observedAt),
+  };
+}

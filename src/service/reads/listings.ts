@@ -1,0 +1,108 @@
+import type { TokenOwner } from '../../domain/account.ts';
+import type { Crawler } from '../../domain/crawler.ts';
+import { isInternal } from '../../domain/crawler-name.ts';
+import type { DeliverySummary } from '../../domain/delivery.ts';
+import { ridNotFound } from '../../domain/errors.ts';
+import { isRid } from '../../domain/rid.ts';
+import type {
+  CrawlOutcome,
+  FoundRid,
+  JobSummary,
+  Listing,
+  ListingPart,
+  ResultSummary,
+  Store,
+} from '../../store/store.ts';
+import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
+
+export type { CrawlOutcome, JobSummary, Listing, ListingPart, ResultSummary };
+
+/** Where a `rid` is, and the name of its crawler if it belongs to one of the client's. */
+export interface LocatedRid extends FoundRid {
+  readonly crawler: Crawler | undefined;
+}
+
+/** Lists for people. Every method that names a crawler throws as {@link CrawlerAccess} does. */
+export interface Listings {
+  jobs(
+    owner: TokenOwner,
+    crawlerName: string,
+    state: 'waiting' | 'retrying' | undefined,
+    part: ListingPart,
+  ): Promise<Listing<JobSummary>>;
+  deliveries(
+    owner: TokenOwner,
+    crawlerName: string,
+    filter: {
+      readonly state?: DeliverySummary['state'];
+      readonly outcome?: CrawlOutcome;
+    },
+    part: ListingPart,
+  ): Promise<Listing<DeliverySummary>>;
+  /** Of the crawler; of all crawlers of the token if `crawlerName` is empty. */
+  results(
+    owner: TokenOwner,
+    crawlerName: string,
+    outcome: CrawlOutcome | undefined,
+    part: ListingPart,
+  ): Promise<Listing<ResultSummary>>;
+  /** Throws `not_found` when nothing of the token's is known by this `rid`. */
+  find(owner: TokenOwner, rid: string): Promise<LocatedRid>;
+}
+
+/** Makes the lists. */
+export function createListings(deps: {
+  readonly store: Pick<Store, 'listings' | 'crawlers'>;
+  readonly access: Pick<CrawlerAccess, 'find'>;
+}): Listings {
+  const { store, access } = deps;
+  const { listings } = store;
+
+  /** The crawler, unless it is addressed by another token. */
+  async function ownCrawler(owner: TokenOwner, crawlerId: string): Promise<Crawler | undefined> {
+    const crawler = await store.crawlers.get(crawlerId);
+    const isOwn =
+      crawler?.accountId === owner.account.accountId && crawler.tokenType === owner.tokenType;
+    return isOwn ? crawler : undefined;
+  }
+
+  return {
+    async jobs(owner, crawlerName, state, part) {
+      const { crawlerId } = await access.find(owner, crawlerName);
+      return listings.jobs(crawlerId, state, part);
+    },
+
+    async deliveries(owner, crawlerName, filter, part) {
+      const { crawlerId } = await access.find(owner, crawlerName);
+      return listings.deliveries(crawlerId, filter, part);
+    },
+
+    async results(owner, crawlerName, outcome, part) {
+      const { tokenType } = owner;
+      const { accountId } = owner.account;
+      if (crawlerName === '') return listings.results({ accountId, tokenType }, outcome, part);
+      const { crawlerId } = await access.find(owner, crawlerName);
+      return listings.results({ accountId, tokenType, crawlerId }, outcome, part);
+    },
+
+    async find(owner, rid) {
+      if (!isRid(rid)) throw ridNotFound();
+      const { job, delivery, result } = await listings.locate(rid);
+      const { accountId } = owner.account;
+      const ownResult =
+        result?.accountId === accountId && result.tokenType === owner.tokenType
+          ? result
+          : undefined;
+      const crawlerId = job?.crawlerId ?? delivery?.crawlerId ?? ownResult?.crawlerId;
+      const crawler = crawlerId === undefined ? undefined : await ownCrawler(owner, crawlerId);
+      const owned = crawler !== undefined;
+      if (!owned && ownResult === undefined) throw ridNotFound();
+      return {
+        crawler: owned && !isInternal(crawler) ? crawler : undefined,
+        ...(owned && job !== undefined ? { job } : {}),
+        ...(owned && delivery !== undefined ? { delivery } : {}),
+        ...(ownResult === undefined ? {} : { result: ownResult }),
+      };
+    },
+  };
+}

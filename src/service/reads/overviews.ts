@@ -1,0 +1,141 @@
+import type { Clock } from '../../domain/clock.ts';
+import type { CrawlerCounters } from '../../domain/crawler.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
+import type { CrawlerOverview, ListingStore } from '../../store/store.ts';
+
+/** What happens in a second at one crawler, or at several. */
+export interface ActivityRates {
+  readonly pushed: number;
+  readonly completed: number;
+  readonly failed: number;
+  /** Deliveries that ended, acknowledged or given up. */
+  readonly delivered: number;
+  /** How far the two readings are apart. */
+  readonly measuredMs: number;
+}
+
+/** A crawler, its counters, and its rates if it was read before within a minute. */
+export interface RatedCrawler extends CrawlerOverview {
+  readonly rates: ActivityRates | undefined;
+}
+
+/** All crawlers of an account at one moment, those of the service itself included. */
+export interface AccountOverview {
+  readonly observedAt: Date;
+  /** By name; at most {@link MAX_CRAWLERS}. */
+  readonly crawlers: readonly RatedCrawler[];
+}
+
+/** Reads what accounts do, all their crawlers in one query. */
+export interface Overviews {
+  read(accountId: string): Promise<AccountOverview>;
+  /** The same for several accounts, in the same one query. */
+  readAll(accountIds: readonly string[]): Promise<Map<string, AccountOverview>>;
+}
+
+/** The most crawlers of an account that an overview has. */
+export const MAX_CRAWLERS = 10_000;
+
+/** The oldest reading that a rate is measured from. */
+const MAX_APART_MS = 60_000;
+/** Readings that are closer together say little. */
+const MIN_APART_MS = 900;
+/** A rate is of the last 5 to 10 seconds if readings are frequent. */
+const WINDOW_MS = 5_000;
+/** Accounts whose readings are remembered: each takes about 200 bytes for a crawler. */
+const MAX_ACCOUNTS = 50;
+
+interface Reading {
+  readonly at: number;
+  readonly counters: ReadonlyMap<string, CrawlerCounters>;
+}
+
+/** The reading that rates are measured from, and the one that takes its place later. */
+interface Baseline {
+  readonly from: Reading;
+  readonly next: Reading;
+}
+
+/** Makes the reads. Rates are of what this process has read itself. */
+export function createOverviews(deps: {
+  readonly listings: Pick<ListingStore, 'crawlers'>;
+  readonly clock: Clock;
+}): Overviews {
+  const baselines = createLruMap<string, Baseline>({ maxEntries: MAX_ACCOUNTS });
+
+  function rated(accountId: string, found: readonly CrawlerOverview[], now: Date): AccountOverview {
+    const reading = {
+      at: now.getTime(),
+      counters: new Map(found.map(({ crawler, counters }) => [crawler.crawlerId, counters])),
+    };
+    const known = baselines.get(accountId);
+    const isUsable = known !== undefined && reading.at - known.next.at <= MAX_APART_MS;
+    const from = isUsable ? freshest(known, reading.at) : undefined;
+    if (from === undefined) baselines.set(accountId, { from: reading, next: reading });
+    else if (reading.at - from.next.at >= WINDOW_MS) {
+      baselines.set(accountId, { from: from.next, next: reading });
+    } else baselines.set(accountId, from);
+    return {
+      observedAt: now,
+      crawlers: found.map((each) => ({ ...each, rates: ratesSince(from?.from, reading, each) })),
+    };
+  }
+
+  async function readAll(accountIds: readonly string[]): Promise<Map<string, AccountOverview>> {
+    const found = await deps.listings.crawlers(accountIds, MAX_CRAWLERS);
+    const now = deps.clock.now();
+    const byAccount = Map.groupBy(found, ({ crawler }) => crawler.accountId);
+    return new Map(accountIds.map((id) => [id, rated(id, byAccount.get(id) ?? [], now)]));
+  }
+
+  return {
+    readAll,
+    async read(accountId) {
+      const overview = (await readAll([accountId])).get(accountId);
+      return overview ?? { observedAt: deps.clock.now(), crawlers: [] };
+    },
+  };
+}
+
+/** A baseline whose older reading has aged is measured from its newer one. */
+function freshest(known: Baseline, at: number): Baseline {
+  return at - known.from.at > MAX_APART_MS ? { from: known.next, next: known.next } : known;
+}
+
+function ratesSince(
+  from: Reading | undefined,
+  to: Reading,
+  { crawler, counters }: CrawlerOverview,
+): ActivityRates | undefined {
+  const before = from?.counters.get(crawler.crawlerId);
+  if (from === undefined || before === undefined) return undefined;
+  const measuredMs = to.at - from.at;
+  if (measuredMs < MIN_APART_MS) return undefined;
+  const perSecond = (count: number): number =>
+    Math.max(0, Math.round((count * 100_000) / measuredMs) / 100);
+  const completed = counters.completed - before.completed;
+  const failed = counters.failed - before.failed;
+  const pending = counters.deliveriesPending - before.deliveriesPending;
+  return {
+    pushed: perSecond(counters.pushed - before.pushed),
+    completed: perSecond(completed),
+    failed: perSecond(failed),
+    delivered: crawler.callbackUrl === undefined ? 0 : perSecond(completed + failed - pending),
+    measuredMs,
+  };
+}
+
+/** The sum of rates; undefined if there are none. */
+export function sumRates(rates: readonly (ActivityRates | undefined)[]): ActivityRates | undefined {
+  const known = rates.filter((each) => each !== undefined);
+  if (known.length === 0) return undefined;
+  const sum = (of: (each: ActivityRates) => number): number =>
+    Math.round(known.reduce((total, each) => total + of(each), 0) * 100) / 100;
+  return {
+    pushed: sum((each) => each.pushed),
+    completed: sum((each) => each.completed),
+    failed: sum((each) => each.failed),
+    delivered: sum((each) => each.delivered),
+    measuredMs: Math.max(...known.map((each) => each.measuredMs)),
+  };
+}

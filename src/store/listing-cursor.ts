@@ -1,0 +1,59 @@
+import { invalidPageToken } from '../domain/errors.ts';
+import { LISTING_SCAN, type Listing, type ListingPart } from './listing-store.ts';
+
+/** A row's position in a listing: by a moment, then by `rid`. */
+export interface ListingPlace {
+  readonly at: Date;
+  readonly rid: string;
+}
+
+/** The position behind which a part begins; undefined for the first. Throws as {@link ListingPart} says. */
+export function partStart({ cursor }: ListingPart): ListingPlace | undefined {
+  if (cursor === undefined) return undefined;
+  const [, ms, rid] = /^(\d{1,15})\.([0-9a-f]{24})$/.exec(cursor) ?? [];
+  if (ms === undefined || rid === undefined) throw invalidPageToken();
+  return { at: new Date(Number(ms)), rid };
+}
+
+/**
+ * Takes those of the scanned rows that are wanted. `scanned` is at most `scan` rows from the start of
+ * the part on, in order; fewer mean that there are no more. `last` is the row behind which the next
+ * part begins.
+ */
+export function takeRows<Row>(
+  scanned: Iterable<Row>,
+  { limit, scan = LISTING_SCAN }: { readonly limit: number; readonly scan?: number },
+  isWanted: (row: Row) => boolean,
+): { readonly rows: Row[]; readonly last: Row | undefined } {
+  const rows: Row[] = [];
+  let seen = 0;
+  let last: Row | undefined;
+  for (const row of scanned) {
+    seen += 1;
+    last = row;
+    if (isWanted(row)) rows.push(row);
+    if (rows.length === limit) break;
+  }
+  return { rows, last: rows.length < limit && seen < scan ? undefined : last };
+}
+
+/** The same as a part of a listing that is ordered by `place`. */
+export function takePart<Row>(
+  scanned: Iterable<Row>,
+  limits: { readonly limit: number; readonly scan?: number },
+  isWanted: (row: Row) => boolean,
+  place: (row: Row) => ListingPlace,
+): Listing<Row> {
+  const { rows, last } = takeRows(scanned, limits, isWanted);
+  if (last === undefined) return { rows, cursor: undefined };
+  const { at, rid } = place(last);
+  return { rows, cursor: `${at.getTime()}.${rid}` };
+}
+
+/** The same part with other rows. */
+export function mapListing<From, To>(
+  { rows, cursor }: Listing<From>,
+  convert: (row: From) => To,
+): Listing<To> {
+  return { rows: rows.map(convert), cursor };
+}

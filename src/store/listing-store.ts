@@ -1,0 +1,122 @@
+import type { TokenType } from '../domain/account.ts';
+import type { Crawler, CrawlerCounters } from '../domain/crawler.ts';
+import type { DeliverySummary } from '../domain/delivery.ts';
+import type { QueuedJob } from '../domain/job.ts';
+import type { CrawlStatus, ResultDetails } from '../domain/result.ts';
+import type { ResultSelection } from './store.ts';
+
+/** A part of a listing that is asked for: from the beginning, or behind the `cursor` of the part before. */
+export interface ListingPart {
+  readonly limit: number;
+  /** As the store returned it. Throws `invalid` naming `page_token` for any other. */
+  readonly cursor?: string;
+}
+
+/**
+ * A part of a listing. A call looks through a bounded number of rows, so there may be fewer than
+ * were asked for, or none, and still a next part.
+ */
+export interface Listing<Row> {
+  readonly rows: readonly Row[];
+  /** Where the next part begins; undefined after the last. */
+  readonly cursor: string | undefined;
+}
+
+/** A crawler and its counters, read together. */
+export interface CrawlerOverview {
+  readonly crawler: Crawler;
+  readonly counters: CrawlerCounters;
+}
+
+/** A job in a queue without its body and parameters. */
+export interface JobSummary
+  extends Pick<
+    QueuedJob,
+    | 'rid'
+    | 'crawlerId'
+    | 'url'
+    | 'method'
+    | 'state'
+    | 'retry'
+    | 'createdAt'
+    | 'firstTriedAt'
+    | 'queueDeadline'
+  > {
+  /** The earliest moment of its next try. */
+  readonly dueAt: Date;
+  /** Why its last try failed. */
+  readonly lastFailure: string | undefined;
+}
+
+/** A stored result without its page. */
+export interface ResultSummary extends CrawlStatus {
+  readonly rid: string;
+  readonly pushedUrl: string;
+  readonly contentType: string;
+  readonly details: ResultDetails;
+  readonly storedAt: Date;
+  readonly expiresAt: Date;
+  /** Bytes of the page as it is kept. */
+  readonly size: number;
+}
+
+/** How a crawl ended, as the crawler's counters name it. */
+export type CrawlOutcome = 'completed' | 'failed';
+
+/** Which deliveries are listed; all conditions together. */
+export interface DeliveryFilter {
+  readonly state?: DeliverySummary['state'];
+  readonly outcome?: CrawlOutcome;
+  /** Of `[from, to)` by the end of their crawl, oldest first. Newest first without it. */
+  readonly range?: { readonly from: Date; readonly to: Date };
+}
+
+/** Where a `rid` was found; each part is present if there is one. */
+export interface FoundRid {
+  readonly job?: JobSummary;
+  readonly delivery?: DeliverySummary & { readonly crawlerId: string };
+  readonly result?: ResultSummary & {
+    readonly accountId: string;
+    readonly tokenType: TokenType;
+    /** Absent for inline crawls, and for results of an older program. */
+    readonly crawlerId?: string;
+  };
+}
+
+/** Reads for people, who look at what the queues hold and what became of it. */
+export interface ListingStore {
+  /**
+   * The crawlers of these accounts with their counters, in one query; those of the service itself
+   * included. Of an account with more than `limit` the first by name.
+   */
+  crawlers(accountIds: readonly string[], limit: number): Promise<CrawlerOverview[]>;
+  /** Waiting and retrying jobs, earliest due first. */
+  jobs(
+    crawlerId: string,
+    state: 'waiting' | 'retrying' | undefined,
+    part: ListingPart,
+  ): Promise<Listing<JobSummary>>;
+  /**
+   * Deliveries, newest first. Pending ones are listed by their next attempt, unless a range is
+   * given. Each has its last {@link LISTED_ATTEMPTS} attempts.
+   */
+  deliveries(
+    crawlerId: string,
+    filter: DeliveryFilter,
+    part: ListingPart,
+  ): Promise<Listing<DeliverySummary>>;
+  /** Stored results of a token or of one crawler, newest first. */
+  results(
+    selection: ResultSelection,
+    outcome: CrawlOutcome | undefined,
+    part: ListingPart,
+  ): Promise<Listing<ResultSummary>>;
+  /** Finds a `rid` anywhere; the caller checks whose it is. */
+  locate(rid: string): Promise<FoundRid>;
+}
+
+/** The attempts of a delivery that lists show: the latest. */
+export const LISTED_ATTEMPTS = 20;
+
+/** The most rows that one part of a listing looks through. */
+export const LISTING_SCAN = 2_000;

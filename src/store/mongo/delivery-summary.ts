@@ -1,0 +1,29 @@
+import type { DeliverySummary } from '../../domain/delivery.ts';
+import { parseDetails } from '../stored-details.ts';
+import type { DeliveryDocument } from './collections.ts';
+
+/** The summary of a delivery, which must not be staged, with its last `maxAttempts` attempts. */
+export function toDeliverySummary(
+  document: Omit<DeliveryDocument, 'body'>,
+  maxAttempts = Number.POSITIVE_INFINITY,
+): DeliverySummary {
+  const pending = isPending(document);
+  return {
+    rid: document._id,
+    url: document.url,
+    pushedUrl: document.pushedUrl,
+    cbStatus: document.cbStatus,
+    originalStatus: document.originalStatus,
+    failure: parseDetails(document.extras).failure,
+    size: document.size,
+    state: pending ? 'pending' : (document.state as 'delivered' | 'failed'),
+    createdAt: document.createdAt,
+    nextAttemptAt: pending ? document.due : undefined,
+    attempts: document.attempts.slice(-maxAttempts),
+  };
+}
+
+/** Whether a delivery is due or being sent. */
+export function isPending({ state }: Pick<DeliveryDocument, 'state'>): boolean {
+  return state === 'due' || state === 'sending';
+}

@@ -1,0 +1,257 @@
+import type { Filter } from 'mongodb';
+import type { TokenType } from '../../domain/account.ts';
+import { CB_STATUS } from '../../domain/status.ts';
+import { type ListingPlace, mapListing, partStart, takePart } from '../listing-cursor.ts';
+import {
+  type DeliveryFilter,
+  type FoundRid,
+  type JobSummary,
+  LISTED_ATTEMPTS,
+  LISTING_SCAN,
+  type ListingPart,
+  type ListingStore,
+  type ResultSummary,
+} from '../listing-store.ts';
+import { parseDetails } from '../stored-details.ts';
+import type { Collections, DeliveryDocument, JobDocument, ResultDocument } from './collections.ts';
+import { CRAWLER_FIELDS, toCounters, toCrawler } from './crawler-document.ts';
+import { isPending, toDeliverySummary } from './delivery-summary.ts';
+import { readGenerations } from './ledger.ts';
+import { scopeAccountId, scopeKey } from './records.ts';
+import { findUncommitted } from './uncommitted.ts';
+
+type DeliveryRow = Omit<DeliveryDocument, 'body'>;
+type ResultRow = Omit<ResultDocument, 'body'>;
+
+const JOB_FIELDS = {
+  crawlerId: 1,
+  url: 1,
+  method: 1,
+  state: 1,
+  retry: 1,
+  createdAt: 1,
+  due: 1,
+  firstTriedAt: 1,
+  queueDeadline: 1,
+  lastFailure: 1,
+} as const;
+
+const NO_PAGE = { body: 0, callbackHeaders: 0 } as const;
+
+/** Listings for people. */
+export function createListings(collections: Collections): ListingStore {
+  /** Pending deliveries by their next attempt. */
+  async function pendingDeliveries(crawlerId: string, part: ListingPart): Promise<DeliveryRow[]> {
+    const start = partStart(part);
+    const read = (state: 'due' | 'sending') =>
+      collections.deliveries
+        .find<DeliveryRow>(
+          { crawlerId, state, ...behind('due', start, 1) },
+          { projection: NO_PAGE },
+        )
+        .sort({ due: 1, _id: 1 })
+        .limit(part.limit + 1)
+        .toArray();
+    // Read in this order, so that one that is claimed meanwhile is missing rather than there twice.
+    const found = [...(await read('sending')), ...(await read('due'))];
+    const order = (a: DeliveryRow, b: DeliveryRow): number =>
+      a.due.getTime() - b.due.getTime() || (a._id < b._id ? -1 : 1);
+    const seen = new Set<string>();
+    return found
+      .filter(({ _id }) => !seen.has(_id) && seen.add(_id))
+      .sort(order)
+      .slice(0, part.limit + 1);
+  }
+
+  function deliveriesByAge(
+    crawlerId: string,
+    { state, outcome, range }: DeliveryFilter,
+    part: ListingPart,
+    scan: number,
+  ): Promise<DeliveryRow[]> {
+    const direction = range === undefined ? -1 : 1;
+    const conditions: Filter<DeliveryDocument>[] = [
+      { crawlerId },
+      state === 'failed' ? { state } : {},
+      outcome === 'failed' ? { cbStatus: { $gt: CB_STATUS.success } } : {},
+      range === undefined ? {} : { createdAt: { $gte: range.from, $lt: range.to } },
+      behind('createdAt', partStart(part), direction),
+    ];
+    return collections.deliveries
+      .find<DeliveryRow>({ $and: conditions }, { projection: NO_PAGE })
+      .sort({ createdAt: direction, _id: direction })
+      .limit(scan)
+      .toArray();
+  }
+
+  return {
+    async crawlers(accountIds, limit) {
+      const found = await collections.crawlers
+        .find({ accountId: { $in: [...accountIds] } }, { projection: CRAWLER_FIELDS })
+        .sort({ accountId: 1, name: 1 })
+        .limit(limit * accountIds.length)
+        .toArray();
+      return found.map((each) => ({ crawler: toCrawler(each), counters: toCounters(each) }));
+    },
+
+    async jobs(crawlerId, state, part) {
+      const crawler = await readGenerations(collections, crawlerId);
+      if (crawler === null) return { rows: [], cursor: undefined };
+      const scan = state === 'waiting' ? LISTING_SCAN : part.limit;
+      const found = await collections.jobs
+        .find(
+          {
+            crawlerId,
+            gen: crawler.purges,
+            ...(state === 'retrying' ? { state } : { queued: true }),
+            ...behind('due', partStart(part), 1),
+          },
+          { projection: JOB_FIELDS },
+        )
+        .sort({ due: 1, _id: 1 })
+        .limit(scan)
+        .toArray();
+      const taken = takePart(
+        found,
+        { limit: part.limit, scan },
+        (job) => state === undefined || job.state === state,
+        ({ _id, due }) => ({ at: due, rid: _id }),
+      );
+      return mapListing(taken, toJobSummary);
+    },
+
+    async deliveries(crawlerId, filter, part) {
+      const { state, outcome, range } = filter;
+      const isWanted = (row: DeliveryRow): boolean =>
+        row.state !== 'staged' &&
+        (state === undefined || (isPending(row) ? 'pending' : row.state) === state) &&
+        (outcome === undefined ||
+          (row.cbStatus === CB_STATUS.success ? 'completed' : 'failed') === outcome);
+      const toSummary = (row: DeliveryRow) => toDeliverySummary(row, LISTED_ATTEMPTS);
+      if (state === 'pending' && range === undefined) {
+        const found = await pendingDeliveries(crawlerId, part);
+        const scan = part.limit + 1;
+        const place = ({ _id, due }: DeliveryRow) => ({ at: due, rid: _id });
+        return mapListing(takePart(found, { limit: part.limit, scan }, isWanted, place), toSummary);
+      }
+      const filtersLater = state === 'delivered' || state === 'pending' || outcome === 'completed';
+      const scan = filtersLater ? LISTING_SCAN : part.limit;
+      const found = await deliveriesByAge(crawlerId, filter, part, scan);
+      const place = ({ _id, createdAt }: DeliveryRow) => ({ at: createdAt, rid: _id });
+      return mapListing(takePart(found, { limit: part.limit, scan }, isWanted, place), toSummary);
+    },
+
+    async results(selection, outcome, part) {
+      const { crawlerId } = selection;
+      const scan = outcome === 'completed' ? LISTING_SCAN : part.limit;
+      const found = await collections.results
+        .find<ResultRow>(
+          {
+            ...(crawlerId === undefined ? { scope: scopeKey(selection) } : { crawlerId }),
+            ...(outcome === 'failed' ? { cbStatus: { $gt: CB_STATUS.success } } : {}),
+            ...behind('storedAt', partStart(part), -1),
+          },
+          { projection: { body: 0 } },
+        )
+        .sort({ storedAt: -1, _id: -1 })
+        .limit(scan)
+        .toArray();
+      const hidden = await findUncommitted(
+        collections,
+        found.map(({ _id }) => _id),
+      );
+      const isWanted = ({ _id, cbStatus }: ResultRow): boolean =>
+        !hidden.has(_id) && (outcome !== 'completed' || cbStatus === CB_STATUS.success);
+      const place = ({ _id, storedAt }: ResultRow) => ({ at: storedAt, rid: _id });
+      const taken = takePart(found, { limit: part.limit, scan }, isWanted, place);
+      return mapListing(taken, toResultSummary);
+    },
+
+    async locate(rid) {
+      const [job, delivery, result] = await Promise.all([
+        collections.jobs.findOne(
+          { _id: rid, state: { $ne: 'ended' } },
+          { projection: { ...JOB_FIELDS, gen: 1 } },
+        ),
+        collections.deliveries.findOne<DeliveryRow>(
+          { _id: rid, state: { $ne: 'staged' } },
+          { projection: NO_PAGE },
+        ),
+        collections.results.findOne<ResultRow>({ _id: rid }, { projection: { body: 0 } }),
+      ]);
+      // While the job has not ended, what it became is not committed.
+      const isAlive = job !== null;
+      const isQueued = job !== null && (await isCurrent(job));
+      return {
+        ...(isQueued ? { job: toJobSummary(job) } : {}),
+        ...(result === null || isAlive ? {} : { result: locatedResult(result) }),
+        ...(delivery === null || isAlive
+          ? {}
+          : { delivery: { ...toDeliverySummary(delivery), crawlerId: delivery.crawlerId } }),
+      };
+    },
+  };
+
+  async function isCurrent(job: Pick<JobDocument, 'crawlerId' | 'state' | 'gen'>) {
+    const crawler = await readGenerations(collections, job.crawlerId);
+    return crawler !== null && (job.state === 'running' || job.gen >= crawler.purges);
+  }
+}
+
+/** The condition of rows behind a position, in either direction. */
+function behind(
+  field: 'due' | 'createdAt' | 'storedAt',
+  start: ListingPlace | undefined,
+  direction: 1 | -1,
+): object {
+  if (start === undefined) return {};
+  const { at, rid } = start;
+  const [beyond, within] =
+    direction === 1 ? (['$gt', '$gte'] as const) : (['$lt', '$lte'] as const);
+  return {
+    [field]: { [within]: at },
+    $or: [{ [field]: { [beyond]: at } }, { [field]: at, _id: { [beyond]: rid } }],
+  };
+}
+
+function toJobSummary(document: JobDocument): JobSummary {
+  return {
+    rid: document._id,
+    crawlerId: document.crawlerId,
+    url: document.url,
+    method: document.method,
+    state: document.state as JobSummary['state'],
+    retry: document.retry,
+    createdAt: document.createdAt,
+    dueAt: document.due,
+    firstTriedAt: document.firstTriedAt,
+    queueDeadline: document.queueDeadline,
+    lastFailure: document.lastFailure,
+  };
+}
+
+function toResultSummary(document: ResultRow): ResultSummary {
+  return {
+    rid: document._id,
+    url: document.url,
+    pushedUrl: document.pushedUrl,
+    cbStatus: document.cbStatus,
+    originalStatus: document.originalStatus,
+    contentType: document.contentType,
+    details: parseDetails(document.extras),
+    storedAt: document.storedAt,
+    expiresAt: document.expiresAt,
+    size: document.size,
+  };
+}
+
+function locatedResult(document: ResultRow): NonNullable<FoundRid['result']> {
+  const { scope, crawlerId } = document;
+  const accountId = scopeAccountId(scope);
+  return {
+    ...toResultSummary(document),
+    accountId,
+    tokenType: scope.slice(accountId.length + 1) as TokenType,
+    ...(crawlerId === undefined ? {} : { crawlerId }),
+  };
+}

@@ -1,0 +1,16 @@
+import type { Collections } from './collections.ts';
+
+/**
+ * Which of these results and deliveries belong to jobs that have not ended. They were written before
+ * the end, and are not there yet for anybody who reads.
+ */
+export async function findUncommitted(
+  collections: Pick<Collections, 'jobs'>,
+  rids: readonly string[],
+): Promise<Set<string>> {
+  if (rids.length === 0) return new Set();
+  const alive = await collections.jobs
+    .find({ _id: { $in: [...rids] }, state: { $ne: 'ended' } }, { projection: { _id: 1 } })
+    .toArray();
+  return new Set(alive.map((each) => each._id));
+}

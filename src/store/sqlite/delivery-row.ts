@@ -1,0 +1,39 @@
+import type { DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
+import { parseDetails } from '../stored-details.ts';
+import { type SqlRow, toDate, toOptionalDate } from './sql.ts';
+
+/** An attempt as a row keeps it. */
+export type StoredAttempt = Omit<DeliveryAttempt, 'startedAt'> & { readonly startedAt: number };
+
+/** The columns that {@link toDeliverySummary} reads. */
+export const SUMMARY_COLUMNS =
+  'rid, crawler_id, state, due_at, created_at, url, pushed_url, cb_status, original_status, extras, size, attempts';
+
+/** The summary of a row of deliveries, with its last `maxAttempts` attempts. */
+export function toDeliverySummary(
+  row: SqlRow,
+  maxAttempts = Number.POSITIVE_INFINITY,
+): DeliverySummary {
+  const attempts = JSON.parse(String(row.attempts)) as StoredAttempt[];
+  const pending = isPending(row);
+  return {
+    rid: String(row.rid),
+    url: String(row.url),
+    pushedUrl: String(row.pushed_url),
+    cbStatus: Number(row.cb_status),
+    originalStatus: Number(row.original_status),
+    failure: parseDetails(String(row.extras)).failure,
+    size: Number(row.size),
+    state: pending ? 'pending' : (row.state as 'delivered' | 'failed'),
+    createdAt: toDate(row.created_at),
+    nextAttemptAt: pending ? toOptionalDate(row.due_at) : undefined,
+    attempts: attempts
+      .slice(-maxAttempts)
+      .map((each) => ({ ...each, startedAt: new Date(each.startedAt) })),
+  };
+}
+
+/** Whether a row of deliveries is due or being sent. */
+export function isPending({ state }: SqlRow): boolean {
+  return state === 'due' || state === 'sending';
+}

@@ -1,0 +1,232 @@
+import type { TokenType } from '../../domain/account.ts';
+import type { DeliverySummary } from '../../domain/delivery.ts';
+import { invalidPageToken } from '../../domain/errors.ts';
+import type { QueuedJob } from '../../domain/job.ts';
+import { CB_STATUS } from '../../domain/status.ts';
+import { mapListing, partStart, takePart, takeRows } from '../listing-cursor.ts';
+import {
+  type CrawlerOverview,
+  type CrawlOutcome,
+  type DeliveryFilter,
+  type FoundRid,
+  type JobSummary,
+  LISTED_ATTEMPTS,
+  LISTING_SCAN,
+  type Listing,
+  type ListingPart,
+  type ListingStore,
+  type ResultSummary,
+} from '../listing-store.ts';
+import type { ResultSelection } from '../store.ts';
+import { parseDetails } from '../stored-details.ts';
+import { toCounters, toCrawler } from './crawler-row.ts';
+import { isPending, SUMMARY_COLUMNS, toDeliverySummary } from './delivery-row.ts';
+import type { InThread } from './in-thread.ts';
+import { purgeCount } from './lease.ts';
+import { type Sql, type SqlRow, type SqlValue, toDate, toOptionalDate } from './sql.ts';
+
+function crawlers(sql: Sql, accountIds: readonly string[], limit: number): CrawlerOverview[] {
+  return accountIds.flatMap((accountId) =>
+    sql
+      .all(
+        `SELECT c.*, d.* FROM crawlers c JOIN dispatch d USING (crawler_id)
+          WHERE c.account_id = ? ORDER BY c.name LIMIT ?`,
+        accountId,
+        limit,
+      )
+      .map((row) => ({ crawler: toCrawler(row), counters: toCounters(row) })),
+  );
+}
+
+const JOB_COLUMNS =
+  'rid, crawler_id, url, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure';
+
+function toJobSummary(row: SqlRow): JobSummary {
+  return {
+    rid: String(row.rid),
+    crawlerId: String(row.crawler_id),
+    url: String(row.url),
+    method: row.method as QueuedJob['method'],
+    state: row.state as QueuedJob['state'],
+    retry: Number(row.retry),
+    createdAt: toDate(row.created_at),
+    dueAt: toDate(row.due_at),
+    firstTriedAt: toOptionalDate(row.first_tried_at),
+    queueDeadline: toOptionalDate(row.queue_deadline),
+    lastFailure: row.last_failure === null ? undefined : String(row.last_failure),
+  };
+}
+
+// The states are written out, so that the partial indexes are used.
+const JOB_STATES = {
+  retrying: "state = 'retrying'",
+  // Few of those that are due before a waiting job are retries.
+  waiting: "state <> 'running'",
+} as const;
+
+function jobs(
+  sql: Sql,
+  crawlerId: string,
+  state: 'waiting' | 'retrying' | undefined,
+  part: ListingPart,
+): Listing<JobSummary> {
+  const start = partStart(part);
+  const scanned = sql.each(
+    `SELECT ${JOB_COLUMNS} FROM jobs WHERE crawler_id = ? AND gen = ?
+      AND ${JOB_STATES[state ?? 'waiting']} AND (due_at, rid) > (?, ?)
+      ORDER BY due_at, rid LIMIT ${LISTING_SCAN}`,
+    crawlerId,
+    purgeCount(sql, crawlerId) ?? -1,
+    start?.at.getTime() ?? 0,
+    start?.rid ?? '',
+  );
+  const isWanted = (row: SqlRow) => state === undefined || row.state === state;
+  return mapListing(takePart(scanned, part, isWanted, jobPlace), toJobSummary);
+}
+
+const jobPlace = (row: SqlRow) => ({ at: toDate(row.due_at), rid: String(row.rid) });
+const createdPlace = (row: SqlRow) => ({ at: toDate(row.created_at), rid: String(row.rid) });
+
+function deliveries(
+  sql: Sql,
+  crawlerId: string,
+  filter: DeliveryFilter,
+  part: ListingPart,
+): Listing<DeliverySummary> {
+  const { state, outcome, range } = filter;
+  const isWanted = (row: SqlRow): boolean =>
+    (state === undefined || (isPending(row) ? 'pending' : row.state) === state) &&
+    (outcome === undefined ||
+      (Number(row.cb_status) === CB_STATUS.success ? 'completed' : 'failed') === outcome);
+  const found =
+    state === 'pending' && range === undefined
+      ? takePart(pendingDeliveries(sql, crawlerId, part), part, isWanted, jobPlace)
+      : takePart(deliveriesByAge(sql, crawlerId, filter, part), part, isWanted, createdPlace);
+  return mapListing(found, (row) => toDeliverySummary(row, LISTED_ATTEMPTS));
+}
+
+/** By the next attempt. Those that are being sent are few, and keep the time they were due at. */
+function pendingDeliveries(sql: Sql, crawlerId: string, part: ListingPart): SqlRow[] {
+  const start = partStart(part);
+  const select = (state: 'due' | 'sending') =>
+    sql.all(
+      `SELECT ${SUMMARY_COLUMNS} FROM deliveries WHERE crawler_id = ? AND state = '${state}'
+        AND (due_at, rid) > (?, ?) ORDER BY due_at, rid LIMIT ${LISTING_SCAN}`,
+      crawlerId,
+      start?.at.getTime() ?? 0,
+      start?.rid ?? '',
+    );
+  const order = (a: SqlRow, b: SqlRow): number =>
+    Number(a.due_at) - Number(b.due_at) || (String(a.rid) < String(b.rid) ? -1 : 1);
+  return [...select('due'), ...select('sending')].sort(order).slice(0, LISTING_SCAN);
+}
+
+function deliveriesByAge(
+  sql: Sql,
+  crawlerId: string,
+  { state, outcome, range }: DeliveryFilter,
+  part: ListingPart,
+): Iterable<SqlRow> {
+  const start = partStart(part);
+  const conditions = ['crawler_id = ?'];
+  const values: SqlValue[] = [crawlerId];
+  if (state === 'failed') conditions.push("state = 'failed'");
+  else if (outcome === 'failed') conditions.push(`cb_status <> ${CB_STATUS.success}`);
+  if (range !== undefined) {
+    conditions.push('created_at >= ? AND created_at < ?');
+    values.push(range.from.getTime(), range.to.getTime());
+  }
+  if (start !== undefined) {
+    conditions.push(`(created_at, rid) ${range === undefined ? '<' : '>'} (?, ?)`);
+    values.push(start.at.getTime(), start.rid);
+  }
+  const order = range === undefined ? 'DESC' : 'ASC';
+  return sql.each(
+    `SELECT ${SUMMARY_COLUMNS} FROM deliveries WHERE ${conditions.join(' AND ')}
+      ORDER BY created_at ${order}, rid ${order} LIMIT ${LISTING_SCAN}`,
+    ...values,
+  );
+}
+
+const RESULT_COLUMNS =
+  'rid, account_id, token_type, crawler_id, seq, url, pushed_url, cb_status, original_status, content_type, extras, stored_at, expires_at, size';
+
+/** By their numbers, which are in the order of storing. */
+function results(
+  sql: Sql,
+  { accountId, tokenType, crawlerId }: ResultSelection,
+  outcome: CrawlOutcome | undefined,
+  { limit, cursor }: ListingPart,
+): Listing<ResultSummary> {
+  const ofAccount = crawlerId === undefined;
+  const conditions = [ofAccount ? 'account_id = ? AND token_type = ?' : 'crawler_id = ?'];
+  const values: SqlValue[] = ofAccount ? [accountId, tokenType] : [crawlerId];
+  if (outcome === 'failed') conditions.push(`cb_status <> ${CB_STATUS.success}`);
+  if (cursor !== undefined) {
+    if (!/^\d{1,15}$/.test(cursor)) throw invalidPageToken();
+    conditions.push('seq < ?');
+    values.push(Number(cursor));
+  }
+  const scanned = sql.each(
+    `SELECT ${RESULT_COLUMNS} FROM results WHERE ${conditions.join(' AND ')}
+      ORDER BY seq DESC LIMIT ${LISTING_SCAN}`,
+    ...values,
+  );
+  const isWanted = (row: SqlRow): boolean =>
+    outcome !== 'completed' || Number(row.cb_status) === CB_STATUS.success;
+  const { rows, last } = takeRows(scanned, { limit }, isWanted);
+  return {
+    rows: rows.map(toResultSummary),
+    cursor: last === undefined ? undefined : String(last.seq),
+  };
+}
+
+function toResultSummary(row: SqlRow): ResultSummary {
+  return {
+    rid: String(row.rid),
+    url: String(row.url),
+    pushedUrl: String(row.pushed_url),
+    cbStatus: Number(row.cb_status),
+    originalStatus: Number(row.original_status),
+    contentType: String(row.content_type),
+    details: parseDetails(String(row.extras)),
+    storedAt: toDate(row.stored_at),
+    expiresAt: toDate(row.expires_at),
+    size: Number(row.size),
+  };
+}
+
+function locate(sql: Sql, rid: string): FoundRid {
+  const job = sql.get(
+    `SELECT jobs.* FROM jobs JOIN dispatch d USING (crawler_id)
+      WHERE rid = ? AND (gen = d.purges OR state = 'running')`,
+    rid,
+  );
+  const delivery = sql.get(`SELECT ${SUMMARY_COLUMNS} FROM deliveries WHERE rid = ?`, rid);
+  const result = sql.get(`SELECT ${RESULT_COLUMNS} FROM results WHERE rid = ?`, rid);
+  return {
+    ...(result === undefined ? {} : { result: locatedResult(result) }),
+    ...(job === undefined ? {} : { job: toJobSummary(job) }),
+    ...(delivery === undefined
+      ? {}
+      : { delivery: { ...toDeliverySummary(delivery), crawlerId: String(delivery.crawler_id) } }),
+  };
+}
+
+function locatedResult(row: SqlRow): NonNullable<FoundRid['result']> {
+  return {
+    ...toResultSummary(row),
+    accountId: String(row.account_id),
+    tokenType: row.token_type as TokenType,
+    ...(row.crawler_id === null ? {} : { crawlerId: String(row.crawler_id) }),
+  };
+}
+
+/** Listings for people. */
+export const listings = {
+  crawlers,
+  jobs,
+  deliveries,
+  results,
+  locate,
+} satisfies InThread<ListingStore>;
