@@ -16,28 +16,23 @@ const { scripts } = JSON.parse(
 /** The flags of `npm start`. */
 const START_FLAGS = scripts.start.split(' ').filter((word) => word.startsWith('--'));
 
-/** The service and its peers, each in its own process. */
-export interface Bench extends AsyncDisposable {
-  readonly service: string;
-  /** The first of `sites`, which is also the receiver of webhooks. */
-  readonly peers: string;
-  /** Four origins in one process. */
-  readonly sites: readonly string[];
-  /** Processor seconds that the service has used: its main thread, and all its threads. */
+/** A service in a process of its own. */
+export interface BenchService extends AsyncDisposable {
+  readonly url: string;
+  /** What it printed so far. */
+  readonly output: string;
+  /** Processor seconds that it has used: its main thread, and all its threads. */
   cpuSeconds(): { readonly main: number; readonly all: number };
 }
 
 /**
- * Starts the service and its peers. The service uses MONGODB_URI if it is set, else an embedded
- * database in a new folder.
+ * Starts the service as `npm start` does, with limits of rates and queues out of the way. It uses
+ * MONGODB_URI if it is set in `env` or the environment, else an embedded database in a new folder.
  */
-export async function startBench(env: Readonly<Record<string, string>> = {}): Promise<Bench> {
+export async function startService(
+  env: Readonly<Record<string, string>> = {},
+): Promise<BenchService> {
   const dataDir = await mkdtemp(join(tmpdir(), 'queued-crawler-bench-'));
-  const peers = fork(join(import.meta.dirname, 'peers.ts'));
-  const ports = await new Promise<readonly number[]>((resolve) => {
-    peers.once('message', (message) => resolve((message as { ports: number[] }).ports));
-  });
-  const sites = ports.map((port) => `http://127.0.0.1:${port}`);
   const service = spawn(process.execPath, [...process.execArgv, ...START_FLAGS, 'src/main.ts'], {
     cwd: join(import.meta.dirname, '..'),
     env: {
@@ -57,21 +52,79 @@ export async function startBench(env: Readonly<Record<string, string>> = {}): Pr
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const url = await waitForAddress(service);
+  let output = '';
+  service.stdout.on('data', (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  const url = await waitForAddress(service, () => output);
   return {
-    service: url,
-    peers: sites[0] ?? '',
-    sites,
+    url,
+    get output() {
+      return output;
+    },
     cpuSeconds: () => ({
       main: readCpuSeconds(`/proc/${service.pid}/task/${service.pid}/stat`),
       all: readCpuSeconds(`/proc/${service.pid}/stat`),
     }),
     async [Symbol.asyncDispose]() {
       const exited = new Promise((resolve) => service.once('exit', resolve));
-      service.kill('SIGTERM');
-      await exited;
-      peers.disconnect();
+      if (service.exitCode === null && service.signalCode === null) {
+        service.kill('SIGTERM');
+        await exited;
+      }
       await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Sites and receivers of webhooks in one process. */
+export interface BenchPeers extends AsyncDisposable {
+  /** Four origins. */
+  readonly sites: readonly string[];
+  /** Calls `then` with each request for a path below `/start`, and when it came. */
+  onStart(then: (path: string, at: number) => void): void;
+}
+
+/** Starts peers in a process of their own. */
+export async function startPeers(): Promise<BenchPeers> {
+  const peers = fork(join(import.meta.dirname, 'peers.ts'));
+  const ports = await new Promise<readonly number[]>((resolve) => {
+    peers.once('message', (message) => resolve((message as { ports: number[] }).ports));
+  });
+  return {
+    sites: ports.map((port) => `http://127.0.0.1:${port}`),
+    onStart(then) {
+      peers.on('message', (message) => {
+        const { path, at } = message as { path: string; at: number };
+        then(path, at);
+      });
+    },
+    [Symbol.asyncDispose]: async () => peers.disconnect(),
+  };
+}
+
+/** The service and its peers, each in its own process. */
+export interface Bench extends AsyncDisposable {
+  readonly service: string;
+  /** The first of `sites`, which is also the receiver of webhooks. */
+  readonly peers: string;
+  /** Four origins in one process. */
+  readonly sites: readonly string[];
+  cpuSeconds: BenchService['cpuSeconds'];
+}
+
+/** Starts the service and its peers. */
+export async function startBench(env: Readonly<Record<string, string>> = {}): Promise<Bench> {
+  const peers = await startPeers();
+  const service = await startService(env);
+  return {
+    service: service.url,
+    peers: peers.sites[0] ?? '',
+    sites: peers.sites,
+    cpuSeconds: () => service.cpuSeconds(),
+    async [Symbol.asyncDispose]() {
+      await service[Symbol.asyncDispose]();
+      await peers[Symbol.asyncDispose]();
     },
   };
 }
@@ -87,13 +140,11 @@ function readCpuSeconds(path: string): number {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-async function waitForAddress(service: ChildProcess): Promise<string> {
-  let output = '';
+async function waitForAddress(service: ChildProcess, output: () => string): Promise<string> {
   return new Promise((resolve, reject) => {
     service.once('exit', (code) => reject(new Error(`the service ended with code ${code}`)));
-    service.stdout?.on('data', (chunk: Buffer) => {
-      output += chunk.toString();
-      const found = /Queued crawler: (\S+)/.exec(output)?.[1];
+    service.stdout?.on('data', () => {
+      const found = /Queued crawler: (\S+)/.exec(output())?.[1];
       if (found !== undefined) resolve(found);
     });
   });

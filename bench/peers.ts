@@ -1,13 +1,27 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createNoise } from '../test/support/noise.ts';
 
 // The peers of the service in benchmarks, in a process of their own: four sites to crawl, each of
 // which also acknowledges webhooks, and replies to other requests with the reply of a push. Sends
-// their ports to the parent process and ends with it.
+// their ports to the parent process, then when paths below `/start` are asked for, and ends with it.
 
-const PAGE = `<!doctype html><title>Bench</title>${'<p>Some text of a page.</p>'.repeat(200)}`;
 const RID = '{"rid":"0123456789abcdef01234567"}';
+const PAGE_BYTES = 10_000;
+
+/** Pages of text that compresses as text does; each is a little different. */
+const pages = Array.from({ length: 64 }, (_, n) => {
+  const noise = createNoise(n + 1);
+  const words = Array.from({ length: 400 }, () => noise.int(2 ** 31).toString(36));
+  let page = `<!doctype html><meta charset="utf-8"><title>Page ${n}</title><h1>Page ${n}</h1><p>`;
+  while (page.length < PAGE_BYTES) {
+    page += noise.int(12) === 0 ? '</p>\n<p>' : `${noise.pick(words)} `;
+  }
+  return `${page}</p>`;
+});
+
+let served = 0;
 
 const answer: RequestListener = (request, response) => {
   if (request.method === 'POST') {
@@ -15,8 +29,13 @@ const answer: RequestListener = (request, response) => {
     request.on('end', () => response.writeHead(204).end());
     return;
   }
-  if (request.url?.startsWith('/page') === true) {
-    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(PAGE);
+  if (request.url?.startsWith('/start') === true) {
+    process.send?.({ path: request.url, at: performance.timeOrigin + performance.now() });
+  }
+  if (/^\/(page|start)/.test(request.url ?? '')) {
+    served += 1;
+    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' });
+    response.end(pages[served % pages.length]);
     return;
   }
   response.writeHead(200, { 'content-type': 'application/json; charset=utf-8' }).end(RID);

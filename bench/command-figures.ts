@@ -1,0 +1,50 @@
+import { startCountedProcess } from '../test/support/commands/counted-process.ts';
+import {
+  ACKNOWLEDGE,
+  COMMAND_SETTINGS,
+  type CommandFigure,
+  commandsOfLeased,
+  commandsOfOneUrl,
+  commandsPerUrl,
+  commandsWhenIdle,
+} from '../test/support/commands/measure-commands.ts';
+import { startReceiver } from '../test/support/receiver.ts';
+import { startSite } from '../test/support/site.ts';
+
+/** A figure of commands to MongoDB, with its name and its unit. */
+export interface NamedFigure extends CommandFigure {
+  readonly what: string;
+  readonly unit: 'URL' | 'second';
+}
+
+/**
+ * Measures the commands that a service process sends to MongoDB, one figure after the other. `scale`
+ * of 1 is full length.
+ */
+export async function* measureCommandFigures(
+  uri: string,
+  scale: number,
+): AsyncGenerator<NamedFigure> {
+  await using site = await startSite();
+  await using receiver = await startReceiver({ answer: ACKNOWLEDGE });
+  await using service = await startCountedProcess({ MONGODB_URI: uri, ...COMMAND_SETTINGS });
+  const bench = { service, site, hook: receiver.url };
+  const idle = await commandsWhenIdle(bench, 10 * scale);
+  yield { what: 'a process without work', unit: 'second', ...idle };
+  const single = await commandsOfOneUrl(bench, 10 * scale, idle);
+  yield { what: 'one URL to an idle crawler', unit: 'URL', ...single };
+  for (const [pageMs, urls] of [
+    [1_000, 500],
+    [200, 2_000],
+    [0, 5_000],
+  ] as const) {
+    for (const delivery of ['storage', 'webhook'] as const) {
+      const options = { pageMs, concurrency: 50, urls: urls * scale, delivery };
+      const what = `${delivery}, pages of ${pageMs} ms, concurrency 50`;
+      yield { what, unit: 'URL', ...(await commandsPerUrl(bench, options)) };
+    }
+  }
+  const crawlers = 500 * scale;
+  const leased = await commandsOfLeased(bench, crawlers, 10 * scale);
+  yield { what: `${crawlers} leased crawlers without work`, unit: 'second', ...leased };
+}
