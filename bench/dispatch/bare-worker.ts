@@ -21,4 +21,4 @@ async function crawl({ mode, concurrency, pages, site, hook }: Crawl): Promise<C
   return { perSecond: pages / seconds, cpuPerThousand: (cpuSeconds / pages) * 1_000 };
 }
 
-answerJobs<Crawl>(crawl);
+answerJobs((job) => crawl(job as Crawl));

@@ -113,7 +113,8 @@ async function start(pushes: number, site: string): Promise<Readonly<Record<stri
   return pushedAt;
 }
 
-answerJobs<Task>(async (task) => {
+answerJobs(async (job) => {
+  const task = job as Task;
   if (task.kind === 'crawl') return crawl(task.crawl);
   if (task.kind === 'push') return push(task.pushes);
   return start(task.pushes, task.site);

@@ -76,7 +76,8 @@ async function start(service: string, pushes: number, site: string) {
   return pushedAt;
 }
 
-answerJobs<Task>(async (task) => {
+answerJobs(async (job) => {
+  const task = job as Task;
   if (task.kind === 'push') return push(task.service, task.pushes);
   return start(task.service, task.pushes, task.site);
 });

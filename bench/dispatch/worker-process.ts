@@ -36,9 +36,9 @@ export function startWorkerProcess(file: string, args: readonly string[] = []): 
 }
 
 /** Does the jobs that the parent process sends; ends with it. */
-export function answerJobs<Job>(handle: (job: Job) => Promise<unknown>): void {
+export function answerJobs(handle: (job: unknown) => Promise<unknown>): void {
   process.on('message', (job) => {
-    handle(job as Job).then(
+    handle(job).then(
       (reply) => process.send?.({ reply }),
       (error: unknown) => process.send?.({ error: String(error) }),
     );
