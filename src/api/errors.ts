@@ -5,6 +5,7 @@ import {
   BadRequestSchema,
   ErrorInfoSchema,
   RequestInfoSchema,
+  ResourceInfoSchema,
   RetryInfoSchema,
 } from '../../gen/google/rpc/error_details_pb.ts';
 import { DomainError, type ErrorKind } from '../domain/errors.ts';
@@ -26,7 +27,7 @@ const codes: Readonly<Record<ErrorKind, Code>> = {
   internal: Code.Internal,
 };
 
-/** Retry delay of `exhausted` and `unavailable` errors that specify none. */
+/** Retry delay of `unavailable` errors that specify none. */
 const DEFAULT_RETRY_MS = 1_000;
 
 /** The text of every unknown error. */
@@ -135,8 +136,14 @@ function fromDomain(error: DomainError): ConnectError {
     const violation = { field: error.field, description: error.message, reason: error.reason };
     wire.details.push({ desc: BadRequestSchema, value: { fieldViolations: [violation] } });
   }
-  if (error.kind === 'exhausted' || error.kind === 'unavailable') {
-    const retryDelay = durationFromMs(Math.max(error.retryAfterMs ?? DEFAULT_RETRY_MS, 1));
+  if (error.resource !== undefined) {
+    const { type: resourceType, name: resourceName } = error.resource;
+    wire.details.push({ desc: ResourceInfoSchema, value: { resourceType, resourceName } });
+  }
+  const retryAfterMs =
+    error.retryAfterMs ?? (error.kind === 'unavailable' ? DEFAULT_RETRY_MS : undefined);
+  if (retryAfterMs !== undefined) {
+    const retryDelay = durationFromMs(Math.max(retryAfterMs, 1));
     wire.details.push({ desc: RetryInfoSchema, value: { retryDelay } });
   }
   return wire;

@@ -102,7 +102,7 @@ export function storageHandlers(deps: {
       }
       const removed = await storage.remove(owner, [request.rid]);
       if (removed.size === 0) {
-        throw ridNotFound();
+        throw ridNotFound('result', request.rid);
       }
       return { success: 'The Storage item has been deleted successfully' };
     },

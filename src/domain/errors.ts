@@ -10,12 +10,20 @@ export type ErrorKind =
   | 'unavailable'
   | 'internal';
 
+/** What a call named that is not there, or is there already. */
+export interface ErrorResource {
+  readonly type: 'crawler' | 'account' | 'result' | 'delivery' | 'job';
+  /** The name or `rid` that the call gave. */
+  readonly name: string;
+}
+
 /** Optional parts of a {@link DomainError}. */
 export interface ErrorOptions {
   /** The request field that is wrong. */
   readonly field?: string;
   /** How long to wait before a retry, in milliseconds. */
   readonly retryAfterMs?: number;
+  readonly resource?: ErrorResource;
   /** Further facts for the client, for example the limit that was reached. */
   readonly metadata?: Readonly<Record<string, string | number>>;
   /** For the log; never sent. */
@@ -32,6 +40,7 @@ export class DomainError extends Error {
   readonly reason: string;
   readonly field: string | undefined;
   readonly retryAfterMs: number | undefined;
+  readonly resource: ErrorResource | undefined;
   readonly metadata: Readonly<Record<string, string | number>> | undefined;
 
   constructor(kind: ErrorKind, reason: string, message: string, options: ErrorOptions = {}) {
@@ -40,6 +49,7 @@ export class DomainError extends Error {
     this.reason = reason;
     this.field = options.field;
     this.retryAfterMs = options.retryAfterMs;
+    this.resource = options.resource;
     this.metadata = options.metadata;
   }
 }
@@ -74,24 +84,28 @@ export function invalidToken(
 /** A name that no crawler has; `field` is the field of the request that named it. */
 export function crawlerNotFound(name: string, field: 'name' | 'crawler'): DomainError {
   const message = `There is no crawler "${name}".`;
-  return new DomainError('not_found', 'crawler_not_found', message, { field });
+  const resource = { type: 'crawler', name } as const;
+  return new DomainError('not_found', 'crawler_not_found', message, { field, resource });
 }
 
-/** A `rid` that no result, job or delivery of the caller has. The text is the reference API's. */
-export function ridNotFound(): DomainError {
-  return new DomainError('not_found', 'rid_not_found', 'RID not found', { field: 'rid' });
+/** A `rid`, or a URL, that nothing of the caller's has. The text is the reference API's. */
+export function ridNotFound(type: ErrorResource['type'], name: string): DomainError {
+  const options = { field: 'rid', resource: { type, name } };
+  return new DomainError('not_found', 'rid_not_found', 'RID not found', options);
 }
 
 /** A name that no account has. */
 export function accountNotFound(name: string): DomainError {
   const message = `There is no account "${name}".`;
-  return new DomainError('not_found', 'account_not_found', message, { field: 'name' });
+  const options = { field: 'name', resource: { type: 'account', name } } as const;
+  return new DomainError('not_found', 'account_not_found', message, options);
 }
 
 /** A name that another account has. */
 export function accountExists(name: string): DomainError {
   const message = `There is an account "${name}".`;
-  return new DomainError('conflict', 'account_exists', message, { field: 'name' });
+  const options = { field: 'name', resource: { type: 'account', name } } as const;
+  return new DomainError('conflict', 'account_exists', message, options);
 }
 
 /** A preset token that another account has. */

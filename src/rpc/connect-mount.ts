@@ -23,6 +23,7 @@ import { requestNote } from '../http/request-note.ts';
 import { parseTarget } from '../http/request-target.ts';
 import { createUnlimitedPools, type RoomPools } from '../http/room.ts';
 import { refuseWithFixedText, writePlainMessages } from './grpc-message.ts';
+import { binaryType, encodeText, isGrpcWebText, textType } from './grpc-web-text.ts';
 import { toImplementation } from './implementation.ts';
 import {
   acceptCompression,
@@ -144,6 +145,8 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     };
     const values = createContextValues().set(exchangeKey, exchange);
     const incoming = universalRequestFromNodeRequest(request, response, undefined, values);
+    const isText = isGrpcWebText(contentType);
+    if (isText) incoming.header.set('content-type', binaryType(contentType ?? ''));
     const shape = parseWireShape(contentType);
     const sent = { ...incoming, body: nothing() };
     if (shape !== undefined) {
@@ -151,8 +154,13 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
       sent.body = checkedMessages(request, shape, mounted, exchange);
     }
     const reply = await handler(sent);
-    const body =
-      reply.body === undefined ? {} : { body: paced(reply.body, () => breakOff(response)) };
+    const replied =
+      reply.body === undefined ? undefined : isText ? encodeText(reply.body) : reply.body;
+    const body = replied === undefined ? {} : { body: paced(replied, () => breakOff(response)) };
+    if (isText) {
+      const type = reply.header?.get('content-type') ?? '';
+      reply.header?.set('content-type', textType(type));
+    }
     await universalResponseToNodeResponse({ ...reply, ...body }, response);
   }
 

@@ -1,5 +1,7 @@
+import { MessageFault } from '../api/scan-message.ts';
 import type { AnyRequest } from '../http/node-http.ts';
 import { BodyFault } from '../http/receive-body.ts';
+import { decodeText, isGrpcWebText } from './grpc-web-text.ts';
 
 /** Reads a request's body in pieces of given lengths. */
 export interface FrameReader {
@@ -17,7 +19,9 @@ const NOTHING = Buffer.alloc(0);
  * Makes the reader. Only one read at a time; bytes that are not requested stay in the connection.
  */
 export function createFrameReader(request: AnyRequest): FrameReader {
-  const chunks = request.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
+  const sent = request.iterator({ destroyOnReturn: false }) as AsyncIterableIterator<Buffer>;
+  const isText = isGrpcWebText(request.headers['content-type']);
+  const chunks: AsyncIterator<Buffer> = isText ? decodeText(sent) : sent;
   let rest: Buffer = NOTHING;
 
   async function nextChunk(deadline: number | undefined): Promise<Buffer | undefined> {
@@ -25,7 +29,7 @@ export function createFrameReader(request: AnyRequest): FrameReader {
       const next = await nextBefore(chunks, deadline);
       return next.done === true ? undefined : next.value;
     } catch (error) {
-      if (error instanceof BodyFault) throw error;
+      if (error instanceof BodyFault || error instanceof MessageFault) throw error;
       throw new BodyFault('incomplete');
     }
   }

@@ -44,9 +44,10 @@ const HEAD_BYTES = 5;
 
 /** The encoding of a request's messages; undefined for a Content-Type of no protocol. */
 export function parseWireShape(contentType: string | undefined): WireShape | undefined {
-  const found = /^application\/(?:(grpc-web|grpc|connect)(?:\+(json|proto))?|(json|proto))\b/i.exec(
-    contentType ?? '',
-  );
+  const found =
+    /^application\/(?:(grpc-web-text|grpc-web|grpc|connect)(?:\+(json|proto))?|(json|proto))\b/i.exec(
+      contentType ?? '',
+    );
   if (found === null) return undefined;
   const [, protocol, framedFormat, plainFormat] = found;
   const isBinary = (framedFormat ?? plainFormat ?? 'proto').toLowerCase() === 'proto';

@@ -90,6 +90,6 @@ export function assertSame(crawler: Crawler, given: Partial<Crawler>): void {
     'conflict',
     'crawler_exists',
     `A crawler "${crawler.name}" exists with another ${field}.`,
-    { field },
+    { field, resource: { type: 'crawler', name: crawler.name } },
   );
 }

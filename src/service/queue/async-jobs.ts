@@ -53,7 +53,7 @@ export function createAsyncJobs(deps: {
       const { crawlerId } = crawler ?? { crawlerId: '' };
       const removed = isRid(rid) && (await queue.deleteJob(crawlerId, rid, deps.clock.now()));
       if (!removed) {
-        throw ridNotFound();
+        throw ridNotFound('job', rid);
       }
       deps.dispatcher.abortJob(crawlerId, rid);
     },

@@ -159,7 +159,7 @@ export function createJobManagement(deps: JobManagementDeps): JobManagement {
       const { crawlerId } = await access.find(owner, crawlerName);
       if (rid === '') throw missingField('rid');
       const removed = isRid(rid) && (await store.queue.deleteJob(crawlerId, rid, clock.now()));
-      if (!removed) throw ridNotFound();
+      if (!removed) throw ridNotFound('job', rid);
       deps.logger.debug({ rid, crawler: crawlerId }, 'a job was deleted');
       deps.dispatcher.abortJob(crawlerId, rid);
     },
@@ -167,14 +167,14 @@ export function createJobManagement(deps: JobManagementDeps): JobManagement {
     async delivery(owner, crawlerName, rid) {
       const { crawlerId } = await access.find(owner, crawlerName);
       const summary = isRid(rid) ? await store.deliveries.get(crawlerId, rid) : undefined;
-      if (summary === undefined) throw ridNotFound();
+      if (summary === undefined) throw ridNotFound('delivery', rid);
       return summary;
     },
 
     async replay(owner, crawlerName, selector) {
       const { crawlerId } = await access.find(owner, crawlerName);
       const replayed = await replaySelected(owner, crawlerId, selector);
-      if ('rid' in selector && replayed.count === 0) throw ridNotFound();
+      if ('rid' in selector && replayed.count === 0) throw ridNotFound('delivery', selector.rid);
       if (replayed.count > 0) {
         deps.dispatcher.notify(crawlerId);
         await deps.scheduler.wake('crawl', crawlerId, clock.now());

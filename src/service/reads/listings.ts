@@ -86,7 +86,7 @@ export function createListings(deps: {
     },
 
     async find(owner, rid) {
-      if (!isRid(rid)) throw ridNotFound();
+      if (!isRid(rid)) throw ridNotFound('job', rid);
       const { job, delivery, result } = await listings.locate(rid);
       const { accountId } = owner.account;
       const ownResult =
@@ -96,7 +96,7 @@ export function createListings(deps: {
       const crawlerId = job?.crawlerId ?? delivery?.crawlerId ?? ownResult?.crawlerId;
       const crawler = crawlerId === undefined ? undefined : await ownCrawler(owner, crawlerId);
       const owned = crawler !== undefined;
-      if (!owned && ownResult === undefined) throw ridNotFound();
+      if (!owned && ownResult === undefined) throw ridNotFound('job', rid);
       return {
         crawler: owned && !isInternal(crawler) ? crawler : undefined,
         ...(owned && job !== undefined ? { job } : {}),

@@ -91,7 +91,7 @@ export function createStorage(deps: { readonly results: ResultStore }): Storage 
             ? await results.get(scope, rid)
             : undefined;
       if (found !== undefined) return found;
-      throw ridNotFound();
+      throw ridNotFound('result', rid === '' ? url : rid);
     },
 
     async pageBytes(owner, rid) {

@@ -1,5 +1,11 @@
 import { connect as connectHttp2 } from 'node:http2';
-import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
+import {
+  Code,
+  ConnectError,
+  createClient,
+  type Interceptor,
+  type Transport,
+} from '@connectrpc/connect';
 import {
   compressionGzip,
   createConnectTransport,
@@ -10,12 +16,22 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   BadRequestSchema,
   ErrorInfoSchema,
+  ResourceInfoSchema,
   RetryInfoSchema,
 } from '../../../gen/google/rpc/error_details_pb.ts';
 import { CrawlerService } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { StorageService } from '../../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { NORMAL, startApp } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startWire, stubErrors, type Wire } from '../../support/wire.ts';
+
+const RID = 'a'.repeat(24);
+
+const authorized: Interceptor = (next) => (request) => {
+  request.header.set('authorization', `Bearer ${NORMAL}`);
+  return next(request);
+};
 
 let wire: Wire;
 beforeAll(async () => {
@@ -84,6 +100,35 @@ test.each(matrix)('%s over HTTP/%s, %s', async (name, httpVersion, format) => {
   const pushes = createClient(PushService, transport);
   const batch = await pushes.pushBatch({ items: [{ url: 'u' }, { url: 'v'.repeat(5_000) }] });
   expect(batch.results.map(({ rid }) => rid.length)).toEqual([1, 5_000]);
+});
+
+test('a resource that is not there is named, and a retry only where it helps', async () => {
+  await using app = await startApp();
+  const transport = createGrpcTransport({
+    baseUrl: app.url,
+    interceptors: [authorized],
+  });
+  const failure = async (call: Promise<unknown>) =>
+    ConnectError.from(await call.catch((error: unknown) => error));
+  const crawlers = createClient(CrawlerService, transport);
+  const storage = createClient(StorageService, transport);
+  await crawlers.createCrawler({ name: 'shop' });
+  const named = [
+    [crawlers.getCrawler({ name: 'nobody' }), 'crawler', 'nobody'],
+    [crawlers.createCrawler({ name: 'shop', concurrency: 3 }), 'crawler', 'shop'],
+    [crawlers.deleteJob({ name: 'shop', rid: RID }), 'job', RID],
+    [crawlers.getDelivery({ name: 'shop', rid: RID }), 'delivery', RID],
+    [storage.getResult({ rid: RID }), 'result', RID],
+    [storage.getResult({ url: 'http://a.example/' }), 'result', 'http://a.example/'],
+  ] as const;
+  for (const [call, resourceType, resourceName] of named) {
+    const error = await failure(call);
+    expect(error.findDetails(ResourceInfoSchema)[0]).toMatchObject({ resourceType, resourceName });
+    expect(error.findDetails(RetryInfoSchema)).toEqual([]);
+  }
+  const tooLong = await failure(crawlers.getCrawler({ name: 'x'.repeat(100_000) }));
+  expect(tooLong.code).toBe(Code.ResourceExhausted);
+  expect(tooLong.findDetails(RetryInfoSchema)).toEqual([]);
 });
 
 test('error details survive the wire', async () => {

@@ -1,4 +1,5 @@
-import { DomainError, type ErrorKind } from '../../../domain/errors.ts';
+import { defined } from '../../../domain/defined.ts';
+import { DomainError, type ErrorKind, type ErrorOptions } from '../../../domain/errors.ts';
 
 /** A call on its way to the worker. */
 export interface CallMessage {
@@ -10,14 +11,10 @@ export interface CallMessage {
 }
 
 /** An error on its way back. */
-export interface ErrorMessage {
+export interface ErrorMessage extends ErrorOptions {
   readonly kind: ErrorKind;
   readonly reason: string;
   readonly message: string;
-  readonly field?: string;
-  readonly retryAfterMs?: number;
-  readonly metadata?: Readonly<Record<string, string | number>>;
-  readonly cause?: unknown;
 }
 
 /** The answer to one call. */
@@ -41,15 +38,8 @@ export interface BatchMessage {
  */
 export function toErrorMessage(error: unknown): ErrorMessage {
   if (error instanceof DomainError) {
-    const { kind, reason, message, field, retryAfterMs, metadata } = error;
-    return {
-      kind,
-      reason,
-      message,
-      ...(field === undefined ? {} : { field }),
-      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-      ...(metadata === undefined ? {} : { metadata }),
-    };
+    const { kind, reason, message, field, retryAfterMs, resource, metadata } = error;
+    return { kind, reason, message, ...defined({ field, retryAfterMs, resource, metadata }) };
   }
   return {
     kind: 'unavailable',
