@@ -100,6 +100,7 @@ function lazyBrowserEngine(
       logger,
       proxies: config.proxies,
       limits: crawlLimits(config),
+      maxPages: config.browserPages,
       pool: createBrowserPool({ chromiumPath, sandbox, turns: pools.browserTurns, logger }),
       guard,
       lookup,

@@ -11,7 +11,7 @@ import {
   connectToTarget,
   type TargetConnectorDeps,
 } from './target-connector.ts';
-import { createTrafficMeter } from './traffic-meter.ts';
+import { createTrafficMeter, type TrafficMeter } from './traffic-meter.ts';
 import { bareHostname, effectivePort } from './url-parts.ts';
 
 /** How a proxy connects to targets, and its limits. */
@@ -24,12 +24,17 @@ export interface FilteringProxyDeps extends TargetConnectorDeps {
   readonly maxSentBytes: number;
   /** Bytes of one response, where responses can be told apart (plain HTTP); more ends it. */
   readonly maxAnswerBytes: number;
-  /** Called when a response, or all traffic, was cut off because of these limits. */
-  readonly onCutOff?: () => void;
 }
 
-/** A proxy on a port of its own, for one page of a browser. */
+/** A proxy on a port of its own, for one page of a browser and one crawl after the other. */
 export interface FilteringProxy extends AsyncDisposable {
+  /**
+   * Connects for a crawl, with nothing counted and no failures known. `onCutOff` is called when a
+   * response, or all traffic, is cut off because of the limits.
+   */
+  begin(onCutOff?: () => void): void;
+  /** Ends all connections of the crawl, and refuses new ones until the next begins. */
+  end(): void;
   /** `http://127.0.0.1:PORT` */
   readonly url: string;
   /** Required of every client, because other users of this machine can connect to the port. */
@@ -46,7 +51,7 @@ const REALM = 'Basic realm="page"';
 const PROXY_AUTH_REQUIRED = `HTTP/1.1 407 Proxy Authentication Required\r\nproxy-authenticate: ${REALM}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n`;
 
 /**
- * Starts a proxy that a browser sends all its traffic through: plain HTTP as such, everything else
+ * Starts a proxy, which connects to nothing until a crawl begins, that a browser sends all its traffic through: plain HTTP as such, everything else
  * (TLS, WebSocket) by CONNECT. Names are looked up here, once for each connection, and the
  * addresses connected to are the ones that the guard has judged, so a page reaches nothing else.
  */
@@ -54,16 +59,26 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
   const failures = new Map<string, HttpFailure>();
   const sockets = new Set<Duplex>();
   const cutOff = new Set<string>();
+  let isOpen = false;
+  let onCutOff: (() => void) | undefined;
   const credentials = { username: 'page', password: randomBytes(24).toString('base64url') };
   const isAuthorized = createProxyAuthorization(credentials);
-  const meter = createTrafficMeter({
-    maxReceivedBytes: deps.maxBytes,
-    maxSentBytes: deps.maxSentBytes,
-    onExhausted() {
-      for (const socket of sockets) socket.destroy();
-      deps.onCutOff?.();
-    },
-  });
+  let meter = newMeter();
+
+  function newMeter(): TrafficMeter {
+    return createTrafficMeter({
+      maxReceivedBytes: deps.maxBytes,
+      maxSentBytes: deps.maxSentBytes,
+      onExhausted() {
+        disconnect();
+        onCutOff?.();
+      },
+    });
+  }
+
+  function disconnect(): void {
+    for (const socket of sockets) socket.destroy();
+  }
 
   function track<T extends Duplex>(socket: T): T {
     sockets.add(socket);
@@ -74,13 +89,20 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
   }
 
   async function connectTo(target: ConnectTarget): Promise<Socket> {
+    const crawl = meter;
     try {
-      if (meter.isExhausted) throw httpError('body_too_large');
+      if (crawl.isExhausted) throw httpError('body_too_large');
       const socket = track(await connectToTarget(deps, target));
+      // The crawl has ended while it was connected.
+      if (!isOpen || meter !== crawl) {
+        socket.destroy();
+        throw httpError('aborted');
+      }
       failures.delete(authority(target));
       return socket;
     } catch (error) {
       const { code } = toHttpError(error, deps.upstream !== undefined);
+      if (meter !== crawl) throw error;
       failures.set(authority(target), code);
       if (code === 'address_not_allowed' || code === 'port_not_allowed') {
         deps.onRefused?.({ ...target, refusal: code, claimant: deps.claimant });
@@ -95,10 +117,11 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
     if (target === undefined) return void client.end('HTTP/1.1 400 Bad Request\r\n\r\n');
     connectTo(target).then(
       (socket) => {
+        const crawl = meter;
         client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
         if (head.length > 0) socket.write(head);
-        socket.on('data', meter.received);
-        client.on('data', meter.sent);
+        socket.on('data', crawl.received);
+        client.on('data', crawl.sent);
         socket.pipe(client);
         client.pipe(socket);
         socket.once('close', () => client.destroy());
@@ -113,17 +136,18 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
     const target = url?.protocol === 'http:' ? parseTarget(url.href) : undefined;
     if (url === null || target === undefined) throw httpError('invalid_url');
     const socket = await connectTo(target);
+    const crawl = meter;
     await forwardRequest(
       request,
       response,
       { url, socket },
       {
-        onSent: meter.sent,
+        onSent: crawl.sent,
         onReceived(chunk, bodyBytes) {
-          meter.received(chunk);
+          crawl.received(chunk);
           if (bodyBytes <= deps.maxAnswerBytes) return true;
           cutOff.add(url.href);
-          deps.onCutOff?.();
+          onCutOff?.();
           return false;
         },
         onUnanswered: (error) => failures.set(authority(target), toHttpError(error, false).code),
@@ -132,7 +156,10 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
   }
 
   const server = createServer();
-  server.on('connection', track);
+  server.on('connection', (socket) => {
+    if (isOpen) track(socket);
+    else socket.destroy();
+  });
   server.on('connect', tunnel);
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     if (!isAuthorized(request)) {
@@ -152,6 +179,18 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
   return {
     url: `http://127.0.0.1:${port}`,
     credentials,
+    begin(whenCutOff) {
+      meter = newMeter();
+      failures.clear();
+      cutOff.clear();
+      onCutOff = whenCutOff;
+      isOpen = true;
+    },
+    end() {
+      isOpen = false;
+      onCutOff = undefined;
+      disconnect();
+    },
     failureAt: (hostAndPort) => failures.get(hostAndPort),
     wasCutOff: (address) => cutOff.has(address),
     get isExhausted() {
@@ -159,7 +198,8 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
     },
     async [Symbol.asyncDispose]() {
       const closed = new Promise((resolve) => server.close(resolve));
-      for (const socket of sockets) socket.destroy();
+      isOpen = false;
+      disconnect();
       await closed;
     },
   };

@@ -164,7 +164,7 @@ describe('a hostile page', () => {
 
   test('that sends without end is cut off', async () => {
     const startedAt = uploaded;
-    expect(await crawl('/uploads', { page_wait: '5000' })).toMatchObject({
+    expect(await crawl('/uploads', { page_wait: '20000' })).toMatchObject({
       cb_status: 523,
       failure: 'body_too_large',
     });

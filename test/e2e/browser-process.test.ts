@@ -46,8 +46,6 @@ afterAll(async () => {
 const crawl = (parameters: Record<string, string> = {}) =>
   crawlInBrowser(app, `${site.url}/script`, parameters);
 
-const nobody = { accountId: 'a', crawlerId: undefined };
-const never = new AbortController().signal;
 /** Nothing listens there; these pages go nowhere. */
 const nowhere = { proxyServer: 'http://127.0.0.1:9' };
 
@@ -75,14 +73,13 @@ describe('a browser', () => {
     });
     const before = chromiumsOf(process.pid);
     {
-      using turn = await pool.acquire(nobody, 10_000, never);
-      await turn.open(nowhere);
+      const page = await pool.open(nowhere);
+      await page.close();
     }
     const hung = chromiumsOf(process.pid).filter((pid) => !before.includes(pid));
     expect(hung).toHaveLength(1);
     for (const pid of hung) process.kill(pid, 'SIGSTOP');
-    using turn = await pool.acquire(nobody, 10_000, never);
-    const page = await turn.open(nowhere);
+    const page = await pool.open(nowhere);
     expect(await page.send('Page.enable')).toEqual({});
     await eventually(() => expect(hung.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([]));
     await pool.close();
@@ -98,10 +95,10 @@ describe('a browser', () => {
     });
     const browsers = new Set<number>();
     for (let n = 0; n < 5; n++) {
-      using turn = await pool.acquire(nobody, 10_000, never);
-      const page = await turn.open(nowhere);
+      const page = await pool.open(nowhere);
       const { processInfo } = await page.sendToBrowser('SystemInfo.getProcessInfo', undefined);
       browsers.add(processInfo.find(({ type }) => type === 'browser')?.id ?? 0);
+      await page.close();
     }
     expect(browsers.size).toBe(3);
     await pool.close();

@@ -11,14 +11,18 @@ import type { CrawlEngine, CrawlTask, Page } from '../engine.ts';
 import { asFailedPage, failedPage, failedResponse } from '../failed-page.ts';
 import { createPoliteness } from '../politeness/politeness.ts';
 import { BrowserBusy, BrowserUnavailable, PageEnded } from './browser-failures.ts';
-import type { BrowserPool } from './browser-pool.ts';
+import type { BrowserPool, BrowserTurn } from './browser-pool.ts';
 import { createBrowserSessions } from './browser-sessions.ts';
 import { CdpError } from './cdp-connection.ts';
-import { createPageVisit } from './page-visit.ts';
+import { pageKind } from './page-kind.ts';
+import { createPageLender, type PageLoan } from './page-lender.ts';
+import { createPageVisit, type VisitInput } from './page-visit.ts';
 
 /** What the engine crawls with, and its limits. */
 export interface BrowserEngineDeps {
   readonly pool: BrowserPool;
+  /** Pages that are open at once, as many as the pool has turns. */
+  readonly maxPages: number;
   /** Reads robots.txt. */
   readonly client: Pick<HttpClient, 'request'>;
   readonly guard: AddressGuard;
@@ -48,13 +52,14 @@ const TOTAL_BYTES_FACTOR = 3;
 const BUSY_MS = 1_000;
 
 /**
- * Makes the engine that crawls in Chromium: each crawl in a context of its own, behind a filtering
- * proxy of its own.
+ * Makes the engine that crawls in Chromium, in pages that each have a context and a filtering proxy
+ * of their own. Crawls of one kind may use the same page, one after the other; see `page-kind.ts`.
  */
 export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
   const { pool, clock, limits, proxies, logger } = deps;
   const sessions = createBrowserSessions({ clock });
   const politeness = createPoliteness({ client: deps.client, clock });
+  const lender = createPageLender({ pool, maxPages: deps.maxPages });
 
   async function crawl(task: CrawlTask, signal: AbortSignal): Promise<Page> {
     const target = resolveTarget(task.request, proxies);
@@ -78,35 +83,62 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     signal: AbortSignal,
   ): Promise<Page> {
     using turn = await pool.acquire(task, limits.timeoutMs, signal);
-    await using proxy = await startFilteringProxy({
-      guard: deps.guard,
-      lookup: deps.lookup,
-      upstream,
-      maxBytes: limits.maxBodyBytes * TOTAL_BYTES_FACTOR,
-      maxSentBytes: limits.maxBodyBytes,
-      maxAnswerBytes: limits.maxBodyBytes,
-      torProxy: proxies['tor'],
-      proxyTarget: deps.proxyTarget,
-      onRefused: deps.onRefused,
-      claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
-      onCutOff: () => {
-        if (exceededSize()) over.abort();
-      },
-    });
+    const inTime = AbortSignal.any([signal, AbortSignal.timeout(limits.timeoutMs)]);
+    const kind = pageKind(task, start, upstream);
+    const lend = (): Promise<PageLoan> =>
+      lender.lend(kind, start.origin, () =>
+        startFilteringProxy({
+          guard: deps.guard,
+          lookup: deps.lookup,
+          upstream,
+          maxBytes: limits.maxBodyBytes * TOTAL_BYTES_FACTOR,
+          maxSentBytes: limits.maxBodyBytes,
+          maxAnswerBytes: limits.maxBodyBytes,
+          torProxy: proxies['tor'],
+          proxyTarget: deps.proxyTarget,
+          onRefused: deps.onRefused,
+          claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
+        }),
+      );
+    for (;;) {
+      const loan = await lend();
+      try {
+        const page = await visitPage({ task, start, loan }, turn, inTime);
+        signal.throwIfAborted();
+        return page;
+      } catch (error) {
+        // It may have ended because of what others did with it.
+        const isLost = error instanceof PageEnded || error instanceof CdpError;
+        if (!loan.isUsed || !isLost || inTime.aborted) throw error;
+      }
+    }
+  }
+
+  async function visitPage(
+    input: Pick<VisitInput, 'task' | 'start'> & { readonly loan: PageLoan },
+    turn: BrowserTurn,
+    inTime: AbortSignal,
+  ): Promise<Page> {
+    const { task, loan } = input;
+    const { proxy } = loan;
     // Aborted when the page is cut off, and in any case when the visit is over.
     const over = new AbortController();
     using stack = new DisposableStack();
+    let canKeep = false;
+    stack.defer(() => turn.keepUntil(loan.giveBack(canKeep)));
     stack.defer(() => over.abort());
-    const ended = AbortSignal.any([signal, over.signal, AbortSignal.timeout(limits.timeoutMs)]);
+    const ended = AbortSignal.any([inTime, over.signal]);
     const exceededSize = (): boolean =>
       proxy.isExhausted || proxy.wasCutOff(pageVisit.document?.url ?? '');
-    const pageVisit = createPageVisit({ clock, limits, sessions }, { task, start, proxy, ended });
-    const running = turn.open({ proxyServer: proxy.url }).then((page) => pageVisit.run(page));
+    const pageVisit = createPageVisit({ clock, limits, sessions }, { ...input, ended });
+    proxy.begin(() => {
+      if (exceededSize()) over.abort();
+    });
+    const running = loan.page.then((page) => pageVisit.run(page));
     const page = await raceAbort(running, ended).catch((error: unknown) => {
       if (ended.aborted || exceededSize()) return undefined;
       throw error;
     });
-    signal.throwIfAborted();
     // Whatever the page ended with, that it was cut off is the cause.
     if (exceededSize()) {
       const { document } = pageVisit;
@@ -114,6 +146,7 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
         ? failedPage(task, 'body_too_large')
         : failedResponse(task, 'body_too_large', document);
     }
+    canKeep = pageVisit.isCaptured && page !== undefined && page.failure === undefined;
     return page ?? failedPage(task, 'timeout');
   }
 
@@ -122,7 +155,10 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
       asFailedPage(task, signal, logger, () =>
         crawl(task, signal).catch((error: unknown) => toFailedPage(task, error)),
       ),
-    close: () => pool.close(),
+    async close() {
+      await lender.close();
+      await pool.close();
+    },
   };
 }
 

@@ -29,10 +29,10 @@ export interface BrowserPoolDeps {
   readonly openMs?: number;
 }
 
-/** The right to open one page. */
+/** The right to have one page open, until it is disposed of. */
 export interface BrowserTurn extends Disposable {
-  /** Opens the page; disposing of the turn closes it. Rejects with {@link BrowserUnavailable}. */
-  open(options: PageOptions): Promise<BrowserPage>;
+  /** Keeps the turn, after it is disposed of, until a page that it was for is out of the way. */
+  keepUntil(isAway: Promise<unknown>): void;
 }
 
 /**
@@ -45,6 +45,8 @@ export interface BrowserPool {
    * signal's reason, or with {@link BrowserBusy} after `maxWaitMs`.
    */
   acquire(claimant: Claimant, maxWaitMs: number, signal: AbortSignal): Promise<BrowserTurn>;
+  /** Opens a page, for whoever has a turn. Rejects with {@link BrowserUnavailable}. */
+  open(options: PageOptions): Promise<BrowserPage>;
   close(): Promise<void>;
 }
 
@@ -126,19 +128,17 @@ export function createBrowserPool(deps: BrowserPoolDeps): BrowserPool {
           if (busy.aborted) throw new BrowserBusy('No browser page became free in time');
           throw error;
         });
-      let page: Promise<BrowserPage> | undefined;
+      let isAway: Promise<unknown> = Promise.resolve();
       return {
-        open: (options) => (page ??= open(options)),
-        // A page may hang when it is closed, so only the next crawl waits for that, not this one.
+        keepUntil(promise) {
+          isAway = Promise.allSettled([isAway, promise]);
+        },
         [Symbol.dispose]() {
-          if (page === undefined) return grant.release();
-          void page
-            .then((opened) => opened.close())
-            .catch(() => undefined)
-            .finally(() => grant.release());
+          void isAway.finally(() => grant.release());
         },
       };
     },
+    open,
     async close() {
       closed = true;
       await current?.catch(() => undefined);

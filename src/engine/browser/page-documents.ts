@@ -5,6 +5,7 @@ import { REDIRECT_STATUSES } from '../http/redirect.ts';
 import { pageBody } from '../text/page-body.ts';
 import type { CdpEvent, CdpHandlers } from './cdp-connection.ts';
 import { type DocumentResponse, lastHeader, toDocumentResponse } from './document-response.ts';
+import type { PageTraces } from './page-traces.ts';
 import {
   abortRequest,
   continueRequest,
@@ -52,6 +53,8 @@ export interface PageDocumentsDeps {
   readonly maxBodyBytes: number;
   /** Called with the response of each document, before its body has arrived. */
   readonly onDocument: (response: DocumentResponse) => void;
+  /** Present when later crawls may use the page. */
+  readonly traces: PageTraces | undefined;
   /** Whether the browser is to show pages other than HTML, for a screenshot. */
   readonly showsAll: boolean;
 }
@@ -68,7 +71,7 @@ const DISPLAYABLE = /^\s*(text\/|image\/|application\/(json|xml|[\w.-]+\+(json|x
  * arrive, because a browser would download them, play them or decode their text.
  */
 export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
-  const { page, origin, headers } = deps;
+  const { page, origin, headers, traces } = deps;
   const hasReferrer = headers.some(([name]) => name === 'referer');
   const { promise: end, resolve: finish } = Promise.withResolvers<DocumentEnd>();
   let shown: DocumentResponse | undefined;
@@ -84,6 +87,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
     if (event.responseStatusCode === undefined) {
       return continueRequest(page, event, requestHeaders(event, isMain && shown === undefined));
     }
+    traces?.onResponse(event);
     if (!isMain) return continueRequest(page, event);
     const response = toDocumentResponse(event);
     deps.onDocument(response);
@@ -94,7 +98,12 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
   }
 
   /** The headers to replace those of a request; undefined to leave them. */
-  function requestHeaders({ request }: Paused, isFirst: boolean): HeaderPair[] | undefined {
+  function requestHeaders(event: Paused, isFirst: boolean): HeaderPair[] | undefined {
+    const { request } = event;
+    if (traces?.onRequest(event) === true) {
+      const asNew = Object.entries(request.headers).filter(([name]) => !/^if-/i.test(name));
+      return mergeHeaders(asNew, [['cache-control', 'no-cache']]);
+    }
     if (headers.length === 0 || URL.parse(request.url)?.origin !== origin) return undefined;
     // The referrer of what the page itself requests is the page.
     const given = isFirst ? headers : headers.filter(([name]) => name !== 'referer');
@@ -164,6 +173,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
         });
       },
       'Fetch.authRequired'({ requestId, authChallenge: { source } }) {
+        if (source !== 'Proxy') traces?.onChallenge();
         const authChallengeResponse =
           source === 'Proxy'
             ? { response: 'ProvideCredentials' as const, ...deps.credentials }
@@ -181,7 +191,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
         // Every request: the browser answers the proxy's challenge only for requests that were
         // paused, and it may forget the credentials at any time, when a site clears its data.
         { requestStage: 'Request' },
-        { resourceType: 'Document', requestStage: 'Response' },
+        { ...(traces === undefined && { resourceType: 'Document' }), requestStage: 'Response' },
       ];
       await page.send('Fetch.enable', { patterns, handleAuthRequests: true });
     },

@@ -1,16 +1,18 @@
 import type { Clock } from '../../domain/clock.ts';
-import type { FilteringProxy } from '../../net/filtering-proxy.ts';
 import type { CrawlTask, Page } from '../engine.ts';
 import { failedResponse } from '../failed-page.ts';
 import { parseRequestHeaders } from '../http/request-headers.ts';
 import type { BrowserSessions } from './browser-sessions.ts';
+import type { CdpHandlers } from './cdp-connection.ts';
 import { createDevice } from './devices.ts';
 import type { DocumentResponse } from './document-response.ts';
+import { joinHandlers } from './join-handlers.ts';
 import { createNetworkQuiet } from './network-quiet.ts';
 import { type CaptureInput, loadAndCapture, withCookies } from './page-capture.ts';
 import { toPage } from './page-content.ts';
 import { addCookies, readCookies } from './page-cookies.ts';
 import { createPageDocuments, type PageDocumentsDeps } from './page-documents.ts';
+import type { PageLoan } from './page-lender.ts';
 import { createPageNavigation } from './page-navigation.ts';
 import { setUpPage } from './page-setup.ts';
 import type { Budget, Visit } from './page-steps.ts';
@@ -21,6 +23,8 @@ import type { BrowserPage } from './running-browser.ts';
 export interface PageVisit {
   /** The response of the last document; undefined while there was none. */
   readonly document: DocumentResponse | undefined;
+  /** Whether the page was captured, not only the response of a document. */
+  readonly isCaptured: boolean;
   /** Loads the page, runs the steps of its parameters and captures it. */
   run(page: BrowserPage): Promise<Page>;
 }
@@ -29,8 +33,8 @@ export interface PageVisit {
 export interface VisitInput {
   readonly task: CrawlTask;
   readonly start: URL;
-  /** The proxy that the page uses. */
-  readonly proxy: FilteringProxy;
+  /** The page that is lent to the crawl, and the proxy that it uses. */
+  readonly loan: Pick<PageLoan, 'proxy' | 'isUsed' | 'traces' | 'handlers'>;
   /** Aborted when the visit is over, whatever the page still does. */
   readonly ended: AbortSignal;
 }
@@ -49,7 +53,8 @@ const CAPTURE_RESERVE_SHARE = 0.25;
 /** Makes a visit; the time of the crawl starts now. */
 export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVisit {
   const { clock, limits, sessions } = deps;
-  const { task, start, proxy } = input;
+  const { task, start } = input;
+  const { proxy } = input.loan;
   const { maxBodyBytes } = limits;
   const { cookies_session: session } = task.request.parameters;
   const endsAt = performance.now() + limits.timeoutMs;
@@ -58,10 +63,14 @@ export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVis
   const budget: Budget = (mostMs) =>
     Math.max(Math.min(mostMs, endsAt - performance.now() - reserveMs), 1);
   let document: DocumentResponse | undefined;
+  let isCaptured = false;
 
   return {
     get document() {
       return document;
+    },
+    get isCaptured() {
+      return isCaptured;
     },
     async run(page) {
       const opened = await open(page, input, {
@@ -83,8 +92,12 @@ export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVis
         timeLeft,
       });
       // When a document ends the visit first, the page is closed while it is still captured.
-      capturing.catch(ignoreGone);
-      const result = await Promise.race([endOfDocuments(task, opened, clock), capturing]);
+      const captured = capturing.then((result) => {
+        isCaptured = true;
+        return result;
+      });
+      captured.catch(ignoreGone);
+      const result = await Promise.race([endOfDocuments(task, opened, clock), captured]);
       if (session !== undefined) {
         sessions.keep(task.accountId, session, before, await readCookies(page));
       }
@@ -98,7 +111,7 @@ type OpenedPage = Visit & Pick<CaptureInput, 'documents' | 'cookies'>;
 /** Sets a new page up for its visit, with handlers for its events. */
 async function open(
   page: BrowserPage,
-  { task, start, proxy, ended }: VisitInput,
+  { task, start, loan, ended }: VisitInput,
   options: Pick<PageDocumentsDeps, 'maxBodyBytes' | 'onDocument'> & { readonly budget: Budget },
 ): Promise<OpenedPage> {
   const { parameters } = task.request;
@@ -112,35 +125,48 @@ async function open(
     page,
     origin: start.origin,
     headers,
-    credentials: proxy.credentials,
+    credentials: loan.proxy.credentials,
+    traces: loan.traces,
     maxBodyBytes,
     showsAll: parameters.screenshot === true,
     onDocument,
   });
-  page.listen(
-    {
-      ...documents.handlers,
-      ...navigation.handlers,
-      ...quiet.handlers,
-      ...cookies?.handlers,
-      'Page.frameNavigated'(params) {
-        quiet.handlers['Page.frameNavigated']?.(params);
-        navigation.handlers['Page.frameNavigated']?.(params);
-      },
-      'Page.javascriptDialogOpening': ({ type }) => {
-        // Dialogs are dismissed; only the question whether to leave the page is answered with yes.
-        const accept = type === 'beforeunload';
-        page.send('Page.handleJavaScriptDialog', { accept }).catch(ignoreGone);
-      },
+  const dialogs: CdpHandlers = {
+    'Page.javascriptDialogOpening': ({ type }) => {
+      // Dialogs are dismissed; only the question whether to leave the page is answered with yes.
+      const accept = type === 'beforeunload';
+      page.send('Page.handleJavaScriptDialog', { accept }).catch(ignoreGone);
     },
+  };
+  page.listen(
+    joinHandlers(
+      loan.handlers,
+      documents.handlers,
+      quiet.handlers,
+      navigation.handlers,
+      cookies?.handlers,
+      dialogs,
+    ),
     documents.onDropped,
   );
-  await Promise.all([setUpPage(page, device), documents.enable()]);
+  const visit = { page, navigation, quiet, device, budget, ended, documents, cookies };
+  if (loan.isUsed) return visit;
+  await Promise.all([
+    setUpPage(page, device),
+    documents.enable(),
+    loan.traces === undefined ? undefined : reportOthers(page),
+  ]);
   const waitsForNetwork =
     parameters.ajax_wait === true || parameters.css_click_selector !== undefined;
   // Network events cost the browser time, so they are enabled only where they are needed.
   if (waitsForNetwork || cookies !== undefined) await quiet.enable();
-  return { page, navigation, quiet, device, budget, ended, documents, cookies };
+  return visit;
+}
+
+/** Has workers, and frames in processes of their own, reported to the page's session. */
+async function reportOthers(page: BrowserPage): Promise<void> {
+  const options = { autoAttach: true, waitForDebuggerOnStart: false, flatten: true };
+  await page.send('Target.setAutoAttach', options);
 }
 
 /** The page of a visit that ends with a document that is not shown. */

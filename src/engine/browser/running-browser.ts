@@ -36,6 +36,8 @@ export interface BrowserPage {
   ): Promise<CdpResult<Name>>;
   /** Calls the handlers for its events, in place of earlier ones. */
   listen(handlers: CdpHandlers, onDropped?: (event: CdpEvent, head: string) => void): void;
+  /** Whether its context has had anything beside the page: a window, a worker that pages share. */
+  readonly hasOpenedOthers: boolean;
   /** Resolves when the page ends before it is closed. */
   readonly ended: Promise<PageEnd>;
   close(): Promise<void>;
@@ -70,6 +72,7 @@ const KILL_MS = 5_000;
 interface OpenPage {
   /** Undefined until the browser has reported it. */
   targetId: string | undefined;
+  hasOpenedOthers: boolean;
   readonly end: (how: PageEnd) => void;
 }
 
@@ -97,11 +100,13 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
 
   cdp.listen('', {
     'Target.targetCreated': ({ targetInfo: { targetId, type, browserContextId } }) => {
-      const page = type === 'page' ? pages.get(browserContextId ?? '') : undefined;
+      const page = pages.get(browserContextId ?? '');
       if (page === undefined) return;
-      // The first target is the page itself, any other a window that it opened.
-      page.targetId ??= targetId;
+      // The first page is the page itself, any other a window that it opened.
+      if (type === 'page') page.targetId ??= targetId;
       if (page.targetId === targetId) return;
+      page.hasOpenedOthers = true;
+      if (type !== 'page') return;
       cdp.send('Target.closeTarget', { targetId }).catch(ignoreClosed);
     },
     'Target.targetCrashed': ({ targetId, status }) => {
@@ -147,7 +152,8 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
       timeout,
     );
     const { promise: ended, resolve: end } = Promise.withResolvers<PageEnd>();
-    pages.set(contextId, { targetId: undefined, end });
+    const opening: OpenPage = { targetId: undefined, hasOpenedOthers: false, end };
+    pages.set(contextId, opening);
     try {
       const url = 'about:blank';
       const target = { url, browserContextId: contextId };
@@ -155,7 +161,13 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
       const attach = { targetId, flatten: true };
       const { sessionId } = await cdp.send('Target.attachToTarget', attach, timeout);
       const ids = { contextId, targetId, sessionId };
-      return createBrowserPage({ cdp, ...ids, ended, close: () => closePage(ids) });
+      return createBrowserPage({
+        cdp,
+        ...ids,
+        ended,
+        hasOpenedOthers: () => opening.hasOpenedOthers,
+        close: () => closePage(ids),
+      });
     } catch (error) {
       forget(contextId);
       throw error;
@@ -175,8 +187,8 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
   }
 
   try {
-    const pagesOnly = [{ type: 'page' }, { exclude: true }];
-    const discovery = { discover: true, filter: pagesOnly };
+    const types = ['page', 'service_worker', 'shared_worker'].map((type) => ({ type }));
+    const discovery = { discover: true, filter: [...types, { exclude: true }] };
     await cdp.send('Target.setDiscoverTargets', discovery, { timeoutMs: openMs });
   } catch (error) {
     await close(0);
@@ -211,6 +223,7 @@ function createBrowserPage(
   deps: PageIds & {
     readonly cdp: CdpConnection;
     readonly ended: Promise<PageEnd>;
+    readonly hasOpenedOthers: () => boolean;
     readonly close: () => Promise<void>;
   },
 ): BrowserPage {
@@ -221,6 +234,9 @@ function createBrowserPage(
     // The main frame has the id of its target.
     frameId: targetId,
     contextId,
+    get hasOpenedOthers() {
+      return deps.hasOpenedOthers();
+    },
     send: (command, params, timeoutMs) =>
       Promise.race([cdp.send(command, params, defined({ sessionId, timeoutMs })), failed]),
     sendToBrowser: (command, params) => Promise.race([cdp.send(command, params), failed]),

@@ -10,8 +10,8 @@ import { createResolver } from '../../../src/net/resolver.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { startSite } from '../../support/site.ts';
 
-function proxyTo(host: string, limits: Partial<FilteringProxyDeps> = {}) {
-  return startFilteringProxy({
+async function proxyTo(host: string, limits: Partial<FilteringProxyDeps> = {}) {
+  const proxy = await startFilteringProxy({
     guard: createAddressGuard(parseNetworkAllow(host)),
     lookup: createResolver(),
     maxBytes: 1_000_000,
@@ -19,6 +19,8 @@ function proxyTo(host: string, limits: Partial<FilteringProxyDeps> = {}) {
     maxAnswerBytes: 1_000_000,
     ...limits,
   });
+  proxy.begin();
+  return proxy;
 }
 
 /** Sends those bytes and reads to the end. */
@@ -63,11 +65,9 @@ test('answers only whoever knows its password, which is another for each', async
 test('ends everything when more is sent than may be', async () => {
   await using site = await startSite();
   let cuts = 0;
-  await using proxy = await proxyTo(site.host, {
-    maxSentBytes: 1_000,
-    onCutOff: () => {
-      cuts += 1;
-    },
+  await using proxy = await proxyTo(site.host, { maxSentBytes: 1_000 });
+  proxy.begin(() => {
+    cuts += 1;
   });
   const { username, password } = proxy.credentials;
   const post = (length: number): string =>
@@ -77,6 +77,11 @@ test('ends everything when more is sent than may be', async () => {
   expect(await exchange(proxy, post(800))).not.toMatch(/ 200 /);
   expect(proxy.isExhausted).toBe(true);
   expect(cuts).toBe(1);
+  // The next crawl starts from zero; between crawls nothing is connected.
+  proxy.begin();
+  expect(await exchange(proxy, post(800))).toMatch(/^HTTP\/1\.1 200 /);
+  proxy.end();
+  expect(await exchange(proxy, post(10))).toBe('');
 });
 
 test('refuses what may not be reached, and tells whose page wanted it', async () => {

@@ -1,0 +1,52 @@
+import type { CrawlParameters } from '../../domain/parameters.ts';
+import type { CrawlTask } from '../engine.ts';
+
+/** Parameters that act on what was captured, or only wait: they leave nothing in a page. */
+const AFTERWARDS: ReadonlySet<string> = new Set<keyof CrawlParameters>([
+  'format',
+  'md_readability',
+  'pretty',
+  'get_headers',
+  'scraper',
+  'autoparse',
+  'custom_success_codes',
+  'page_wait',
+]);
+/** Parameters that a page is set up with. */
+const SET_UP: ReadonlySet<string> = new Set<keyof CrawlParameters>([
+  'user_agent',
+  'device',
+  'width',
+  'height',
+  'ajax_wait',
+  'get_cookies',
+  'country',
+  'tor_network',
+]);
+
+/**
+ * Names the pages that a crawl may share with others, one after the other: those of the same
+ * crawler (or of an account's inline crawls) for the same origin, by the same way out, set up in
+ * the same way. Undefined for a crawl that needs a page of its own, because it brings cookies or
+ * headers, or acts like a user; any parameter that is not listed here counts as such.
+ */
+export function pageKind(
+  task: CrawlTask,
+  start: URL,
+  upstream: string | undefined,
+): string | undefined {
+  if (start.username !== '' || start.password !== '') return undefined;
+  const setUp: [string, unknown][] = [];
+  for (const [name, value] of Object.entries(task.request.parameters)) {
+    if (value === undefined || value === false || AFTERWARDS.has(name)) continue;
+    if (!SET_UP.has(name)) return undefined;
+    setUp.push([name, value]);
+  }
+  return JSON.stringify([
+    task.accountId,
+    task.crawlerId ?? null,
+    upstream ?? null,
+    start.origin,
+    setUp.toSorted(([left], [right]) => (left < right ? -1 : 1)),
+  ]);
+}
