@@ -85,9 +85,9 @@ export interface BenchPeers extends AsyncDisposable {
   onStart(then: (path: string, at: number) => void): void;
 }
 
-/** Starts peers in a process of their own. */
-export async function startPeers(): Promise<BenchPeers> {
-  const peers = fork(join(import.meta.dirname, 'peers.ts'));
+/** Starts peers, those of `file`, in a process of their own. */
+export async function startPeers(file = 'peers.ts'): Promise<BenchPeers> {
+  const peers = fork(join(import.meta.dirname, file));
   const ports = await new Promise<readonly number[]>((resolve) => {
     peers.once('message', (message) => resolve((message as { ports: number[] }).ports));
   });

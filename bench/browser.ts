@@ -1,70 +1,77 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { chromium } from 'playwright-core';
+import { parseArgs } from 'node:util';
 import { findChromium } from '../src/engine/browser/chromium-binary.ts';
-import { call, JAVASCRIPT_TOKEN, report, startBench } from './bench-setup.ts';
+import { call, JAVASCRIPT_TOKEN, startPeers, startService } from './bench-setup.ts';
+import { crawleePages } from './crawlee-pages.ts';
 
-// Measures the pages per second of a JavaScript crawler, and of a plain driver with as many
-// contexts in the same run.
+// Measures the pages per second of a JavaScript crawler, from the queue to storage, and of Crawlee
+// in the same run with the same Chromium: both in turn, several rounds, each on the small page and on the
+// one that a framework renders. `--quick` for a try.
 
-const PAGES = 200;
-/** The default of BROWSER_PAGES. */
-const AT_ONCE = 4;
+const { values } = parseArgs({
+  options: { quick: { type: 'boolean' }, help: { type: 'boolean' } },
+});
+const PAGES = values.quick === true ? 40 : 200;
+const ROUNDS = values.quick === true ? 1 : 3;
+const CONCURRENCIES = values.quick === true ? [2] : [1, 2, 4, 8];
+const SITES = ['small', 'app'] as const;
 
 interface Details {
   readonly activity: { readonly completed: number; readonly failed: number };
 }
 
-async function bare(peers: string): Promise<number> {
+let crawlers = 0;
+
+async function ownPages(
+  service: string,
+  urls: readonly string[],
+  concurrency: number,
+): Promise<number> {
+  const base = `${service}/crawler/${JAVASCRIPT_TOKEN}`;
+  crawlers += 1;
+  const name = `js-${crawlers}`;
+  await call(base, 'POST', { name, concurrency });
+  const startedAt = performance.now();
+  await call(`${base}/${name}/push_batch`, 'POST', { items: urls.map((url) => ({ url })) });
+  for (;;) {
+    const { activity } = await call<Details>(`${base}/${name}`, 'GET');
+    if (activity.failed > 0) throw new Error('a page failed');
+    if (activity.completed === urls.length) break;
+    await wait(20);
+  }
+  return urls.length / ((performance.now() - startedAt) / 1_000);
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? 0;
+}
+
+async function measure(site: string, concurrency: number, executablePath: string): Promise<void> {
+  await using peers = await startPeers('browser-site.ts');
+  await using service = await startService({ BROWSER_PAGES: String(concurrency) });
+  const urls = (count: number) =>
+    Array.from({ length: count }, (_, n) => `${peers.sites[0]}/${site}/${n}`);
+  // The first pages start the browser.
+  await ownPages(service.url, urls(concurrency), concurrency);
+  const own: number[] = [];
+  const crawlee: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    crawlee.push(await crawleePages(urls(PAGES), concurrency, executablePath));
+    own.push(await ownPages(service.url, urls(PAGES), concurrency));
+  }
+  const ratios = own.map((each, round) => each / (crawlee[round] ?? 1));
+  const figures = [median(own), median(crawlee), median(ratios)].map((each) => each.toFixed(1));
+  console.log(
+    `${site.padEnd(6)} ${String(concurrency).padStart(2)} at once   own ${figures[0]}/s   Crawlee ${figures[1]}/s   ratio ${figures[2]}`,
+  );
+}
+
+if (values.help === true) {
+  console.log('npm run bench:browser [-- --quick]');
+} else {
   const executablePath = await findChromium('');
   if (executablePath === undefined) throw new Error('there is no Chromium on this machine');
-  const browser = await chromium.launch({ executablePath, args: ['--disable-gpu'] });
-  let next = 0;
-  async function worker(): Promise<void> {
-    while (next < PAGES) {
-      const context = await browser.newContext();
-      const page = await context.newPage();
-      await page.goto(`${peers}/page/${next++}`);
-      await page.content();
-      await context.close();
-    }
+  for (const site of SITES) {
+    for (const concurrency of CONCURRENCIES) await measure(site, concurrency, executablePath);
   }
-  const startedAt = performance.now();
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
-  const seconds = (performance.now() - startedAt) / 1_000;
-  await browser.close();
-  return PAGES / seconds;
 }
-
-async function crawled(service: string, peers: string): Promise<number> {
-  const base = `${service}/crawler/${JAVASCRIPT_TOKEN}`;
-  await call(base, 'POST', { name: 'js', concurrency: AT_ONCE });
-  const path = `${base}/js`;
-  const push = async (count: number) => {
-    const items = Array.from({ length: count }, (_, n) => ({ url: `${peers}/page/${n}` }));
-    await call(`${path}/push_batch`, 'POST', { items });
-  };
-  const until = async (count: number) => {
-    for (;;) {
-      const { activity } = await call<Details>(path, 'GET');
-      if (activity.failed > 0) throw new Error('a page failed');
-      if (activity.completed === count) return;
-      await wait(20);
-    }
-  };
-  // The first page starts the browser.
-  await push(1);
-  await until(1);
-  const startedAt = performance.now();
-  await push(PAGES);
-  await until(PAGES + 1);
-  return PAGES / ((performance.now() - startedAt) / 1_000);
-}
-
-async function main(): Promise<void> {
-  await using bench = await startBench();
-  const limit = await bare(bench.peers);
-  report(`bare driver, ${AT_ONCE} contexts at once`, limit);
-  report('crawled into storage', await crawled(bench.service, bench.peers), limit);
-}
-
-await main();
