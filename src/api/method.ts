@@ -23,6 +23,8 @@ export interface Call {
   readonly protocol: 'rest' | 'connect' | 'grpc' | 'grpc-web';
   /** The request's `x-request-id`: the client's, or one that it was given. */
   readonly requestId?: string;
+  /** The trace that the call belongs to (W3C `traceparent`). */
+  readonly traceparent?: string;
   /** The address of the client; empty when unknown. */
   readonly remote: string;
   /** The memory that the request and its reply take; released when the reply has been sent. */

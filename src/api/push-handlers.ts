@@ -35,7 +35,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       crawler = request.crawler === '' ? crawler : request.crawler;
       const owner = await authenticateCall(authenticator, { token }, call);
       const items = request.items.map(toPushInput);
-      const results = await pushing.pushBatch(owner, crawler, items, '');
+      const results = await pushing.pushBatch(owner, crawler, items, '', call.traceparent);
       yield { results: results.map(resultMessage), sequence: request.sequence };
     }
   }
@@ -43,12 +43,20 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
   return toMethods(PushService, {
     async push(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
-      return { rid: await pushing.push(owner, request.crawler, toPushInput(request)) };
+      return {
+        rid: await pushing.push(owner, request.crawler, toPushInput(request), call.traceparent),
+      };
     },
     async pushBatch(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
       const items = request.items.map(toPushInput);
-      const results = await pushing.pushBatch(owner, request.crawler, items, request.requestId);
+      const results = await pushing.pushBatch(
+        owner,
+        request.crawler,
+        items,
+        request.requestId,
+        call.traceparent,
+      );
       return { results: results.map(resultMessage) };
     },
     pushStream,
@@ -56,12 +64,18 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       const owner = await authenticateCall(authenticator, request, call);
       const input = toCrawlInput(request);
       if (request.async === true) {
-        const rid = await inlineCrawls.crawlLater(owner, input);
+        const rid = await inlineCrawls.crawlLater(owner, input, call.traceparent);
         const { url } = request;
         const status = CB_STATUS.accepted;
         return { cbStatus: status, pcStatus: status, url, pushedUrl: url, rid };
       }
-      const result = await inlineCrawls.crawl(owner, input, request.store === true, call.signal);
+      const result = await inlineCrawls.crawl(
+        owner,
+        input,
+        request.store === true,
+        call.signal,
+        call.traceparent,
+      );
       return crawlResponse(result, request, deps.publicUrl());
     },
   });

@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts';
 import type { AppTiming } from '../config/timing.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AdjustableLogger } from '../domain/logger.ts';
+import type { Tracing } from '../domain/tracing.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { AppPools } from './app-pools.ts';
 import type { PublicUrl } from './public-url.ts';
@@ -10,6 +11,7 @@ import type { PublicUrl } from './public-url.ts';
 export interface AppContext {
   readonly config: Config;
   readonly logger: AdjustableLogger;
+  readonly tracing: Tracing;
   readonly clock: Clock;
   readonly timing: AppTiming;
   readonly metrics: Metrics;

@@ -3,10 +3,13 @@ import { openBackend } from '../backend/open-backend.ts';
 import type { Config } from '../config/config.ts';
 import { exposureWarning } from '../config/exposure.ts';
 import { type AppTiming, appTiming } from '../config/timing.ts';
+import { VERSION } from '../config/version.ts';
 import { type Clock, systemClock } from '../domain/clock.ts';
 import type { AdjustableLogger } from '../domain/logger.ts';
+import { noTracing, type Tracing } from '../domain/tracing.ts';
 import type { Edge } from '../edge/edge.ts';
 import { createMetrics } from '../observability/metrics.ts';
+import { openTracing } from '../observability/open-tracing.ts';
 import { createAgendaScheduler } from '../scheduler/agenda/agenda-scheduler.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { TokenPair } from '../service/accounts/accounts.ts';
@@ -14,6 +17,7 @@ import { ensureDefaultAccount } from '../service/accounts/default-account.ts';
 import type { Service } from '../service/service.ts';
 import type { Store } from '../store/store.ts';
 import { withMetrics } from '../store/with-metrics.ts';
+import { withTracing } from '../store/with-tracing.ts';
 import type { AppContext } from './app-context.ts';
 import { createAppPools, measuredPools } from './app-pools.ts';
 import { openEngines } from './open-engines.ts';
@@ -48,15 +52,19 @@ export interface App {
 
 /** Opens everything and listens. If a step fails, the steps before it are undone. */
 export async function startApp(deps: AppDeps): Promise<App> {
-  const context = createContext(deps);
-  const { config, logger, clock, metrics, pools } = context;
+  const { config, logger } = deps;
   const closeMs = config.shutdownSeconds * 1_000;
   // Closes in the reverse order: first the port, last the database.
   await using stack = new AsyncDisposableStack();
 
+  const tracing = await openTracing(tracingSettings(config), logger);
+  stack.defer(() => tracing.close());
+  const context = createContext(deps, tracing);
+  const { clock, metrics, pools } = context;
   const backend = await openBackend(config, logger, deps.onFatal ?? (() => undefined));
   stack.defer(() => backend.close());
-  const store = withMetrics(backend.store, metrics.observeStoreCall);
+  const measured = withMetrics(backend.store, metrics.observeStoreCall);
+  const store = tracing === noTracing ? measured : withTracing(measured, tracing);
   const engines = openEngines(context, stack);
   const agenda = createAgendaScheduler({
     backend: backend.scheduler,
@@ -92,10 +100,25 @@ export async function startApp(deps: AppDeps): Promise<App> {
   };
 }
 
-function createContext({ config, logger, clock = systemClock, timing }: AppDeps): AppContext {
+function tracingSettings(config: Config) {
+  return {
+    endpoint: config.otlpEndpoint,
+    headers: config.otlpHeaders,
+    serviceName: config.otelServiceName,
+    ratio: config.traceRatio,
+    version: VERSION,
+    instance: `${hostname()}:${process.pid}`,
+  };
+}
+
+function createContext(
+  { config, logger, clock = systemClock, timing }: AppDeps,
+  tracing: Tracing,
+): AppContext {
   return {
     config,
     logger,
+    tracing,
     clock,
     timing: { ...appTiming(config), ...timing },
     metrics: createMetrics(),

@@ -61,6 +61,7 @@ export function wireEdge(
     ...(tls === undefined ? {} : { tls }),
     logger,
     logged: config.logRequests,
+    tracing: context.tracing,
   });
 }
 

@@ -39,6 +39,7 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
     mailer: createMailer({ smtpUrl: config.smtpUrl, from: config.mailFrom, logger }),
     clock,
     logger,
+    tracing: context.tracing,
     observe: {
       crawl: metrics.observeCrawl,
       delivery: metrics.observeDelivery,

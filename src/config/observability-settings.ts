@@ -1,5 +1,33 @@
 import { LOG_LEVELS } from '../domain/logger.ts';
-import { choice, token } from './setting-parsers.ts';
+import { choice, text, token, url } from './setting-parsers.ts';
+
+function headers(value: string): Readonly<Record<string, string>> {
+  const pairs = value.split(',').filter((pair) => pair.trim() !== '');
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [, name, text] = /^\s*([\w-]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? [];
+      if (name === undefined || text === undefined) {
+        throw new Error('must be name=value, separated by commas');
+      }
+      return [name.toLowerCase(), percentDecoded(text)];
+    }),
+  );
+}
+
+function percentDecoded(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    // Written without escapes.
+    return value;
+  }
+}
+
+function ratio(value: string): number {
+  const number = /^\d*\.?\d+$/.test(value) ? Number(value) : Number.NaN;
+  if (!(number <= 1)) throw new Error(`must be a number from 0 to 1, not "${value}"`);
+  return number;
+}
 
 /** What the service tells of itself. */
 export const observabilitySettings = {
@@ -27,5 +55,31 @@ export const observabilitySettings = {
     parse: token,
     meaning:
       'Token that /metrics asks for (Authorization: Bearer), beside ADMIN_TOKEN; without it /metrics asks for none.',
+  },
+  otlpEndpoint: {
+    variable: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    fallback: '',
+    parse: url('http', 'https'),
+    meaning:
+      'OpenTelemetry receiver of traces (OTLP over HTTP, such as http://localhost:4318); without it nothing is traced.',
+  },
+  otlpHeaders: {
+    variable: 'OTEL_EXPORTER_OTLP_HEADERS',
+    fallback: '',
+    parse: headers,
+    meaning: 'Headers of the requests to it: name=value, separated by commas.',
+  },
+  otelServiceName: {
+    variable: 'OTEL_SERVICE_NAME',
+    fallback: 'queued-crawler',
+    parse: text,
+    meaning: 'The name of the service in traces.',
+  },
+  traceRatio: {
+    variable: 'OTEL_TRACES_SAMPLER_ARG',
+    fallback: '1',
+    parse: ratio,
+    meaning:
+      'The part of the traces that is kept, from 0 to 1; for a call that belongs to a trace, its client decides.',
   },
 } as const;

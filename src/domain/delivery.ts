@@ -41,6 +41,8 @@ export interface Delivery extends CrawlRecord {
    */
   readonly attempt: number;
   readonly createdAt: Date;
+  /** The trace that it belongs to; the callback URL gets it as a header. */
+  readonly traceparent?: string | undefined;
 }
 
 /** The state of a result's delivery, without its page. */

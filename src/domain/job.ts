@@ -28,6 +28,8 @@ export interface Job extends CrawlRequest {
   /** When it leaves the queue if no crawl has started by then. */
   readonly queueDeadline: Date | undefined;
   readonly createdAt: Date;
+  /** The trace that it belongs to (W3C `traceparent`); it goes on with each try and delivery. */
+  readonly traceparent?: string | undefined;
 }
 
 /** A job as the queue holds it. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Logger } from '../domain/logger.ts';
+import { noTracing, type Tracing } from '../domain/tracing.ts';
 import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
 import { createConnectionLimit } from './connection-limit.ts';
 import { DEFAULT_EDGE_LIMITS, type EdgeLimits } from './edge-limits.ts';
@@ -16,6 +17,7 @@ import { answerRefusedRequests, refuseWithoutHost } from './refused-requests.ts'
 import { identifyRequest, type LoggedRequests, logRequest } from './request-log.ts';
 import { createRoutes, type RequestHandler, type RoutesDeps } from './routes.ts';
 import { createStalledReplies, type StalledReplies } from './stalled-replies.ts';
+import { traceRequest } from './trace-request.ts';
 
 /** At most one log line about refused connections in this time. */
 const REFUSALS_LOG_MS = 60_000;
@@ -30,6 +32,8 @@ export interface EdgeDeps extends Omit<RoutesDeps, 'rpc' | 'onFailure'> {
   readonly logger: Logger;
   /** Default `off`. */
   readonly logged?: LoggedRequests;
+  /** Default: none. */
+  readonly tracing?: Tracing;
 }
 
 /** The one port of the service. */
@@ -49,6 +53,7 @@ export interface Edge {
 
 /** Makes the edge; it opens nothing. */
 export function createEdge(deps: EdgeDeps): Edge {
+  const { tracing = noTracing } = deps;
   const limits = { ...DEFAULT_EDGE_LIMITS, ...deps.limits };
   const log = { logger: deps.logger, logged: deps.logged ?? 'off' };
   let stalled: StalledReplies | undefined;
@@ -62,6 +67,7 @@ export function createEdge(deps: EdgeDeps): Edge {
     ignoreErrors(request, response);
     const requestId = identifyRequest(request, response);
     logRequest(log, request, response, requestId);
+    traceRequest(tracing, request, response);
     stalled?.track(response);
     if ('stream' in response) endWithTrailers(response.stream);
     else {

@@ -1,10 +1,11 @@
 import { Binary } from 'mongodb';
+import { defined } from '../domain/defined.ts';
 import type { DeliveryAttempt } from '../domain/delivery.ts';
 import { toJobDocument } from '../store/mongo/job-document.ts';
 import { hashUrl, scopeKey } from '../store/mongo/records.ts';
 import { toJob } from '../store/sqlite/job-row.ts';
 import { toNotice } from '../store/sqlite/notices.ts';
-import { type SqlRow, toDate, toOptionalDate } from '../store/sqlite/sql.ts';
+import { type SqlRow, toDate, toOptionalDate, toOptionalText } from '../store/sqlite/sql.ts';
 import type { OpenSqliteStore } from '../store/sqlite/sqlite-store.ts';
 import { crawlerDocument } from './crawler-document.ts';
 
@@ -69,6 +70,7 @@ export function copySteps(from: Source): CopyStep[] {
         attempt: Number(row.attempt),
         createdAt: toDate(row.created_at),
         callbackHeaders: String(row.callback_headers),
+        ...defined({ traceparent: toOptionalText(row.traceparent) }),
         attempts: parseAttempts(String(row.attempts)),
       }),
     },

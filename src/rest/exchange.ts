@@ -66,7 +66,7 @@ export function createExchange(
     get sent() {
       return transfer.sent;
     },
-    ...defined({ requestId }),
+    ...defined({ requestId, traceparent: header('traceparent') }),
   };
 
   return {

@@ -33,6 +33,7 @@ export function toCall(context: HandlerContext): Call {
 function newCall(context: HandlerContext, transfer: Transfer): Call {
   const authorization = context.requestHeader.get('authorization') ?? undefined;
   const requestId = context.requestHeader.get('x-request-id');
+  const traceparent = context.requestHeader.get('traceparent');
   return {
     bearer: parseBearer(authorization),
     signal: context.signal,
@@ -45,5 +46,6 @@ function newCall(context: HandlerContext, transfer: Transfer): Call {
       return transfer.sent;
     },
     ...(requestId === null ? {} : { requestId }),
+    ...(traceparent === null ? {} : { traceparent }),
   };
 }

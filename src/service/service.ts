@@ -8,6 +8,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { CrawlerDefaults } from '../domain/crawler-settings.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { AccountLimits } from '../domain/quotas.ts';
+import type { Tracing } from '../domain/tracing.ts';
 import type { CrawlEngine } from '../engine/engine.ts';
 import type { PolitenessGate } from '../engine/politeness/politeness.ts';
 import type { Mailer } from '../mail/mailer.ts';
@@ -26,13 +27,16 @@ import { type CrawlJobs, createCrawlJobs } from './crawls/crawl-job.ts';
 import { createCrawling } from './crawls/crawling.ts';
 import { createInlineCrawls, type InlineCrawls } from './crawls/inline-crawl.ts';
 import type { SharedResources } from './crawls/shared-resources.ts';
+import { tracedCrawling } from './crawls/traced-crawling.ts';
 import { createAttemptDelivery } from './deliveries/attempt-delivery.ts';
 import { createTestDelivery, type TestDelivery } from './deliveries/test-delivery.ts';
+import { tracedWebhook } from './deliveries/traced-webhook.ts';
 import { createNotices, type Notices } from './notices/notices.ts';
 import { type AsyncJobs, createAsyncJobs } from './queue/async-jobs.ts';
 import { createTimeouts } from './queue/expire-jobs.ts';
 import { createJobManagement, type JobManagement } from './queue/jobs.ts';
 import { createPushing, type Pushing } from './queue/push.ts';
+import { startProcessing } from './queue/queue-spans.ts';
 import { type AccountActivities, createAccountActivities } from './reads/account-activity.ts';
 import { createCrawlerList, type ListCrawlers } from './reads/crawler-list.ts';
 import { createFailureGroups, type ListFailures } from './reads/failures.ts';
@@ -57,6 +61,7 @@ export interface ServiceDeps {
   readonly mailer: Mailer;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly tracing: Tracing;
   readonly settings: ServiceSettings;
   /** Called for each thing that ended, for metrics. */
   readonly observe: {
@@ -122,7 +127,7 @@ export interface Service {
 
 /** Wires the use cases; nothing runs yet. */
 export function createService(deps: ServiceDeps): Service {
-  const { store, scheduler, threads, shared, clock, logger, settings, observe } = deps;
+  const { store, scheduler, threads, shared, clock, logger, tracing, settings, observe } = deps;
   const { limits, defaults, retentionDays } = settings;
   const authenticator = createAuthenticator({
     accounts: store.accounts,
@@ -135,7 +140,7 @@ export function createService(deps: ServiceDeps): Service {
   const quotas = createQuotas({ store, clock, defaults: settings.accountLimits });
   const overviews = createOverviews({ listings: store.listings, clock });
   const proxyNames = new Set(Object.keys(settings.proxies));
-  const crawling = createCrawling({
+  const plainCrawling = createCrawling({
     threads,
     browser: deps.browser,
     politeness: deps.politeness,
@@ -144,6 +149,7 @@ export function createService(deps: ServiceDeps): Service {
     clock,
     publicUrl: settings.publicUrl,
   });
+  const crawling = tracedCrawling(plainCrawling, tracing);
   const crawlJobs = createCrawlJobs({ crawling, clock, retentionDays });
   const dispatcher = wireDispatcher(deps, { crawlJobs, quotas });
   const notices = createNotices({ store, mailer: deps.mailer, clock, logger });
@@ -154,6 +160,7 @@ export function createService(deps: ServiceDeps): Service {
     dispatcher,
     clock,
     logger,
+    tracing,
     limits,
     quotas,
     proxyNames,
@@ -233,9 +240,11 @@ export function createService(deps: ServiceDeps): Service {
 
 /** Lets the dispatcher crawl and deliver, and reports each end to the metrics. */
 function wireDispatcher(
-  { store, scheduler, shared, webhook, clock, logger, settings, observe }: ServiceDeps,
+  deps: ServiceDeps,
   { crawlJobs, quotas }: { readonly crawlJobs: CrawlJobs; readonly quotas: Quotas },
 ): Dispatcher {
+  const { store, scheduler, shared, clock, logger, tracing, settings, observe } = deps;
+  const webhook = tracedWebhook(deps.webhook, tracing);
   const schedule = settings.webhookRetrySchedule;
   const attemptDelivery = createAttemptDelivery({ webhook, clock, schedule });
   return createDispatcher({
@@ -246,9 +255,15 @@ function wireDispatcher(
     processId: settings.processId,
     timing: settings.dispatch,
     async crawlJob(job, crawler, signal) {
-      const end = await crawlJobs.crawl(job, crawler, signal);
-      observe.crawl(end.outcome);
-      return end;
+      const span = startProcessing(tracing, job, crawler);
+      const { traceparent } = span;
+      try {
+        const end = await crawlJobs.crawl({ ...job, traceparent }, crawler, signal);
+        observe.crawl(end.outcome);
+        return end;
+      } finally {
+        span.end();
+      }
     },
     mayCrawl: quotas.mayCrawl,
     crawlBytes: BASE_BYTES,

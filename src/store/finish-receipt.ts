@@ -25,8 +25,8 @@ export function finishReceipt(
 ): FinishReceipt {
   const deliveries = outcomes.flatMap((outcome, index) => {
     if (verdicts[index] !== 'won' || !isHeld(outcome, lease)) return [];
-    const { record, crawlerId, callbackHeaders } = outcome;
-    return { ...record, crawlerId, callbackHeaders, attempt: 1, createdAt: now };
+    const { record, crawlerId, callbackHeaders, traceparent } = outcome;
+    return { ...record, crawlerId, callbackHeaders, traceparent, attempt: 1, createdAt: now };
   });
   return { verdicts, deliveries };
 }

@@ -74,6 +74,8 @@ export type JobOutcome = {
   readonly rid: string;
   readonly crawlerId: string;
   readonly attempt: number;
+  /** The trace that the end and its delivery belong to. */
+  readonly traceparent?: string | undefined;
 } & (
   | {
       /** Failed for a transient reason; due again at `dueAt`. */

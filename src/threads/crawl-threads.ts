@@ -20,6 +20,8 @@ export interface CrawlOrder {
   readonly spec: ResultSpec;
   /** A crawl of it ended its thread before: it runs apart from the others. */
   readonly isSuspect: boolean;
+  /** The trace that the crawl belongs to. */
+  readonly traceparent?: string | undefined;
 }
 
 /** A result, and the memory it holds beyond the {@link BASE_BYTES} that its caller holds for it. */

@@ -127,9 +127,17 @@ async function deliveryMessage(
     ['Content-Type', contentType(delivery, isPlain)],
     ...(isPlain ? [] : [['Content-Encoding', 'gzip'] as const]),
     ...deliveryHeaders(delivery),
+    ...traceHeader(delivery),
     ...(await signedHeaders(crawler.webhookSecrets, message, body)),
   ];
   return { body: bytes, headers };
+}
+
+/** The trace of the delivery, unless the push set a header of that name. */
+function traceHeader({ traceparent, callbackHeaders }: Delivery): HeaderPair[] {
+  if (traceparent === undefined) return [];
+  const isSet = callbackHeaders.some(([name]) => name.toLowerCase() === 'traceparent');
+  return isSet ? [] : [['traceparent', traceparent]];
 }
 
 /**

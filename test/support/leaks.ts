@@ -8,6 +8,9 @@ import { eventually } from './eventually.ts';
 /** What was closed last takes a moment to go, longer on a busy machine. */
 const GONE_MS = 10_000;
 
+// Their pipes are opened by whoever looks at them first, such as `import process from 'node:process'`.
+void [process.stdin, process.stdout, process.stderr];
+
 const before = resources();
 
 // Hooks run in reverse order: this one after those of the file.

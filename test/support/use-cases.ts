@@ -2,6 +2,7 @@ import type { TokenOwner, TokenType } from '../../src/domain/account.ts';
 import type { CrawlerDefaults } from '../../src/domain/crawler-settings.ts';
 import type { QueuedJob } from '../../src/domain/job.ts';
 import type { AccountLimits } from '../../src/domain/quotas.ts';
+import { noTracing } from '../../src/domain/tracing.ts';
 import { createAccountManagement, type TokenPair } from '../../src/service/accounts/accounts.ts';
 import { createAuthenticator } from '../../src/service/accounts/authenticate.ts';
 import { createFailedTokens } from '../../src/service/accounts/failed-tokens.ts';
@@ -119,6 +120,7 @@ export function createUseCases(store: Store, options: UseCaseOptions = {}) {
     pushing: createPushing({
       ...deps,
       logger: silentLogger,
+      tracing: noTracing,
       limits: { crawlerQueue: 1_000, accountQueue: 1_000, ...options.pushLimits },
       proxyNames: new Set(),
       ratePerSecond: options.ratePerSecond ?? 0,

@@ -125,6 +125,7 @@ function toOrder(job: QueuedJob, crawler: Crawler): CrawlOrder {
     task: { request: job, tokenType, accountId, crawlerId, politeness },
     spec: { kind: 'record', rid: job.rid, delivery },
     isSuspect: job.crashes > 0,
+    traceparent: job.traceparent,
   };
 }
 
@@ -135,7 +136,7 @@ function toOutcome(
   result: CrawlResult,
   expiresAt: Date,
 ): JobOutcome {
-  const { rid, crawlerId, attempt } = job;
+  const { rid } = job;
   const { cbStatus, originalStatus, url, details, packed, packedType } = result;
   const status = { cbStatus, originalStatus, url };
   const record = {
@@ -147,7 +148,7 @@ function toOutcome(
     details,
   };
   const billed = isBilled(cbStatus, originalStatus);
-  const common = { rid, crawlerId, attempt, record, billed, expiresAt };
+  const common = { ...named(job), record, billed, expiresAt };
   if (deliveryModes[crawler.delivery].delivers) {
     return { ...common, kind: 'delivery', callbackHeaders: job.callbackHeaders, held: false };
   }
@@ -155,14 +156,19 @@ function toOutcome(
 }
 
 function retry(
-  { rid, crawlerId, attempt }: QueuedJob,
+  job: QueuedJob,
   dueAt: Date,
   more: { readonly crashed?: boolean; readonly failure: string },
 ): JobEnd {
-  return { outcome: { kind: 'retry', rid, crawlerId, attempt, dueAt, ...more }, held: undefined };
+  return { outcome: { ...named(job), kind: 'retry', dueAt, ...more }, held: undefined };
 }
 
 /** Gives a job back untried. */
-function release({ rid, crawlerId, attempt }: QueuedJob, dueAt: Date): JobEnd {
-  return { outcome: { kind: 'release', rid, crawlerId, attempt, dueAt }, held: undefined };
+function release(job: QueuedJob, dueAt: Date): JobEnd {
+  return { outcome: { ...named(job), kind: 'release', dueAt }, held: undefined };
+}
+
+/** What names a job in its outcome. */
+function named({ rid, crawlerId, attempt, traceparent }: QueuedJob) {
+  return { rid, crawlerId, attempt, traceparent };
 }

@@ -40,9 +40,10 @@ export interface InlineCrawls {
     input: CrawlInput,
     store: boolean,
     signal: AbortSignal,
+    traceparent?: string,
   ): Promise<InlineResult>;
   /** The `rid` under which the result will be stored. */
-  crawlLater(owner: TokenOwner, input: CrawlInput): Promise<string>;
+  crawlLater(owner: TokenOwner, input: CrawlInput, traceparent?: string): Promise<string>;
 }
 
 /** What inline crawls work with. */
@@ -98,7 +99,7 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
   async function crawlNow(
     owner: TokenOwner,
     request: CrawlRequest,
-    rid: string | undefined,
+    { rid, traceparent }: { readonly rid: string | undefined } & Pick<CrawlOrder, 'traceparent'>,
     signal: AbortSignal,
   ): Promise<Crawled> {
     const { accountId } = owner.account;
@@ -110,7 +111,8 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
       const bytes = BASE_BYTES + (request.body?.byteLength ?? 0);
       const memory = await deps.shared.memory.acquire(claimant, bytes, signal);
       try {
-        const order = { task, spec: { kind: 'inline', rid }, isSuspect: false } as const;
+        const spec = { kind: 'inline', rid } as const;
+        const order = { task, spec, isSuspect: false, traceparent };
         return await crawlOrFail(order, signal);
       } finally {
         memory.release();
@@ -121,7 +123,7 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
   }
 
   return {
-    async crawl(owner, input, store, signal) {
+    async crawl(owner, input, store, signal, traceparent) {
       const { accountId } = owner.account;
       const { tokenType } = owner;
       deps.quotas.takeRequest(owner.account);
@@ -133,7 +135,7 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
       return withSlot(`${accountId}:${tokenType}`, async () => {
         const now = deps.clock.now();
         const rid = store ? createRid(now) : undefined;
-        const { result, held } = await crawlNow(owner, request, rid, signal);
+        const { result, held } = await crawlNow(owner, request, { rid, traceparent }, signal);
         try {
           const { packed, packedType, failure: _, ...page } = result;
           if (rid !== undefined) {
@@ -154,10 +156,10 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
       });
     },
 
-    async crawlLater(owner, input) {
+    async crawlLater(owner, input, traceparent) {
       const { crawlers } = deps.store;
       await ensureAsyncCrawler({ ...deps, crawlers }, owner);
-      return deps.pushing.push(owner, ASYNC_CRAWLER, input);
+      return deps.pushing.push(owner, ASYNC_CRAWLER, input, traceparent);
     },
   };
 }

@@ -10,12 +10,14 @@ import { integerInRange, MAX_BATCH_ITEMS, MAX_QUEUE_TIMEOUT_MINUTES } from '../.
 import type { Logger } from '../../domain/logger.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import { createRid } from '../../domain/rid.ts';
+import type { Span, Tracing } from '../../domain/tracing.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { PushLimits, PushOutcome, Store } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
 import { type CrawlerReference, crawlerLabel } from '../crawlers/async-crawler.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 import { type CrawlInput, type ProxyNames, parseCrawlRequest } from './crawl-request.ts';
+import { queueAttributes } from './queue-spans.ts';
 
 /** One URL to queue, as the client gives it. */
 export interface PushInput extends CrawlInput {
@@ -34,16 +36,23 @@ export interface Pushing {
   /**
    * Resolves with the `rid` after the job is durable. Throws the item's error if it was refused.
    */
-  push(owner: TokenOwner, crawler: CrawlerReference, input: PushInput): Promise<string>;
+  push(
+    owner: TokenOwner,
+    crawler: CrawlerReference,
+    input: PushInput,
+    traceparent?: string,
+  ): Promise<string>;
   /**
    * Returns one result for each of 1 to 1,000 items; throws only errors of the call as a whole. A
-   * repeated call with the same `requestId` returns the first call's results and queues nothing.
+   * repeated call with the same `requestId` returns the first call's results and queues nothing. The
+   * jobs go on with the trace of `traceparent`.
    */
   pushBatch(
     owner: TokenOwner,
     crawler: CrawlerReference,
     items: readonly PushInput[],
     requestId: string,
+    traceparent?: string,
   ): Promise<PushedItem[]>;
 }
 
@@ -58,6 +67,7 @@ export interface PushingDeps {
   readonly quotas: Pick<Quotas, 'admit'>;
   readonly proxyNames: ProxyNames;
   readonly logger: Logger;
+  readonly tracing: Tracing;
   /** URLs per second and token; 0 for no limit. */
   readonly ratePerSecond: number;
   /** Called for each push, for the metrics. */
@@ -84,9 +94,15 @@ interface Admission {
 export function createPushing(deps: PushingDeps): Pushing {
   const { store, access, clock, limits } = deps;
 
-  function parse(crawler: Crawler, inputs: readonly PushInput[]): ParsedBatch {
+  function parse(
+    crawler: Crawler,
+    inputs: readonly PushInput[],
+    { traceparent }: Pick<Job, 'traceparent'>,
+  ): ParsedBatch {
     const now = clock.now();
-    const items = inputs.map((input) => attempt(() => toJob(input, crawler, now, deps.proxyNames)));
+    const items = inputs.map((input) =>
+      attempt((): Job => ({ ...toJob(input, crawler, now, deps.proxyNames), traceparent })),
+    );
     return { crawler, items, jobs: items.filter(isJob) };
   }
 
@@ -149,16 +165,40 @@ export function createPushing(deps: PushingDeps): Pushing {
     reference: CrawlerReference,
     inputs: readonly PushInput[],
     requestId: string,
+    traceparent?: string,
   ): Promise<PushedItem[]> {
     assertBatch(inputs, requestId);
-    let batch = parse(await access.findRecent(owner, reference), inputs);
+    const crawler = await access.findRecent(owner, reference);
+    const span = startSend(deps.tracing, crawler, inputs.length, traceparent);
+    try {
+      const results = await sendBatch(owner, reference, { crawler, inputs, requestId, span });
+      span.end();
+      return results;
+    } catch (error) {
+      span.end({}, error instanceof DomainError ? error.reason : 'internal');
+      throw error;
+    }
+  }
+
+  async function sendBatch(
+    owner: TokenOwner,
+    reference: CrawlerReference,
+    sent: {
+      readonly crawler: Crawler;
+      readonly inputs: readonly PushInput[];
+      readonly requestId: string;
+      readonly span: Span;
+    },
+  ): Promise<PushedItem[]> {
+    const { inputs, requestId, span } = sent;
+    let batch = parse(sent.crawler, inputs, span);
     const { granted, refusal } = await admit(owner, batch.jobs);
     let outcomes = await queue(batch, granted, owner, requestId);
     if (outcomes.some((each) => 'refused' in each && each.refused === 'crawler_not_found')) {
       // The crawler was removed after it was looked up; another process may have made a new one of
       // the same name.
       access.forget(batch.crawler);
-      batch = parse(await access.findRecent(owner, reference), inputs);
+      batch = parse(await access.findRecent(owner, reference), inputs, span);
       outcomes = await queue(batch, granted, owner, requestId);
     }
     const results = toResults(batch, outcomes, refusal);
@@ -169,13 +209,32 @@ export function createPushing(deps: PushingDeps): Pushing {
 
   return {
     pushBatch,
-    async push(owner, reference, input) {
-      const [item] = await pushBatch(owner, reference, [input], '');
+    async push(owner, reference, input, traceparent) {
+      const [item] = await pushBatch(owner, reference, [input], '', traceparent);
       if (item === undefined) throw new Error('a push of one item had no result');
       if ('error' in item) throw item.error;
       return item.rid;
     },
   };
+}
+
+function startSend(
+  tracing: Tracing,
+  crawler: Crawler,
+  count: number,
+  parent: string | undefined,
+): Span {
+  return tracing.start({
+    name: `send ${crawler.name}`,
+    kind: 'producer',
+    parent,
+    attributes: {
+      ...queueAttributes(crawler),
+      'messaging.operation.name': 'send',
+      'messaging.operation.type': 'send',
+      ...(count === 1 ? {} : { 'messaging.batch.message_count': count }),
+    },
+  });
 }
 
 function logPushed(logger: Logger, crawler: string, outcomes: readonly PushOutcome[]): void {

@@ -83,6 +83,8 @@ export interface JobDocument extends Partial<Omit<Tombstone, 'from'>> {
   readonly firstTriedAt?: Date;
   /** Why its last try failed. */
   readonly lastFailure?: string;
+  /** Absent if it belongs to no trace. */
+  readonly traceparent?: string;
   /** The id of its push. */
   readonly push: string;
   /** The id of the last write that changed its state. */
@@ -117,6 +119,8 @@ export interface DeliveryDocument extends RecordDocument {
   readonly epoch?: number;
   readonly createdAt: Date;
   readonly callbackHeaders: string;
+  /** Absent if it belongs to no trace. */
+  readonly traceparent?: string;
   readonly attempts: readonly DeliveryAttempt[];
 }
 

@@ -202,5 +202,6 @@ function toDelivery(document: DeliveryDocument): Delivery {
     callbackHeaders: JSON.parse(document.callbackHeaders) as HeaderPair[],
     attempt: document.attempt,
     createdAt: document.createdAt,
+    traceparent: document.traceparent,
   };
 }

@@ -145,7 +145,10 @@ async function stageRecords(
       const callbackHeaders = JSON.stringify(outcome.callbackHeaders);
       const epoch = isHeld(outcome, lease) ? lease?.epoch : undefined;
       deliveries.push(
-        deliveryDocument({ crawlerId, record, callbackHeaders, origin, now, expiresAt, epoch }),
+        deliveryDocument({
+          ...{ crawlerId, record, callbackHeaders, origin, now, expiresAt, epoch },
+          traceparent: outcome.traceparent,
+        }),
       );
     }
   }

@@ -1,4 +1,5 @@
 import { Binary, type Document } from 'mongodb';
+import { defined } from '../../domain/defined.ts';
 import type { HeaderPair, Job, QueuedJob } from '../../domain/job.ts';
 import type { CrawlParameters } from '../../domain/parameters.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
@@ -23,12 +24,14 @@ export function toJob(document: JobDocument): QueuedJob {
     attempt: document.attempt,
     crashes: document.crashes ?? 0,
     firstTriedAt: document.firstTriedAt,
+    traceparent: document.traceparent,
   };
 }
 
 /** The document of a new job. */
 export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
   const { rid, body, contentType, queueDeadline, parameters, callbackHeaders, ...rest } = job;
+  const { traceparent } = job;
   return {
     _id: rid,
     crawlerId: rest.crawlerId,
@@ -49,6 +52,7 @@ export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
     attempt: 0,
     gen,
     push,
+    ...defined({ traceparent }),
   };
 }
 
@@ -58,6 +62,7 @@ export const FIELDS_DROPPED_AT_END = {
   body: 1,
   parameters: 1,
   callbackHeaders: 1,
+  traceparent: 1,
   queued: 1,
   expires: 1,
 } as const;

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Binary, type Collection } from 'mongodb';
+import { defined } from '../../domain/defined.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import type { ResultScope, ResultSelection } from '../store.ts';
 import { detailsText, parseDetails } from '../stored-details.ts';
@@ -79,8 +80,10 @@ export function deliveryDocument({
   callbackHeaders,
   epoch,
   now,
+  traceparent,
   ...made
 }: NewRecord & {
+  readonly traceparent?: string | undefined;
   readonly crawlerId: string;
   readonly callbackHeaders: DeliveryDocument['callbackHeaders'];
   readonly epoch: number | undefined;
@@ -93,6 +96,7 @@ export function deliveryDocument({
     due: now,
     createdAt: now,
     callbackHeaders,
+    ...defined({ traceparent }),
     attempts: [],
   } as DeliveryDocument;
 }

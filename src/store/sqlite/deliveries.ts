@@ -9,7 +9,7 @@ import { type StoredAttempt, toDeliverySummary } from './delivery-row.ts';
 import type { InThread } from './in-thread.ts';
 import { isCurrent, purgeCount, wakeBy } from './lease.ts';
 import { toRecord } from './pages.ts';
-import { type Sql, type SqlRow, type SqlValue, toDate } from './sql.ts';
+import { type Sql, type SqlRow, type SqlValue, toDate, toOptionalText } from './sql.ts';
 
 function claim(sql: Sql, lease: Lease, limit: number, maxBytes: number, now: Date): Delivery[] {
   const { crawlerId } = lease;
@@ -45,6 +45,7 @@ function toDelivery(sql: Sql, row: SqlRow): Delivery {
     callbackHeaders: JSON.parse(String(row.callback_headers)) as HeaderPair[],
     attempt: Number(row.attempt) + 1,
     createdAt: toDate(row.created_at),
+    traceparent: toOptionalText(row.traceparent),
   };
 }
 

@@ -172,6 +172,7 @@ function insertDelivery(
     created_at: now.getTime(),
     expires_at: outcome.expiresAt.getTime(),
     callback_headers: JSON.stringify(outcome.callbackHeaders),
+    traceparent: outcome.traceparent ?? null,
   });
   if (!held) wakeBy(sql, crawlerId, now, 'delivery');
 }

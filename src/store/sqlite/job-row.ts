@@ -1,6 +1,6 @@
 import type { HeaderPair, QueuedJob } from '../../domain/job.ts';
 import type { CrawlParameters } from '../../domain/parameters.ts';
-import { type SqlRow, toDate, toOptionalDate } from './sql.ts';
+import { type SqlRow, toDate, toOptionalDate, toOptionalText } from './sql.ts';
 
 /** The job of a row. */
 export function toJob(row: SqlRow): QueuedJob {
@@ -11,7 +11,7 @@ export function toJob(row: SqlRow): QueuedJob {
     url: String(row.url),
     method: row.method as QueuedJob['method'],
     body: row.body instanceof Uint8Array ? row.body : undefined,
-    contentType: row.content_type === null ? undefined : String(row.content_type),
+    contentType: toOptionalText(row.content_type),
     parameters: JSON.parse(String(row.parameters)) as CrawlParameters,
     callbackHeaders: JSON.parse(String(row.callback_headers)) as HeaderPair[],
     queueDeadline: toOptionalDate(row.queue_deadline),
@@ -21,5 +21,6 @@ export function toJob(row: SqlRow): QueuedJob {
     attempt: Number(row.attempt),
     crashes: Number(row.crashes),
     firstTriedAt: toOptionalDate(row.first_tried_at),
+    traceparent: toOptionalText(row.traceparent),
   };
 }

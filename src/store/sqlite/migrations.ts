@@ -170,6 +170,11 @@ export const migrations: readonly string[] = [
   CREATE INDEX results_failed_by_crawler ON results (crawler_id, seq) WHERE cb_status <> 200;
   CREATE INDEX deliveries_failed_crawls ON deliveries (crawler_id, created_at, rid) WHERE cb_status <> 200;
   `,
+  // The trace that a job and its delivery belong to.
+  `
+  ALTER TABLE jobs ADD COLUMN traceparent TEXT;
+  ALTER TABLE deliveries ADD COLUMN traceparent TEXT;
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

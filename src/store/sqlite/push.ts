@@ -155,6 +155,7 @@ function insert(sql: Sql, job: Job, gen: number): number {
     due_at: job.createdAt.getTime(),
     gen,
     size,
+    traceparent: job.traceparent ?? null,
   });
   return size;
 }

@@ -98,3 +98,8 @@ export function toOptionalDate(value: SqlValue | undefined): Date | undefined {
 export function toDate(value: SqlValue | undefined): Date {
   return new Date(Number(value));
 }
+
+/** A stored text that may be null. */
+export function toOptionalText(value: SqlValue | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
