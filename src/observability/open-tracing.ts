@@ -53,9 +53,9 @@ export async function openTracing(settings: TracingSettings, logger: Logger): Pr
   let warnedAt = Number.NEGATIVE_INFINITY;
   const reporting: typeof exporter.export = (spans, done) =>
     exporter.export(spans, (result) => {
-      if (result.code !== 0 && performance.now() - warnedAt > WARN_EVERY_MS) {
+      if (result.error !== undefined && performance.now() - warnedAt > WARN_EVERY_MS) {
         warnedAt = performance.now();
-        const reason = result.error?.name ?? 'unknown';
+        const reason = result.error.name;
         logger.warn({ reason, spans: spans.length }, 'traces could not be sent');
       }
       done(result);

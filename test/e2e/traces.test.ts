@@ -140,7 +140,7 @@ test("without a receiver of traces a client's trace still reaches its webhook; o
   await app.rest('POST', `/crawler/${NORMAL}/shop/unpause`);
   await receiver.until(2);
   const sent = receiver.deliveries.map(({ headers }) => headers['traceparent']);
-  expect(sent.toSorted()).toEqual([traceparent, undefined]);
+  expect(new Set(sent)).toEqual(new Set([traceparent, undefined]));
 });
 
 test('a receiver of traces that is away costs a warning, nothing else', async () => {

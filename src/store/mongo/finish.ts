@@ -146,7 +146,13 @@ async function stageRecords(
       const epoch = isHeld(outcome, lease) ? lease?.epoch : undefined;
       deliveries.push(
         deliveryDocument({
-          ...{ crawlerId, record, callbackHeaders, origin, now, expiresAt, epoch },
+          crawlerId,
+          record,
+          callbackHeaders,
+          origin,
+          now,
+          expiresAt,
+          epoch,
           traceparent: outcome.traceparent,
         }),
       );
