@@ -94,11 +94,10 @@ async function measureCrawls(
         let pages = sizes.get(key);
         if (pages === undefined) {
           const warm = await contender.crawl({ ...cell, pages: WARM_UP_PAGES, site, hook });
-          const wanted = Math.round(warm.perSecond * seconds);
-          pages = Math.min(Math.max(wanted, LEAST_PAGES), MOST_PAGES);
-          sizes.set(key, pages);
+          pages = pagesFor(warm.perSecond * seconds);
         }
         const figure = await contender.crawl({ ...cell, pages, site, hook });
+        sizes.set(key, pagesFor(figure.perSecond * seconds));
         figures.set(key, [...(figures.get(key) ?? []), figure]);
         console.log(
           `round ${round + 1}  ${key.padEnd(36)} ${figure.perSecond.toFixed(0).padStart(7)}/s  ${figure.cpuPerThousand.toFixed(2)} s CPU a thousand  (${pages} pages)`,
@@ -108,6 +107,9 @@ async function measureCrawls(
   }
   return figures;
 }
+
+const pagesFor = (wanted: number): number =>
+  Math.round(Math.min(Math.max(wanted, LEAST_PAGES), MOST_PAGES));
 
 const keyOf = (contender: string, { mode, concurrency }: Cell): string =>
   `${contender} ${mode} ${concurrency}`;
