@@ -103,25 +103,18 @@ async function main(): Promise<void> {
   if (!(rate > 0)) throw new Error('--rate must be a number of URLs a second');
   console.log(`${Math.round(most)} pages a second at most; ${rate} a second for ${minutes} min`);
 
-  const series: Series[] = MEASURED.map(({ name, unit, allowed }) => ({
-    name,
-    unit,
-    allowed,
-    points: [],
-  }));
+  const samples: { readonly seconds: number; readonly values: readonly number[] }[] = [];
   const faults: string[] = [];
   const pushing = load.start(rate);
   const startedAt = performance.now();
   for (let shownAt = 0; ; ) {
     await wait(SAMPLE_MS);
     const seconds = (performance.now() - startedAt) / 1_000;
-    const samples = await readMetrics(service.url);
-    for (const [at, value] of samples.entries()) {
-      (series[at]?.points as [number, number][]).push([seconds, value]);
-    }
+    const values = await readMetrics(service.url);
+    samples.push({ seconds, values });
     if (seconds - shownAt > 30) {
       shownAt = seconds;
-      const shown = MEASURED.map(({ unit }, at) => `${samples[at]?.toFixed(1)} ${unit}`);
+      const shown = MEASURED.map(({ unit }, at) => `${values[at]?.toFixed(1)} ${unit}`);
       console.log(`${seconds.toFixed(0).padStart(5)} s  ${shown.join('  ')}`);
     }
     if (seconds >= minutes * 60) break;
@@ -133,6 +126,14 @@ async function main(): Promise<void> {
   const failed = await load.failed();
   if (failed > 0) faults.push(`${failed} pages failed`);
 
+  const series = MEASURED.map(
+    ({ name, unit, allowed }, at): Series => ({
+      name,
+      unit,
+      allowed,
+      points: samples.map(({ seconds, values }) => [seconds, values[at] ?? Number.NaN]),
+    }),
+  );
   const rows = series.map((each) => {
     const { median, growth, allowed, isFlat } = trendOf(each);
     if (!isFlat) faults.push(`${each.name} grew by ${growth.toFixed(1)} ${each.unit}`);
