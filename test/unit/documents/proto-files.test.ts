@@ -9,19 +9,46 @@ const root = resolve(import.meta.dirname, '../../..');
 const buf = join(root, 'node_modules/.bin/buf');
 const run = promisify(execFile);
 
-test('the exported proto files compile by themselves and name their packages in Go and Java', async () => {
+interface DescribedFile {
+  readonly name: string;
+  readonly package: string;
+  readonly options?: Readonly<Record<string, unknown>>;
+}
+
+/** Compiles a folder that has nothing but its files. */
+async function filesOf(folder: string): Promise<DescribedFile[]> {
+  const { stdout } = await run(buf, ['build', '.', '--output', '-#format=json'], {
+    cwd: folder,
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  return (JSON.parse(stdout) as { file: DescribedFile[] }).file;
+}
+
+test('the proto folder compiles as it lies, with what it takes from others as they publish it', async () => {
+  await using folder = await temporaryFolder();
+  await cp(join(root, 'proto'), folder.path, { recursive: true });
+  const names = (await filesOf(folder.path)).map(({ name }) => name);
+  const taken = ['google/api/annotations.proto', 'google/api/http.proto'];
+  expect(names).toEqual(
+    expect.arrayContaining([...taken, 'queuedcrawler/v1/crawler_service.proto']),
+  );
+  for (const name of taken) {
+    const [own, published] = await Promise.all(
+      ['proto', 'node_modules/google-gax/build/protos'].map((place) =>
+        readFile(join(root, place, name), 'utf8'),
+      ),
+    );
+    expect(own, name).toBe(published);
+  }
+});
+
+test('the exported proto files compile by themselves and name their packages in other languages', async () => {
   await using folder = await temporaryFolder();
   await run(process.execPath, ['scripts/export-protos.ts', folder.path], {
     cwd: root,
     env: { ...process.env, INIT_CWD: root },
   });
-  const { stdout } = await run(buf, ['build', '.', '--output', '-#format=json'], {
-    cwd: folder.path,
-    maxBuffer: 64 * 1024 * 1024,
-  });
-  const { file: files } = JSON.parse(stdout) as {
-    file: { name: string; package: string; options?: Record<string, unknown> }[];
-  };
+  const files = await filesOf(folder.path);
   expect(files.map(({ name }) => name)).toEqual(
     expect.arrayContaining(['google/api/annotations.proto', 'google/rpc/error_details.proto']),
   );
@@ -32,6 +59,9 @@ test('the exported proto files compile by themselves and name their packages in 
       goPackage: 'queuedcrawler/v1;queuedcrawlerv1',
       javaPackage: 'queuedcrawler.v1',
       javaMultipleFiles: true,
+      csharpNamespace: 'QueuedCrawler.V1',
+      phpNamespace: 'QueuedCrawler\\V1',
+      rubyPackage: 'QueuedCrawler::V1',
     });
   }
 });
