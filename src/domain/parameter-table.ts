@@ -83,6 +83,18 @@ function checkSelector(text: string): string {
   return text;
 }
 
+/** What `block_resources` names. */
+export const RESOURCE_KINDS = ['images', 'media', 'fonts', 'stylesheets', 'third_party'] as const;
+
+function checkResources(text: string): string {
+  const names = text.split(',').map((name) => name.trim());
+  const known: readonly string[] = RESOURCE_KINDS;
+  if (names.some((name) => !known.includes(name))) {
+    throw new Error(`must be some of ${known.join(', ')}, separated by commas`);
+  }
+  return [...new Set(names)].join(',');
+}
+
 const flag = { type: 'boolean' } as const;
 const text = (maxLength: number, check: (value: string) => string) =>
   ({ type: 'text', maxLength, check }) as const;
@@ -139,6 +151,18 @@ const javascriptToken = {
     '',
     'Element that is clicked before the page is taken: the first of a list (`#more, body`) that is there; several clicks between `|`.',
   ],
+  wait_for_selector: [
+    text(1_024, checkSelector),
+    '',
+    'Element to wait for after the page has loaded, at most 30 s.',
+  ],
+  block_resources: [
+    text(256, checkResources),
+    '',
+    'What the page does not load: some of images, media, fonts, stylesheets, third_party.',
+  ],
+  include_frames: [flag, 'false', "Puts the content of frames of the page's own origin into it."],
+  pdf: [flag, 'false', 'The page printed as a PDF instead of its HTML.'],
   scroll: [flag, 'false', 'Scroll the page down before it is taken.'],
   scroll_interval: [integer(1, 60, 's'), '10', 'How long to scroll.'],
   screenshot: [

@@ -39,7 +39,16 @@ export function parseCrawlParameters(
     parsed[name] = checkValue(name, kind, value);
   }
   assertDrawable(parsed);
+  assertReadable(parsed);
   return parsed;
+}
+
+/** Throws when a PDF is asked for, and what only a page has. */
+function assertReadable({ pdf, format, scraper, autoparse }: CrawlParameters): void {
+  if (pdf !== true) return;
+  if (format === 'md' || scraper !== undefined || autoparse === true) {
+    throw invalidField('pdf', 'pdf cannot be combined with format md, scraper or autoparse.');
+  }
 }
 
 /** Throws when the viewport has more pixels than a screenshot may have. */

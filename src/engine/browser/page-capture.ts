@@ -1,4 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
+import { defined } from '../../domain/defined.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import type { FilteringProxy } from '../../net/filtering-proxy.ts';
 import type { CrawlTask, Page } from '../engine.ts';
@@ -8,6 +9,7 @@ import type { DocumentResponse } from './document-response.ts';
 import { navigationFailure } from './navigation-failure.ts';
 import { type PageContent, toPage } from './page-content.ts';
 import type { PageDocuments } from './page-documents.ts';
+import { printPage } from './page-pdf.ts';
 import { takeScreenshot } from './page-picture.ts';
 import { readHtml } from './page-reader.ts';
 import { type Budget, EndlessNavigation, runSteps, type Visit, waitForLoad } from './page-steps.ts';
@@ -97,8 +99,9 @@ async function capture(input: CaptureInput): Promise<PageContent | undefined> {
 /** Reads the document that is shown; again when the page navigates meanwhile. */
 async function read(
   input: CaptureInput,
-): Promise<Pick<PageContent, 'response' | 'bytes' | 'isHtml'> | undefined> {
-  const { page, documents, navigation, cookies, maxBodyBytes } = input;
+): Promise<Omit<PageContent, 'url' | 'clicked'> | undefined> {
+  const { page, documents, navigation, cookies, maxBodyBytes: maxBytes } = input;
+  const { pdf, include_frames: frames } = input.task.request.parameters;
   for (let reads = 0; reads < MAX_READS; reads += 1) {
     await waitForLoad(input);
     const { shown } = documents;
@@ -106,7 +109,12 @@ async function read(
     const response = withCookies(shown, cookies);
     if (shown.body !== undefined) return { response, bytes: shown.body, isHtml: false };
     try {
-      const bytes = await readHtml(page, maxBodyBytes, COMMAND_MS);
+      if (pdf === true) {
+        const bytes = await printPage(page, maxBytes, COMMAND_MS);
+        return { response, bytes, isHtml: false, contentType: 'application/pdf' };
+      }
+      const reading = { maxBytes, timeoutMs: COMMAND_MS, ...defined({ frames }) };
+      const bytes = await readHtml(page, reading);
       return { response: withCookies(shown, cookies), bytes, isHtml: true };
     } catch (error) {
       if (!(error instanceof CdpError) || error.kind !== 'refused') throw error;

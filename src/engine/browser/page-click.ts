@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseClickSelectors } from '../../domain/click-selectors.ts';
 import { CdpError } from './cdp-connection.ts';
+import { FIND_ELEMENT } from './find-element.ts';
 import { evaluate } from './page-reader.ts';
 import type { BrowserPage } from './running-browser.ts';
 
@@ -19,28 +20,8 @@ interface Found {
   readonly y: number;
 }
 
-/**
- * Runs in an isolated world, so built-ins that the page has replaced are not used. Open shadow
- * trees are searched, too.
- */
-const FIND = `
-  const withShadow = (root) => [root].concat(...[...root.querySelectorAll('*')]
-    .filter((each) => each.shadowRoot).map((each) => withShadow(each.shadowRoot)));
-  const find = (selector) => {
-    try {
-      const found = document.querySelector(selector);
-      if (found !== null) return found;
-      for (const root of withShadow(document)) {
-        const inside = root.querySelector(selector);
-        if (inside !== null) return inside;
-      }
-    } catch {}
-    return null;
-  };
-`;
-
 const locate = (selectors: readonly string[]): string => `(() => {
-  ${FIND}
+  ${FIND_ELEMENT}
   for (const [index, selector] of ${JSON.stringify(selectors)}.entries()) {
     const element = find(selector);
     if (element === null) continue;
@@ -66,9 +47,9 @@ const locate = (selectors: readonly string[]): string => `(() => {
 })()`;
 
 const clickByScript = (selector: string): string =>
-  `(() => { ${FIND} find(${JSON.stringify(selector)})?.click(); })()`;
+  `(() => { ${FIND_ELEMENT} find(${JSON.stringify(selector)})?.click(); })()`;
 
-/** The clicks of `css_click_selector`, in order. */
+/** The clicks of `css_click_selector`, or the elements of `wait_for_selector`, in order. */
 export function clickSequence(selector: string | undefined): string[][] {
   try {
     return selector === undefined ? [] : parseClickSelectors(selector);

@@ -19,6 +19,8 @@ export interface PageContent {
   readonly bytes: Uint8Array | undefined;
   /** Whether `bytes` are the document as HTML; else they are the body of the response. */
   readonly isHtml: boolean;
+  /** Of `bytes`, when that of the response does not apply. */
+  readonly contentType?: string;
   /** The address after redirects and navigation. */
   readonly url: string;
   /** Whether every element that was to be clicked was found. */
@@ -31,7 +33,7 @@ export function toPage(task: CrawlTask, content: PageContent, clock: Clock): Pag
   const body = bytes ?? new Uint8Array(0);
   const shown = isHtml
     ? { body, contentType: 'text/html; charset=utf-8', isText: true }
-    : pageBody(body, lastHeader(response, 'content-type'));
+    : pageBody(body, content.contentType ?? lastHeader(response, 'content-type'));
   const verdict = contentVerdict(task, content);
   return {
     cbStatus: verdict.cbStatus,

@@ -3,6 +3,7 @@ import type { HeaderPair } from '../../domain/job.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import { REDIRECT_STATUSES } from '../http/redirect.ts';
 import { pageBody } from '../text/page-body.ts';
+import { createResourceFilter } from './blocked-resources.ts';
 import type { CdpEvent, CdpHandlers } from './cdp-connection.ts';
 import { type DocumentResponse, lastHeader, toDocumentResponse } from './document-response.ts';
 import type { PageTraces } from './page-traces.ts';
@@ -53,6 +54,8 @@ export interface PageDocumentsDeps {
   readonly maxBodyBytes: number;
   /** Called with the response of each document, before its body has arrived. */
   readonly onDocument: (response: DocumentResponse) => void;
+  /** `block_resources`. */
+  readonly blockResources: string | undefined;
   /** Present when later crawls may use the page. */
   readonly traces: PageTraces | undefined;
   /** Whether the browser is to show pages other than HTML, for a screenshot. */
@@ -72,6 +75,7 @@ const DISPLAYABLE = /^\s*(text\/|image\/|application\/(json|xml|[\w.-]+\+(json|x
  */
 export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
   const { page, origin, headers, traces } = deps;
+  const isBlocked = createResourceFilter(deps.blockResources);
   const hasReferrer = headers.some(([name]) => name === 'referer');
   const { promise: end, resolve: finish } = Promise.withResolvers<DocumentEnd>();
   let shown: DocumentResponse | undefined;
@@ -85,6 +89,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
       return continueRequest(page, event);
     }
     if (event.responseStatusCode === undefined) {
+      if (!isMain && isBlocked(event, shown?.url ?? origin)) return abortRequest(page, event);
       return continueRequest(page, event, requestHeaders(event, isMain && shown === undefined));
     }
     traces?.onResponse(event);

@@ -11,6 +11,8 @@ const AFTERWARDS: ReadonlySet<string> = new Set<keyof CrawlParameters>([
   'autoparse',
   'custom_success_codes',
   'page_wait',
+  'wait_for_selector',
+  'include_frames',
 ]);
 /** Parameters that a page is set up with. */
 const SET_UP: ReadonlySet<string> = new Set<keyof CrawlParameters>([
@@ -20,6 +22,7 @@ const SET_UP: ReadonlySet<string> = new Set<keyof CrawlParameters>([
   'height',
   'ajax_wait',
   'get_cookies',
+  'block_resources',
   'country',
   'tor_network',
 ]);

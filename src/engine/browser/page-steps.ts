@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { CrawlParameters } from '../../domain/parameters.ts';
 import { CdpError } from './cdp-connection.ts';
 import type { Device } from './devices.ts';
+import { waitForElement } from './find-element.ts';
 import type { NetworkQuiet } from './network-quiet.ts';
 import { click, clickSequence } from './page-click.ts';
 import type { PageNavigation } from './page-navigation.ts';
@@ -14,6 +15,7 @@ const LOAD_MS = 30_000;
  * stops.
  */
 const STOP_MS = 300;
+const SELECTOR_MS = 30_000;
 const CLICK_MS = 5_000;
 const SCROLL_STEP_MS = 250;
 const DEFAULT_SCROLL_S = 10;
@@ -61,12 +63,15 @@ export async function waitForLoad({ navigation, budget }: Visit): Promise<void> 
 }
 
 /**
- * Waits, clicks and scrolls as the parameters ask. Returns false when an element to click is
- * missing.
+ * Waits, clicks and scrolls as the parameters ask. Returns false when an element to wait for or to
+ * click is missing.
  */
 export async function runSteps(visit: Visit, parameters: CrawlParameters): Promise<boolean> {
   const { page, quiet, budget, ended } = visit;
   const { css_click_selector: selector, page_wait: waitMs = 0 } = parameters;
+  for (const selectors of clickSequence(parameters.wait_for_selector)) {
+    if (!(await waitForElement(page, selectors, budget(SELECTOR_MS)))) return false;
+  }
   if (waitMs > 0) {
     // For a page that has ended, what comes next fails at once.
     await Promise.race([wait(budget(waitMs), undefined, { signal: ended }), page.ended]);

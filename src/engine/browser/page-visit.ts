@@ -126,6 +126,7 @@ async function open(
     origin: start.origin,
     headers,
     credentials: loan.proxy.credentials,
+    blockResources: parameters.block_resources,
     traces: loan.traces,
     maxBodyBytes,
     showsAll: parameters.screenshot === true,
