@@ -1,0 +1,65 @@
+import { describeFailure } from '../client/client.ts';
+import { EXIT_CODE, type ExitCode } from './exit-code.ts';
+
+/** A failure whose text is for the user, and the exit code that it ends with. */
+export class CliError extends Error {
+  override readonly name = 'CliError';
+  readonly exitCode: ExitCode;
+
+  constructor(message: string, exitCode: ExitCode = EXIT_CODE.failed) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** A value that cannot be accepted. */
+export function usageError(message: string): CliError {
+  return new CliError(message, EXIT_CODE.usage);
+}
+
+/** Exit codes of gRPC's codes; others are `failed`. */
+const exitCodes: Readonly<Record<string, ExitCode>> = {
+  invalid_argument: EXIT_CODE.usage,
+  unauthenticated: EXIT_CODE.denied,
+  permission_denied: EXIT_CODE.denied,
+  not_found: EXIT_CODE.notFound,
+  resource_exhausted: EXIT_CODE.refused,
+  failed_precondition: EXIT_CODE.refused,
+  already_exists: EXIT_CODE.refused,
+  unavailable: EXIT_CODE.unavailable,
+  deadline_exceeded: EXIT_CODE.unavailable,
+};
+
+/** What a failed command tells: for a person, or as an object for programs. */
+export interface ToldFailure {
+  readonly exitCode: ExitCode;
+  readonly message: string;
+  readonly reason?: string;
+  readonly field?: string;
+}
+
+/** Reads whatever a command has thrown. */
+export function tellFailure(error: unknown, url: string): ToldFailure {
+  if (error instanceof CliError) return { exitCode: error.exitCode, message: error.message };
+  if (!(error instanceof Error)) return { exitCode: EXIT_CODE.failed, message: String(error) };
+  if (error.name !== 'ConnectError') {
+    return { exitCode: EXIT_CODE.failed, message: error.message };
+  }
+  const { code, reason, field, message } = describeFailure(error);
+  if (reason === undefined && isUnreachable(error)) {
+    const text = `the service at ${url} cannot be reached: ${message}`;
+    return { exitCode: EXIT_CODE.unavailable, message: text };
+  }
+  return {
+    exitCode: exitCodes[code] ?? EXIT_CODE.failed,
+    message,
+    ...(reason === undefined ? {} : { reason }),
+    ...(field === undefined ? {} : { field }),
+  };
+}
+
+function isUnreachable(error: Error): boolean {
+  const cause = error.cause;
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  return /^(E[A-Z]+|ERR_HTTP2_|ERR_SSL|ERR_TLS|DEPTH_|UNABLE_|SELF_)/.test(code);
+}

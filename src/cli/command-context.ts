@@ -1,0 +1,109 @@
+import type { Readable } from 'node:stream';
+import type { Command } from 'commander';
+import { type CrawlerClient, createCrawlerClient } from '../client/client.ts';
+import { CliError, usageError } from './cli-error.ts';
+import { type CliSettings, type GlobalOptions, resolveSettings } from './cli-settings.ts';
+import { EXIT_CODE, type ExitCode } from './exit-code.ts';
+import { createOutput, type Output, type OutputStream } from './output.ts';
+
+/** What commands have of the process. */
+export interface CommandContext {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdin: Readable & { readonly isTTY?: boolean };
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
+  /** Aborted when the user interrupts, or nobody reads the output any more. */
+  readonly signal: AbortSignal;
+  /** Sets how the process ends, unless a failure does. */
+  setExitCode(code: ExitCode): void;
+}
+
+/** A command at work: its settings, its client and its output. */
+export interface Session extends Disposable {
+  readonly settings: CliSettings;
+  readonly output: Output;
+  readonly signal: AbortSignal;
+  /** Calls with the token of the account. Throws a CliError when there is none. */
+  readonly client: CrawlerClient;
+  /** Calls with the admin token. Throws a CliError when there is none. */
+  readonly admin: CrawlerClient;
+}
+
+/** Makes a command, with its options, its help and its examples. */
+export type CommandFactory = (context: CommandContext) => Command;
+
+/** Calls in all while the service is away: a person waits a second, a long run about a minute. */
+const ATTEMPTS = { person: 3, run: 10 } as const;
+
+/**
+ * Opens the session of a command that was called. Disposing closes its connections. `isPatient` is
+ * for commands that run long.
+ */
+export async function openSession(
+  context: CommandContext,
+  command: Command,
+  { isPatient = false }: { readonly isPatient?: boolean } = {},
+): Promise<Session> {
+  const options = command.optsWithGlobals<GlobalOptions>();
+  const settings = await resolveSettings(options, context.env);
+  const output = createOutput(context.stdout, context.stderr, { json: options.json === true });
+  const clients = new Map<string, CrawlerClient>();
+
+  function clientOf(token: string): CrawlerClient {
+    const known = clients.get(token);
+    if (known !== undefined) return known;
+    const { url: baseUrl, httpVersion, ca } = settings;
+    const made = createCrawlerClient({
+      baseUrl,
+      token,
+      httpVersion,
+      ...(ca === undefined ? {} : { ca }),
+      retries: {
+        attempts: isPatient ? ATTEMPTS.run : ATTEMPTS.person,
+        onRetry: (_failure, delayMs) => {
+          if (delayMs > 1_000) output.progress(`the service does not answer; trying again`);
+        },
+      },
+    });
+    clients.set(token, made);
+    return made;
+  }
+
+  return {
+    settings,
+    output,
+    signal: context.signal,
+    get client() {
+      if (settings.token !== undefined) return clientOf(settings.token);
+      const kind = options.javascript === true ? 'JavaScript token' : 'token';
+      throw new CliError(
+        `there is no ${kind}: give --token, set QUEUED_CRAWLER_TOKEN, or run "queued-crawler init"`,
+        EXIT_CODE.denied,
+      );
+    },
+    get admin() {
+      if (settings.adminToken !== undefined) return clientOf(settings.adminToken);
+      throw new CliError(
+        'there is no admin token: give --admin-token, set QUEUED_CRAWLER_ADMIN_TOKEN, or run "queued-crawler init"',
+        EXIT_CODE.denied,
+      );
+    },
+    [Symbol.dispose]: () => {
+      for (const client of clients.values()) client.close();
+    },
+  };
+}
+
+/** Reads a whole number of an option. */
+export function wholeNumber(name: string, min: number, max: number) {
+  return (text: string): number => {
+    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    throw usageError(`${name} must be a whole number from ${min} to ${max}, not "${text}"`);
+  };
+}
+
+/** Collects the values of an option that may be given several times. */
+export function collect(value: string, before: readonly string[] = []): string[] {
+  return [...before, value];
+}

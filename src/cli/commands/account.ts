@@ -1,0 +1,134 @@
+import { Argument, Command } from 'commander';
+import { type Account, AccountSchema } from '../../../gen/queuedcrawler/v1/account_service_pb.ts';
+import { TokenType } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { usageError } from '../cli-error.ts';
+import { type CommandContext, openSession, type Session } from '../command-context.ts';
+import { examples } from '../examples.ts';
+import { plainText, toPlain } from '../message-json.ts';
+import type { Output } from '../output.ts';
+
+interface AccountOptions {
+  readonly email?: string;
+  readonly yes?: boolean;
+}
+
+/** `account`: the clients of the service, for its operator. */
+export function createAccountCommand(context: CommandContext): Command {
+  const group = new Command('account').description('Manage accounts, with the admin token.');
+
+  function operation(
+    name: string,
+    description: string,
+    example: string,
+    run: (session: Session, account: string, options: AccountOptions) => Promise<void>,
+  ): Command {
+    return group
+      .command(name)
+      .description(description)
+      .argument('<account>', 'its name')
+      .addHelpText('after', examples(`queued-crawler account ${example}`))
+      .action(async (account: string, options: AccountOptions, command: Command) => {
+        using session = await openSession(context, command);
+        await run(session, account, options);
+      });
+  }
+
+  group
+    .command('list')
+    .description('List accounts by name.')
+    .addHelpText('after', examples('queued-crawler account list'))
+    .action(async (_options: unknown, command: Command) => {
+      using session = await openSession(context, command);
+      await list(session);
+    });
+  operation(
+    'show',
+    'Show an account, its limits and their use.',
+    'show shop',
+    async ({ admin, output }, name) => {
+      const { account } = await admin.accounts.getAccount({ name });
+      if (account !== undefined) await show(output, account);
+    },
+  );
+  operation(
+    'create',
+    'Make an account; its tokens are shown this once.',
+    'create shop --email owner@example.com',
+    async ({ admin, output }, name, { email = '' }) => {
+      const made = await admin.accounts.createAccount({ name, email });
+      const { normalToken, javascriptToken } = made;
+      if (output.isJson) {
+        await output.json({ name, normal_token: normalToken, javascript_token: javascriptToken });
+        return;
+      }
+      await output.line(`Normal token:     ${normalToken}`);
+      await output.line(`JavaScript token: ${javascriptToken}`);
+    },
+  ).option('--email <address>', 'who is told of paused crawlers and a full queue');
+  operation(
+    'update',
+    'Change the address of an account; an empty one is nobody.',
+    'update shop --email owner@example.com',
+    async ({ admin, output }, name, { email }) => {
+      if (email === undefined) throw usageError('--email is missing');
+      const { account } = await admin.accounts.updateAccount({ name, email });
+      if (account !== undefined) await show(output, account);
+    },
+  ).option('--email <address>', 'who is told of paused crawlers and a full queue');
+  operation(
+    'delete',
+    'Remove an account that has no crawlers left, with its results.',
+    'delete shop --yes',
+    async ({ admin, output }, name, { yes }) => {
+      if (yes !== true)
+        throw usageError(`${name} and its results are removed; give --yes to do it`);
+      await admin.accounts.deleteAccount({ name });
+      if (output.isJson) await output.json({ deleted: name });
+      else await output.line(`${name} is removed`);
+    },
+  ).option('--yes', 'really do it');
+  group
+    .command('rotate-token')
+    .description('Replace a token at once; the new one is shown this once.')
+    .argument('<account>', 'its name')
+    .addArgument(new Argument('<type>', 'which token').choices(['normal', 'javascript']))
+    .addHelpText('after', examples('queued-crawler account rotate-token shop normal'))
+    .action(async (name: string, type: string, _options: unknown, command: Command) => {
+      using session = await openSession(context, command);
+      const tokenType = type === 'normal' ? TokenType.NORMAL : TokenType.JAVASCRIPT;
+      const { token } = await session.admin.accounts.rotateToken({ name, tokenType });
+      if (session.output.isJson) await session.output.json({ name, type, token });
+      else await session.output.line(token);
+    });
+  return group;
+}
+
+async function list({ admin, output }: Session): Promise<void> {
+  const rows: string[][] = [];
+  let pageToken = '';
+  do {
+    const page = await admin.accounts.listAccounts({ pageSize: 1_000, pageToken });
+    for (const account of page.accounts) {
+      if (output.isJson) await output.json(toPlain(AccountSchema, account));
+      else {
+        const { name, email, queued, pushesPaused } = account;
+        rows.push([name, email, String(queued), pushesPaused ? 'paused' : 'accepted']);
+      }
+    }
+    pageToken = page.nextPageToken;
+  } while (pageToken !== '');
+  if (!output.isJson) await output.table(['NAME', 'EMAIL', 'QUEUED', 'PUSHES'], rows);
+}
+
+async function show(output: Output, account: Account): Promise<void> {
+  const plain = toPlain(AccountSchema, account);
+  if (output.isJson) return output.json(plain);
+  const { quotas = {}, limits: _limits, ...facts } = plain;
+  const rows = Object.entries(facts).map(([name, value]) => [name, plainText(value)]);
+  for (const [name, value] of Object.entries(quotas as object)) {
+    const { limit = 0, used = 0 } = Object(value) as { limit?: number; used?: number };
+    rows.push([name, limit === 0 ? `${used}, no limit` : `${used} of ${limit}`]);
+  }
+  const [first = [], ...others] = rows;
+  await output.table(first, others);
+}

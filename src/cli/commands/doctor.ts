@@ -1,0 +1,148 @@
+import { Command } from 'commander';
+import { CrawlerStatus } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { type CrawlerClient, createCrawlerClient } from '../../client/client.ts';
+import { tellFailure } from '../cli-error.ts';
+import type { CliSettings } from '../cli-settings.ts';
+import { type CommandContext, openSession } from '../command-context.ts';
+import { examples } from '../examples.ts';
+import { EXIT_CODE } from '../exit-code.ts';
+import { printable } from '../output.ts';
+import { profilesPath } from '../profiles.ts';
+
+/** What one look found. */
+interface Finding {
+  readonly check: string;
+  readonly state: 'ok' | 'warning' | 'missing' | 'failed';
+  readonly detail: string;
+}
+
+const CALL_MS = 5_000;
+const CRAWL_MS = 120_000;
+/** A queue that is this full is worth a warning. */
+const NEARLY_FULL = 0.9;
+const STYLES = { ok: 'green', warning: 'yellow', missing: 'yellow', failed: 'red' } as const;
+
+/** `doctor`: what is set up, reachable and missing. */
+export function createDoctorCommand(context: CommandContext): Command {
+  return new Command('doctor')
+    .description('Check what is set up, whether the service answers, and what is missing.')
+    .option('--crawl <url>', 'crawl this URL with each token, too')
+    .addHelpText(
+      'after',
+      examples('queued-crawler doctor', 'queued-crawler doctor --crawl https://example.com/'),
+    )
+    .action(async (options: { crawl?: string }, command: Command) => {
+      using session = await openSession(context, command);
+      const { settings, output } = session;
+      const findings: Finding[] = [];
+      for await (const finding of look(settings, profilesPath(context.env), options.crawl)) {
+        findings.push(finding);
+        if (output.isJson) await output.json(finding);
+      }
+      if (!output.isJson) {
+        await output.table(
+          ['CHECK', 'STATE', ''],
+          findings.map(({ check, state, detail }) => {
+            return [check, output.paint(STYLES[state], state), printable(detail)];
+          }),
+        );
+      }
+      if (findings.some(({ state }) => state === 'failed')) context.setExitCode(EXIT_CODE.failed);
+    });
+}
+
+async function* look(
+  settings: CliSettings,
+  path: string,
+  crawlUrl: string | undefined,
+): AsyncGenerator<Finding, void, undefined> {
+  const { profileName, hasProfile, token, javascriptToken, adminToken } = settings;
+  yield hasProfile
+    ? { check: 'profile', state: 'ok', detail: `${profileName} in ${path}` }
+    : { check: 'profile', state: 'missing', detail: 'run "queued-crawler init"' };
+  yield* lookAtToken(settings, 'token', token, crawlUrl);
+  if (javascriptToken !== token) {
+    yield* lookAtToken(settings, 'JavaScript token', javascriptToken, crawlUrl);
+  }
+  if (adminToken === undefined) {
+    yield { check: 'admin token', state: 'missing', detail: 'for "account" alone' };
+    return;
+  }
+  await using admin = createDoctorClient(settings, adminToken);
+  yield await attempt(settings, 'admin token', async () => {
+    await admin.accounts.listAccounts({ pageSize: 1 }, { timeoutMs: CALL_MS });
+    return { state: 'ok', detail: 'accepted' };
+  });
+}
+
+async function* lookAtToken(
+  settings: CliSettings,
+  check: string,
+  token: string | undefined,
+  crawlUrl: string | undefined,
+): AsyncGenerator<Finding, void, undefined> {
+  if (token === undefined) {
+    yield { check, state: 'missing', detail: 'for crawlers of this token' };
+    return;
+  }
+  await using client = createDoctorClient(settings, token);
+  const found = await attempt(settings, check, async () => {
+    const { totalCount } = await client.storage.countResults({}, { timeoutMs: CALL_MS });
+    return { state: 'ok', detail: `accepted at ${settings.url}; ${totalCount} results stored` };
+  });
+  yield found;
+  if (found.state !== 'ok') return;
+  if (check === 'token') yield* lookAtWork(settings, client);
+  if (crawlUrl === undefined) return;
+  yield await attempt(settings, `crawl with the ${check}`, async () => {
+    const { cbStatus, originalStatus, failure } = await client.pushes.crawl(
+      { url: crawlUrl },
+      { timeoutMs: CRAWL_MS },
+    );
+    const detail = `cb_status ${cbStatus}, original_status ${originalStatus} ${failure ?? ''}`;
+    return { state: cbStatus === 200 ? 'ok' : 'failed', detail: detail.trim() };
+  });
+}
+
+async function* lookAtWork(
+  settings: CliSettings,
+  client: CrawlerClient,
+): AsyncGenerator<Finding, void, undefined> {
+  yield await attempt(settings, 'crawlers', async () => {
+    const { crawlers } = await client.stats.getStats({}, { timeoutMs: CALL_MS });
+    const paused = crawlers.filter(({ status }) => status === CrawlerStatus.PAUSED);
+    return paused.length === 0
+      ? { state: 'ok', detail: `${crawlers.length}, none paused` }
+      : { state: 'warning', detail: `paused: ${paused.map(({ name }) => name).join(', ')}` };
+  });
+  yield await attempt(settings, 'queue', async () => {
+    const { queue } = await client.stats.getStats({}, { timeoutMs: CALL_MS });
+    const queued = Number((queue?.waiting ?? 0n) + (queue?.retrying ?? 0n));
+    const limit = Number(queue?.limit ?? 0n);
+    const isFull = limit > 0 && queued > NEARLY_FULL * limit;
+    return { state: isFull ? 'warning' : 'ok', detail: `${queued} of ${limit} URLs` };
+  });
+}
+
+function createDoctorClient({ url, httpVersion, ca }: CliSettings, token: string): CrawlerClient {
+  const more = ca === undefined ? {} : { ca };
+  return createCrawlerClient({
+    baseUrl: url,
+    token,
+    httpVersion,
+    ...more,
+    retries: { attempts: 1 },
+  });
+}
+
+async function attempt(
+  { url }: CliSettings,
+  check: string,
+  work: () => Promise<Omit<Finding, 'check'>>,
+): Promise<Finding> {
+  try {
+    return { check, ...(await work()) };
+  } catch (error) {
+    return { check, state: 'failed', detail: tellFailure(error, url).message };
+  }
+}

@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto';
+import { Command, Option } from 'commander';
+import type { Pushed, UrlToPush } from '../../client/client.ts';
+import { usageError } from '../cli-error.ts';
+import {
+  type CommandContext,
+  collect,
+  openSession,
+  type Session,
+  wholeNumber,
+} from '../command-context.ts';
+import { examples } from '../examples.ts';
+import { EXIT_CODE } from '../exit-code.ts';
+import { printable } from '../output.ts';
+import { createProgress } from '../progress.ts';
+import { parseItem, parseParameters } from '../push-item.ts';
+import {
+  openUrlFile,
+  readUrls,
+  type UrlFormat,
+  type UrlSource,
+  urlsOfArguments,
+} from '../url-source.ts';
+
+interface PushOptions {
+  readonly file?: string;
+  readonly format?: UrlFormat;
+  readonly param: readonly string[];
+  readonly queueTimeout?: number;
+  readonly callbackHeaders?: string;
+  readonly runId?: string;
+  readonly batchSize: number;
+  readonly concurrency: number;
+  readonly patience: number;
+  readonly quiet?: boolean;
+}
+
+/** `push`: puts URLs into a crawler's queue, however many. */
+export function createPushCommand(context: CommandContext): Command {
+  return new Command('push')
+    .description(
+      'Push URLs, from arguments, a file or standard input; a URL a line, NDJSON or CSV with parameters. Prints a rid and its URL for each.',
+    )
+    .argument('<crawler>', 'its name')
+    .argument('[urls...]', 'the URLs; standard input when there are none and no --file')
+    .option('--file <file>', 'read URLs from a file; .csv and .ndjson say their format')
+    .addOption(
+      new Option('--format <format>', 'of the file or input').choices(['lines', 'ndjson', 'csv']),
+    )
+    .option('--param <name=value>', 'crawl parameter of every URL, may be repeated', collect, [])
+    .option(
+      '--queue-timeout <minutes>',
+      'longest wait in the queue',
+      wholeNumber('--queue-timeout', 0, 10_080),
+    )
+    .option('--callback-headers <text>', 'headers of the deliveries, name|value|name|value')
+    .option(
+      '--run-id <id>',
+      'repeat an interrupted push of the same input, within 24 hours, and queue only what is missing',
+    )
+    .option('--batch-size <n>', 'URLs in one call', wholeNumber('--batch-size', 1, 1_000), 500)
+    .option('--concurrency <n>', 'calls at a time', wholeNumber('--concurrency', 1, 20), 4)
+    .option(
+      '--patience <seconds>',
+      'how long to wait while nothing is accepted',
+      wholeNumber('--patience', 0, 604_800),
+      3_600,
+    )
+    .option('-q, --quiet', 'do not print rids')
+    .addHelpText(
+      'after',
+      examples(
+        'queued-crawler push shop https://example.com/1 https://example.com/2',
+        'queued-crawler push shop --file urls.txt --param format=json > rids.txt',
+        'zcat urls.csv.gz | queued-crawler push shop --format csv --run-id monday --quiet',
+      ),
+    )
+    .action(async (crawler: string, urls: string[], options: PushOptions, command: Command) => {
+      using session = await openSession(context, command, { isPatient: true });
+      const source = await openSource(context, urls, options);
+      const refused = await push(session, crawler, source, options);
+      if (refused > 0) context.setExitCode(EXIT_CODE.partly);
+    });
+}
+
+async function openSource(
+  { stdin }: CommandContext,
+  urls: readonly string[],
+  { file, format }: PushOptions,
+): Promise<UrlSource> {
+  if (file !== undefined && urls.length > 0) throw usageError('give URLs or --file, not both');
+  if (urls.length > 0) return urlsOfArguments(urls);
+  if (file !== undefined && file !== '-') return openUrlFile(file, format);
+  if (stdin.isTTY === true)
+    throw usageError('there are no URLs: give them as arguments, --file or input');
+  return readUrls(stdin, format);
+}
+
+/** Pushes everything, and returns how many URLs were refused. */
+async function push(
+  { client, output, signal }: Session,
+  crawler: string,
+  source: UrlSource,
+  options: PushOptions,
+): Promise<number> {
+  const lines = new WeakMap<object, number>();
+  const runId = options.runId ?? randomUUID();
+  const progress = createProgress(output, 'pushed', source.share);
+  let refused = 0;
+
+  async function tell(pushed: Pushed): Promise<void> {
+    const { item, rid, error } = pushed;
+    const line = lines.get(item as object) ?? 0;
+    const url = typeof item === 'string' ? item : (item.url ?? '');
+    if (error !== undefined) {
+      refused += 1;
+      const { code, message } = error;
+      if (output.isJson) await output.json({ line, url, error: { code, message } });
+      else output.note(`line ${line}: ${printable(url)}: ${message} (${code})`);
+    } else if (options.quiet !== true) {
+      await (output.isJson ? output.json({ line, url, rid }) : output.line(`${rid} ${url}`));
+    }
+    progress.add(1);
+  }
+
+  try {
+    const pushing = client.push(crawler, read(source, options, lines), {
+      runId,
+      batchSize: options.batchSize,
+      concurrency: options.concurrency,
+      patienceMs: options.patience * 1_000,
+      signal,
+      onWait: ({ code }, delayMs) => progress.wait(code, delayMs),
+    });
+    for await (const pushed of pushing) await tell(pushed);
+  } catch (error) {
+    progress.end();
+    if (progress.count > 0 || options.runId !== undefined) {
+      output.note(
+        `${progress.count} URLs done; the same command with --run-id ${runId} does the rest`,
+      );
+    }
+    throw error;
+  }
+  progress.end();
+  const accepted = progress.count - refused;
+  if (output.isJson) await output.json({ accepted, refused, run_id: runId });
+  else output.note(`${accepted} accepted, ${refused} refused`);
+  return refused;
+}
+
+async function* read(
+  source: UrlSource,
+  options: PushOptions,
+  lines: WeakMap<object, number>,
+): AsyncGenerator<UrlToPush, void, undefined> {
+  const parameters = parseParameters(options.param);
+  const shared = {
+    queue_timeout: options.queueTimeout,
+    callback_headers: options.callbackHeaders,
+  };
+  for await (const { line, values } of source.items) {
+    const item = parse(line, { ...shared, ...values });
+    lines.set(item, line);
+    yield item;
+  }
+
+  function parse(line: number, values: Readonly<Record<string, unknown>>) {
+    try {
+      return parseItem(values, parameters);
+    } catch (error) {
+      throw usageError(`line ${line}: ${(error as Error).message}`);
+    }
+  }
+}

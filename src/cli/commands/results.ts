@@ -1,0 +1,215 @@
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command } from 'commander';
+import { type CrawledPage, describeFailure, unpackResult } from '../../client/client.ts';
+import { CliError, usageError } from '../cli-error.ts';
+import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
+import { examples } from '../examples.ts';
+import { EXIT_CODE } from '../exit-code.ts';
+import { printable } from '../output.ts';
+import {
+  bodyJson,
+  openPageFolder,
+  type PageFolder,
+  readToken,
+  resultFacts,
+  writeWhole,
+} from '../page-file.ts';
+import { createProgress } from '../progress.ts';
+
+interface ResultsOptions {
+  readonly crawler?: string;
+  readonly all?: boolean;
+  readonly follow?: boolean;
+  readonly to?: string;
+  readonly resume?: string;
+  readonly remove?: boolean;
+  readonly patience: number;
+}
+
+/** After how many results, and how long, a stream's place is kept. */
+const KEEP_EVERY = 100;
+/** The first and the longest wait before a stream is opened again. */
+const BROKEN_OFF: ReadonlySet<string> = new Set(['unavailable', 'aborted', 'resource_exhausted']);
+const REOPEN_MS = { first: 200, longest: 10_000 } as const;
+
+/** `results`: what crawls brought, into a folder or as NDJSON. */
+export function createResultsCommand(context: CommandContext): Command {
+  return new Command('results')
+    .description(
+      'Write results into a folder, or print them as NDJSON: those of some rids, which it waits for, or all of a crawler.',
+    )
+    .argument(
+      '[rids...]',
+      'the rids; the first words of the lines of standard input when there are none',
+    )
+    .option('--crawler <name>', 'all results of a crawler, oldest first')
+    .option('--all', 'all results of the token')
+    .option('--follow', 'with --crawler or --all: go on with new results until interrupted')
+    .option('--to <folder>', 'write RID.html (or what it is) and RID.json; goes on where it was')
+    .option(
+      '--resume <file>',
+      'with --crawler or --all, without --to: keep the place in this file, and go on from it',
+    )
+    .option('--remove', 'remove results from storage once they are written')
+    .option(
+      '--patience <seconds>',
+      'how long to wait for rids while none comes',
+      wholeNumber('--patience', 0, 604_800),
+      600,
+    )
+    .addHelpText(
+      'after',
+      examples(
+        'queued-crawler push shop --file urls.txt | queued-crawler results --to pages',
+        'queued-crawler results --crawler shop --follow --to pages --remove',
+        'queued-crawler --json results --all --resume place.txt >> results.ndjson',
+      ),
+    )
+    .action(async (rids: string[], options: ResultsOptions, command: Command) => {
+      using session = await openSession(context, command, { isPatient: true });
+      const isStream = options.crawler !== undefined || options.all === true;
+      if (isStream && rids.length > 0) throw usageError('give rids or a crawler, not both');
+      if (!isStream && options.follow === true)
+        throw usageError('--follow needs --crawler or --all');
+      const folder =
+        options.to === undefined
+          ? undefined
+          : await openPageFolder(options.to, options.crawler ?? 'all');
+      if (isStream) await takeStream(session, folder, options);
+      else {
+        const source = rids.length > 0 ? rids : readRids(context);
+        await takeRids(session, folder, source, options);
+      }
+    });
+}
+
+async function* readRids({ stdin }: CommandContext): AsyncGenerator<string, void, undefined> {
+  if (stdin.isTTY === true) throw usageError('there are no rids: give them, --crawler or --all');
+  for await (const line of createInterface({ input: stdin, crlfDelay: Number.POSITIVE_INFINITY })) {
+    const rid = line.startsWith('{')
+      ? (JSON.parse(line) as { rid?: string }).rid
+      : line.trim().split(/\s/, 1)[0];
+    if (rid !== undefined && rid !== '') yield rid;
+  }
+}
+
+/** Writes one result to where results go. */
+async function write(
+  { output }: Session,
+  folder: PageFolder | undefined,
+  page: CrawledPage,
+): Promise<void> {
+  if (folder !== undefined) await folder.write(page);
+  if (output.isJson || (folder === undefined && !output.isTerminal)) {
+    const body = folder === undefined ? bodyJson(page.body) : {};
+    await output.json({ ...resultFacts(page), ...body });
+  } else if (folder === undefined) {
+    const why = page.failure === undefined ? '' : ` ${page.failure}`;
+    const status = output.paint(page.cbStatus === 200 ? 'green' : 'red', `${page.cbStatus}${why}`);
+    const size = `${page.body.byteLength} bytes`;
+    await output.line(
+      `${page.rid}  ${status}  ${page.originalStatus}  ${size}  ${printable(page.url)}`,
+    );
+  }
+}
+
+/** Waits for the results of rids. Those that the folder has are not asked for again. */
+async function takeRids(
+  session: Session,
+  folder: PageFolder | undefined,
+  rids: Iterable<string> | AsyncIterable<string>,
+  options: ResultsOptions,
+): Promise<void> {
+  const { client, output, signal } = session;
+  const progress = createProgress(output, 'results');
+  async function* missing(): AsyncGenerator<string, void, undefined> {
+    for await (const rid of rids) {
+      if (folder === undefined || !(await folder.has(rid))) yield rid;
+    }
+  }
+  try {
+    const pages = client.results(missing(), {
+      remove: options.remove === true,
+      patienceMs: options.patience * 1_000,
+      signal,
+    });
+    for await (const page of pages) {
+      await write(session, folder, page);
+      progress.add(1);
+    }
+  } catch (error) {
+    const isLate = error instanceof Error && error.message.includes('no result came in');
+    if (isLate) throw new CliError(`${progress.count} results; ${error.message}`, EXIT_CODE.partly);
+    throw error;
+  } finally {
+    progress.end();
+  }
+  output.note(`${progress.count} results`);
+}
+
+/** Takes results in their order; a stream that breaks off is opened again where it was. */
+async function takeStream(
+  session: Session,
+  folder: PageFolder | undefined,
+  options: ResultsOptions,
+): Promise<void> {
+  const { client, output, signal } = session;
+  const { crawler = '', follow = false, resume } = options;
+  const progress = createProgress(output, 'results');
+  let token =
+    (await (folder?.readToken() ?? (resume === undefined ? undefined : readToken(resume)))) ?? '';
+  let kept = token;
+
+  async function keep(): Promise<void> {
+    if (token === kept) return;
+    await folder?.writeToken(token);
+    if (folder === undefined && resume !== undefined) await writeWhole(resume, `${token}\n`);
+    if (options.remove === true) {
+      await client.storage.acknowledgeResults({ crawler, resumeToken: token });
+    }
+    kept = token;
+  }
+
+  /** Takes what one stream sends. Returns whether it said that all were sent. */
+  async function take(): Promise<boolean> {
+    let untold = 0;
+    const request = { crawler, resumeToken: token, follow };
+    for await (const message of client.storage.streamResults(request, { signal })) {
+      if (message.result !== undefined) {
+        await write(session, folder, await unpackResult(message.result));
+        progress.add(1);
+        untold += 1;
+      }
+      token = message.resumeToken;
+      if (message.result !== undefined && untold < KEEP_EVERY) continue;
+      untold = 0;
+      await keep();
+      if (message.result === undefined && !follow) return true;
+    }
+    return false;
+  }
+
+  try {
+    for (let waitMs: number = REOPEN_MS.first; ; ) {
+      const before = progress.count;
+      try {
+        if (await take()) break;
+      } catch (error) {
+        signal.throwIfAborted();
+        const { code } = describeFailure(error);
+        // Somebody who follows waits for the service as long as it takes.
+        if (!BROKEN_OFF.has(code) || (!follow && waitMs > REOPEN_MS.longest)) throw error;
+        progress.wait(code, waitMs);
+      }
+      if (progress.count > before) waitMs = REOPEN_MS.first;
+      await sleep(Math.min(waitMs, REOPEN_MS.longest), undefined, { signal });
+      waitMs = Math.min(waitMs * 2, 2 * REOPEN_MS.longest);
+    }
+  } finally {
+    progress.end();
+    // What was written last, when the user ends it.
+    await keep().catch(() => undefined);
+  }
+  output.note(`${progress.count} results`);
+}

@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { Command } from 'commander';
+import { type GlobalOptions, resolveSettings } from '../cli-settings.ts';
+import type { CommandContext } from '../command-context.ts';
+import { examples } from '../examples.ts';
+import { EXIT_CODE } from '../exit-code.ts';
+
+interface ServeOptions {
+  readonly host?: string;
+  readonly port?: string;
+  readonly dataDir?: string;
+  readonly envFile?: string;
+}
+
+/** `serve`: runs the service in a process of its own, with the options that `npm start` gives Node. */
+export function createServeCommand(context: CommandContext): Command {
+  return new Command('serve')
+    .description('Run the service until it is interrupted. The README lists its settings.')
+    .option('--host <address>', 'address to listen on (HOST)')
+    .option('--port <port>', 'port to listen on (PORT)')
+    .option('--data-dir <folder>', 'folder of the embedded database (DATA_DIR)')
+    .option('--env-file <file>', 'read further settings from a file of NAME=value lines')
+    .addHelpText(
+      'after',
+      examples(
+        'queued-crawler serve',
+        'queued-crawler serve --port 9000 --data-dir /var/lib/queued-crawler',
+        'NETWORK_ALLOW=127.0.0.1 queued-crawler serve --env-file service.env',
+      ),
+    )
+    .action(async (options: ServeOptions, command: Command) => {
+      const settings = await resolveSettings(command.optsWithGlobals<GlobalOptions>(), context.env);
+      const { profile } = settings;
+      const own = profile.local === true ? profile : {};
+      const env = {
+        ...present({
+          NORMAL_TOKEN: own.token,
+          JAVASCRIPT_TOKEN: own.javascript_token,
+          ADMIN_TOKEN: own.admin_token,
+        }),
+        ...context.env,
+        ...present({ HOST: options.host, PORT: options.port, DATA_DIR: options.dataDir }),
+      };
+      const file = options.envFile === undefined ? [] : [`--env-file=${options.envFile}`];
+      const service = fileURLToPath(new URL('../../main.ts', import.meta.url));
+      const child = spawn(process.execPath, [...nodeOptions(), ...file, service], {
+        env,
+        stdio: 'inherit',
+      });
+      context.signal.addEventListener('abort', () => child.kill('SIGTERM'));
+      const [code] = (await once(child, 'exit')) as [number | null];
+      context.setExitCode(code === 0 ? EXIT_CODE.ok : EXIT_CODE.failed);
+    });
+}
+
+/** The options of `npm start`, which holds them. */
+function nodeOptions(): string[] {
+  const { scripts } = createRequire(import.meta.url)('../../../package.json') as {
+    scripts: { start: string };
+  };
+  return scripts.start.split(' ').filter((word) => word.startsWith('--'));
+}
+
+function present(values: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
+}

@@ -1,0 +1,89 @@
+import { once } from 'node:events';
+import type { Writable } from 'node:stream';
+import { stripVTControlCharacters, styleText } from 'node:util';
+
+type Style = Parameters<typeof styleText>[0];
+
+/** What a command prints: results on standard output, everything else on standard error. */
+export interface Output {
+  /** Whether results are JSON, one object a line. */
+  readonly isJson: boolean;
+  /** Whether a person sees the results as they come. */
+  readonly isTerminal: boolean;
+  /** Prints a result for programs. Resolves when there is room for more. */
+  json(value: unknown): Promise<void>;
+  /** Prints a line. Resolves when there is room for more. */
+  line(text: string): Promise<void>;
+  /** Writes bytes of a page as they are. */
+  bytes(bytes: Uint8Array): Promise<void>;
+  /** Prints rows below a heading, in columns. */
+  table(heading: readonly string[], rows: readonly (readonly string[])[]): Promise<void>;
+  /** Tells the user something beside the results. */
+  note(text: string): void;
+  /** Replaces the line of progress, where a person sees it. */
+  progress(text: string): void;
+  /** The text in a style, where a person sees it. */
+  paint(style: Style, text: string): string;
+}
+
+/** Streams of a terminal have these. */
+export type OutputStream = Writable & { readonly isTTY?: boolean; readonly columns?: number };
+
+/** Makes the output of a command. */
+export function createOutput(
+  stdout: OutputStream,
+  stderr: OutputStream,
+  options: { readonly json: boolean },
+): Output {
+  const isTerminal = stdout.isTTY === true;
+  const showsProgress = stderr.isTTY === true;
+  let hasProgress = false;
+
+  function clearProgress(): void {
+    if (!hasProgress) return;
+    stderr.write('\r\u001b[K');
+    hasProgress = false;
+  }
+
+  async function write(chunk: string | Uint8Array): Promise<void> {
+    if (isTerminal) clearProgress();
+    // A reader that is gone, such as `head`, ends the program; see `main.ts`.
+    if (!stdout.write(chunk) && !stdout.destroyed) await once(stdout, 'drain');
+  }
+
+  return {
+    isJson: options.json,
+    isTerminal,
+    json: (value) => write(`${JSON.stringify(value)}\n`),
+    line: (text) => write(`${text}\n`),
+    bytes: (bytes) => write(bytes),
+    async table(heading, rows) {
+      const all = [heading, ...rows];
+      const widths = heading.map((_, at) => Math.max(...all.map((row) => width(row[at] ?? ''))));
+      for (const row of all) {
+        const cells = row.map((cell, at) => cell + ' '.repeat((widths[at] ?? 0) - width(cell)));
+        await write(`${cells.join('  ').trimEnd()}\n`);
+      }
+    },
+    note(text) {
+      clearProgress();
+      stderr.write(`${text}\n`);
+    },
+    progress(text) {
+      if (!showsProgress) return;
+      const columns = stderr.columns ?? 80;
+      stderr.write(`\r\u001b[K${text.slice(0, columns - 1)}`);
+      hasProgress = true;
+    },
+    paint: (style, text) => styleText(style, text, { stream: stdout }),
+  };
+}
+
+function width(text: string): number {
+  return stripVTControlCharacters(text).length;
+}
+
+/** Text of a server or a page, fit for a terminal: without control characters. */
+export function printable(text: string): string {
+  return text.replace(/\p{Cc}/gu, ' ');
+}

@@ -1,0 +1,75 @@
+import { isUtf8 } from 'node:buffer';
+import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { StoredResultSchema } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import type { CrawledPage } from '../client/client.ts';
+import { toPlain } from './message-json.ts';
+
+/** A page in JSON: as text, or in base64 when it is not UTF-8. */
+export function bodyJson(body: Uint8Array): Record<string, string> {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  return isUtf8(bytes)
+    ? { body: bytes.toString('utf8') }
+    : { body: bytes.toString('base64'), body_encoding: 'base64' };
+}
+
+/** The facts of a result, without its page. */
+export function resultFacts(page: CrawledPage): Record<string, unknown> {
+  const { body: _body, ...facts } = toPlain(StoredResultSchema, page);
+  return { ...facts, size: page.body.byteLength };
+}
+
+/** A folder of pages: `RID.EXTENSION` has the page, `RID.json` its facts. */
+export interface PageFolder {
+  /** Writes a page, then its facts: what has facts is whole. */
+  write(page: CrawledPage): Promise<void>;
+  has(rid: string): Promise<boolean>;
+  /** The token that a stream goes on from; undefined before the first. */
+  readToken(): Promise<string | undefined>;
+  writeToken(token: string): Promise<void>;
+}
+
+const EXTENSIONS: readonly (readonly [type: RegExp, extension: string])[] = [
+  [/html/, 'html'],
+  [/markdown/, 'md'],
+  [/json/, 'body.json'],
+  [/xml/, 'xml'],
+  [/pdf/, 'pdf'],
+  [/jpe?g/, 'jpg'],
+  [/png/, 'png'],
+  [/^text\//, 'txt'],
+];
+
+/** Opens a folder, and makes it if there is none. `stream` names the stream whose token is kept. */
+export async function openPageFolder(path: string, stream: string): Promise<PageFolder> {
+  await mkdir(path, { recursive: true });
+  const tokenFile = join(path, `.resume-${stream}`);
+  return {
+    async write(page) {
+      const extension = EXTENSIONS.find(([type]) => type.test(page.contentType))?.[1] ?? 'bin';
+      await writeWhole(join(path, `${page.rid}.${extension}`), page.body);
+      const facts = JSON.stringify(resultFacts(page), undefined, 2);
+      await writeWhole(join(path, `${page.rid}.json`), `${facts}\n`);
+    },
+    has: (rid) =>
+      stat(join(path, `${rid}.json`)).then(
+        () => true,
+        () => false,
+      ),
+    readToken: () => readToken(tokenFile),
+    writeToken: (token) => writeWhole(tokenFile, `${token}\n`),
+  };
+}
+
+/** The token in a file; undefined when there is none. */
+export async function readToken(path: string): Promise<string | undefined> {
+  const text = await readFile(path, 'utf8').catch(() => '');
+  return text.trim() === '' ? undefined : text.trim();
+}
+
+/** Writes a file that is there as a whole, or as it was before. */
+export async function writeWhole(path: string, data: Uint8Array | string): Promise<void> {
+  const fresh = `${path}.part`;
+  await writeFile(fresh, data);
+  await rename(fresh, path);
+}

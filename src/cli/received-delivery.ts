@@ -1,0 +1,67 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+
+const unpack = promisify(gunzip);
+
+/** Longest body as sent, and unpacked. */
+const MAX_BYTES = 64 * 1024 * 1024;
+/** An older signature may have been recorded and sent again by somebody else. */
+const MAX_AGE_SECONDS = 300;
+
+/** A POST of the service, as the receiver got it. */
+export interface ReceivedDelivery {
+  /** `unverified` when there is no secret to verify it by. */
+  readonly signature: 'valid' | 'invalid' | 'unverified';
+  /** Whether it is a probe of the monitoring. */
+  readonly isProbe: boolean;
+  /** By names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Unpacked. */
+  readonly body: Buffer;
+}
+
+/** Reads a POST and verifies it. Throws when it is too long or cut short, or no gzip. */
+export async function readDelivery(
+  request: IncomingMessage,
+  secret: string | undefined,
+): Promise<ReceivedDelivery> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.byteLength;
+    if (bytes > MAX_BYTES) throw new Error(`it is longer than ${MAX_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  const sent = Buffer.concat(chunks);
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
+  );
+  const isPacked = headers['content-encoding'] === 'gzip';
+  const body = isPacked ? await unpack(sent, { maxOutputLength: MAX_BYTES }) : sent;
+  return {
+    signature:
+      secret === undefined ? 'unverified' : isGenuine(headers, sent, secret) ? 'valid' : 'invalid',
+    isProbe: headers.rid === undefined,
+    headers,
+    body,
+  };
+}
+
+/** As Standard Webhooks says, over the bytes as sent. */
+function isGenuine(
+  headers: Readonly<Record<string, string>>,
+  sent: Buffer,
+  secret: string,
+): boolean {
+  const id = headers['webhook-id'];
+  const sentAt = headers['webhook-timestamp'];
+  if (!(Math.abs(Date.now() / 1_000 - Number(sentAt)) < MAX_AGE_SECONDS)) return false;
+  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
+  const expected = createHmac('sha256', key).update(`${id}.${sentAt}.`).update(sent).digest();
+  return (headers['webhook-signature'] ?? '').split(' ').some((signature) => {
+    const given = Buffer.from(signature.replace(/^v1,/, ''), 'base64');
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  });
+}
