@@ -1,11 +1,12 @@
-import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
+import { describeMachine } from '../bench/machine.ts';
+import { writeMarkedSection } from '../bench/marked-section.ts';
 import { createRid } from '../src/domain/rid.ts';
 import { type ChaosReport, runChaos } from '../test/support/chaos/run-chaos.ts';
 import { mongodProgram, startMongod } from '../test/support/mongod.ts';
 import { temporaryFolder } from '../test/support/temporary-folder.ts';
 
-const HELP = `Usage: npm run chaos -- [--minutes 2] [--seed N] [--processes 4] [--store mongodb|embedded]
+const HELP = `Usage: npm run chaos -- [--minutes 2] [--seed N] [--processes 4] [--store mongodb|embedded] [--slots 90] [--write]
 
 Runs service processes under load on a site and a webhook of its own, and kills, drains, stops and continues them at random, and their
 database too; then lets them end their work, and strikes the balance: every rid has one end, the counters add up, no crawler had more crawls
@@ -15,6 +16,8 @@ at once than its limit. Exits with 1 when something is wrong.
   --seed       the same seed gives the same disturbances; by default a new one, which is printed
   --processes  processes that share the work (4; on the embedded database it is always 1)
   --store      mongodb (if MONGODB_URI, MONGOD or a mongod on PATH is there) or embedded; a database that MONGODB_URI names is not killed
+  --slots      fails when the widest crawler uses less of its slots than that many percent while the fleet is whole
+  --write      puts the result into docs/benchmarks.md
 `;
 
 const { values } = parseArgs({
@@ -23,11 +26,13 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String((Date.now() % 2 ** 31) + 1) },
     processes: { type: 'string', default: '4' },
     store: { type: 'string' },
+    slots: { type: 'string' },
+    write: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
 
-function number(name: 'minutes' | 'seed' | 'processes', most: number): number {
+function number(name: 'minutes' | 'seed' | 'processes' | 'slots', most: number): number {
   const value = Number(values[name]);
   if (!(value > 0 && value <= most)) throw new Error(`--${name} must be a number up to ${most}`);
   return value;
@@ -60,37 +65,47 @@ async function openStore(store: string) {
   };
 }
 
-function print(report: ChaosReport): void {
+/** The report as Markdown. */
+function describe(title: string, report: ChaosReport): string {
   const { kill, drain, stop, database } = report.disturbances;
-  console.log(
-    `${kill} killed (-9), ${drain} drained (SIGTERM), ${stop} stopped and continued, database killed ${database} times`,
+  const rows = report.rows.map(({ crawler, most, usage, acknowledged, again, longestWait }) =>
+    [
+      '',
+      `${crawler.name}, ${crawler.delivery}`,
+      String(crawler.concurrency),
+      String(most),
+      usage === undefined ? '-' : `${(usage * 100).toFixed(0)} %`,
+      String(acknowledged),
+      String(again),
+      `${longestWait.toFixed(1)} s`,
+      '',
+    ]
+      .join(' | ')
+      .trim(),
   );
-  console.log('crawler   limit  most at once  slots used   URLs  crawled again  longest wait');
-  for (const row of report.rows) {
-    const { name, concurrency } = row.crawler;
-    const used = row.usage === undefined ? '-' : `${(row.usage * 100).toFixed(0)} %`;
-    console.log(
-      [
-        name.padEnd(8),
-        String(concurrency).padStart(6),
-        String(row.most).padStart(13),
-        used.padStart(11),
-        String(row.acknowledged).padStart(6),
-        String(row.again).padStart(14),
-        `${row.longestWait.toFixed(1)} s`.padStart(13),
-      ].join(' '),
-    );
-  }
-  console.log(
-    `Delivered again: ${report.deliveredAgain}. Slots were measured for ${report.measuredSeconds.toFixed(0)} s while the fleet was whole.`,
+  return [
+    `${title}: ${kill} killed (-9), ${drain} drained (SIGTERM), ${stop} stopped and continued, database killed ${database} times.`,
+    [
+      '| crawler | limit | most at once | slots used | URLs | crawled again | longest wait |',
+      '|---|---|---|---|---|---|---|',
+      ...rows,
+    ].join('\n'),
+    `Delivered again: ${report.deliveredAgain}. The use of slots was measured for ${report.measuredSeconds.toFixed(0)} s in which the fleet was whole.`,
+    report.violations.length === 0
+      ? 'Every URL has one end, the counters add up, every limit was kept.'
+      : `**${report.violations.length} violations.**`,
+  ].join('\n\n');
+}
+
+/** What is wrong, with the share of slots that was asked for. */
+function violationsOf(report: ChaosReport): string[] {
+  const [widest] = report.rows.toSorted(
+    (left, right) => right.crawler.concurrency - left.crawler.concurrency,
   );
-  if (report.violations.length === 0) {
-    console.log('Every URL has one end, the counters add up, every limit was kept.');
-    return;
-  }
-  console.log(`Logs of the processes:\n${report.log}`);
-  for (const violation of report.violations.slice(0, 50)) console.log(`VIOLATION: ${violation}`);
-  process.exitCode = 1;
+  const least = values.slots === undefined ? 0 : number('slots', 100) / 100;
+  if ((widest?.usage ?? 0) >= least) return [...report.violations];
+  const used = `${((widest?.usage ?? 0) * 100).toFixed(0)} %`;
+  return [...report.violations, `${widest?.crawler.name}: ${used} of its slots were used`];
 }
 
 async function main(): Promise<void> {
@@ -99,15 +114,26 @@ async function main(): Promise<void> {
   const hasDatabase = (process.env.MONGODB_URI ?? '') !== '' || mongodProgram() !== undefined;
   const kind = values.store ?? (hasDatabase ? 'mongodb' : 'embedded');
   const processes = kind === 'embedded' ? 1 : number('processes', 64);
-  console.log(
-    `chaos: ${kind}, ${processes} processes on ${availableParallelism()} cores, ${seconds} s, --seed ${seed}`,
-  );
+  const title = `${kind}, ${processes} ${processes === 1 ? 'process' : 'processes'}, ${seconds} s, --seed ${seed}`;
+  console.log(title);
   const interrupted = new AbortController();
   process.once('SIGINT', () => interrupted.abort());
   process.once('SIGTERM', () => interrupted.abort());
   await using store = await openStore(kind);
   const { env, database } = store;
-  print(await runChaos({ seconds, seed, processes, env, database, signal: interrupted.signal }));
+  const { signal } = interrupted;
+  const report = await runChaos({ seconds, seed, processes, env, database, signal });
+  const text = describe(title, report);
+  console.log(`\n${text}`);
+  if (values.write) {
+    const document = new URL('../docs/benchmarks.md', import.meta.url);
+    writeMarkedSection(document, 'chaos', `${describeMachine({})}\n\n${text}`);
+  }
+  const violations = violationsOf(report);
+  if (violations.length === 0) return;
+  console.log(`Logs of the processes:\n${report.log}`);
+  for (const violation of violations.slice(0, 50)) console.log(`VIOLATION: ${violation}`);
+  process.exitCode = 1;
 }
 
 if (values.help) console.log(HELP);

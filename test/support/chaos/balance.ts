@@ -1,4 +1,4 @@
-import type { ServiceProcess } from '../service-process.ts';
+import type { RestReply } from '../call-rest.ts';
 import { NORMAL } from '../tokens.ts';
 import type { ChaosCrawler } from './chaos-crawlers.ts';
 import type { ChaosLoad } from './chaos-load.ts';
@@ -29,14 +29,19 @@ interface Stats {
   readonly crawlers: readonly { readonly name: string; readonly activity: Activity }[];
 }
 
-async function readStats(service: ServiceProcess): Promise<Stats> {
+/** A process that answers. */
+interface Service {
+  rest(method: string, path: string): Promise<RestReply>;
+}
+
+async function readStats(service: Service): Promise<Stats> {
   const reply = await service.rest('GET', `/crawler/${NORMAL}/stats`);
   if (reply.status !== 200) throw new Error(`stats answered ${reply.status}: ${reply.text}`);
   return reply.json as Stats;
 }
 
 /** Throws, saying what is left, unless all work has ended. */
-export async function expectDrained(service: ServiceProcess): Promise<void> {
+export async function expectDrained(service: Service): Promise<void> {
   const { queue, concurrency, crawlers } = await readStats(service);
   const left = {
     waiting: queue.waiting,
@@ -53,7 +58,7 @@ const endsOf = ({ completed, failed, deleted, purged }: Activity): number =>
 
 /** What the balance is made of. */
 export interface BalanceParts {
-  readonly services: readonly ServiceProcess[];
+  readonly services: readonly Service[];
   readonly loads: ReadonlyMap<ChaosCrawler, ChaosLoad>;
   readonly site: ChaosSite;
   readonly receiver: ChaosReceiver;
@@ -132,7 +137,7 @@ function historyFaults({ history, crawlers }: Stats): string[] {
 }
 
 /** The `rid`s of all stored results. */
-async function readStoredRids(service: ServiceProcess): Promise<Set<string>> {
+async function readStoredRids(service: Service): Promise<Set<string>> {
   const rids = new Set<string>();
   let query = 'scroll=true';
   for (;;) {

@@ -1,10 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { eventually } from '../eventually.ts';
-import type { ServiceProcess } from '../service-process.ts';
 import { NORMAL } from '../tokens.ts';
 import type { ChaosCrawler } from './chaos-crawlers.ts';
 import type { ChaosSite } from './chaos-site.ts';
-import type { Fleet } from './fleet.ts';
 
 /** The pushes of one crawler. */
 export interface ChaosLoad {
@@ -35,7 +33,7 @@ const REMOVE_EVERY_MS = 1_000;
  * repeated with its `request_id`, to another process, until it is acknowledged.
  */
 export function startLoad(
-  fleet: Pick<Fleet, 'running'>,
+  fleet: { running(): readonly { readonly url: string }[] },
   site: ChaosSite,
   crawler: ChaosCrawler,
 ): ChaosLoad {
@@ -49,7 +47,7 @@ export function startLoad(
   let removed = 0;
   let stopped = false;
 
-  function nextService(): ServiceProcess {
+  function nextService(): { readonly url: string } {
     const services = fleet.running();
     turn += 1;
     const service = services[turn % services.length];

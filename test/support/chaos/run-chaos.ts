@@ -54,7 +54,7 @@ export interface ChaosReport {
 /** The fleet has this long to use its slots again. */
 const SETTLE_MS = 5_000;
 /** All that was acknowledged has this long to end after the last disturbance. */
-const DRAIN_MS = 150_000;
+const DRAIN_MS = 180_000;
 
 /** Settings of the processes of a chaos run. */
 const SETTINGS = { WEBHOOK_RETRY_SCHEDULE: '1s,1s,1s,1s,1s,1s,1s,1s', SHUTDOWN_SECONDS: '10' };

@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest';
+import { NORMAL, startApp } from '../support/app.ts';
+import { type BalanceParts, expectDrained, findImbalances } from '../support/chaos/balance.ts';
+import type { ChaosCrawler } from '../support/chaos/chaos-crawlers.ts';
+import { type ChaosLoad, startLoad } from '../support/chaos/chaos-load.ts';
+import { openChaosReceiver } from '../support/chaos/chaos-receiver.ts';
+import { openChaosSite } from '../support/chaos/chaos-site.ts';
+import { eventually } from '../support/eventually.ts';
+
+const store: ChaosCrawler = {
+  name: 'store',
+  delivery: 'storage',
+  concurrency: 4,
+  pageMs: 30,
+  removals: false,
+};
+const hook: ChaosCrawler = {
+  name: 'hook',
+  delivery: 'webhook',
+  concurrency: 4,
+  pageMs: 30,
+  removals: false,
+};
+
+test('the balance of the chaos test finds what is lost, too much, or above a limit', async () => {
+  await using site = await openChaosSite();
+  await using receiver = await openChaosReceiver();
+  await using app = await startApp({ env: { WEBHOOK_RETRY_SCHEDULE: '1s,1s,1s' } });
+  const crawlers = [store, hook];
+  for (const { name, delivery, concurrency } of crawlers) {
+    const callback = delivery === 'webhook' ? { callback_url: receiver.url } : {};
+    await app.rest('POST', `/crawler/${NORMAL}`, { name, concurrency, ...callback });
+  }
+  const loads = new Map<ChaosCrawler, ChaosLoad>();
+  for (const crawler of crawlers) {
+    loads.set(crawler, startLoad({ running: () => [app] }, site, crawler));
+  }
+  await eventually(() => {
+    for (const { name } of crawlers) expect(site.seen(name).requests.size).toBeGreaterThan(30);
+  });
+  await Promise.all([...loads.values()].map((load) => load.stop()));
+  await eventually(() => expectDrained(app));
+
+  const parts: BalanceParts = { services: [app, app], loads, site, receiver };
+  expect(await findImbalances(parts)).toEqual([]);
+
+  /** The balance when one of the crawlers' loads had been another. */
+  function withLoad(
+    crawler: ChaosCrawler,
+    change: Partial<ChaosCrawler>,
+    rids = new Map<number, string>(),
+  ) {
+    const changed = new Map(loads);
+    const load = loads.get(crawler) as ChaosLoad;
+    changed.delete(crawler);
+    changed.set({ ...crawler, ...change }, { ...load, rids: new Map([...load.rids, ...rids]) });
+    return findImbalances({ ...parts, loads: changed });
+  }
+  expect(await withLoad(store, { concurrency: 3 })).toEqual([
+    'store: 4 crawls at once, the limit is 3',
+  ]);
+  const [first = ''] = loads.get(store)?.rids.values() ?? [];
+  expect(await withLoad(store, {}, new Map([[-1, 'f'.repeat(24)]]))).toEqual([
+    expect.stringMatching(/^store: \d+ pushed by its counters, \d+ acknowledged$/),
+    expect.stringMatching(/^store: of \d+ acknowledged \d+ arrived/),
+  ]);
+  expect(await withLoad(hook, {}, new Map([[0, first]]))).toContainEqual(
+    expect.stringMatching(/^hook: of \d+ acknowledged/),
+  );
+  await app.rest('DELETE', `/storage?token=${NORMAL}&rid=${first}`);
+  expect(await findImbalances(parts)).toContainEqual(
+    expect.stringMatching(/^store: \d+ completed by its counters, \d+ arrived$/),
+  );
+});
