@@ -75,6 +75,17 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const scheduler = onMachineTime(agenda, clock);
   const service = wireService(context, { store, scheduler, engines });
   metrics.watch({
+    process: {
+      version: VERSION,
+      role: config.role,
+      database: config.mongodbUri === '' ? 'embedded' : 'mongodb',
+      dataDir: config.dataDir,
+      ping: () => store.ping(),
+    },
+    queues: {
+      read: () => store.stats.queueDepths(config.metricsCrawlers),
+      byCrawler: config.metricsCrawlers > 0,
+    },
     dispatcher: service.dispatcher.activity,
     threads: engines.threads.activity,
     pools: measuredPools(pools),
@@ -121,7 +132,7 @@ function createContext(
     tracing,
     clock,
     timing: { ...appTiming(config), ...timing },
-    metrics: createMetrics(),
+    metrics: createMetrics({ exemplars: config.otlpEndpoint !== '' }),
     pools: createAppPools(config),
     publicUrl: createPublicUrl(config),
   };

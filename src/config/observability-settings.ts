@@ -1,5 +1,5 @@
 import { LOG_LEVELS } from '../domain/logger.ts';
-import { choice, text, token, url } from './setting-parsers.ts';
+import { choice, integer, text, token, url } from './setting-parsers.ts';
 
 function headers(value: string): Readonly<Record<string, string>> {
   const pairs = value.split(',').filter((pair) => pair.trim() !== '');
@@ -55,6 +55,13 @@ export const observabilitySettings = {
     parse: token,
     meaning:
       'Token that /metrics asks for (Authorization: Bearer), beside ADMIN_TOKEN; without it /metrics asks for none.',
+  },
+  metricsCrawlers: {
+    variable: 'METRICS_CRAWLERS',
+    fallback: '0',
+    parse: integer(0, 1_000),
+    meaning:
+      'How many of the longest queues /metrics shows by account and crawler; 0 shows their sums alone.',
   },
   otlpEndpoint: {
     variable: 'OTEL_EXPORTER_OTLP_ENDPOINT',

@@ -42,6 +42,12 @@ export const noTracing: Tracing = {
   close: () => Promise.resolve(),
 };
 
+/** How long a piece of work took, and the trace it belongs to. */
+export interface TimedWork {
+  readonly seconds: number;
+  readonly traceparent: string | undefined;
+}
+
 const TRACEPARENT = /^(?!ff)[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}/;
 
 /** The trace context of a header; undefined when it is none. Parts of later versions are left out. */

@@ -1,15 +1,18 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Dispatcher } from '../dispatcher/dispatcher.ts';
+import type { TimedWork } from '../domain/tracing.ts';
 import type { FairPool } from '../fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
 import type { StoreCall } from '../store/with-metrics.ts';
 import type { CrawlThreads } from '../threads/crawl-threads.ts';
+import { createProcessGauges, type MeasuredProcess } from './process-gauges.ts';
+import { createQueueGauges, type MeasuredQueues } from './queue-gauges.ts';
 
 /** The process's measurements, for Prometheus. */
 export interface Metrics {
   observeStoreCall(call: StoreCall): void;
-  observeCrawl(outcome: JobOutcome): void;
-  observeDelivery(outcome: DeliveryOutcome): void;
+  observeCrawl(outcome: JobOutcome, crawl: TimedWork): void;
+  observeDelivery(outcome: DeliveryOutcome, delivery: TimedWork): void;
   observePush(accepted: number, refused: number): void;
   observeWrongToken(): void;
   observeRefused(refusal: string): void;
@@ -21,6 +24,8 @@ export interface Metrics {
 
 /** The parts whose present state is measured. */
 export interface MeasuredParts {
+  readonly process: MeasuredProcess;
+  readonly queues: MeasuredQueues;
   readonly dispatcher: () => ReturnType<Dispatcher['activity']>;
   readonly threads: () => ReturnType<CrawlThreads['activity']>;
   /** By name. */
@@ -28,21 +33,29 @@ export interface MeasuredParts {
 }
 
 /** Makes the measurements of one process. */
-export function createMetrics(): Metrics {
+export function createMetrics(options: { readonly exemplars?: boolean } = {}): Metrics {
   const registry = new Registry();
+  // Exemplars, which lead to a trace, exist in OpenMetrics only.
+  const { exemplars = false } = options;
+  if (exemplars) registry.setContentType(OPEN_METRICS as never);
   collectDefaultMetrics({ register: registry });
   const { storeSeconds, crawls, deliveries, pushes, wrongTokens, refusals } =
     createCounters(registry);
+  const durations = createDurations(registry, exemplars);
   return {
     observeStoreCall({ operation, outcome, seconds }) {
       storeSeconds.observe({ operation, outcome }, seconds);
     },
-    observeCrawl(outcome) {
+    observeCrawl(outcome, crawl) {
+      durations.crawl(outcome.kind, crawl);
       const status = 'record' in outcome ? String(outcome.record.cbStatus) : '';
       crawls.inc({ end: outcome.kind, cb_status: status });
     },
     observeWrongToken: () => wrongTokens.inc(),
-    observeDelivery: ({ kind }) => deliveries.inc({ end: kind }),
+    observeDelivery({ kind }, delivery) {
+      durations.delivery(kind, delivery);
+      deliveries.inc({ end: kind });
+    },
     observePush(accepted, refused) {
       if (accepted > 0) pushes.inc({ end: 'accepted' }, accepted);
       if (refused > 0) pushes.inc({ end: 'refused' }, refused);
@@ -51,6 +64,44 @@ export function createMetrics(): Metrics {
     watch: (parts) => createGauges(registry, parts),
     read: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
   };
+}
+
+const OPEN_METRICS = Registry.OPENMETRICS_CONTENT_TYPE;
+
+/** Seconds: from a fast page to the longest crawl. */
+const CRAWL_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 90, 300];
+/** Seconds: within the 200 ms that an endpoint has, and beyond them. */
+const DELIVERY_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 5, 30];
+
+/** The durations of crawls and deliveries by their end. */
+function createDurations(registry: Registry, enableExemplars: boolean) {
+  const common = { labelNames: ['end'], registers: [registry], enableExemplars };
+  const crawl = new Histogram({
+    ...common,
+    name: 'queued_crawler_crawl_seconds',
+    help: 'Duration of crawls of queued URLs, redirects and waits within a page included.',
+    buckets: CRAWL_BUCKETS,
+  });
+  const delivery = new Histogram({
+    ...common,
+    name: 'queued_crawler_delivery_seconds',
+    help: 'Duration of webhook delivery attempts.',
+    buckets: DELIVERY_BUCKETS,
+  });
+  const observe =
+    (histogram: Histogram) =>
+    (end: string, { seconds: value, traceparent }: TimedWork): void => {
+      if (!enableExemplars) histogram.observe({ end }, value);
+      else histogram.observe({ labels: { end }, value, exemplarLabels: traceLabels(traceparent) });
+    };
+  return { crawl: observe(crawl), delivery: observe(delivery) };
+}
+
+/** The labels of an exemplar; none for work that is in no sampled trace. */
+function traceLabels(traceparent: string | undefined): Record<string, string> {
+  const [, traceId, spanId, flags] = traceparent?.split('-') ?? [];
+  if (traceId === undefined || spanId === undefined || flags !== '01') return {};
+  return { trace_id: traceId, span_id: spanId };
 }
 
 /** What is counted when it happens. */
@@ -97,7 +148,10 @@ function createCounters(registry: Registry) {
 }
 
 /** What is read from the parts when the measurements are read. */
-function createGauges(registry: Registry, { dispatcher, threads, pools }: MeasuredParts): void {
+function createGauges(registry: Registry, parts: MeasuredParts): void {
+  const { dispatcher, threads, pools } = parts;
+  createProcessGauges(registry, parts.process);
+  createQueueGauges(registry, parts.queues);
   const registers = [registry];
   new Gauge({
     name: 'queued_crawler_active',

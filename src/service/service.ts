@@ -8,7 +8,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { CrawlerDefaults } from '../domain/crawler-settings.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { AccountLimits } from '../domain/quotas.ts';
-import type { Tracing } from '../domain/tracing.ts';
+import type { TimedWork, Tracing } from '../domain/tracing.ts';
 import type { CrawlEngine } from '../engine/engine.ts';
 import type { PolitenessGate } from '../engine/politeness/politeness.ts';
 import type { Mailer } from '../mail/mailer.ts';
@@ -65,8 +65,8 @@ export interface ServiceDeps {
   readonly settings: ServiceSettings;
   /** Called for each thing that ended, for metrics. */
   readonly observe: {
-    crawl(outcome: JobOutcome): void;
-    delivery(outcome: DeliveryOutcome): void;
+    crawl(outcome: JobOutcome, crawl: TimedWork): void;
+    delivery(outcome: DeliveryOutcome, delivery: TimedWork): void;
     push(accepted: number, refused: number): void;
     /** A call had an unknown token. */
     wrongToken(): void;
@@ -257,9 +257,10 @@ function wireDispatcher(
     async crawlJob(job, crawler, signal) {
       const span = startProcessing(tracing, job, crawler);
       const { traceparent } = span;
+      const timed = stopwatch(traceparent);
       try {
         const end = await crawlJobs.crawl({ ...job, traceparent }, crawler, signal);
-        observe.crawl(end.outcome);
+        observe.crawl(end.outcome, timed());
         return end;
       } finally {
         span.end();
@@ -269,8 +270,9 @@ function wireDispatcher(
     crawlBytes: BASE_BYTES,
     shared,
     async postDelivery(crawler, delivery, signal) {
+      const timed = stopwatch(delivery.traceparent);
       const end = await attemptDelivery(crawler, delivery, signal);
-      observe.delivery(end.outcome);
+      observe.delivery(end.outcome, timed());
       if (end.outcome.kind === 'delivered') {
         quotas.proveCallback(crawler.accountId, crawler.callbackUrl ?? '');
       }
@@ -278,6 +280,11 @@ function wireDispatcher(
     },
     ackTimeoutMs: settings.webhookAckTimeoutMs,
   });
+}
+
+function stopwatch(traceparent: string | undefined): () => TimedWork {
+  const startedAt = performance.now();
+  return () => ({ seconds: (performance.now() - startedAt) / 1_000, traceparent });
 }
 
 /** Logs that the account's pushes pause, and notifies its owner. */

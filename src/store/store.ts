@@ -8,6 +8,7 @@ import type { CrawlRecord, StoredResult } from '../domain/result.ts';
 import type { HistoryDay } from '../domain/stats.ts';
 import type { DeliveryStore } from './delivery-store.ts';
 import type { ListingStore } from './listing-store.ts';
+import type { QueueDepths } from './queue-depth.ts';
 import type { QueueStore } from './queue-store.ts';
 
 export type * from './delivery-store.ts';
@@ -252,6 +253,11 @@ export interface DayRange {
 }
 
 export interface StatsStore {
+  /**
+   * What all queues hold, and the `limit` longest of them (MongoDB: of the hundred longest, whose
+   * oldest jobs alone are compared).
+   */
+  queueDepths(limit: number): Promise<QueueDepths>;
   /** The days of each crawler, oldest first. */
   history(crawlerIds: readonly string[], range: DayRange): Promise<Map<string, HistoryDay[]>>;
 }

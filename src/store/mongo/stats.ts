@@ -1,10 +1,13 @@
 import { addDays, type DayCounts, type HistoryDay, toHistoryDay } from '../../domain/stats.ts';
 import type { StatsStore } from '../store.ts';
 import type { Collections } from './collections.ts';
+import { queueDepths } from './queue-depths.ts';
 
 /** History by day. The latest days are in their crawler's document, the others in their own. */
 export function createStats(collections: Collections): StatsStore {
   return {
+    queueDepths: (limit) => queueDepths(collections, limit),
+
     async history(crawlerIds, { from = '', to = '9999-99-99' }) {
       const ids = [...crawlerIds];
       const { crawlers, past } = await readDays(collections, ids, from, to);

@@ -1,6 +1,7 @@
 import { type DayCounts, type HistoryDay, toHistoryDay } from '../../domain/stats.ts';
 import type { DayRange, StatsStore } from '../store.ts';
 import type { InThread } from './in-thread.ts';
+import { queueDepths } from './queue-depths.ts';
 import type { Sql } from './sql.ts';
 
 function history(
@@ -24,5 +25,5 @@ function history(
   return found;
 }
 
-/** History by day. */
-export const stats = { history } satisfies InThread<StatsStore>;
+/** History by day, and the queues. */
+export const stats = { history, queueDepths } satisfies InThread<StatsStore>;

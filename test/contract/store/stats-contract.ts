@@ -29,6 +29,32 @@ const NOTHING: Omit<HistoryDay, 'date'> = {
 
 /** History by day, push rates and pictures. */
 export function statsContract(open: OpenStore): void {
+  describe('queues', () => {
+    test(
+      'depths add up, and the longest come first with the time their oldest job fell due',
+      withStore(open, async ({ store, crawler, push, running }) => {
+        const short = await crawler();
+        const long = await crawler();
+        const before = await store.stats.queueDepths(1_000);
+        await push(makeJobs(short, 2));
+        await push(makeJobs(long, 3));
+        await running(await crawler(), 1);
+        const { total, longest } = await store.stats.queueDepths(1_000);
+        expect(total.waiting - before.total.waiting).toBe(5);
+        expect(total.running - before.total.running).toBe(1);
+        const own = longest.filter(({ crawler: name }) => [short.name, long.name].includes(name));
+        expect(own).toMatchObject([
+          { crawler: long.name, waiting: 3, retrying: 0, running: 0, oldestDueAt: at(0) },
+          { crawler: short.name, waiting: 2, oldestDueAt: at(0) },
+        ]);
+        expect((await store.stats.queueDepths(1)).longest).toHaveLength(1);
+        await store.queue.purge(long.crawlerId, at(1));
+        const after = await store.stats.queueDepths(1_000);
+        expect(after.longest.some(({ crawler: name }) => name === long.name)).toBe(false);
+      }),
+    );
+  });
+
   describe('history', () => {
     test(
       'counts everything on the UTC day it happened',

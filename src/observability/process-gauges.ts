@@ -1,0 +1,60 @@
+import { statfs } from 'node:fs/promises';
+import { Gauge, type Registry } from 'prom-client';
+
+/** What the process depends on. */
+export interface MeasuredProcess {
+  readonly version: string;
+  readonly role: string;
+  readonly database: 'embedded' | 'mongodb';
+  /** Folder of the embedded database. */
+  readonly dataDir: string;
+  /** Resolves when the database answers. */
+  readonly ping: () => Promise<void>;
+}
+
+/** How long the database has to answer. */
+const PING_MS = 2_000;
+
+/** Makes the gauges of what the process is and depends on. */
+export function createProcessGauges(registry: Registry, measured: MeasuredProcess): void {
+  const { version, role, database, dataDir, ping } = measured;
+  const registers = [registry];
+  new Gauge({
+    name: 'queued_crawler_info',
+    help: 'Always 1; the labels say what runs.',
+    labelNames: ['version', 'role', 'database'],
+    registers,
+  }).set({ version, role, database }, 1);
+  new Gauge({
+    name: 'queued_crawler_database_up',
+    help: 'Whether the database answered within two seconds.',
+    registers,
+    async collect() {
+      this.set(Number(await answers(ping)));
+    },
+  });
+  if (database !== 'embedded') return;
+  new Gauge({
+    name: 'queued_crawler_disk_free_bytes',
+    help: 'What the service may still write to the disk of DATA_DIR.',
+    registers,
+    async collect() {
+      const { bavail, bsize } = await statfs(dataDir);
+      this.set(bavail * bsize);
+    },
+  });
+}
+
+async function answers(ping: () => Promise<void>): Promise<boolean> {
+  const late = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => late.resolve(false), PING_MS);
+  const answered = ping().then(
+    () => true,
+    () => false,
+  );
+  try {
+    return await Promise.race([answered, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

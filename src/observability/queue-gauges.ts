@@ -1,0 +1,88 @@
+import { Gauge, type Registry } from 'prom-client';
+import type { QueueDepth, QueueDepths } from '../store/queue-depth.ts';
+
+/** How old a reading of the queues may be: several scrapers cost the database no more than one. */
+const FRESH_MS = 5_000;
+
+/** What the gauges of the queues are read from. */
+export interface MeasuredQueues {
+  readonly read: () => Promise<QueueDepths>;
+  /** Whether single crawlers are shown, by account and name. */
+  readonly byCrawler: boolean;
+}
+
+/**
+ * Makes the gauges of the queues. While the database does not answer they have no values. A crawler
+ * that is no longer among the longest queues loses its values, so that labels stay bounded.
+ */
+export function createQueueGauges(registry: Registry, { read, byCrawler }: MeasuredQueues): void {
+  const registers = [registry];
+  let readAt = Number.NEGATIVE_INFINITY;
+  let reading: Promise<QueueDepths | undefined> = Promise.resolve(undefined);
+  const depths = (): Promise<QueueDepths | undefined> => {
+    if (performance.now() - readAt > FRESH_MS) {
+      readAt = performance.now();
+      // `queued_crawler_database_up` says so.
+      reading = read().catch(() => undefined);
+    }
+    return reading;
+  };
+  new Gauge({
+    name: 'queued_crawler_queue_urls',
+    help: 'URLs in all queues, by state; the same in every process.',
+    labelNames: ['state'],
+    registers,
+    async collect() {
+      this.reset();
+      const total = (await depths())?.total;
+      if (total === undefined) return;
+      for (const [state, count] of states(total)) this.set({ state }, count);
+    },
+  });
+  new Gauge({
+    name: 'queued_crawler_queue_oldest_due_seconds',
+    help: 'For how long the job has been due that waits for its crawl for longest.',
+    registers,
+    async collect() {
+      this.reset();
+      const total = (await depths())?.total;
+      if (total !== undefined) this.set(overdueSeconds(total));
+      else this.remove();
+    },
+  });
+  if (!byCrawler) return;
+  new Gauge({
+    name: 'queued_crawler_crawler_queue_urls',
+    help: 'URLs in the longest queues, by crawler and state.',
+    labelNames: ['account', 'crawler', 'state'],
+    registers,
+    async collect() {
+      this.reset();
+      for (const depth of (await depths())?.longest ?? []) {
+        const { account, crawler } = depth;
+        for (const [state, count] of states(depth)) this.set({ account, crawler, state }, count);
+      }
+    },
+  });
+  new Gauge({
+    name: 'queued_crawler_crawler_queue_oldest_due_seconds',
+    help: 'The same as queued_crawler_queue_oldest_due_seconds, of the longest queues.',
+    labelNames: ['account', 'crawler'],
+    registers,
+    async collect() {
+      this.reset();
+      for (const depth of (await depths())?.longest ?? []) {
+        const { account, crawler } = depth;
+        this.set({ account, crawler }, overdueSeconds(depth));
+      }
+    },
+  });
+}
+
+function states({ waiting, retrying, running }: QueueDepth): [state: string, count: number][] {
+  return Object.entries({ waiting, retrying, running });
+}
+
+function overdueSeconds({ oldestDueAt }: QueueDepth): number {
+  return Math.max((Date.now() - (oldestDueAt?.getTime() ?? Date.now())) / 1_000, 0);
+}
