@@ -1,6 +1,6 @@
 import type { Protocol } from 'devtools-protocol';
-import { getPublicSuffix } from 'tough-cookie';
 import type { RESOURCE_KINDS } from '../../domain/parameter-table.ts';
+import { siteOf } from './site-of.ts';
 
 type Kind = (typeof RESOURCE_KINDS)[number];
 type Request = Pick<Protocol.Fetch.RequestPausedEvent, 'request' | 'resourceType'>;
@@ -26,11 +26,4 @@ export function createResourceFilter(
     if (kind !== undefined && names.has(kind)) return true;
     return names.has('third_party') && siteOf(request.url) !== siteOf(pageUrl);
   };
-}
-
-/** The registrable domain of an address, else its host. */
-function siteOf(address: string): string | undefined {
-  const url = URL.parse(address);
-  if (url === null || !/^https?:$/.test(url.protocol)) return undefined;
-  return getPublicSuffix(url.hostname, { ignoreError: true }) ?? url.hostname;
 }

@@ -1,14 +1,21 @@
 import type { CdpHandlers } from './cdp-connection.ts';
 import type { PageNavigation } from './page-navigation.ts';
 import type { BrowserPage } from './running-browser.ts';
+import { siteOf } from './site-of.ts';
 
 /** Watches whether a page has requests in flight. */
 export interface NetworkQuiet {
   readonly handlers: CdpHandlers;
   /** Starts watching. */
   enable(): Promise<void>;
-  /** Waits until no request was in flight for half a second, at most `ms`. */
-  wait(ms: number): Promise<void>;
+  /** Whether requests are in flight that a page may be waiting for. */
+  readonly isBusy: boolean;
+  /**
+   * Waits until no request was in flight for `quietMs` (default half a second), at most `ms`. Once one
+   * was begun meanwhile, for half a second. Requests that go on or come again without end do not count:
+   * those of other sites after 2 s, all after 10 s, and a script's from the fourth to the same path.
+   */
+  wait(ms: number, quietMs?: number): Promise<void>;
 }
 
 /** Parameters of `Network.enable` for events without bodies. */
@@ -29,9 +36,21 @@ const IGNORED_TYPES = new Set<string | undefined>([
   'Preflight',
 ]);
 
+/** A request that takes longer is a poll, or nobody waits for it. */
+const LONG_MS = 10_000;
+/** The same for requests to other sites than the page's. */
+const LONG_ELSEWHERE_MS = 2_000;
+/** A script that requests one path more often than this is polling. */
+const MAX_REPEATS = 3;
+const MAX_PATHS = 1_000;
+/** How often requests are looked at that become too long to count. */
+const CHECK_MS = 250;
+
 /** Makes a watch that starts with {@link NetworkQuiet.enable}. */
 export function createNetworkQuiet(page: BrowserPage, navigation: PageNavigation): NetworkQuiet {
-  const inFlight = new Set<string>();
+  /** When each request stops to count. */
+  const inFlight = new Map<string, number>();
+  const repeats = new Map<string, number>();
   let changedAt = performance.now();
 
   function onEnd({ requestId }: { readonly requestId: string }): void {
@@ -40,12 +59,31 @@ export function createNetworkQuiet(page: BrowserPage, navigation: PageNavigation
     navigation.notify();
   }
 
+  function isPoll(type: string | undefined, url: string): boolean {
+    if (type !== 'XHR' && type !== 'Fetch') return false;
+    const [path = ''] = url.split(/[?#]/);
+    const count = (repeats.get(path) ?? 0) + 1;
+    if (count === 1 && repeats.size >= MAX_PATHS) repeats.clear();
+    repeats.set(path, count);
+    return count > MAX_REPEATS;
+  }
+
+  function isBusy(): boolean {
+    const now = performance.now();
+    for (const until of inFlight.values()) if (until > now) return true;
+    return false;
+  }
+
   return {
+    get isBusy() {
+      return isBusy();
+    },
     handlers: {
-      'Network.requestWillBeSent'({ requestId, type }) {
-        if (IGNORED_TYPES.has(type) || inFlight.size >= MAX_IN_FLIGHT) return;
-        inFlight.add(requestId);
+      'Network.requestWillBeSent'({ requestId, type, request: { url } }) {
+        if (IGNORED_TYPES.has(type) || inFlight.size >= MAX_IN_FLIGHT || isPoll(type, url)) return;
         changedAt = performance.now();
+        const isElsewhere = siteOf(url) !== siteOf(navigation.url || url);
+        inFlight.set(requestId, changedAt + (isElsewhere ? LONG_ELSEWHERE_MS : LONG_MS));
         navigation.notify();
       },
       'Network.loadingFinished': onEnd,
@@ -58,17 +96,21 @@ export function createNetworkQuiet(page: BrowserPage, navigation: PageNavigation
     async enable() {
       await page.send('Network.enable', QUIET_NETWORK);
     },
-    async wait(ms) {
-      const until = performance.now() + ms;
-      changedAt = Math.max(changedAt, performance.now() - QUIET_MS);
+    async wait(ms, quietMs = QUIET_MS) {
+      const startedAt = performance.now();
+      const until = startedAt + ms;
+      changedAt = Math.max(changedAt, startedAt - quietMs);
       for (;;) {
-        const left = until - performance.now();
-        if (left <= 0) return;
-        if (!(await navigation.until(() => inFlight.size === 0, left))) return;
-        const quietIn = changedAt + QUIET_MS - performance.now();
+        const now = performance.now();
+        if (now >= until) return;
+        if (isBusy()) {
+          await navigation.until(() => !isBusy(), Math.min(until - now, CHECK_MS));
+          continue;
+        }
+        const quietIn = changedAt + (changedAt > startedAt ? QUIET_MS : quietMs) - now;
         if (quietIn <= 0) return;
         const since = changedAt;
-        await navigation.until(() => changedAt !== since, Math.min(quietIn, left));
+        await navigation.until(() => changedAt !== since, Math.min(quietIn, until - now));
       }
     },
   };

@@ -9,6 +9,8 @@ export interface PageNavigation {
   readonly unreachable: string | undefined;
   /** How many documents the page has shown. */
   readonly documents: number;
+  /** Whether the document that is shown has been read to its end. */
+  readonly isRead: boolean;
   /** Whether the document that is shown has loaded. */
   readonly isLoaded: boolean;
   /** Whether the page is about to show another document. */
@@ -20,6 +22,8 @@ export interface PageNavigation {
    * within `ms`.
    */
   until(condition: () => boolean, ms: number): Promise<boolean>;
+  /** Lets the document that is shown count as loaded. */
+  stopWaiting(): void;
   /** Checks the conditions again, after something that is not an event of the main frame. */
   notify(): void;
 }
@@ -35,6 +39,7 @@ export function createPageNavigation(mainFrameId: string): PageNavigation {
   let documents = 0;
   let shown: string | undefined;
   let loaded = false;
+  let read = false;
   let stopped = false;
   /** Loader id of the document that is being fetched. */
   let next: string | undefined;
@@ -67,6 +72,7 @@ export function createPageNavigation(mainFrameId: string): PageNavigation {
         shown = frame.loaderId;
         if (next === frame.loaderId) next = undefined;
         loaded = false;
+        read = false;
         scheduled = false;
         documents += 1;
         unreachable = frame.unreachableUrl;
@@ -75,7 +81,9 @@ export function createPageNavigation(mainFrameId: string): PageNavigation {
       },
       'Page.navigatedWithinDocument': ofMainFrame((params) => setUrl(params.url)),
       'Page.lifecycleEvent': ofMainFrame(({ loaderId, name }) => {
-        if (name === 'load' && loaderId === shown) loaded = true;
+        if (loaderId !== shown) return;
+        if (name === 'load') loaded = true;
+        if (name === 'DOMContentLoaded') read = true;
       }),
       'Page.frameStartedLoading': ofMainFrame(() => {
         stopped = false;
@@ -101,6 +109,9 @@ export function createPageNavigation(mainFrameId: string): PageNavigation {
     get documents() {
       return documents;
     },
+    get isRead() {
+      return read;
+    },
     get isLoaded() {
       return loaded;
     },
@@ -109,6 +120,9 @@ export function createPageNavigation(mainFrameId: string): PageNavigation {
     },
     get isStopped() {
       return stopped;
+    },
+    stopWaiting() {
+      loaded = true;
     },
     notify,
     until(condition, ms) {

@@ -1,15 +1,17 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { CrawlParameters } from '../../domain/parameters.ts';
-import { CdpError } from './cdp-connection.ts';
 import type { Device } from './devices.ts';
 import { waitForElement } from './find-element.ts';
 import type { NetworkQuiet } from './network-quiet.ts';
 import { click, clickSequence } from './page-click.ts';
 import type { PageNavigation } from './page-navigation.ts';
+import { scrollDown } from './page-scroll.ts';
 import type { BrowserPage } from './running-browser.ts';
 
 /** Longest wait for a page to load; after it, the page is captured as far as it has loaded. */
 const LOAD_MS = 30_000;
+/** Longest wait for what else a document loads, once it has been read: it may never come. */
+const REST_MS = 10_000;
 /**
  * Wait for the end of loading after the `load` event; a page that writes to its document never
  * stops.
@@ -17,7 +19,8 @@ const LOAD_MS = 30_000;
 const STOP_MS = 300;
 const SELECTOR_MS = 30_000;
 const CLICK_MS = 5_000;
-const SCROLL_STEP_MS = 250;
+/** A click that begins no request within this time brings what it brings at once. */
+const CLICKED_QUIET_MS = 200;
 const DEFAULT_SCROLL_S = 10;
 /** A page that shows this many documents without one that loads counts as endless. */
 const MAX_DOCUMENTS = 20;
@@ -32,6 +35,8 @@ export interface Visit {
   readonly quiet: NetworkQuiet;
   readonly device: Device;
   readonly budget: Budget;
+  /** Whether images and all else count, because a picture is taken. */
+  readonly waitsForRest: boolean;
   /** Aborted when the visit is over; waits end with it. */
   readonly ended: AbortSignal;
 }
@@ -45,7 +50,7 @@ export class EndlessNavigation extends Error {
  * Waits until the page has loaded and is not about to navigate, at most 30 s. Rejects with {@link
  * EndlessNavigation}.
  */
-export async function waitForLoad({ navigation, budget }: Visit): Promise<void> {
+export async function waitForLoad({ navigation, budget, waitsForRest }: Visit): Promise<void> {
   const until = performance.now() + budget(LOAD_MS);
   const before = navigation.documents;
   const isEndless = (): boolean => navigation.documents - before > MAX_DOCUMENTS;
@@ -53,9 +58,17 @@ export async function waitForLoad({ navigation, budget }: Visit): Promise<void> 
     const left = Math.max(until - performance.now(), 1);
     const isReady = (): boolean =>
       (navigation.isLoaded || navigation.isStopped) && !navigation.isLeaving;
-    const inTime = await navigation.until(() => isEndless() || isReady(), left);
+    const isRead = (): boolean => !waitsForRest && navigation.isRead && !navigation.isLeaving;
+    const isDone = (): boolean => isEndless() || isReady();
+    let inTime = await navigation.until(() => isDone() || isRead(), left);
+    if (inTime && !isDone()) {
+      inTime = await navigation.until(
+        () => isDone() || !isRead(),
+        Math.min(REST_MS, Math.max(until - performance.now(), 1)),
+      );
+    }
     if (isEndless()) throw new EndlessNavigation('the page keeps navigating');
-    if (!inTime) return;
+    if (!inTime) return navigation.stopWaiting();
     // A refresh is announced after the `load` event, just before loading stops.
     await navigation.until(() => navigation.isStopped || navigation.isLeaving, STOP_MS);
     if (isReady()) return;
@@ -78,34 +91,11 @@ export async function runSteps(visit: Visit, parameters: CrawlParameters): Promi
   }
   for (const selectors of clickSequence(selector)) {
     if (!(await click(page, selectors, budget(CLICK_MS)))) return false;
-    await quiet.wait(budget(CLICK_MS));
+    await quiet.wait(budget(CLICK_MS), CLICKED_QUIET_MS);
     await waitForLoad(visit);
   }
   if (parameters.scroll === true) {
-    await scroll(visit, budget((parameters.scroll_interval ?? DEFAULT_SCROLL_S) * 1_000));
+    await scrollDown(visit, budget((parameters.scroll_interval ?? DEFAULT_SCROLL_S) * 1_000));
   }
   return true;
-}
-
-/**
- * Turns the mouse wheel over the middle of the window, which scrolls the page or an element in it.
- */
-async function scroll({ page, device: { screen } }: Visit, ms: number): Promise<void> {
-  const until = performance.now() + ms;
-  const at = { x: screen.width / 2, y: screen.height / 2 };
-  while (performance.now() < until) {
-    const left = Math.max(until - performance.now(), 1);
-    const next = wait(Math.min(SCROLL_STEP_MS, left));
-    await page
-      .send(
-        'Input.dispatchMouseEvent',
-        { ...at, type: 'mouseWheel', deltaX: 0, deltaY: screen.height },
-        left,
-      )
-      .catch((error: unknown) => {
-        // The page is busy and scrolls later.
-        if (!(error instanceof CdpError) || error.kind === 'closed') throw error;
-      });
-    await next;
-  }
 }

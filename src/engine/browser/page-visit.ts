@@ -150,7 +150,9 @@ async function open(
     ),
     documents.onDropped,
   );
-  const visit = { page, navigation, quiet, device, budget, ended, documents, cookies };
+  const waitsForRest = parameters.screenshot === true || parameters.pdf === true;
+  const opened = { documents, cookies, waitsForRest };
+  const visit = { page, navigation, quiet, device, budget, ended, ...opened };
   if (loan.isUsed) return visit;
   await Promise.all([
     setUpPage(page, device),
@@ -158,7 +160,9 @@ async function open(
     loan.traces === undefined ? undefined : reportOthers(page),
   ]);
   const waitsForNetwork =
-    parameters.ajax_wait === true || parameters.css_click_selector !== undefined;
+    parameters.ajax_wait === true ||
+    parameters.scroll === true ||
+    parameters.css_click_selector !== undefined;
   // Network events cost the browser time, so they are enabled only where they are needed.
   if (waitsForNetwork || cookies !== undefined) await quiet.enable();
   return visit;
