@@ -1,17 +1,20 @@
 import { type Client, createClient } from '@connectrpc/connect';
 import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
+import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { openConnection } from './connection.ts';
 import type { CrawledPage } from './crawled-page.ts';
+import { type EveryResultOptions, everyResult, type StreamedPage } from './every-result.ts';
 import { type Pushed, type PushOptions, pushUrls, type UrlToPush } from './push-urls.ts';
 import type { RetryOptions } from './retries.ts';
 import { type ResultOptions, waitForResults } from './wait-for-results.ts';
 
 export { type CallFailure, describeFailure } from './call-failure.ts';
 export { type CrawledPage, unpackResult } from './crawled-page.ts';
+export type { EveryResultOptions, StreamedPage } from './every-result.ts';
 export type { Pushed, PushOptions, UrlToPush } from './push-urls.ts';
 export type { RetryOptions } from './retries.ts';
 export type { ResultOptions } from './wait-for-results.ts';
@@ -34,7 +37,7 @@ export interface CrawlerClientOptions {
 }
 
 /**
- * The service as a TypeScript program calls it: every method of every service, and two loops over
+ * The service as a TypeScript program calls it: every method of every service, and loops over
  * many URLs and results. Calls throw ConnectError; `describeFailure` reads one.
  */
 export interface CrawlerClient extends AsyncDisposable {
@@ -42,6 +45,7 @@ export interface CrawlerClient extends AsyncDisposable {
   readonly pushes: Client<typeof PushService>;
   readonly storage: Client<typeof StorageService>;
   readonly stats: Client<typeof StatsService>;
+  readonly activity: Client<typeof ActivityService>;
   readonly accounts: Client<typeof AccountService>;
   /**
    * Pushes URLs into a crawler's queue and yields what became of each, in the order of the source.
@@ -61,6 +65,11 @@ export interface CrawlerClient extends AsyncDisposable {
     rids: Iterable<string> | AsyncIterable<string>,
     options?: ResultOptions,
   ): AsyncGenerator<CrawledPage, void, undefined>;
+  /**
+   * Yields stored results in the order in which they were stored, at least once each, and goes on by
+   * itself after a lost connection. With `follow`, new ones as they come.
+   */
+  everyResult(options?: EveryResultOptions): AsyncGenerator<StreamedPage, void, undefined>;
   /** Closes the connections; calls in progress fail. */
   close(): void;
 }
@@ -76,9 +85,11 @@ export function createCrawlerClient(options: CrawlerClientOptions): CrawlerClien
     pushes,
     storage,
     stats: createClient(StatsService, transport),
+    activity: createClient(ActivityService, transport),
     accounts: createClient(AccountService, transport),
     push: (crawler, urls, pushOptions) => pushUrls(pushes, crawler, urls, pushOptions),
     results: (rids, resultOptions) => waitForResults(storage, rids, resultOptions),
+    everyResult: (resultOptions) => everyResult(storage, resultOptions),
     close: () => connection.close(),
     async [Symbol.asyncDispose]() {
       connection.close();

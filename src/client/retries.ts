@@ -50,8 +50,8 @@ function refusalDelay(error: unknown): number | undefined {
   return isRefusal ? describeFailure(error).retryAfterMs : undefined;
 }
 
-/** The service went away or could not answer; what it did of the call is not known. */
-function isLost(error: unknown): boolean {
+/** Whether the service went away or could not answer; what it did of the call is not known. */
+export function isLost(error: unknown): boolean {
   const { code } = ConnectError.from(error);
   if (code === Code.Unavailable || code === Code.Aborted) return true;
   return /^(ERR_HTTP2_|EPIPE$)/.test(nodeCode(error)) || isUntouched(error);

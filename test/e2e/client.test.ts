@@ -156,6 +156,37 @@ test.each(['1.1', '2'] as const)('results of a push in progress, over HTTP/%s', 
   expect((await client.storage.countResults({})).totalCount).toBe(0n);
 });
 
+test('every result in order, over a restart of the service, each acknowledged once it was taken', async () => {
+  await using site = await startSite();
+  await using folder = await temporaryFolder();
+  const options = { dataDir: folder.path, env: { PORT: String(await freePort()) } };
+  let app = await startApp(options);
+  await using _current = { [Symbol.asyncDispose]: () => app.stop() };
+  await using client = clientOf(app);
+  await client.crawlers.createCrawler({ name: 'kept' });
+  const pages = Array.from({ length: 30 }, (_, page) => `${site.url}/page/${page}`);
+  const pushed = new Set((await all(client.push('kept', pages))).map(({ rid }) => rid));
+  const taken = new Set<string>();
+  for await (const page of client.everyResult({
+    crawler: 'kept',
+    follow: true,
+    acknowledge: true,
+  })) {
+    expect(page.text()).toContain('<title>Page');
+    taken.add(page.rid);
+    if (taken.size === 10) {
+      await app.stop();
+      app = await startApp(options);
+    }
+    if (taken.size === pushed.size) break;
+  }
+  expect(taken).toEqual(pushed);
+  // The loop was left at the last one, which therefore comes again.
+  const again = await all(client.everyResult({ acknowledge: true }));
+  expect(again.map(({ rid }) => rid)).toEqual([[...taken].at(-1)]);
+  expect(await all(client.everyResult())).toEqual([]);
+});
+
 test('results that do not come end the loop, as does its signal', async () => {
   await using app = await startApp();
   await using client = clientOf(app);

@@ -1,0 +1,90 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Client } from '@connectrpc/connect';
+import type { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { type CrawledPage, unpackResult } from './crawled-page.ts';
+import { isLost } from './retries.ts';
+
+/** Results that are acknowledged by one call. */
+const ACKNOWLEDGED_TOGETHER = 100;
+/** The waits before connecting again, from the first to the longest. */
+const RECONNECT_MS = { first: 200, longest: 10_000 } as const;
+
+/** Which results are read, and how. */
+export interface EveryResultOptions {
+  /** Only those of this crawler; default all of the token's. */
+  readonly crawler?: string;
+  /** Goes on behind this result: the `resumeToken` of the last one that was worked on. */
+  readonly resumeToken?: string;
+  /** Waits for new results instead of ending after the last. Default false. */
+  readonly follow?: boolean;
+  /**
+   * Removes results from storage after the caller has taken them, up to a hundred at a time.
+   * Default false.
+   */
+  readonly acknowledge?: boolean;
+  /** How long the service may be away, in milliseconds. Default 10 minutes. */
+  readonly patienceMs?: number;
+  /** Ends the loop: it throws. */
+  readonly signal?: AbortSignal;
+}
+
+/** A result, and where to go on behind it. */
+export interface StreamedPage extends CrawledPage {
+  readonly resumeToken: string;
+}
+
+type Storage = Pick<Client<typeof StorageService>, 'streamResults' | 'acknowledgeResults'>;
+
+/** Yields stored results in their order; see CrawlerClient.everyResult. */
+export async function* everyResult(
+  storage: Storage,
+  options: EveryResultOptions = {},
+): AsyncGenerator<StreamedPage, void, undefined> {
+  const { crawler = '', follow = false, acknowledge = false, patienceMs = 600_000 } = options;
+  const callOptions = options.signal === undefined ? {} : { signal: options.signal };
+  let resumeToken = options.resumeToken ?? '';
+  let unacknowledged = 0;
+  let heardAt = Date.now();
+  let waitMs: number = RECONNECT_MS.first;
+
+  async function* connection(): AsyncGenerator<StreamedPage, void, undefined> {
+    const request = { crawler, follow, resumeToken };
+    for await (const message of storage.streamResults(request, callOptions)) {
+      heardAt = Date.now();
+      waitMs = RECONNECT_MS.first;
+      if (message.result !== undefined) {
+        yield { ...(await unpackResult(message.result)), resumeToken: message.resumeToken };
+        unacknowledged += 1;
+      }
+      resumeToken = message.resumeToken;
+      const isIdle = message.result === undefined;
+      if (isIdle || unacknowledged >= ACKNOWLEDGED_TOGETHER) await confirm();
+    }
+  }
+
+  async function confirm(): Promise<void> {
+    if (!acknowledge || unacknowledged === 0) return;
+    await storage.acknowledgeResults({ crawler, resumeToken }, callOptions);
+    unacknowledged = 0;
+  }
+
+  let hasFailed = false;
+  try {
+    for (;;) {
+      try {
+        yield* connection();
+        return;
+      } catch (error) {
+        if (!isLost(error) || Date.now() - heardAt > patienceMs) throw error;
+        await sleep(waitMs, undefined, callOptions);
+        waitMs = Math.min(waitMs * 2, RECONNECT_MS.longest);
+      }
+    }
+  } catch (error) {
+    hasFailed = true;
+    throw error;
+  } finally {
+    // Also when the caller leaves its loop; the result that it had last counts as not taken.
+    if (!hasFailed) await confirm();
+  }
+}
