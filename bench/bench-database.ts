@@ -1,4 +1,4 @@
-import { MongoClient } from 'mongodb';
+import { type Document, MongoClient } from 'mongodb';
 import { createRid } from '../src/domain/rid.ts';
 import { mongodProgram, startMongod } from '../test/support/mongod.ts';
 
@@ -27,15 +27,22 @@ export async function openBenchDatabase(): Promise<BenchDatabase> {
   const mongod = given === '' ? await startMongod(program ?? '') : undefined;
   const url = new URL(mongod?.uri ?? given);
   url.pathname = `/bench_${createRid(new Date())}`;
-  const { version } = await withClient(url.href, (client) => client.db().admin().serverInfo());
+  const info = await withClient(url.href, (client) => client.db().admin().buildInfo());
   return {
     uri: url.href,
-    version: String(version),
+    version: describeServer(info),
     async [Symbol.asyncDispose]() {
       if (mongod === undefined) await withClient(url.href, (client) => client.db().dropDatabase());
       else await mongod[Symbol.asyncDispose]();
     },
   };
+}
+
+/** The version, and the engine of a server that is compatible with MongoDB rather than its maker's. */
+function describeServer({ version, storageEngines = [] }: Document): string {
+  const engines: readonly string[] = storageEngines;
+  const isOwn = engines.length === 0 || engines.includes('wiredTiger');
+  return isOwn ? String(version) : `${version} (compatible, on ${engines.join(', ')})`;
 }
 
 async function withClient<T>(uri: string, use: (client: MongoClient) => Promise<T>): Promise<T> {

@@ -49,7 +49,11 @@ export async function startServiceContender(
   mongodbUri: string | undefined,
 ): Promise<Contender> {
   const isCounted = mongodbUri !== undefined;
-  const env = { MONGODB_URI: mongodbUri ?? '', PUSH_RATE_PER_SECOND: '1000000' };
+  const env = {
+    MONGODB_URI: mongodbUri ?? '',
+    PUSH_RATE_PER_SECOND: '1000000',
+    ACCOUNT_REQUESTS_PER_SECOND: '1000000',
+  };
   const service = await startService(isCounted ? { ...env, NODE_OPTIONS: COUNTING } : env);
   const load = startWorkerProcess('load-worker.ts');
   const readCounts = async () => (isCounted ? readCommands(countsAddress(service.output)) : {});
