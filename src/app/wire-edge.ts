@@ -4,6 +4,7 @@ import { withAudit } from '../api/audit.ts';
 import { toConnectError } from '../api/errors.ts';
 import { createMethods } from '../api/methods.ts';
 import type { Config } from '../config/config.ts';
+import { createConsoleSite } from '../console-assets/console-site.ts';
 import { createEdge, type Edge } from '../edge/edge.ts';
 import type { EdgeTls } from '../edge/http-servers.ts';
 import { compatAdapters } from '../rest/compat/compat-adapters.ts';
@@ -57,6 +58,7 @@ export function wireEdge(
       toError: (error, place) => toConnectError(error, logger, place),
     }),
     isReady,
+    ...(isWorker ? {} : { console: createConsoleSite() }),
     ...createOperations(context, service.authenticator),
     ...(tls === undefined ? {} : { tls }),
     logger,

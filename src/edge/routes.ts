@@ -13,13 +13,18 @@ export interface RoutesDeps {
   readonly rpc: { handles(path: string): boolean; readonly handle: RequestHandler };
   /** Everything else. */
   readonly rest: { readonly handle: RequestHandler };
+  /** The console's paths; without it REST answers them. */
+  readonly console?: {
+    handles(request: AnyRequest, path: string): boolean;
+    answer(request: AnyRequest, path: string): Promise<Reply>;
+  };
   /** `/readyz`: whether the service can answer calls now. */
   readonly isReady: () => boolean | Promise<boolean>;
   /** `/metrics`; without it REST answers that path. */
   readonly metrics?: (request: AnyRequest) => Promise<Reply>;
   /** `/log-level` and below it; without it REST answers those paths. */
   readonly logLevel?: (request: AnyRequest) => Promise<Reply> | Reply;
-  /** Called when `isReady` or `metrics` throws; the client gets 503. */
+  /** Called when `isReady`, `metrics` or `console` throws; the client gets 503. */
   readonly onFailure: (error: unknown, route: string) => void;
 }
 
@@ -48,6 +53,12 @@ export function createRoutes(deps: RoutesDeps): RequestHandler {
 
   return (request, response) => {
     const { path } = parseTarget(request.url ?? '/');
+    const { console: site } = deps;
+    // The console calls its own origin, so nothing is said to others.
+    if (site?.handles(request, path)) {
+      void answerWith(request, response, () => site.answer(request, path), '/console');
+      return;
+    }
     // Operational paths are not for pages in a browser.
     if (!OPERATIONAL.test(path) && answerCors(request, response)) return;
     const isRead = request.method === 'GET' || request.method === 'HEAD';

@@ -1,0 +1,45 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { BadRequestSchema, ErrorInfoSchema } from '../../../gen/google/rpc/error_details_pb.ts';
+
+/** Why a call failed, for a person. */
+export interface Fault {
+  readonly code: Code;
+  /** The service's stable word; empty when the call did not reach it. */
+  readonly reason: string;
+  /** The field at fault, in the protocol's spelling; empty when it is none. */
+  readonly field: string;
+  readonly text: string;
+  /** What to do about it; empty when the text says it. */
+  readonly advice: string;
+}
+
+/** Describes any error of a call. */
+export function faultOf(error: unknown): Fault {
+  const wire = ConnectError.from(error);
+  const [info] = wire.findDetails(ErrorInfoSchema);
+  const [request] = wire.findDetails(BadRequestSchema);
+  const unreached = info === undefined && wire.code !== Code.Unimplemented;
+  return {
+    code: wire.code,
+    reason: info?.reason ?? '',
+    field: request?.fieldViolations[0]?.field ?? '',
+    text: unreached ? 'The service does not answer.' : wire.rawMessage,
+    advice: unreached
+      ? 'Check that it runs and that this computer reaches it; the console tries again by itself.'
+      : (ADVICE[wire.code] ?? ''),
+  };
+}
+
+/** Whether the caller itself ended the call. */
+export function isCancelled(error: unknown): boolean {
+  return ConnectError.from(error).code === Code.Canceled;
+}
+
+const ADVICE: Partial<Record<Code, string>> = {
+  [Code.Unauthenticated]: 'Sign in again: the token is wrong, or was replaced.',
+  [Code.PermissionDenied]: 'Sign in with the other token of the account as well.',
+  [Code.ResourceExhausted]: 'Wait a moment, then try again.',
+  [Code.Unavailable]: 'Wait a moment, then try again.',
+  [Code.Internal]: 'The log of the service has the details.',
+  [Code.Unimplemented]: 'This version of the service does not offer it.',
+};

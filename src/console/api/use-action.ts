@@ -1,0 +1,38 @@
+import { useSignal } from '@preact/signals';
+import { type Fault, faultOf } from './fault.ts';
+
+/** Something the user does, once at a time. */
+export interface Action<Arguments extends readonly unknown[]> {
+  readonly busy: boolean;
+  /** Why it failed the last time; undefined when it did not. */
+  readonly fault: Fault | undefined;
+  run(...given: Arguments): Promise<void>;
+  clear(): void;
+}
+
+/** Makes an action of a call. While it runs, running it again does nothing. */
+export function useAction<Arguments extends readonly unknown[]>(
+  perform: (...given: Arguments) => Promise<void>,
+): Action<Arguments> {
+  const busy = useSignal(false);
+  const fault = useSignal<Fault | undefined>(undefined);
+  return {
+    busy: busy.value,
+    fault: fault.value,
+    async run(...given) {
+      if (busy.peek()) return;
+      busy.value = true;
+      fault.value = undefined;
+      try {
+        await perform(...given);
+      } catch (error) {
+        fault.value = faultOf(error);
+      } finally {
+        busy.value = false;
+      }
+    },
+    clear() {
+      fault.value = undefined;
+    },
+  };
+}

@@ -1,0 +1,160 @@
+import { Code } from '@connectrpc/connect';
+import { type Signal, signal, useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { type Fault, faultOf } from './fault.ts';
+import { endSession } from './session.ts';
+
+/**
+ * How current what is shown is: `live` as the service streams it, `polling` when it is asked again
+ * and again, `offline` when it does not answer.
+ */
+export type FeedState = 'starting' | 'live' | 'polling' | 'offline';
+
+/** Data that stays current while its component is shown. */
+export interface Feed<Data> {
+  /** Undefined until the first answer; kept when a later one fails. */
+  readonly data: Data | undefined;
+  readonly fault: Fault | undefined;
+  readonly state: FeedState;
+  /** Reads again at once, after an action of the user. */
+  refresh(): void;
+}
+
+/** Where a feed reads from. */
+export interface FeedSource<Data> {
+  /** A new key starts the feed anew and forgets the data. */
+  readonly key: string;
+  /** Yields the data at each change. Where it is absent or fails, `poll` takes its place. */
+  readonly stream?: (signal: AbortSignal) => AsyncIterable<Data>;
+  readonly poll: (signal: AbortSignal) => Promise<Data>;
+  /** Between two polls, in milliseconds. Default 5,000; the pause grows while calls fail. */
+  readonly everyMs?: number;
+}
+
+const POLL_MS = 5_000;
+const SLOWEST_MS = 30_000;
+/** The service sends something every 15 s; a stream that is silent for longer is broken. */
+const SILENCE_MS = 25_000;
+
+/** The states of all feeds that are shown. */
+export const feedStates: Signal<ReadonlyMap<symbol, FeedState>> = signal(new Map());
+
+/** Follows a source while the component is shown. */
+export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
+  const data = useSignal<Data | undefined>(undefined);
+  const fault = useSignal<Fault | undefined>(undefined);
+  const state = useSignal<FeedState>('starting');
+  const latest = useRef(source);
+  latest.current = source;
+  const wake = useRef(() => undefined as void);
+
+  useEffect(() => {
+    const id = Symbol(source.key);
+    const ended = new AbortController();
+    data.value = undefined;
+    fault.value = undefined;
+    const enter = (next: FeedState): void => {
+      state.value = next;
+      if (feedStates.peek().get(id) !== next) {
+        feedStates.value = new Map(feedStates.peek()).set(id, next);
+      }
+    };
+    const take = (next: Data, how: FeedState): void => {
+      data.value = next;
+      fault.value = undefined;
+      enter(how);
+    };
+    const fail = (error: unknown): void => {
+      const found = faultOf(error);
+      fault.value = found;
+      if (found.code === Code.Unauthenticated) endSession();
+      else enter(found.reason === '' ? 'offline' : 'polling');
+    };
+
+    async function follow(): Promise<void> {
+      let failures = 0;
+      while (!ended.signal.aborted) {
+        const { stream, poll, everyMs = POLL_MS } = latest.current;
+        if (stream !== undefined) {
+          await withSilenceLimit(ended.signal, async (signal, heard) => {
+            for await (const next of stream(signal)) {
+              heard();
+              take(next, 'live');
+            }
+          }).catch(() => undefined);
+          if (ended.signal.aborted) return;
+        }
+        try {
+          take(await poll(ended.signal), 'polling');
+          failures = 0;
+        } catch (error) {
+          if (ended.signal.aborted) return;
+          fail(error);
+          failures += 1;
+        }
+        const pause = Math.min(everyMs * 2 ** failures, SLOWEST_MS);
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, pause);
+          wake.current = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+          ended.signal.addEventListener('abort', wake.current, { once: true });
+        });
+        if (document.hidden && !ended.signal.aborted) await untilVisible(ended.signal);
+      }
+    }
+    void follow();
+
+    return () => {
+      ended.abort();
+      const rest = new Map(feedStates.peek());
+      rest.delete(id);
+      feedStates.value = rest;
+    };
+  }, [source.key]);
+
+  return {
+    data: data.value,
+    fault: fault.value,
+    state: state.value,
+    refresh() {
+      const { poll } = latest.current;
+      const { key } = latest.current;
+      poll(new AbortController().signal).then(
+        (next) => {
+          if (latest.current.key === key) data.value = next;
+        },
+        // The feed itself reports what goes wrong.
+        () => wake.current(),
+      );
+    },
+  };
+}
+
+async function withSilenceLimit(
+  outer: AbortSignal,
+  run: (signal: AbortSignal, heard: () => void) => Promise<void>,
+): Promise<void> {
+  const silent = new AbortController();
+  let timer = setTimeout(() => silent.abort(), SILENCE_MS);
+  try {
+    await run(AbortSignal.any([outer, silent.signal]), () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => silent.abort(), SILENCE_MS);
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function untilVisible(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      document.removeEventListener('visibilitychange', done);
+      resolve();
+    };
+    document.addEventListener('visibilitychange', done);
+    signal.addEventListener('abort', done, { once: true });
+  });
+}

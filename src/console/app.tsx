@@ -1,0 +1,49 @@
+import { isAccount, session } from './api/session.ts';
+import { AccountPage } from './pages/account/account-page.tsx';
+import { AccountsPage } from './pages/admin/accounts-page.tsx';
+import { CrawlPage } from './pages/crawl/crawl-page.tsx';
+import { CrawlerPage } from './pages/crawler/crawler-page.tsx';
+import { CrawlersPage } from './pages/crawlers/crawlers-page.tsx';
+import { NewCrawlerPage } from './pages/crawlers/new-crawler-page.tsx';
+import { FindPage } from './pages/find/find-page.tsx';
+import { SignInPage } from './pages/sign-in/sign-in-page.tsx';
+import { Link, segments } from './shell/route.tsx';
+import { Shell } from './shell/shell.tsx';
+import { Empty } from './ui/notice.tsx';
+
+/** The whole console. */
+export function App() {
+  if (session.value === undefined) return <SignInPage />;
+  return (
+    <Shell>
+      <Page />
+    </Shell>
+  );
+}
+
+function Page() {
+  const [place = isAccount.value ? 'crawlers' : 'accounts', name, tab] = segments.value;
+  switch (place) {
+    case 'crawlers':
+      if (name === undefined) return <CrawlersPage />;
+      // No crawler's name begins with a plus.
+      if (name === '+new') return <NewCrawlerPage />;
+      return <CrawlerPage key={name} name={name} tab={tab ?? 'overview'} />;
+    case 'crawl':
+      return <CrawlPage />;
+    case 'find':
+      return <FindPage />;
+    case 'account':
+      return <AccountPage />;
+    case 'accounts':
+      return <AccountsPage />;
+    default:
+      return (
+        <Empty title="There is nothing here">
+          <Link to="/" class="button">
+            To the start
+          </Link>
+        </Empty>
+      );
+  }
+}

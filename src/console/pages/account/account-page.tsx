@@ -1,0 +1,186 @@
+import { useSignal } from '@preact/signals';
+import type { GetActivityResponse } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { accountClients } from '../../api/clients.ts';
+import { addToSession, session, tokenTypes } from '../../api/session.ts';
+import { useAction } from '../../api/use-action.ts';
+import { useFeed } from '../../api/use-feed.ts';
+import { bytes, count, rate } from '../../format/numbers.ts';
+import { Button } from '../../ui/button.tsx';
+import { Card, Facts, Figures } from '../../ui/card.tsx';
+import { TextField } from '../../ui/field.tsx';
+import { Meter } from '../../ui/meter.tsx';
+import { FaultNotice, Loading, Notice } from '../../ui/notice.tsx';
+import { toast } from '../../ui/toasts.tsx';
+import { identify } from '../sign-in/identify.ts';
+import { DayHistory } from './day-history.tsx';
+import { dayBefore } from './days.ts';
+
+type Activity = NonNullable<GetActivityResponse['activity']>;
+
+/** What the whole account does, and whether it may push. */
+export function AccountPage() {
+  const clients = accountClients();
+  const now = useFeed<Activity>({
+    key: 'activity',
+    async poll(signal) {
+      const { activity } = await clients.activity.getActivity({}, { signal });
+      if (activity === undefined) throw new Error('The service answered without activity.');
+      return activity;
+    },
+  });
+  const stats = useFeed({
+    key: 'account history',
+    everyMs: 30_000,
+    poll: (signal) => clients.stats.getStats({ historyFrom: dayBefore(29) }, { signal }),
+  });
+  const quotas = stats.data?.quotas;
+  return (
+    <>
+      <div class="page-head">
+        <div>
+          <h1>Account {session.value?.account}</h1>
+          <p>All crawlers of both tokens together.</p>
+        </div>
+      </div>
+      {now.data === undefined ? (
+        <Loading fault={now.fault} />
+      ) : (
+        <AccountNow activity={now.data} fault={now.fault} />
+      )}
+      <Card title="By day">
+        <DayHistory days={stats.data?.history} last={30} />
+      </Card>
+      {quotas !== undefined && (
+        <Card title="Quotas">
+          <div class="columns">
+            {(
+              [
+                ['Crawlers', quotas.crawlers, count],
+                ['Concurrency of all crawlers', quotas.concurrency, count],
+                ['Stored results', quotas.storageBytes, bytes],
+                ['Bytes in queues', quotas.queueBytes, bytes],
+                ['Calls a second', quotas.requestsPerSecond, count],
+                ['Probes a minute', quotas.probesPerMinute, count],
+                ['Replays an hour', quotas.replaysPerHour, count],
+              ] as const
+            ).map(([label, quota, show]) => (
+              <Meter
+                key={label}
+                label={label}
+                used={Number(quota?.used ?? 0)}
+                limit={Number(quota?.limit ?? 0)}
+                show={show}
+              />
+            ))}
+          </div>
+        </Card>
+      )}
+      {tokenTypes.value.length < 2 && <OtherToken />}
+    </>
+  );
+}
+
+function AccountNow(props: { readonly activity: Activity } & Parameters<typeof FaultNotice>[0]) {
+  const { activity } = props;
+  const { admission, totals } = activity;
+  const rates = totals?.rates;
+  return (
+    <>
+      <FaultNotice fault={props.fault} />
+      {admission?.pushesPaused === true ? (
+        <Notice kind="bad" title="Pushes are refused: too many URLs wait">
+          <p>They are accepted again by themselves when the queues are shorter, or purged.</p>
+        </Notice>
+      ) : null}
+      {admission !== undefined && admission.fullCrawlers.length > 0 && (
+        <Notice kind="warn" title="Full queues">
+          <p>{admission.fullCrawlers.join(', ')}: pushes into these are refused.</p>
+        </Notice>
+      )}
+      <Figures
+        items={[
+          { name: 'Waiting', value: count(totals?.waiting ?? 0n) },
+          {
+            name: 'Being crawled',
+            value: count(totals?.running ?? 0n),
+            of: `of ${count(activity.concurrency)}`,
+          },
+          { name: 'Retrying', value: count(totals?.retrying ?? 0n) },
+          { name: 'Pushed', value: rate(rates?.pushed ?? 0) },
+          { name: 'Crawled', value: rate((rates?.completed ?? 0) + (rates?.failed ?? 0)) },
+          { name: 'Delivered', value: rate(rates?.delivered ?? 0) },
+        ]}
+      />
+      <Card title="May it push?">
+        <div class="stack">
+          <Meter
+            label="URLs that wait, of the account’s limit"
+            used={Number(admission?.queued ?? 0)}
+            limit={Number(admission?.accountLimit ?? 0)}
+          />
+          <Facts
+            items={[
+              ['Pushes', admission?.pushesPaused ? 'refused' : 'accepted'],
+              ['Limit of each crawler', `${count(admission?.crawlerLimit ?? 0n)} URLs`],
+              [
+                'Push rate of a token',
+                admission?.pushesPerSecond
+                  ? `${count(admission.pushesPerSecond)} a second`
+                  : 'no limit',
+              ],
+              ['E-mail for notices', activity.email || 'none: the operator sets it'],
+              [
+                'Crawlers',
+                `${count(activity.crawlersRunning)} run, ${count(
+                  activity.crawlersPausedByUser + activity.crawlersPausedByMonitor,
+                )} are paused`,
+              ],
+            ]}
+          />
+        </div>
+      </Card>
+    </>
+  );
+}
+
+function OtherToken() {
+  const token = useSignal('');
+  const add = useAction(async () => {
+    const found = await identify(token.value.trim());
+    if (found === undefined || found.account !== session.peek()?.account) {
+      toast('That is no token of this account.', 'bad');
+      return;
+    }
+    addToSession(found);
+    toast('Crawlers of both types are shown now.');
+  });
+  return (
+    <Card title="The account’s other token">
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void add.run();
+        }}
+      >
+        <TextField
+          label="Token"
+          type="password"
+          value={token.value}
+          onInput={(value) => {
+            token.value = value;
+          }}
+          help="Crawlers are addressed with the token of their type. With both, all of them are shown."
+          required
+          mono
+        />
+        <FaultNotice fault={add.fault} />
+        <div class="row end">
+          <Button submit busy={add.busy}>
+            Add
+          </Button>
+        </div>
+      </form>
+    </Card>
+  );
+}

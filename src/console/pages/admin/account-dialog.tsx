@@ -1,0 +1,149 @@
+import { useSignal } from '@preact/signals';
+import type { Account } from '../../../../gen/queuedcrawler/v1/account_service_pb.ts';
+import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { operatorClients } from '../../api/clients.ts';
+import { useAction } from '../../api/use-action.ts';
+import { useFeed } from '../../api/use-feed.ts';
+import { Button } from '../../ui/button.tsx';
+import { CodeBlock } from '../../ui/code-block.tsx';
+import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { TextField } from '../../ui/field.tsx';
+import { FaultNotice, Notice } from '../../ui/notice.tsx';
+import { toast } from '../../ui/toasts.tsx';
+
+/** The limits an account may have of its own, by their name in the API. */
+const LIMITS = [
+  ['crawlers', 'Crawlers'],
+  ['concurrency', 'Concurrency of all crawlers'],
+  ['storageBytes', 'Bytes of stored results'],
+  ['queueBytes', 'Bytes in queues'],
+  ['requestsPerSecond', 'Calls a second'],
+  ['probesPerMinute', 'Probes a minute'],
+  ['replaysPerHour', 'Replays an hour'],
+] as const;
+
+type LimitDraft = Readonly<Partial<Record<(typeof LIMITS)[number][0], string>>>;
+
+/** Changes an account, its limits and its tokens, or removes it. */
+export function AccountDialog(props: { readonly account: Account; readonly onClose: () => void }) {
+  const { account, onClose } = props;
+  const { accounts } = operatorClients();
+  const email = useSignal(account.email);
+  const draft = useSignal<LimitDraft>(limitDraft(account));
+  const token = useSignal('');
+  const isDeleting = useSignal(false);
+  const details = useFeed({
+    key: `account ${account.name}`,
+    poll: (signal) => accounts.getAccount({ name: account.name }, { signal }),
+  });
+  const quotas = details.data?.account?.quotas;
+  const save = useAction(async () => {
+    const limits = Object.fromEntries(
+      Object.entries(draft.value)
+        .filter(([, text]) => text !== '')
+        .map(([name, text]) => [name, BigInt(text)]),
+    );
+    await accounts.updateAccount({ name: account.name, email: email.value, limits });
+    toast(`Saved account ${account.name}.`);
+    onClose();
+  });
+  const rotate = useAction(async (tokenType: TokenType) => {
+    token.value = (await accounts.rotateToken({ name: account.name, tokenType })).token;
+  });
+  if (isDeleting.value) {
+    return (
+      <ConfirmByName
+        title={`Delete account ${account.name}`}
+        name={account.name}
+        verb="Delete"
+        onClose={onClose}
+        perform={async () => {
+          await accounts.deleteAccount({ name: account.name });
+          toast(`Deleted account ${account.name}.`);
+          onClose();
+        }}
+      >
+        <p>Its stored results go with it. An account that has crawlers cannot be deleted.</p>
+      </ConfirmByName>
+    );
+  }
+  return (
+    <Dialog title={`Account ${account.name}`} wide onClose={onClose}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void save.run();
+        }}
+      >
+        <TextField
+          label="E-mail"
+          name="email"
+          type="email"
+          fault={save.fault}
+          value={email.value}
+          onInput={(value) => {
+            email.value = value;
+          }}
+          help="Told of paused crawlers and a full queue; empty for nobody."
+        />
+        <div class="columns">
+          {LIMITS.map(([name, label]) => (
+            <TextField
+              key={name}
+              label={label}
+              type="number"
+              min={0}
+              value={draft.value[name] ?? ''}
+              onInput={(value) => {
+                draft.value = { ...draft.value, [name]: value };
+              }}
+              placeholder={String(quotas?.[name]?.limit ?? '')}
+              help={
+                quotas?.[name]?.used === undefined
+                  ? 'Empty: as the operator’s settings say. 0: no limit.'
+                  : `${quotas[name]?.used} in use. Empty: as the settings say. 0: no limit.`
+              }
+            />
+          ))}
+        </div>
+        <FaultNotice fault={save.fault ?? rotate.fault} />
+        {token.value !== '' && (
+          <Notice kind="ok" title="Hand it over now: it is shown this once.">
+            <CodeBlock label="New token" text={token.value} wrap />
+          </Notice>
+        )}
+        <div class="row spread">
+          <div class="row">
+            <Button busy={rotate.busy} onClick={() => void rotate.run(TokenType.NORMAL)}>
+              New Normal token
+            </Button>
+            <Button busy={rotate.busy} onClick={() => void rotate.run(TokenType.JAVASCRIPT)}>
+              New JavaScript token
+            </Button>
+            <Button
+              kind="danger"
+              onClick={() => {
+                isDeleting.value = true;
+              }}
+            >
+              Delete…
+            </Button>
+          </div>
+          <Button kind="primary" submit busy={save.busy}>
+            Save
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function limitDraft({ limits }: Account): LimitDraft {
+  return Object.fromEntries(
+    LIMITS.flatMap(([name]) =>
+      limits?.[name] === undefined ? [] : [[name, String(limits[name])] as const],
+    ),
+  );
+}

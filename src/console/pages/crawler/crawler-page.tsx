@@ -1,0 +1,173 @@
+import { useSignal } from '@preact/signals';
+import {
+  type Crawler,
+  CrawlerStatus,
+  type TokenType,
+} from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { clientsFor } from '../../api/clients.ts';
+import { useAction } from '../../api/use-action.ts';
+import { useFeed } from '../../api/use-feed.ts';
+import { useCommands } from '../../shell/commands.ts';
+import { Link, navigate } from '../../shell/route.tsx';
+import { Button } from '../../ui/button.tsx';
+import { Empty, FaultNotice, Loading, Notice } from '../../ui/notice.tsx';
+import { toast } from '../../ui/toasts.tsx';
+import { typeOfCrawler } from '../crawlers/crawler-feed.ts';
+import { CrawlerStatusBadge, crawlerKind } from '../crawlers/crawler-status.tsx';
+import { DeliveriesTab } from './deliveries-tab.tsx';
+import { FailuresTab } from './failures-tab.tsx';
+import { JobsTab } from './jobs-tab.tsx';
+import { OverviewTab } from './overview-tab.tsx';
+import { PushTab } from './push-tab.tsx';
+import { ResultsTab } from './results-tab.tsx';
+import { addSample, type Sample } from './samples.ts';
+import { SettingsTab } from './settings-tab.tsx';
+
+/** A crawler as it was last read, and what was read before. */
+export interface CrawlerView {
+  readonly crawler: Crawler;
+  readonly type: TokenType;
+  /** Reads it again, after a change. */
+  readonly refresh: () => void;
+}
+
+const POLL_MS = 2_000;
+
+/** One crawler: what it does, holds and has done, and everything that can be done with it. */
+export function CrawlerPage({ name, tab }: { readonly name: string; readonly tab: string }) {
+  const type = useFeed({
+    key: `type of ${name}`,
+    everyMs: 60_000,
+    poll: async () => ({ type: await typeOfCrawler(name) }),
+  });
+  const found = type.data?.type;
+  if (type.data === undefined) return <Loading fault={type.fault} />;
+  if (found === undefined) {
+    return (
+      <Empty title={`No crawler is called ${name}`}>
+        <p>It may have been deleted, or belong to the account’s other token.</p>
+        <Link to="/crawlers" class="button">
+          All crawlers
+        </Link>
+      </Empty>
+    );
+  }
+  return <KnownCrawler name={name} type={found} tab={tab} />;
+}
+
+function KnownCrawler(props: {
+  readonly name: string;
+  readonly type: TokenType;
+  readonly tab: string;
+}) {
+  const { name, type } = props;
+  const samples = useSignal<readonly Sample[]>([]);
+  const clients = clientsFor(type);
+  const feed = useFeed<Crawler>({
+    key: `crawler ${name}`,
+    everyMs: POLL_MS,
+    async poll(signal) {
+      const { crawler } = await clients.crawlers.getCrawler({ name }, { signal });
+      if (crawler === undefined) throw new Error('The service answered without a crawler.');
+      samples.value = addSample(samples.peek(), crawler);
+      return crawler;
+    },
+  });
+  const crawler = feed.data;
+  const isPaused = crawler?.status === CrawlerStatus.PAUSED;
+  const pause = useAction(async () => {
+    if (isPaused) await clients.crawlers.unpauseCrawler({ name });
+    else await clients.crawlers.pauseCrawler({ name });
+    toast(isPaused ? `${name} works again.` : `${name} is paused; its queue is kept.`);
+    feed.refresh();
+  });
+  useCommands([
+    { title: `${isPaused ? 'Unpause' : 'Pause'} ${name}`, keys: 'p', run: () => void pause.run() },
+    { title: `Push URLs into ${name}`, keys: 'u', run: () => navigate(`/crawlers/${name}/push`) },
+    ...tabsOf(crawler).map(([id, title], at) => ({
+      title: `${name}: ${title}`,
+      keys: String(at + 1),
+      run: () => navigate(`/crawlers/${name}/${id}`),
+    })),
+  ]);
+  if (crawler === undefined) return <Loading fault={feed.fault} />;
+
+  const view: CrawlerView = { crawler, type, refresh: feed.refresh };
+  return (
+    <>
+      <div class="page-head">
+        <div>
+          <div class="row">
+            <h1>{name}</h1>
+            <CrawlerStatusBadge crawler={crawler} />
+          </div>
+          <p class="clip">
+            {crawlerKind(crawler)}
+            {crawler.callbackUrl !== undefined && ` · ${crawler.callbackUrl}`}
+          </p>
+        </div>
+        <div class="row">
+          <Button busy={pause.busy} onClick={() => void pause.run()}>
+            {isPaused ? 'Unpause' : 'Pause'}
+          </Button>
+          <Link to={`/crawlers/${name}/push`} class="button primary">
+            Push URLs
+          </Link>
+        </div>
+      </div>
+      <FaultNotice fault={pause.fault ?? feed.fault} />
+      {crawler.pauseReason !== undefined && (
+        <Notice kind="bad" title="Paused, as its callback URL fails">
+          <p>
+            {crawler.pauseReason} It goes on by itself when the URL answers again; nothing is lost
+            meanwhile.
+          </p>
+        </Notice>
+      )}
+      <nav class="tabs" aria-label={`Parts of ${name}`}>
+        {tabsOf(crawler).map(([id, title]) => (
+          <Link key={id} to={`/crawlers/${name}/${id}`} current={props.tab === id}>
+            {title}
+          </Link>
+        ))}
+      </nav>
+      <Tab tab={props.tab} view={view} samples={samples.value} />
+    </>
+  );
+}
+
+function tabsOf(crawler: Crawler | undefined): readonly (readonly [string, string])[] {
+  if (crawler === undefined) return [];
+  return [
+    ['overview', 'Overview'],
+    ['jobs', 'Queue'],
+    crawler.callbackUrl === undefined ? ['results', 'Results'] : ['deliveries', 'Deliveries'],
+    ['failures', 'Failures'],
+    ['push', 'Push'],
+    ['settings', 'Settings'],
+  ];
+}
+
+function Tab(props: {
+  readonly tab: string;
+  readonly view: CrawlerView;
+  readonly samples: readonly Sample[];
+}) {
+  const { view } = props;
+  switch (props.tab) {
+    case 'jobs':
+      return <JobsTab view={view} />;
+    case 'results':
+      return <ResultsTab view={view} />;
+    case 'deliveries':
+      return <DeliveriesTab view={view} />;
+    case 'failures':
+      return <FailuresTab view={view} />;
+    case 'push':
+      return <PushTab view={view} />;
+    case 'settings':
+      return <SettingsTab view={view} />;
+    default:
+      return <OverviewTab view={view} samples={props.samples} />;
+  }
+}

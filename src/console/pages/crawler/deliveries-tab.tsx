@@ -1,0 +1,216 @@
+import { useSignal } from '@preact/signals';
+import {
+  type Delivery,
+  DeliveryState,
+} from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { clientsFor } from '../../api/clients.ts';
+import { useAction } from '../../api/use-action.ts';
+import { Moment } from '../../format/moment.tsx';
+import { count } from '../../format/numbers.ts';
+import { Button } from '../../ui/button.tsx';
+import { Card } from '../../ui/card.tsx';
+import { DataTable } from '../../ui/data-table.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
+import { Pager } from '../../ui/pager.tsx';
+import { Segments } from '../../ui/segments.tsx';
+import { toast } from '../../ui/toasts.tsx';
+import { usePages } from '../../ui/use-pages.ts';
+import { StatusBadge } from '../results/status-badge.tsx';
+import type { CrawlerView } from './crawler-page.tsx';
+import { AttemptList, DeliveryStateBadge } from './delivery-view.tsx';
+import { ReplayRange } from './replay-range.tsx';
+
+const STATE_OF = {
+  '': DeliveryState.UNSPECIFIED,
+  pending: DeliveryState.PENDING,
+  failed: DeliveryState.FAILED,
+  delivered: DeliveryState.DELIVERED,
+};
+type State = keyof typeof STATE_OF;
+const STATES: readonly (readonly [State, string])[] = [
+  ['', 'All'],
+  ['pending', 'Pending'],
+  ['failed', 'Failed'],
+  ['delivered', 'Delivered'],
+];
+
+/** The deliveries of a crawler with every attempt, and how they are made again. */
+export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
+  const { name } = view.crawler;
+  const state = useSignal<State>('');
+  const chosen = useSignal<ReadonlySet<string>>(new Set());
+  const open = useSignal<Delivery | undefined>(undefined);
+  const isRange = useSignal(false);
+  const clients = clientsFor(view.type);
+  const pages = usePages(`deliveries ${name} ${state.value}`, async (pageToken, signal) => {
+    const { deliveries, nextPageToken } = await clients.activity.listDeliveries(
+      { name, state: STATE_OF[state.peek()], pageSize: 50, pageToken },
+      { signal },
+    );
+    return { rows: deliveries, nextPageToken };
+  });
+  const replay = useAction(async (rids: readonly string[]) => {
+    const { replayed } = await clients.crawlers.replayDeliveries(
+      rids.length === 1 ? { name, rid: rids[0] ?? '' } : { name, rids: [...rids] },
+    );
+    toast(`${count(replayed)} made due again.`);
+    chosen.value = new Set();
+    pages.refresh();
+  });
+  const test = useAction(async () => {
+    const { acknowledged, attempt } = await clients.crawlers.testDelivery({ name });
+    const answer = attempt?.status === 0 ? attempt.error : `status ${attempt?.status}`;
+    if (acknowledged) toast(`The callback URL took it: ${answer}, ${attempt?.durationMs} ms.`);
+    else toast(`The callback URL did not take it: ${attempt?.error || answer}.`, 'bad');
+  });
+  const rows = pages.data?.rows ?? [];
+  return (
+    <Card
+      flush
+      title="Deliveries"
+      actions={
+        <div class="row">
+          <Segments
+            label="Deliveries"
+            value={state.value}
+            options={STATES}
+            onPick={(picked) => {
+              state.value = picked;
+              chosen.value = new Set();
+            }}
+          />
+          {chosen.value.size > 0 && (
+            <Button small busy={replay.busy} onClick={() => void replay.run([...chosen.value])}>
+              Replay {count(chosen.value.size)}
+            </Button>
+          )}
+          <Button
+            small
+            onClick={() => {
+              isRange.value = true;
+            }}
+          >
+            Replay a time range
+          </Button>
+          <Button small busy={test.busy} onClick={() => void test.run()}>
+            Send a test
+          </Button>
+        </div>
+      }
+    >
+      <FaultNotice fault={replay.fault ?? test.fault} />
+      {pages.data === undefined ? (
+        <Loading fault={pages.fault} />
+      ) : rows.length === 0 ? (
+        <Empty title="No delivery is like that">
+          <p>Each result that is sent to the callback URL is listed here, with every attempt.</p>
+          <Button busy={test.busy} onClick={() => void test.run()}>
+            Send a test delivery
+          </Button>
+        </Empty>
+      ) : (
+        <DataTable
+          label="Deliveries"
+          rows={rows}
+          keyOf={({ rid }) => rid}
+          columns={[
+            {
+              id: 'choose',
+              title: 'Choose',
+              cell: ({ rid, url }) => (
+                <input
+                  type="checkbox"
+                  aria-label={`Choose the delivery of ${url}`}
+                  checked={chosen.value.has(rid)}
+                  onInput={(event) => {
+                    const next = new Set(chosen.value);
+                    if (event.currentTarget.checked) next.add(rid);
+                    else next.delete(rid);
+                    chosen.value = next;
+                  }}
+                />
+              ),
+            },
+            {
+              id: 'url',
+              title: 'URL',
+              grow: true,
+              whole: true,
+              cell: ({ url, rid }) => (
+                <>
+                  <span class="clip" title={url}>
+                    {url}
+                  </span>
+                  <code class="muted">{rid}</code>
+                </>
+              ),
+            },
+            {
+              id: 'state',
+              title: 'Delivery',
+              cell: (delivery) => <DeliveryStateBadge delivery={delivery} />,
+            },
+            {
+              id: 'crawl',
+              title: 'Crawl',
+              cell: ({ cbStatus }) => <StatusBadge cbStatus={cbStatus} />,
+            },
+            {
+              id: 'attempts',
+              title: 'Attempts',
+              number: true,
+              cell: ({ attempts }) => count(attempts.at(-1)?.attempt ?? 0),
+            },
+            { id: 'at', title: 'Crawled', cell: ({ createdAt }) => <Moment at={createdAt} /> },
+            {
+              id: 'actions',
+              title: '',
+              cell: (delivery) => (
+                <span class="row tight">
+                  <Button
+                    small
+                    label={`Attempts of ${delivery.url}`}
+                    onClick={() => {
+                      open.value = delivery;
+                    }}
+                  >
+                    Attempts
+                  </Button>
+                  <Button
+                    small
+                    label={`Replay ${delivery.url}`}
+                    onClick={() => void replay.run([delivery.rid])}
+                  >
+                    Replay
+                  </Button>
+                </span>
+              ),
+            },
+          ]}
+        />
+      )}
+      <Pager pages={pages} />
+      {open.value !== undefined && (
+        <Dialog
+          title="Attempts"
+          wide
+          onClose={() => {
+            open.value = undefined;
+          }}
+        >
+          <AttemptList delivery={rows.find(({ rid }) => rid === open.value?.rid) ?? open.value} />
+        </Dialog>
+      )}
+      {isRange.value && (
+        <ReplayRange
+          view={view}
+          onClose={() => {
+            isRange.value = false;
+            pages.refresh();
+          }}
+        />
+      )}
+    </Card>
+  );
+}

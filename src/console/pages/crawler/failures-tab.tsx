@@ -1,0 +1,101 @@
+import { useSignal } from '@preact/signals';
+import {
+  type FailureGroup,
+  FailureKind,
+} from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { clientsFor } from '../../api/clients.ts';
+import { useFeed } from '../../api/use-feed.ts';
+import { Moment } from '../../format/moment.tsx';
+import { count } from '../../format/numbers.ts';
+import { Link } from '../../shell/route.tsx';
+import { Card } from '../../ui/card.tsx';
+import { Empty, Loading } from '../../ui/notice.tsx';
+import { Segments } from '../../ui/segments.tsx';
+import type { CrawlerView } from './crawler-page.tsx';
+
+const KIND_OF = {
+  crawl: FailureKind.CRAWL,
+  retry: FailureKind.RETRY,
+  delivery: FailureKind.DELIVERY,
+};
+type Kind = keyof typeof KIND_OF;
+
+/** Why crawls and deliveries failed of late, by reason, with examples. */
+export function FailuresTab({ view }: { readonly view: CrawlerView }) {
+  const { crawler, type } = view;
+  const kind = useSignal<Kind>('crawl');
+  const kinds: (readonly [Kind, string])[] = [
+    ['crawl', 'Crawls'],
+    ['retry', 'Waiting for a retry'],
+  ];
+  if (crawler.callbackUrl !== undefined) kinds.push(['delivery', 'Deliveries']);
+  const { data, fault } = useFeed({
+    key: `failures ${crawler.name} ${kind.value}`,
+    poll: (signal) =>
+      clientsFor(type).activity.listFailures(
+        { name: crawler.name, kind: KIND_OF[kind.peek()] },
+        { signal },
+      ),
+  });
+  return (
+    <Card
+      title="Failures"
+      actions={
+        <Segments
+          label="What failed"
+          value={kind.value}
+          options={kinds}
+          onPick={(picked) => {
+            kind.value = picked;
+          }}
+        />
+      }
+    >
+      {data === undefined ? (
+        <Loading fault={fault} />
+      ) : data.groups.length === 0 ? (
+        <Empty title="Nothing of this kind has failed" />
+      ) : (
+        <div class="stack">
+          <p class="muted small">
+            Of the latest {count(data.examined)} failures
+            {data.hasMore ? '; there are older ones' : ''}.
+          </p>
+          {data.groups.map((group) => (
+            <Group key={`${group.reason} ${group.originalStatus}`} group={group} />
+          ))}
+        </div>
+      )}
+    </Card>
+  );
+}
+
+function Group({ group }: { readonly group: FailureGroup }) {
+  return (
+    <details>
+      <summary>
+        <strong>{group.reason.replaceAll('_', ' ')}</strong>{' '}
+        <span class="badge bare bad">{count(group.count)}</span>{' '}
+        <span class="muted small">
+          {group.cbStatus !== 0 && `cb_status ${group.cbStatus} · `}
+          {group.originalStatus !== 0 && `answered ${group.originalStatus} · `}
+          latest <Moment at={group.latestAt} />
+        </span>
+      </summary>
+      <ul class="stack tight">
+        {group.examples.map(({ rid, url, at, detail }) => (
+          <li key={rid} class="row spread">
+            <span class="clip" title={url}>
+              {url}
+            </span>
+            <span class="row tight small">
+              {detail !== '' && <span class="muted">{detail}</span>}
+              <Moment at={at} />
+              <Link to={`/find?rid=${rid}`}>{rid}</Link>
+            </span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}

@@ -1,0 +1,136 @@
+import { useSignal } from '@preact/signals';
+import { JobState, type QueuedJob } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { clientsFor } from '../../api/clients.ts';
+import { useAction } from '../../api/use-action.ts';
+import { Moment } from '../../format/moment.tsx';
+import { count } from '../../format/numbers.ts';
+import { Link } from '../../shell/route.tsx';
+import { Button } from '../../ui/button.tsx';
+import { Card } from '../../ui/card.tsx';
+import { DataTable } from '../../ui/data-table.tsx';
+import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
+import { Pager } from '../../ui/pager.tsx';
+import { Segments } from '../../ui/segments.tsx';
+import { toast } from '../../ui/toasts.tsx';
+import { usePages } from '../../ui/use-pages.ts';
+import type { CrawlerView } from './crawler-page.tsx';
+
+const STATES = [
+  ['', 'All'],
+  ['waiting', 'Waiting'],
+  ['retrying', 'Retrying'],
+] as const;
+const STATE_OF = {
+  '': JobState.UNSPECIFIED,
+  waiting: JobState.WAITING,
+  retrying: JobState.RETRYING,
+};
+
+/** What waits in a crawler's queue, earliest due first. */
+export function JobsTab({ view }: { readonly view: CrawlerView }) {
+  const { crawler, type } = view;
+  const state = useSignal<keyof typeof STATE_OF>('');
+  const clients = clientsFor(type);
+  const pages = usePages(`jobs ${crawler.name} ${state.value}`, async (pageToken, signal) => {
+    const { jobs, nextPageToken } = await clients.activity.listJobs(
+      { name: crawler.name, state: STATE_OF[state.peek()], pageSize: 50, pageToken },
+      { signal },
+    );
+    return { rows: jobs, nextPageToken };
+  });
+  const remove = useAction(async ({ rid, url }: QueuedJob) => {
+    await clients.crawlers.deleteJob({ name: crawler.name, rid });
+    toast(`Removed ${url}`);
+    pages.refresh();
+    view.refresh();
+  });
+  const { waiting = 0n, retrying = 0n } = crawler.activity ?? {};
+  return (
+    <Card
+      flush
+      title="Queue"
+      actions={
+        <Segments
+          label="Jobs"
+          value={state.value}
+          options={STATES}
+          onPick={(picked) => {
+            state.value = picked;
+          }}
+        />
+      }
+    >
+      <FaultNotice fault={remove.fault} />
+      {pages.data === undefined ? (
+        <Loading fault={pages.fault} />
+      ) : pages.data.rows.length === 0 ? (
+        <Empty title="Nothing waits">
+          <p>
+            {waiting + retrying === 0n
+              ? 'The queue is empty.'
+              : `${count(waiting)} wait and ${count(retrying)} are retried, none of this kind.`}
+          </p>
+          <Link to={`/crawlers/${crawler.name}/push`} class="button">
+            Push URLs
+          </Link>
+        </Empty>
+      ) : (
+        <DataTable
+          label="Jobs"
+          rows={pages.data.rows}
+          keyOf={({ rid }) => rid}
+          columns={[
+            {
+              id: 'url',
+              title: 'URL',
+              grow: true,
+              whole: true,
+              cell: ({ url, rid }) => (
+                <>
+                  <span class="clip" title={url}>
+                    {url}
+                  </span>
+                  <code class="muted">{rid}</code>
+                </>
+              ),
+            },
+            {
+              id: 'state',
+              title: 'Waits for',
+              cell: ({ state: each }) =>
+                each === JobState.RETRYING ? (
+                  <span class="badge warn">another try</span>
+                ) : (
+                  <span class="badge">its turn</span>
+                ),
+            },
+            { id: 'tries', title: 'Tries', number: true, cell: ({ tries }) => count(tries) },
+            {
+              id: 'failure',
+              title: 'Last failure',
+              cell: ({ lastFailure }) => lastFailure?.replaceAll('_', ' ') ?? '–',
+            },
+            { id: 'next', title: 'Next try', cell: ({ nextTryAt }) => <Moment at={nextTryAt} /> },
+            { id: 'pushed', title: 'Pushed', cell: ({ pushedAt }) => <Moment at={pushedAt} /> },
+            {
+              id: 'remove',
+              title: '',
+              cell: (job) => (
+                <Button
+                  small
+                  kind="plain"
+                  class="bad-text"
+                  label={`Remove ${job.url}`}
+                  onClick={() => void remove.run(job)}
+                >
+                  Remove
+                </Button>
+              ),
+            },
+          ]}
+        />
+      )}
+      <Pager pages={pages} />
+    </Card>
+  );
+}

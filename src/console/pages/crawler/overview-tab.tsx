@@ -1,0 +1,104 @@
+import { LocalTime, Moment } from '../../format/moment.tsx';
+import { count, rate } from '../../format/numbers.ts';
+import { Card, Facts, Figures } from '../../ui/card.tsx';
+import { lazy } from '../../ui/lazy.tsx';
+import { Meter } from '../../ui/meter.tsx';
+import type { CrawlerView } from './crawler-page.tsx';
+import { HistoryCard } from './history-card.tsx';
+import type { Sample } from './samples.ts';
+
+const Chart = lazy(async () => (await import('../../ui/chart.tsx')).Chart);
+
+/** What a crawler does now and has done by day. */
+export function OverviewTab(props: {
+  readonly view: CrawlerView;
+  readonly samples: readonly Sample[];
+}) {
+  const { crawler } = props.view;
+  const { activity } = crawler;
+  const number = (value: bigint | undefined): string => count(value ?? 0n);
+  const failed = Number(activity?.failed ?? 0);
+  const now = props.samples.at(-1);
+  return (
+    <div class="stack">
+      <Figures
+        items={[
+          { name: 'Waiting', value: number(activity?.waiting) },
+          {
+            name: 'Being crawled',
+            value: number(activity?.running),
+            of: `of ${count(crawler.concurrency)}`,
+          },
+          { name: 'Retrying', value: number(activity?.retrying) },
+          { name: 'Done', value: number(activity?.completed) },
+          { name: 'Failed', value: count(failed), kind: failed > 0 ? 'bad' : undefined },
+          { name: 'Rate', value: rate((now?.done ?? 0) + (now?.failed ?? 0)) },
+          ...(crawler.callbackUrl === undefined
+            ? []
+            : [{ name: 'To deliver', value: number(activity?.deliveriesPending) }]),
+        ]}
+      />
+      <LiveCharts samples={props.samples} />
+      <HistoryCard view={props.view} />
+      <Card title="About it">
+        <div class="stack">
+          <Meter
+            label="Slots in use"
+            used={Number(activity?.running ?? 0)}
+            limit={crawler.concurrency}
+          />
+          <Facts
+            items={[
+              ['Last push', <Moment at={activity?.lastPushAt} />],
+              ['Last crawl', <Moment at={activity?.lastCrawlAt} />],
+              ...(crawler.callbackUrl === undefined
+                ? []
+                : [
+                    ['Last delivery', <Moment at={activity?.lastDeliveryAt} />] as const,
+                    ['Last probe', <Moment at={activity?.lastProbeAt} />] as const,
+                  ]),
+              ['Pushed so far', number(activity?.pushed)],
+              ['Deleted', number(activity?.deleted)],
+              ['Purged', number(activity?.purged)],
+              ['Made', <LocalTime at={crawler.createdAt} />],
+            ]}
+          />
+        </div>
+      </Card>
+    </div>
+  );
+}
+
+function LiveCharts({ samples }: { readonly samples: readonly Sample[] }) {
+  const times = samples.map(({ at }) => at);
+  const now = samples.at(-1);
+  return (
+    <div class="columns">
+      <Card title="Throughput">
+        <Chart
+          label={`Crawls that end in a second, now ${rate((now?.done ?? 0) + (now?.failed ?? 0))}`}
+          times={times}
+          show={(value) => String(Math.round(value * 10) / 10)}
+          whole={false}
+          series={[
+            { name: 'Done a second', colour: '--accent', values: samples.map(({ done }) => done) },
+            { name: 'Failed', colour: '--bad', values: samples.map(({ failed }) => failed) },
+          ]}
+        />
+      </Card>
+      <Card title="Queue">
+        <Chart
+          label={`URLs that wait, now ${count(now?.queued ?? 0)}`}
+          times={times}
+          series={[
+            {
+              name: 'Waiting and retrying',
+              colour: '--accent',
+              values: samples.map(({ queued }) => queued),
+            },
+          ]}
+        />
+      </Card>
+    </div>
+  );
+}

@@ -1,0 +1,207 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { clientsFor } from '../../api/clients.ts';
+import { useAction } from '../../api/use-action.ts';
+import { count } from '../../format/numbers.ts';
+import { Link } from '../../shell/route.tsx';
+import { Button } from '../../ui/button.tsx';
+import { CallPreview } from '../../ui/call-preview.tsx';
+import { Card } from '../../ui/card.tsx';
+import { DataTable } from '../../ui/data-table.tsx';
+import { CheckField, TextField } from '../../ui/field.tsx';
+import { Meter } from '../../ui/meter.tsx';
+import { FaultNotice } from '../../ui/notice.tsx';
+import {
+  type ParameterDraft,
+  ParameterFields,
+  parametersOf,
+  queryOf,
+} from '../crawl/parameter-fields.tsx';
+import type { CrawlerView } from './crawler-page.tsx';
+import { type PushProgress, pushAll, urlsOf } from './push-run.ts';
+
+/** Items of a list that are shown. */
+const MAX_SHOWN = 200;
+
+/** Puts URLs into the queue: one, or a pasted list, with progress and what became of each. */
+export function PushTab({ view }: { readonly view: CrawlerView }) {
+  const { crawler, type } = view;
+  const text = useSignal('');
+  const draft = useSignal<ParameterDraft>({});
+  const timeout = useSignal('');
+  const headers = useSignal('');
+  const progress = useSignal<PushProgress | undefined>(undefined);
+  const stop = useRef<AbortController | undefined>(undefined);
+  useEffect(() => () => stop.current?.abort(), []);
+
+  const urls = urlsOf(text.value);
+  const isWebhook = crawler.callbackUrl !== undefined;
+  const item = {
+    ...(timeout.value === '' ? {} : { queueTimeout: Number(timeout.value) }),
+    ...(headers.value === '' || !isWebhook ? {} : { callbackHeaders: headers.value }),
+    ...(Object.keys(draft.value).length === 0 ? {} : { parameters: parametersOf(draft.value) }),
+  };
+  const push = useAction(async () => {
+    const ended = new AbortController();
+    stop.current = ended;
+    progress.value = { total: urls.length, done: [] };
+    await pushAll(clientsFor(type).push, crawler.name, urls, item, ended.signal, (next) => {
+      progress.value = next;
+    });
+    view.refresh();
+  });
+  const first = encodeURIComponent(urls[0] ?? 'https://example.com/');
+
+  return (
+    <div class="split">
+      <div class="stack">
+        <Card title="Push URLs">
+          <form
+            class="stack"
+            onSubmit={(event) => {
+              event.preventDefault();
+              if (urls.length > 0) void push.run();
+            }}
+          >
+            <TextField
+              label="URLs, one a line"
+              lines
+              mono
+              autofocus
+              value={text.value}
+              onInput={(value) => {
+                text.value = value;
+              }}
+              placeholder="https://example.com/"
+              help={`${count(urls.length)} to push. Repeated lines are pushed once.`}
+              required
+            />
+            <div class="columns">
+              <TextField
+                label="Queue timeout, minutes"
+                name="queue_timeout"
+                type="number"
+                min={0}
+                max={10_080}
+                value={timeout.value}
+                onInput={(value) => {
+                  timeout.value = value;
+                }}
+                placeholder="none"
+                help="A URL that waits longer ends with cb_status 699."
+              />
+              {isWebhook && (
+                <TextField
+                  label="Callback headers"
+                  name="callback_headers"
+                  value={headers.value}
+                  onInput={(value) => {
+                    headers.value = value;
+                  }}
+                  placeholder="X-Job:42|X-Kind:daily"
+                  help="Sent along with each delivery."
+                />
+              )}
+            </div>
+            <ParameterFields
+              draft={draft.value}
+              inBrowser={type === TokenType.JAVASCRIPT}
+              fault={push.fault}
+              onChange={(next) => {
+                draft.value = next;
+              }}
+            />
+            <FaultNotice fault={push.fault} />
+            <div class="row end">
+              {push.busy && <Button onClick={() => stop.current?.abort()}>Stop</Button>}
+              <Button kind="primary" submit busy={push.busy} disabled={urls.length === 0}>
+                {push.busy ? 'Pushing…' : `Push ${urls.length > 1 ? count(urls.length) : ''}`}
+              </Button>
+            </div>
+          </form>
+        </Card>
+        {progress.value !== undefined && (
+          <PushOutcome progress={progress.value} crawler={crawler.name} />
+        )}
+      </div>
+      <Card>
+        <CallPreview
+          example={{
+            rest: {
+              method: 'GET',
+              path:
+                `/?token=$TOKEN&crawler=${crawler.name}&callback=true&url=${first}` +
+                (timeout.value === '' ? '' : `&queue_timeout=${timeout.value}`) +
+                queryOf(draft.value),
+            },
+            grpc: {
+              method: 'PushService/Push',
+              message: {
+                crawler: crawler.name,
+                url: urls[0] ?? 'https://example.com/',
+                ...item,
+              },
+            },
+          }}
+        />
+      </Card>
+    </div>
+  );
+}
+
+function PushOutcome(props: { readonly progress: PushProgress; readonly crawler: string }) {
+  const { done, total } = props.progress;
+  const onlyRefused = useSignal(false);
+  const refused = done.filter(({ error }) => error !== '');
+  const rows = (onlyRefused.value ? refused : done).slice(0, MAX_SHOWN);
+  return (
+    <Card flush title="What became of them">
+      <div class="card-head" aria-live="polite">
+        <Meter label="Pushed" used={done.length} limit={total} />
+        <span>
+          {count(done.length - refused.length)} queued
+          {refused.length > 0 && `, ${count(refused.length)} refused`}
+        </span>
+        {refused.length > 0 && (
+          <CheckField
+            label="Only refused ones"
+            checked={onlyRefused.value}
+            onInput={(checked) => {
+              onlyRefused.value = checked;
+            }}
+          />
+        )}
+      </div>
+      <DataTable
+        label="Pushed URLs"
+        rows={rows}
+        keyOf={({ url }) => url}
+        columns={[
+          {
+            id: 'url',
+            title: 'URL',
+            grow: true,
+            whole: true,
+            cell: ({ url }) => (
+              <span class="clip" title={url}>
+                {url}
+              </span>
+            ),
+          },
+          {
+            id: 'outcome',
+            title: 'Outcome',
+            whole: true,
+            cell: ({ rid, error }) =>
+              error === '' ? (
+                <Link to={`/find?rid=${rid}`}>{rid}</Link>
+              ) : (
+                <span class="bad-text">{error}</span>
+              ),
+          },
+        ]}
+      />
+    </Card>
+  );
+}

@@ -1,0 +1,160 @@
+import { useSignal } from '@preact/signals';
+import { CrawlOutcome } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { clientsFor } from '../../api/clients.ts';
+import { useAction } from '../../api/use-action.ts';
+import { Moment } from '../../format/moment.tsx';
+import { bytes } from '../../format/numbers.ts';
+import { Link } from '../../shell/route.tsx';
+import { Button } from '../../ui/button.tsx';
+import { Card } from '../../ui/card.tsx';
+import { DataTable } from '../../ui/data-table.tsx';
+import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
+import { Pager } from '../../ui/pager.tsx';
+import { Segments } from '../../ui/segments.tsx';
+import { toast } from '../../ui/toasts.tsx';
+import { usePages } from '../../ui/use-pages.ts';
+import { StatusBadge } from '../results/status-badge.tsx';
+import { StoredPageDialog } from '../results/stored-page.tsx';
+import type { CrawlerView } from './crawler-page.tsx';
+
+const OUTCOMES = [
+  ['', 'All'],
+  ['done', 'Done'],
+  ['failed', 'Failed'],
+] as const;
+const OUTCOME_OF = {
+  '': CrawlOutcome.UNSPECIFIED,
+  done: CrawlOutcome.COMPLETED,
+  failed: CrawlOutcome.FAILED,
+};
+
+/** The stored results of a crawler, newest first. */
+export function ResultsTab({ view }: { readonly view: CrawlerView }) {
+  const { crawler, type } = view;
+  const outcome = useSignal<keyof typeof OUTCOME_OF>('');
+  const open = useSignal('');
+  const clients = clientsFor(type);
+  const pages = usePages(`results ${crawler.name} ${outcome.value}`, async (pageToken, signal) => {
+    const { results, nextPageToken } = await clients.activity.listResults(
+      { name: crawler.name, outcome: OUTCOME_OF[outcome.peek()], pageSize: 50, pageToken },
+      { signal },
+    );
+    return { rows: results, nextPageToken };
+  });
+  const remove = useAction(async (rid: string) => {
+    await clients.storage.deleteResult({ rid });
+    toast('Removed the result.');
+    pages.refresh();
+  });
+  return (
+    <Card
+      flush
+      title="Results"
+      actions={
+        <Segments
+          label="Results"
+          value={outcome.value}
+          options={OUTCOMES}
+          onPick={(picked) => {
+            outcome.value = picked;
+          }}
+        />
+      }
+    >
+      <FaultNotice fault={remove.fault} />
+      {pages.data === undefined ? (
+        <Loading fault={pages.fault} />
+      ) : pages.data.rows.length === 0 ? (
+        <Empty title="No result is kept">
+          <p>Push a URL; its page appears here as soon as it is crawled.</p>
+          <Link to={`/crawlers/${crawler.name}/push`} class="button">
+            Push URLs
+          </Link>
+        </Empty>
+      ) : (
+        <DataTable
+          label="Results"
+          rows={pages.data.rows}
+          keyOf={({ rid }) => rid}
+          columns={[
+            {
+              id: 'url',
+              title: 'URL',
+              grow: true,
+              whole: true,
+              cell: ({ pushedUrl, rid }) => (
+                <>
+                  <span class="clip" title={pushedUrl}>
+                    {pushedUrl}
+                  </span>
+                  <code class="muted">{rid}</code>
+                </>
+              ),
+            },
+            {
+              id: 'status',
+              title: 'Status',
+              cell: ({ cbStatus, failure }) => (
+                <StatusBadge cbStatus={cbStatus} failure={failure ?? ''} />
+              ),
+            },
+            {
+              id: 'site',
+              title: 'Site',
+              number: true,
+              cell: ({ originalStatus }) => originalStatus || '–',
+            },
+            {
+              id: 'size',
+              title: 'Stored',
+              number: true,
+              cell: ({ sizeBytes }) => <span class="nowrap">{bytes(sizeBytes)}</span>,
+            },
+            { id: 'at', title: 'When', cell: ({ storedAt }) => <Moment at={storedAt} /> },
+            {
+              id: 'until',
+              title: 'Kept until',
+              cell: ({ expiresAt }) => <Moment at={expiresAt} />,
+            },
+            {
+              id: 'actions',
+              title: '',
+              cell: ({ rid, pushedUrl }) => (
+                <span class="row tight">
+                  <Button
+                    small
+                    label={`Open the result of ${pushedUrl}`}
+                    onClick={() => {
+                      open.value = rid;
+                    }}
+                  >
+                    Open
+                  </Button>
+                  <Button
+                    small
+                    kind="plain"
+                    class="bad-text"
+                    label={`Remove the result of ${pushedUrl}`}
+                    onClick={() => void remove.run(rid)}
+                  >
+                    Remove
+                  </Button>
+                </span>
+              ),
+            },
+          ]}
+        />
+      )}
+      <Pager pages={pages} />
+      {open.value !== '' && (
+        <StoredPageDialog
+          rid={open.value}
+          type={type}
+          onClose={() => {
+            open.value = '';
+          }}
+        />
+      )}
+    </Card>
+  );
+}

@@ -1,0 +1,35 @@
+import type { Crawler } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+
+/** What a crawler did at one moment. */
+export interface Sample {
+  /** Seconds since 1970. */
+  readonly at: number;
+  readonly done: number;
+  readonly failed: number;
+  readonly queued: number;
+  /** The counters, from which the next sample's rates follow where the service tells none. */
+  readonly totals: { readonly done: number; readonly failed: number };
+}
+
+/** Ten minutes of a second each. */
+const MAX_SAMPLES = 600;
+
+/** Adds what was just read; two readings within half a second are one. */
+export function addSample(samples: readonly Sample[], { activity }: Crawler): readonly Sample[] {
+  if (activity === undefined) return samples;
+  const at = Date.now() / 1_000;
+  const last = samples.at(-1);
+  if (last !== undefined && at - last.at < 0.5) return samples;
+  const totals = { done: Number(activity.completed), failed: Number(activity.failed) };
+  const { rates } = activity;
+  const since = (kind: 'done' | 'failed'): number =>
+    last === undefined ? 0 : Math.max(0, totals[kind] - last.totals[kind]) / (at - last.at);
+  const sample: Sample = {
+    at,
+    done: rates?.completed ?? since('done'),
+    failed: rates?.failed ?? since('failed'),
+    queued: Number(activity.waiting) + Number(activity.retrying),
+    totals,
+  };
+  return [...samples.slice(1 - MAX_SAMPLES), sample];
+}

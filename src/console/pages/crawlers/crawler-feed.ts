@@ -1,0 +1,48 @@
+import { signal } from '@preact/signals';
+import type { Crawler, TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { clientsFor } from '../../api/clients.ts';
+import { tokenTypes } from '../../api/session.ts';
+import type { FeedSource } from '../../api/use-feed.ts';
+
+const PAGE = 1_000;
+
+/** The crawlers as they were last read, for the palette and for links by name. */
+export const knownCrawlers = signal<readonly Crawler[]>([]);
+
+/** All crawlers of the session's tokens with their activity, by name. */
+export function crawlersSource(): FeedSource<readonly Crawler[]> {
+  const types = tokenTypes.value;
+  return { key: `crawlers ${types.join()}`, everyMs: 2_000, poll: listCrawlers };
+}
+
+/** The type of the token that a crawler is addressed with; undefined when there is none. */
+export async function typeOfCrawler(name: string): Promise<TokenType | undefined> {
+  const known = knownCrawlers.peek().find((each) => each.name === name);
+  if (known !== undefined) return known.tokenType;
+  return (await listCrawlers()).find((each) => each.name === name)?.tokenType;
+}
+
+async function listCrawlers(ended?: AbortSignal): Promise<readonly Crawler[]> {
+  const lists = await Promise.all(tokenTypes.peek().map((type) => listOfType(type, ended)));
+  return remember(lists.flat());
+}
+
+async function listOfType(type: TokenType, ended?: AbortSignal): Promise<Crawler[]> {
+  const all: Crawler[] = [];
+  let pageToken = '';
+  do {
+    const page = await clientsFor(type).crawlers.listCrawlers(
+      { pageSize: PAGE, pageToken, withActivity: true },
+      ended === undefined ? {} : { signal: ended },
+    );
+    all.push(...page.crawlers);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== '');
+  return all;
+}
+
+function remember(list: readonly Crawler[]): readonly Crawler[] {
+  const sorted = [...list].sort((left, right) => (left.name < right.name ? -1 : 1));
+  knownCrawlers.value = sorted;
+  return sorted;
+}

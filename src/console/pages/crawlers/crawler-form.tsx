@@ -1,0 +1,172 @@
+import type { Crawler } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import type { Fault } from '../../api/fault.ts';
+import { CheckField, TextField } from '../../ui/field.tsx';
+
+/** The settings of a crawler that can change, as they are typed. Empty is the default. */
+export interface CrawlerDraft {
+  readonly callbackUrl: string;
+  readonly concurrency: string;
+  readonly deliveryConcurrency: string;
+  readonly maxRetries: string;
+  readonly retryWindowHours: string;
+  readonly maxPerHost: string;
+  readonly delayMs: string;
+  readonly robotsTxt: boolean;
+}
+
+/** The draft of a new crawler. */
+export const emptyDraft: CrawlerDraft = {
+  callbackUrl: '',
+  concurrency: '',
+  deliveryConcurrency: '',
+  maxRetries: '',
+  retryWindowHours: '',
+  maxPerHost: '',
+  delayMs: '',
+  robotsTxt: false,
+};
+
+/** The draft that says what a crawler has. */
+export function draftOf(crawler: Crawler): CrawlerDraft {
+  const { politeness } = crawler;
+  return {
+    callbackUrl: crawler.callbackUrl ?? '',
+    concurrency: String(crawler.concurrency),
+    deliveryConcurrency: String(crawler.deliveryConcurrency ?? 0),
+    maxRetries: String(crawler.maxRetries),
+    retryWindowHours: String(crawler.retryWindowHours),
+    maxPerHost: String(politeness?.maxPerHost ?? 0),
+    delayMs: String(politeness?.delayMs ?? 0),
+    robotsTxt: politeness?.robotsTxt ?? false,
+  };
+}
+
+/** The fields of a draft that say something, under the names of the protocol. */
+export function settingsOf(draft: CrawlerDraft, isWebhook: boolean) {
+  const whole = (text: string): number | undefined => (text === '' ? undefined : Number(text));
+  const politeness = {
+    maxPerHost: whole(draft.maxPerHost) ?? 0,
+    delayMs: whole(draft.delayMs) ?? 0,
+    robotsTxt: draft.robotsTxt,
+  };
+  const isPolite = draft.robotsTxt || [draft.maxPerHost, draft.delayMs].some((text) => text !== '');
+  return defined({
+    callbackUrl: isWebhook ? draft.callbackUrl : undefined,
+    concurrency: whole(draft.concurrency),
+    deliveryConcurrency: isWebhook ? whole(draft.deliveryConcurrency) : undefined,
+    maxRetries: whole(draft.maxRetries),
+    retryWindowHours: whole(draft.retryWindowHours),
+    politeness: isPolite ? politeness : undefined,
+  });
+}
+
+/** The fields for those settings, with help beside each. */
+export function SettingFields(props: {
+  readonly draft: CrawlerDraft;
+  readonly isWebhook: boolean;
+  readonly fault: Fault | undefined;
+  readonly onChange: (draft: CrawlerDraft) => void;
+}) {
+  const { draft, isWebhook, fault } = props;
+  const text = (name: Exclude<keyof CrawlerDraft, 'robotsTxt'>) => ({
+    value: draft[name],
+    onInput: (value: string) => props.onChange({ ...draft, [name]: value }),
+    fault,
+  });
+  return (
+    <>
+      {isWebhook && (
+        <TextField
+          {...text('callbackUrl')}
+          label="Callback URL"
+          name="callback_url"
+          type="url"
+          required
+          placeholder="https://example.com/hook/long-random-text"
+          help="Each result is POSTed there, gzip-compressed. It has to answer 200, 201 or 204 quickly; it is probed once a minute."
+        />
+      )}
+      <div class="columns">
+        <TextField
+          {...text('concurrency')}
+          label="Concurrency"
+          name="concurrency"
+          type="number"
+          min={1}
+          max={1_000}
+          placeholder="20"
+          help="Most URLs crawled at once, over all processes."
+        />
+        {isWebhook && (
+          <TextField
+            {...text('deliveryConcurrency')}
+            label="Deliveries at once"
+            name="delivery_concurrency"
+            type="number"
+            min={0}
+            max={1_000}
+            placeholder="0"
+            help="0 lets the service find out what the URL takes in time."
+          />
+        )}
+        <TextField
+          {...text('maxRetries')}
+          label="Retries"
+          name="max_retries"
+          type="number"
+          min={0}
+          max={1_000}
+          placeholder="110"
+          help="Of a crawl that fails for a reason that may pass."
+        />
+        <TextField
+          {...text('retryWindowHours')}
+          label="Retry window, hours"
+          name="retry_window_hours"
+          type="number"
+          min={1}
+          max={336}
+          placeholder="48"
+          help="From the first try; after it the last failure is the result."
+        />
+      </div>
+      <fieldset class="choices">
+        <legend>Politeness to each host</legend>
+        <TextField
+          {...text('maxPerHost')}
+          label="Requests at once"
+          name="politeness.max_per_host"
+          type="number"
+          min={0}
+          max={1_000}
+          placeholder="0"
+          help="0 is no limit beside the concurrency."
+        />
+        <TextField
+          {...text('delayMs')}
+          label="Delay, milliseconds"
+          name="politeness.delay_ms"
+          type="number"
+          min={0}
+          max={3_600_000}
+          placeholder="0"
+          help="Least time between two requests at one host."
+        />
+        <CheckField
+          label="Honour robots.txt"
+          help="and its crawl-delay"
+          checked={draft.robotsTxt}
+          onInput={(robotsTxt) => props.onChange({ ...draft, robotsTxt })}
+        />
+      </fieldset>
+    </>
+  );
+}
+
+function defined<Fields extends object>(
+  fields: Fields,
+): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined),
+  ) as never;
+}

@@ -1,0 +1,180 @@
+import { useSignal } from '@preact/signals';
+import type { Crawler } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { useFeed } from '../../api/use-feed.ts';
+import { count } from '../../format/numbers.ts';
+import { useCommands } from '../../shell/commands.ts';
+import { Link, navigate, query, setQuery } from '../../shell/route.tsx';
+import { Button } from '../../ui/button.tsx';
+import { Card, Figures } from '../../ui/card.tsx';
+import { DataTable } from '../../ui/data-table.tsx';
+import { Icon } from '../../ui/icon.tsx';
+import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
+import { Segments } from '../../ui/segments.tsx';
+import { crawlerColumns, isAttention, sortCrawlers } from './crawler-columns.tsx';
+import { crawlersSource } from './crawler-feed.ts';
+
+/** Rows that are shown at first, and more at each request. */
+const STEP = 100;
+
+const FILTERS = [
+  ['', 'All'],
+  ['active', 'Working'],
+  ['paused', 'Paused'],
+  ['attention', 'Need attention'],
+] as const;
+
+/** All crawlers and what they do. */
+export function CrawlersPage() {
+  const { data, fault } = useFeed(crawlersSource());
+  const shown = useSignal(STEP);
+  const text = query.value.get('q') ?? '';
+  const filter = (query.value.get('show') ?? '') as (typeof FILTERS)[number][0];
+  const by = query.value.get('sort') ?? 'name';
+  const descending = query.value.get('order') === 'desc';
+  useCommands([{ title: 'New crawler', keys: 'n', run: () => navigate('/crawlers/+new') }]);
+
+  const head = (
+    <div class="page-head">
+      <div>
+        <h1>Crawlers</h1>
+        <p>Each is a queue of URLs with its own pace. Push URLs into one, get the pages back.</p>
+      </div>
+      <Link to="/crawlers/+new" class="button primary">
+        <Icon name="add" size={16} /> New crawler
+      </Link>
+    </div>
+  );
+  if (data === undefined) {
+    return (
+      <>
+        {head}
+        <Loading fault={fault} />
+      </>
+    );
+  }
+  if (data.length === 0) {
+    return (
+      <>
+        {head}
+        <Card>
+          <Empty title="No crawler yet">
+            <p>
+              A crawler crawls what is pushed into it in the background, and sends each page to your
+              webhook or keeps it for you.
+            </p>
+            <Link to="/crawlers/+new" class="button primary">
+              Make the first one
+            </Link>
+          </Empty>
+        </Card>
+      </>
+    );
+  }
+  const rows = sortCrawlers(
+    data.filter((each) => isWanted(each, text, filter)),
+    by,
+    descending,
+  );
+  return (
+    <>
+      {head}
+      <FaultNotice fault={fault} />
+      <Totals crawlers={data} />
+      <Card flush>
+        <div class="card-head">
+          <div class="search">
+            <Icon name="find" size={16} />
+            <input
+              class="input"
+              type="search"
+              aria-label="Filter by name"
+              placeholder="Filter by name"
+              value={text}
+              onInput={(event) => {
+                shown.value = STEP;
+                setQuery('q', event.currentTarget.value);
+              }}
+            />
+          </div>
+          <Segments
+            label="Show"
+            value={filter}
+            options={FILTERS}
+            onPick={(value) => setQuery('show', value)}
+          />
+        </div>
+        {rows.length === 0 ? (
+          <Empty title="No crawler is like that">
+            <Button
+              onClick={() => {
+                setQuery('q', '');
+                setQuery('show', '');
+              }}
+            >
+              Show all {count(data.length)}
+            </Button>
+          </Empty>
+        ) : (
+          <DataTable
+            label="Crawlers"
+            columns={crawlerColumns}
+            rows={rows.slice(0, shown.value)}
+            keyOf={(row) => row.name}
+            sort={{ by, descending }}
+            onSort={(id) => {
+              setQuery('order', id === by && !descending ? 'desc' : '');
+              setQuery('sort', id === 'name' ? '' : id);
+              if (id !== by && id !== 'name') setQuery('order', 'desc');
+            }}
+          />
+        )}
+        {rows.length > shown.value && (
+          <div class="empty">
+            <Button
+              onClick={() => {
+                shown.value += STEP;
+              }}
+            >
+              Show {count(Math.min(STEP, rows.length - shown.value))} more of {count(rows.length)}
+            </Button>
+          </div>
+        )}
+      </Card>
+    </>
+  );
+}
+
+function Totals({ crawlers }: { readonly crawlers: readonly Crawler[] }) {
+  const sum = (pick: (crawler: Crawler) => bigint | number | undefined): number =>
+    crawlers.reduce((all, crawler) => all + Number(pick(crawler) ?? 0), 0);
+  const attention = crawlers.filter(isAttention).length;
+  return (
+    <Figures
+      items={[
+        { name: 'Waiting', value: count(sum((each) => each.activity?.waiting)) },
+        {
+          name: 'Being crawled',
+          value: count(sum((each) => each.activity?.running)),
+          of: `of ${count(sum((each) => each.concurrency))}`,
+        },
+        { name: 'Retrying', value: count(sum((each) => each.activity?.retrying)) },
+        {
+          name: 'Deliveries due',
+          value: count(sum((each) => each.activity?.deliveriesPending)),
+        },
+        {
+          name: 'Need attention',
+          value: count(attention),
+          kind: attention > 0 ? 'bad' : undefined,
+        },
+      ]}
+    />
+  );
+}
+
+function isWanted(crawler: Crawler, text: string, filter: string): boolean {
+  if (!crawler.name.toLowerCase().includes(text.trim().toLowerCase())) return false;
+  if (filter === 'active') return Number(crawler.activity?.running ?? 0) > 0;
+  if (filter === 'paused') return crawler.pausedBy !== undefined;
+  return filter !== 'attention' || isAttention(crawler);
+}

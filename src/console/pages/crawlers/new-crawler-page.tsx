@@ -1,0 +1,174 @@
+import { useSignal } from '@preact/signals';
+import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { clientsFor } from '../../api/clients.ts';
+import { tokenTypes } from '../../api/session.ts';
+import { useAction } from '../../api/use-action.ts';
+import { Link, navigate } from '../../shell/route.tsx';
+import { Button } from '../../ui/button.tsx';
+import { CallPreview } from '../../ui/call-preview.tsx';
+import { Card } from '../../ui/card.tsx';
+import { CodeBlock } from '../../ui/code-block.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { TextField } from '../../ui/field.tsx';
+import { FaultNotice } from '../../ui/notice.tsx';
+import { toast } from '../../ui/toasts.tsx';
+import { emptyDraft, SettingFields, settingsOf } from './crawler-form.tsx';
+import { snakeCased } from './snake-cased.ts';
+
+/** Makes a crawler, with every field of the contract. */
+export function NewCrawlerPage() {
+  const name = useSignal('');
+  const isWebhook = useSignal(false);
+  const type = useSignal<TokenType>(tokenTypes.value[0] ?? TokenType.NORMAL);
+  const draft = useSignal(emptyDraft);
+  const secret = useSignal('');
+  const settings = settingsOf(draft.value, isWebhook.value);
+  const create = useAction(async () => {
+    const { crawler, created } = await clientsFor(type.value).crawlers.createCrawler({
+      name: name.value,
+      ...settings,
+    });
+    toast(created ? `Made crawler ${name.value}.` : `${name.value} existed already, just so.`);
+    if (crawler?.webhookSecret === undefined) navigate(`/crawlers/${name.value}/push`);
+    else secret.value = crawler.webhookSecret;
+  });
+  const message = { name: name.value, ...settings };
+
+  return (
+    <>
+      <div class="page-head">
+        <div>
+          <h1>New crawler</h1>
+          <p>One for each kind of work: crawlers share neither their queue nor their pace.</p>
+        </div>
+      </div>
+      <div class="split">
+        <Card>
+          <form
+            class="stack"
+            onSubmit={(event) => {
+              event.preventDefault();
+              void create.run();
+            }}
+          >
+            <TextField
+              label="Name"
+              name="name"
+              fault={create.fault}
+              value={name.value}
+              onInput={(value) => {
+                name.value = value;
+              }}
+              pattern="[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}"
+              help="1 to 64 letters, digits, _ . or -; it stands in paths and cannot change."
+              required
+              autofocus
+              mono
+            />
+            <Choices
+              legend="Where results go (cannot change)"
+              value={isWebhook.value ? 'webhook' : 'storage'}
+              options={[
+                ['storage', 'Storage', 'Kept here for days, read by rid.', false],
+                ['webhook', 'Webhook', 'Each POSTed to your URL, never stored.', false],
+              ]}
+              onPick={(value) => {
+                isWebhook.value = value === 'webhook';
+              }}
+            />
+            <Choices
+              legend="Token type (cannot change)"
+              value={String(type.value)}
+              options={TYPES.map(([each, title, help]) => [
+                String(each),
+                title,
+                tokenTypes.value.includes(each)
+                  ? help
+                  : 'Add that token on the account page first.',
+                !tokenTypes.value.includes(each),
+              ])}
+              onPick={(value) => {
+                type.value = Number(value) as TokenType;
+              }}
+            />
+            <SettingFields
+              draft={draft.value}
+              isWebhook={isWebhook.value}
+              fault={create.fault}
+              onChange={(next) => {
+                draft.value = next;
+              }}
+            />
+            <FaultNotice fault={create.fault} />
+            <div class="row end">
+              <Link to="/crawlers" class="button">
+                Cancel
+              </Link>
+              <Button kind="primary" submit busy={create.busy}>
+                Create crawler
+              </Button>
+            </div>
+          </form>
+        </Card>
+        <Card>
+          <CallPreview
+            example={{
+              rest: { method: 'POST', path: '/crawler/$TOKEN', body: snakeCased(message) },
+              grpc: { method: 'CrawlerService/CreateCrawler', message },
+            }}
+          />
+        </Card>
+      </div>
+      {secret.value !== '' && (
+        <Dialog
+          title="Keep the signing secret"
+          onClose={() => navigate(`/crawlers/${name.value}/push`)}
+        >
+          <p>
+            It signs every delivery, so that your handler can tell it from a forged one. It is shown
+            this once.
+          </p>
+          <CodeBlock label="Webhook secret" text={secret.value} wrap />
+          <div class="row end">
+            <Button kind="primary" onClick={() => navigate(`/crawlers/${name.value}/push`)}>
+              I have kept it
+            </Button>
+          </div>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+const TYPES = [
+  [TokenType.NORMAL, 'Normal', 'Plain requests: fast and light.'],
+  [TokenType.JAVASCRIPT, 'JavaScript', 'A browser: for pages that scripts build.'],
+] as const;
+
+function Choices(props: {
+  readonly legend: string;
+  readonly value: string;
+  readonly options: readonly (readonly [string, string, string, boolean])[];
+  readonly onPick: (value: string) => void;
+}) {
+  return (
+    <fieldset class="choices">
+      <legend>{props.legend}</legend>
+      {props.options.map(([value, title, help, disabled]) => (
+        <label class="choice" key={value}>
+          <input
+            type="radio"
+            name={props.legend}
+            checked={props.value === value}
+            disabled={disabled}
+            onInput={() => props.onPick(value)}
+          />
+          <span>
+            <strong>{title}</strong>
+            <span class="muted small">{help}</span>
+          </span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}

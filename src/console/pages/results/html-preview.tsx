@@ -1,0 +1,28 @@
+import { useRef } from 'preact/hooks';
+
+/**
+ * A crawled page, which may be hostile. It is shown in a frame within a document of its own, whose
+ * policy allows inline styles and nothing else; the frame's `sandbox` takes scripts, forms, links
+ * to other places and the origin of this service away. The page requests nothing.
+ */
+export function HtmlPreview({ html }: { readonly html: string }) {
+  const outer = useRef<HTMLIFrameElement>(null);
+  return (
+    <iframe
+      key={html}
+      ref={outer}
+      class="preview"
+      src="/console/preview"
+      title="Preview of the page, without its scripts and pictures"
+      onLoad={() => {
+        const within = outer.current?.contentDocument;
+        if (within === null || within === undefined) return;
+        const inner = within.createElement('iframe');
+        inner.setAttribute('sandbox', '');
+        inner.setAttribute('title', 'The page');
+        inner.srcdoc = html;
+        within.body.replaceChildren(inner);
+      }}
+    />
+  );
+}

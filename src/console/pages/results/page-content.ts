@@ -1,0 +1,65 @@
+/** A page that was crawled, with what is known of it. */
+export interface CrawledPage {
+  readonly rid: string;
+  readonly url: string;
+  readonly pushedUrl: string;
+  readonly cbStatus: number;
+  readonly originalStatus: number;
+  /** Empty when the crawl succeeded. */
+  readonly failure: string;
+  readonly contentType: string;
+  readonly text: string;
+  /** Whether the text was cut off. */
+  readonly isCut: boolean;
+  readonly byteCount: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** A path of this service; empty when there is no picture. */
+  readonly screenshot: string;
+  readonly screenshotFailed: string;
+}
+
+/** Most bytes of a page that are shown. */
+const MAX_BYTES = 4 * 1024 * 1024;
+
+/** Unpacks a stored page, as far as it is shown. */
+export async function gunzipped(
+  packed: Uint8Array,
+): Promise<Pick<CrawledPage, 'text' | 'isCut' | 'byteCount'>> {
+  const unpacked = new Blob([packed as Uint8Array<ArrayBuffer>])
+    .stream()
+    .pipeThrough(new DecompressionStream('gzip'))
+    .getReader();
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for (;;) {
+    const { done, value } = await unpacked.read();
+    if (done) break;
+    chunks.push(value);
+    length += value.byteLength;
+    if (length > MAX_BYTES) {
+      await unpacked.cancel();
+      break;
+    }
+  }
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return textOf(whole);
+}
+
+/** The text of a page, as far as it is shown. */
+export function textOf(body: Uint8Array): Pick<CrawledPage, 'text' | 'isCut' | 'byteCount'> {
+  const isCut = body.byteLength > MAX_BYTES;
+  const text = new TextDecoder().decode(isCut ? body.subarray(0, MAX_BYTES) : body);
+  return { text, isCut, byteCount: body.byteLength };
+}
+
+/** The path of a picture: it is read from the service that the console came from. */
+export function picturePath(url: string | undefined): string {
+  if (url === undefined) return '';
+  const { pathname, search } = new URL(url, location.origin);
+  return pathname + search;
+}

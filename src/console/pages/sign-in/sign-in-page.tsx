@@ -1,0 +1,69 @@
+import { useSignal } from '@preact/signals';
+import { clientsOf } from '../../api/clients.ts';
+import { startSession } from '../../api/session.ts';
+import { useAction } from '../../api/use-action.ts';
+import { Brand } from '../../shell/shell.tsx';
+import { Button } from '../../ui/button.tsx';
+import { Card } from '../../ui/card.tsx';
+import { CheckField, TextField } from '../../ui/field.tsx';
+import { FaultNotice } from '../../ui/notice.tsx';
+import { identify } from './identify.ts';
+
+/** Asks for a token and finds out what it may do. */
+export function SignInPage() {
+  const token = useSignal('');
+  const keep = useSignal(false);
+  const signIn = useAction(async () => {
+    const typed = token.value.trim();
+    const found = await identify(typed);
+    if (found !== undefined) {
+      startSession(found, keep.value);
+      return;
+    }
+    await clientsOf(typed).accounts.listAccounts({ pageSize: 1 });
+    startSession({ account: '', admin: typed }, keep.value);
+  });
+  return (
+    <main class="sign-in">
+      <Brand />
+      <Card>
+        <form
+          class="stack"
+          onSubmit={(event) => {
+            event.preventDefault();
+            void signIn.run();
+          }}
+        >
+          <div>
+            <h1>Sign in</h1>
+            <p class="muted">With a token of your account, or the operator’s.</p>
+          </div>
+          <TextField
+            label="Token"
+            type="password"
+            value={token.value}
+            onInput={(value) => {
+              token.value = value;
+            }}
+            help="The first start of the service prints the tokens of account “default”."
+            autofocus
+            required
+            mono
+          />
+          <CheckField
+            label="Stay signed in after a reload"
+            help="until this tab is closed"
+            checked={keep.value}
+            onInput={(checked) => {
+              keep.value = checked;
+            }}
+          />
+          <FaultNotice fault={signIn.fault} />
+          <Button kind="primary" submit busy={signIn.busy}>
+            {signIn.busy ? 'Signing in…' : 'Sign in'}
+          </Button>
+        </form>
+      </Card>
+    </main>
+  );
+}

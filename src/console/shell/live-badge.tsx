@@ -1,0 +1,26 @@
+import { feedStates } from '../api/use-feed.ts';
+
+/** Whether what is shown is live; it says so when it is not. */
+export function LiveBadge() {
+  const states = new Set(feedStates.value.values());
+  if (states.size === 0 || (states.has('starting') && states.size === 1)) return null;
+  if (states.has('offline')) {
+    return (
+      <span class="live off" role="status">
+        Not live: no answer
+      </span>
+    );
+  }
+  if (states.has('live')) {
+    return (
+      <span class="live on" role="status" title="Streamed by the service as it happens">
+        Live
+      </span>
+    );
+  }
+  return (
+    <span class="live" role="status" title="The service is asked again every few seconds">
+      Not live: asked every few seconds
+    </span>
+  );
+}

@@ -1,0 +1,126 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { knownCrawlers } from '../pages/crawlers/crawler-feed.ts';
+import { Dialog } from '../ui/dialog.tsx';
+import { type Command, commands, openPanel } from './commands.ts';
+import { Keys } from './keys.tsx';
+import { navigate } from './route.tsx';
+
+const MAX_SHOWN = 12;
+const RID = /^[0-9a-f]{24}$/;
+
+/** Does or opens anything by typing a part of its name; a `rid` is looked up. */
+export function Palette() {
+  const typed = useSignal('');
+  const at = useSignal(0);
+  const dialog = useRef<HTMLDialogElement>(null);
+  const found = matches(typed.value);
+  useEffect(() => {
+    const element = dialog.current;
+    element?.showModal();
+    return () => element?.close();
+  }, []);
+  const close = (): void => {
+    openPanel.value = undefined;
+  };
+  const run = (command: Command | undefined): void => {
+    if (command === undefined) return;
+    close();
+    command.run();
+  };
+  return (
+    <dialog
+      ref={dialog}
+      class="dialog palette"
+      aria-label="Commands"
+      onCancel={close}
+      onClick={(event) => {
+        if (event.target === dialog.current) close();
+      }}
+    >
+      <input
+        class="input"
+        type="text"
+        placeholder="Crawler, command or rid"
+        role="combobox"
+        aria-label="Crawler, command or rid"
+        aria-expanded="true"
+        aria-controls="palette-list"
+        aria-activedescendant={found.length > 0 ? `palette-${at.value}` : undefined}
+        value={typed.value}
+        onInput={(event) => {
+          typed.value = event.currentTarget.value;
+          at.value = 0;
+        }}
+        onKeyDown={(event) => {
+          const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+          if (step !== undefined) {
+            event.preventDefault();
+            at.value = (at.value + step + found.length) % Math.max(found.length, 1);
+          } else if (event.key === 'Enter') run(found[at.value]);
+        }}
+      />
+      <ul id="palette-list" role="listbox" aria-label="Matches">
+        {found.map((command, index) => (
+          <li
+            key={command.title}
+            id={`palette-${index}`}
+            role="option"
+            aria-selected={index === at.value}
+            onClick={() => run(command)}
+          >
+            <span class="clip">{command.title}</span>
+            <Keys keys={command.keys} />
+          </li>
+        ))}
+        {found.length === 0 && (
+          <li role="option" aria-selected="false" class="muted">
+            Nothing has this name.
+          </li>
+        )}
+      </ul>
+    </dialog>
+  );
+}
+
+/** All keys that do something here. */
+export function Shortcuts() {
+  const withKeys = commands.value.filter(({ keys }) => keys !== undefined);
+  return (
+    <Dialog
+      title="Keyboard"
+      onClose={() => {
+        openPanel.value = undefined;
+      }}
+    >
+      <ul class="stack tight">
+        {[
+          { title: 'Open any crawler or command', keys: 'Ctrl K' },
+          { title: 'Filter the list', keys: '/' },
+          { title: 'This list', keys: '?' },
+          ...withKeys,
+        ].map(({ title, keys }) => (
+          <li class="row spread" key={title}>
+            <span>{title}</span>
+            <Keys keys={keys} />
+          </li>
+        ))}
+      </ul>
+    </Dialog>
+  );
+}
+
+function matches(typed: string): readonly Command[] {
+  const text = typed.trim().toLowerCase();
+  if (RID.test(text)) {
+    return [{ title: `Find rid ${text}`, run: () => navigate(`/find?rid=${text}`) }];
+  }
+  const crawlers = knownCrawlers.value.map(
+    ({ name }): Command => ({
+      title: `Crawler ${name}`,
+      run: () => navigate(`/crawlers/${name}`),
+    }),
+  );
+  const all = [...commands.value, ...(text === '' ? [] : crawlers)];
+  return all.filter(({ title }) => title.toLowerCase().includes(text)).slice(0, MAX_SHOWN);
+}

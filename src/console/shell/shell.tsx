@@ -1,0 +1,173 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { endSession, isAccount, isOperator } from '../api/session.ts';
+import { Button } from '../ui/button.tsx';
+import { Icon, type IconName } from '../ui/icon.tsx';
+import { Toasts } from '../ui/toasts.tsx';
+import { onKey, openPanel, useCommands } from './commands.ts';
+import { Keys } from './keys.tsx';
+import { LiveBadge } from './live-badge.tsx';
+import { Palette, Shortcuts } from './palette.tsx';
+import { Link, navigate, segments } from './route.tsx';
+import { appliedTheme, density, theme } from './theme.ts';
+
+interface Place {
+  readonly path: string;
+  readonly title: string;
+  readonly icon: IconName;
+  readonly keys: string;
+}
+
+const ACCOUNT_PLACES: readonly Place[] = [
+  { path: '/crawlers', title: 'Crawlers', icon: 'queue', keys: 'g c' },
+  { path: '/crawl', title: 'Crawl', icon: 'crawl', keys: 'g p' },
+  { path: '/find', title: 'Find', icon: 'find', keys: 'g f' },
+  { path: '/account', title: 'Account', icon: 'account', keys: 'g a' },
+];
+const OPERATOR_PLACES: readonly Place[] = [
+  { path: '/accounts', title: 'Accounts', icon: 'accounts', keys: 'g t' },
+];
+
+/** What surrounds every page: places, search, the state of the connection. */
+export function Shell({ children }: { readonly children: ComponentChildren }) {
+  const places = [
+    ...(isAccount.value ? ACCOUNT_PLACES : []),
+    ...(isOperator.value ? OPERATOR_PLACES : []),
+  ];
+  const here = `/${segments.value[0] ?? places[0]?.path.slice(1)}`;
+  const main = useRef<HTMLElement>(null);
+  const isFirst = useRef(true);
+  useCommands([
+    ...places.map(({ path, title, keys }) => ({
+      title: `Go to ${title}`,
+      keys,
+      run: () => navigate(path),
+    })),
+    { title: 'Switch between light and dark', keys: 't', run: switchTheme },
+    { title: 'Switch between roomy and compact rows', run: switchDensity },
+    { title: 'Sign out', run: endSession },
+  ]);
+  useEffect(() => {
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+  const path = segments.value.slice(0, 2).join('/');
+  useEffect(() => {
+    // A screen reader begins the new page at its start, as it does with a loaded one.
+    if (!isFirst.current) main.current?.focus();
+    isFirst.current = false;
+    document.title = [...path.split('/').reverse(), 'Queued Crawler'].filter(Boolean).join(' · ');
+  }, [path]);
+
+  return (
+    <>
+      <a class="skip-link" href="#main">
+        Skip to the content
+      </a>
+      <div class="shell">
+        <div class="side">
+          <Brand />
+          <nav class="nav" aria-label="Places">
+            {places.map((place) => (
+              <Link key={place.path} to={place.path} current={here === place.path}>
+                <Icon name={place.icon} /> {place.title}
+              </Link>
+            ))}
+          </nav>
+          <div class="side-foot">
+            <Button
+              kind="plain"
+              onClick={() => {
+                openPanel.value = 'shortcuts';
+              }}
+            >
+              Keyboard <Keys keys="?" />
+            </Button>
+            <Button kind="plain" onClick={endSession}>
+              <Icon name="leave" /> Sign out
+            </Button>
+          </div>
+        </div>
+        <div>
+          <header class="bar">
+            <Crumbs />
+            <div class="bar-end">
+              <LiveBadge />
+              <Button
+                onClick={() => {
+                  openPanel.value = 'palette';
+                }}
+                class="wide-only"
+              >
+                <Icon name="find" size={16} /> Search <Keys keys="Ctrl K" />
+              </Button>
+              <Button
+                kind="plain"
+                class="icon-only wide-only"
+                label="Row height"
+                onClick={switchDensity}
+              >
+                <Icon name="rows" />
+              </Button>
+              <Button
+                kind="plain"
+                class="icon-only"
+                label={appliedTheme.value === 'dark' ? 'Light theme' : 'Dark theme'}
+                onClick={switchTheme}
+              >
+                <Icon name="theme" />
+              </Button>
+            </div>
+          </header>
+          <main class="page" id="main" tabIndex={-1} ref={main}>
+            {children}
+          </main>
+        </div>
+      </div>
+      {openPanel.value === 'palette' && <Palette />}
+      {openPanel.value === 'shortcuts' && <Shortcuts />}
+      <Toasts />
+    </>
+  );
+}
+
+/** The name of the product. */
+export function Brand() {
+  return (
+    <a class="brand" href="/console">
+      <svg width="24" height="24" viewBox="0 0 32 32" aria-hidden="true">
+        <rect width="32" height="32" rx="8" fill="currentColor" />
+        <path
+          d="M9 10h14M9 16h14M9 22h8"
+          stroke="var(--on-accent)"
+          stroke-width="3"
+          stroke-linecap="round"
+        />
+      </svg>
+      Queued Crawler
+    </a>
+  );
+}
+
+function Crumbs() {
+  const [first, ...rest] = segments.value;
+  if (first === undefined || rest.length === 0) return null;
+  const title = [...ACCOUNT_PLACES, ...OPERATOR_PLACES].find(({ path }) => path === `/${first}`);
+  return (
+    <nav class="crumbs" aria-label="You are here">
+      <Link to={`/${first}`}>{title?.title ?? first}</Link>
+      <span class="muted" aria-hidden="true">
+        /
+      </span>
+      <span class="clip">{rest[0] === '+new' ? 'New' : rest[0]}</span>
+    </nav>
+  );
+}
+
+function switchTheme(): void {
+  theme.value = appliedTheme.peek() === 'dark' ? 'light' : 'dark';
+}
+
+function switchDensity(): void {
+  density.value = density.peek() === 'compact' ? 'comfortable' : 'compact';
+}

@@ -1,0 +1,84 @@
+import type { ComponentChildren } from 'preact';
+
+/** One column of a table. */
+export interface Column<Row> {
+  readonly id: string;
+  readonly title: string;
+  readonly cell: (row: Row) => ComponentChildren;
+  /** Numbers are aligned at the right. */
+  readonly number?: boolean;
+  /** Takes what width is left, and cuts off what is longer. */
+  readonly grow?: boolean;
+  /** Takes a line of its own where rows are cards, without a label. */
+  readonly whole?: boolean;
+  readonly sortable?: boolean;
+}
+
+/** The properties of {@link DataTable}. */
+interface DataTableProps<Row> {
+  /** What it lists, for screen readers. */
+  readonly label: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly keyOf: (row: Row) => string;
+  readonly sort?: { readonly by: string; readonly descending: boolean };
+  readonly onSort?: (by: string) => void;
+}
+
+/** Rows and columns; on a telephone each row is a card. */
+export function DataTable<Row>(props: DataTableProps<Row>) {
+  const { columns, sort, onSort } = props;
+  return (
+    <div class="table-scroll">
+      <table class="rows-as-cards" aria-label={props.label}>
+        <thead>
+          <tr>
+            {columns.map(({ id, title, number, sortable }) => (
+              <th
+                key={id}
+                scope="col"
+                class={number ? 'number' : undefined}
+                aria-sort={sort?.by === id ? direction(sort.descending) : undefined}
+              >
+                {sortable && onSort !== undefined ? (
+                  <button type="button" onClick={() => onSort(id)}>
+                    {title}
+                    <span aria-hidden="true">{arrow(sort, id)}</span>
+                  </button>
+                ) : (
+                  title
+                )}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {props.rows.map((row) => (
+            <tr key={props.keyOf(row)}>
+              {columns.map(({ id, title, cell, number, grow, whole }) => (
+                <td
+                  key={id}
+                  class={[number && 'number', grow && 'grow', whole && 'whole']
+                    .filter(Boolean)
+                    .join(' ')}
+                  data-label={whole || title === '' ? undefined : title}
+                >
+                  {cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function direction(descending: boolean): 'ascending' | 'descending' {
+  return descending ? 'descending' : 'ascending';
+}
+
+function arrow(sort: DataTableProps<unknown>['sort'], id: string): string {
+  if (sort?.by !== id) return '';
+  return sort.descending ? ' ↓' : ' ↑';
+}

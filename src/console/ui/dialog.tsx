@@ -1,0 +1,44 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef } from 'preact/hooks';
+import { Button } from './button.tsx';
+import { Icon } from './icon.tsx';
+
+/** A modal dialog, open while it is rendered. The browser keeps the focus in it; Escape closes it. */
+export function Dialog(props: {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly wide?: boolean;
+  readonly children: ComponentChildren;
+}) {
+  const element = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  return (
+    <dialog
+      ref={element}
+      class={`dialog${props.wide ? ' wide' : ''}`}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        props.onClose();
+      }}
+      onClick={(event) => {
+        if (event.target === element.current) props.onClose();
+      }}
+    >
+      <div class="stack">
+        <div class="row spread">
+          <h2 id={id}>{props.title}</h2>
+          <Button kind="plain" class="icon-only" label="Close" onClick={props.onClose}>
+            <Icon name="close" />
+          </Button>
+        </div>
+        {props.children}
+      </div>
+    </dialog>
+  );
+}

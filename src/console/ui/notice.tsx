@@ -1,0 +1,46 @@
+import type { ComponentChildren } from 'preact';
+import type { Fault } from '../api/fault.ts';
+
+/** Something to know about what is below. */
+export function Notice(props: {
+  readonly kind?: 'ok' | 'warn' | 'bad';
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}) {
+  return (
+    <div class={`notice ${props.kind ?? ''}`} role={props.kind === 'bad' ? 'alert' : 'status'}>
+      <strong>{props.title}</strong>
+      {props.children}
+    </div>
+  );
+}
+
+/** Why something failed and what to do; nothing while nothing has failed. */
+export function FaultNotice({ fault }: { readonly fault: Fault | undefined }) {
+  if (fault === undefined) return null;
+  return (
+    <Notice kind="bad" title={fault.text}>
+      {fault.advice !== '' && <p>{fault.advice}</p>}
+    </Notice>
+  );
+}
+
+/** In place of a list that has nothing to show, with the next step. */
+export function Empty(props: { readonly title: string; readonly children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <h3>{props.title}</h3>
+      {props.children}
+    </div>
+  );
+}
+
+/** In place of what has not been read yet. */
+export function Loading({ fault }: { readonly fault: Fault | undefined }) {
+  if (fault !== undefined) return <FaultNotice fault={fault} />;
+  return (
+    <p class="empty muted" role="status">
+      Loading…
+    </p>
+  );
+}

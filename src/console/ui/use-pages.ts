@@ -1,0 +1,44 @@
+import { useSignal } from '@preact/signals';
+import { type Feed, useFeed } from '../api/use-feed.ts';
+
+/** One page of a list. */
+export interface ListPage<Row> {
+  readonly rows: readonly Row[];
+  /** Empty on the last page. */
+  readonly nextPageToken: string;
+}
+
+/** A list that is read page by page. */
+export interface Pages<Row> extends Feed<ListPage<Row>> {
+  /** Undefined on the first page. */
+  readonly back: (() => void) | undefined;
+  /** Undefined on the last page. */
+  readonly next: (() => void) | undefined;
+}
+
+/** Reads a list page by page; the page that is shown is read again every few seconds. */
+export function usePages<Row>(
+  key: string,
+  read: (pageToken: string, signal: AbortSignal) => Promise<ListPage<Row>>,
+): Pages<Row> {
+  const trail = useSignal<{ readonly key: string; readonly tokens: readonly string[] }>({
+    key,
+    tokens: [],
+  });
+  const tokens = trail.value.key === key ? trail.value.tokens : [];
+  const pageToken = tokens.at(-1) ?? '';
+  const feed = useFeed({
+    key: `${key} ${pageToken}`,
+    everyMs: 4_000,
+    poll: (signal) => read(pageToken, signal),
+  });
+  const next = feed.data?.nextPageToken ?? '';
+  const go = (to: readonly string[]) => () => {
+    trail.value = { key, tokens: to };
+  };
+  return {
+    ...feed,
+    back: tokens.length === 0 ? undefined : go(tokens.slice(0, -1)),
+    next: next === '' ? undefined : go([...tokens, next]),
+  };
+}

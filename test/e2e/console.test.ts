@@ -1,0 +1,429 @@
+import { create } from '@bufbuild/protobuf';
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { CrawlParametersSchema } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
+import { PARAMETER_GROUPS } from '../../src/console/pages/crawl/parameter-groups.ts';
+import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
+import { type ConsoleScene, startConsoleScene } from '../support/console-scene.ts';
+import { eventually } from '../support/eventually.ts';
+import { ADMIN, JAVASCRIPT, NORMAL } from '../support/tokens.ts';
+
+// One service and one browser for all tests, which use crawlers of their own where they change something.
+let scene: ConsoleScene;
+let browser: ConsoleBrowser;
+
+beforeAll(async () => {
+  scene = await startConsoleScene();
+  browser = await openConsoleBrowser(scene.app.url);
+});
+
+afterAll(async () => {
+  await browser?.[Symbol.asyncDispose]();
+  await scene?.[Symbol.asyncDispose]();
+});
+
+afterEach(() => {
+  expect(browser.problems.splice(0)).toEqual([]);
+});
+
+/** The crawler as the API has it. */
+const crawler = async (name: string) =>
+  (await scene.app.rest('GET', `/crawler/${NORMAL}/${name}`)).json;
+const make = (name: string, more: object = {}) =>
+  scene.app.rest('POST', `/crawler/${NORMAL}`, { name, ...more });
+
+async function closing(page: Page, use: () => Promise<void>): Promise<void> {
+  await use();
+  await page.context().close();
+}
+
+test('the console is one page with a strict policy, cached by its content, below 150 KB', async () => {
+  const { url } = scene.app;
+  const page = await fetch(`${url}/console/crawlers/any`);
+  const policy = page.headers.get('content-security-policy') ?? '';
+  expect(policy).toContain("default-src 'none'");
+  expect(policy).not.toContain('unsafe');
+  expect(page.headers.get('access-control-allow-origin')).toBeNull();
+  const etag = page.headers.get('etag') ?? '';
+  const again = await fetch(`${url}/console`, { headers: { 'if-none-match': etag } });
+  expect(again.status).toBe(304);
+
+  const names = [...(await page.text()).matchAll(/\/console\/assets\/[\w.-]+/g)].map(String);
+  expect(names).toHaveLength(2);
+  let bytes = 0;
+  for (const name of names) {
+    const asset = await fetch(url + name, { headers: { 'accept-encoding': 'gzip' } });
+    expect(asset.headers.get('cache-control')).toContain('immutable');
+    bytes += Number(asset.headers.get('content-length'));
+  }
+  expect(bytes).toBeLessThan(150_000);
+  expect((await fetch(`${url}/console/assets/none.js`)).status).toBe(404);
+  expect((await fetch(`${url}/console`, { method: 'POST' })).status).toBe(405);
+});
+
+test('a person who opens / is led to the console, a program is answered as before', async () => {
+  const { url } = scene.app;
+  const html = { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } } as const;
+  const person = await fetch(`${url}/`, { ...html, redirect: 'manual' });
+  expect([person.status, person.headers.get('location')]).toEqual([302, '/console']);
+  expect((await fetch(`${url}/`)).status).toBe(401);
+  const crawl = await fetch(`${url}/?token=${NORMAL}&url=${scene.site.url}/page/1`, html);
+  expect(await crawl.text()).toContain('Page 1');
+});
+
+test('a wrong token is refused in words, a kept one survives a reload, and neither is in the address', async () => {
+  const page = await browser.open('/crawlers', '');
+  await page.getByLabel('Token').fill('nobody');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('alert').getByText('Sign in again').waitFor();
+  // The browser itself notes the refusals.
+  browser.problems.splice(0).forEach((each) => expect(each).toContain('401'));
+
+  await page.getByLabel('Token').fill(NORMAL);
+  await page.getByLabel('Stay signed in').check();
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('link', { name: 'news', exact: true }).waitFor();
+  await page.reload();
+  await page.getByRole('link', { name: 'news', exact: true }).waitFor();
+  expect(page.url()).toBe(`${scene.app.url}/console/crawlers`);
+  expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain(NORMAL);
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByLabel('Token').waitFor();
+  expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+  await page.context().close();
+});
+
+test('crawlers are listed with what they do, filtered and sorted', async () => {
+  const page = await browser.open('/crawlers', NORMAL);
+  await closing(page, async () => {
+    const row = (name: string) => page.getByRole('row').filter({ hasText: name });
+    await row('paused').getByText('Paused', { exact: true }).waitFor();
+    await row('paused').getByText('12', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Waiting' }).click();
+    await eventually(async () => {
+      expect(await page.getByRole('row').nth(1).innerText()).toMatch(/slow|paused/);
+    });
+    await page.getByRole('button', { name: 'Paused', exact: true }).click();
+    await eventually(async () => expect(await page.getByRole('row').count()).toBe(2));
+    await page.getByLabel('Filter by name').fill('nothing');
+    await page.getByText('No crawler is like that').waitFor();
+    await page.getByRole('button', { name: 'Show all' }).click();
+    await row('news').waitFor();
+  });
+});
+
+test('a crawler is made with its settings, edited, paused, unpaused, purged and deleted', async () => {
+  const page = await browser.open('/crawlers/+new', NORMAL);
+  await closing(page, async () => {
+    await page.getByLabel('Name').fill('made');
+    await page.getByText('Webhook', { exact: true }).click();
+    await page.getByLabel('Callback URL').fill(scene.receiver.url);
+    await page.getByLabel('Concurrency').fill('7');
+    await page.getByLabel('Retries', { exact: true }).fill('3');
+    await page.getByLabel('Delay, milliseconds').fill('250');
+    const example = page.getByRole('region', { name: 'REST' });
+    expect(await example.innerText()).toContain('"max_retries":3');
+    await page.getByRole('button', { name: 'Create crawler' }).click();
+    await page.getByText('whsec_').waitFor();
+    await page.getByRole('button', { name: 'I have kept it' }).click();
+    expect(await crawler('made')).toMatchObject({
+      delivery: 'webhook',
+      concurrency: 7,
+      max_retries: 3,
+      politeness: { delay_ms: 250 },
+    });
+
+    await page.getByRole('button', { name: 'Pause', exact: true }).click();
+    await page.getByRole('button', { name: 'Unpause', exact: true }).waitFor();
+    expect((await crawler('made')).paused_by).toBe('user');
+    await page.getByLabel('URLs, one a line').fill(`${scene.site.url}/page/1\nnot a url`);
+    await page.getByRole('button', { name: 'Push 2' }).click();
+    await page.getByText('1 queued, 1 refused').waitFor();
+    expect(Number((await crawler('made')).activity.waiting)).toBe(1);
+
+    await page.getByRole('link', { name: 'Queue', exact: true }).click();
+    await page.getByRole('button', { name: /^Remove http/ }).click();
+    await page.getByText('Nothing waits').waitFor();
+    expect(Number((await crawler('made')).activity.deleted)).toBe(1);
+
+    await scene.push('made', ['/page/2', '/page/3']);
+    await page.getByRole('link', { name: 'Settings' }).click();
+    await page.getByLabel('Concurrency').fill('9');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved; it applies at once.').waitFor();
+    expect((await crawler('made')).concurrency).toBe(9);
+    await page.getByRole('button', { name: 'Make a new one' }).click();
+    await page.getByText('whsec_').waitFor();
+
+    await page.getByRole('button', { name: 'Purge the queue' }).click();
+    const purge = page.getByRole('button', { name: 'Purge', exact: true });
+    expect(await purge.isDisabled()).toBe(true);
+    await page.getByLabel('Type made to confirm').fill('made');
+    await purge.click();
+    await page.getByText('Removed 2 URLs').waitFor();
+    expect(Number((await crawler('made')).activity.purged)).toBe(2);
+
+    await page.getByRole('button', { name: 'Unpause', exact: true }).click();
+    await page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
+    expect((await crawler('made')).status).toBe('running');
+
+    await page.getByRole('button', { name: 'Delete the crawler' }).click();
+    await page.getByLabel('Type made to confirm').fill('made');
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByRole('heading', { name: 'Crawlers' }).waitFor();
+    expect((await scene.app.rest('GET', `/crawler/${NORMAL}/made`)).status).toBe(404);
+  });
+});
+
+test('results are shown as page, source and tree, and removed', async () => {
+  await make('kept');
+  const [article, data] = await scene.push('kept', ['/article', '/data.json']);
+  const page = await browser.open('/crawlers/kept/results', NORMAL);
+  await closing(page, async () => {
+    await page.getByRole('button', { name: /Open the result of .*article/ }).click();
+    const preview = page.frameLocator('iframe.preview').frameLocator('iframe');
+    await preview.getByText('Rain again on the coast').waitFor();
+    await page.getByRole('button', { name: 'Source' }).click();
+    await page
+      .getByRole('region', { name: /text\/html/ })
+      .getByText('<title>')
+      .waitFor();
+    await page.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: /Open the result of .*data/ }).click();
+    await page.getByText('"Lamp"').waitFor();
+    await page.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: /Remove the result of .*data/ }).click();
+    await page.getByText('Removed the result.').waitFor();
+    const stored = (rid = '') => scene.app.rest('GET', `/storage?token=${NORMAL}&rid=${rid}`);
+    expect((await stored(data)).status).toBe(404);
+    expect((await stored(article)).status).toBe(200);
+  });
+});
+
+test('a hostile page does nothing in the preview', async () => {
+  await make('hostile');
+  await scene.push('hostile', ['/attack']);
+  const page = await browser.open('/crawlers/hostile/results', NORMAL);
+  await closing(page, async () => {
+    const asked: string[] = [];
+    page.on('response', (response) => asked.push(response.url()));
+    await page.getByRole('button', { name: /Open the result/ }).click();
+    const preview = page.frameLocator('iframe.preview').frameLocator('iframe');
+    await preview.getByText('Harmless').waitFor();
+    await preview.getByRole('link', { name: 'leave' }).click();
+    await preview.getByRole('button', { name: 'send' }).click();
+    expect(await page.evaluate(() => document.title)).not.toContain('attacked');
+    expect(page.url()).toContain('/console/crawlers/hostile/results');
+    expect(asked.filter((url) => !url.startsWith(scene.app.url))).toEqual([]);
+    expect(asked.filter((url) => url.includes('stolen'))).toEqual([]);
+    // What the page tried and was not let do.
+    browser.problems.splice(0);
+  });
+});
+
+test('failures are grouped by reason, deliveries list their attempts and are replayed', async () => {
+  const page = await browser.open('/crawlers/news/failures', NORMAL);
+  await closing(page, async () => {
+    await page.getByText('address not allowed').click();
+    await page.getByText('169.254.1.1').waitFor();
+    await page.getByRole('navigation', { name: 'Places' }).getByText('Crawlers').click();
+    await page.getByRole('link', { name: 'shop' }).click();
+    await page.getByRole('link', { name: 'Deliveries' }).click();
+    await page.getByRole('button', { name: 'Attempts of' }).first().click();
+    await page.getByRole('dialog').getByRole('table', { name: 'Attempts' }).waitFor();
+    await page.getByRole('button', { name: 'Close' }).click();
+
+    const before = scene.receiver.deliveries.length;
+    const came = (count: number) =>
+      eventually(() => expect(scene.receiver.deliveries.length).toBe(before + count));
+    await page.getByRole('button', { name: 'Replay http' }).first().click();
+    await page.getByText('1 made due again.').waitFor();
+    await came(1);
+    for (const at of [0, 1]) await page.getByRole('checkbox').nth(at).check();
+    await page.getByRole('button', { name: 'Replay 2' }).click();
+    await came(3);
+    await page.getByRole('button', { name: 'Replay a time range' }).click();
+    await page.getByLabel('Only what was given up').uncheck();
+    await page.getByRole('button', { name: 'Replay', exact: true }).click();
+    await page.getByRole('dialog').getByText('8 made due again.').waitFor();
+    await came(11);
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).first().click();
+    await page.getByRole('button', { name: 'Send a test' }).click();
+    await page.getByText('The callback URL took it').waitFor();
+    await came(12);
+  });
+});
+
+test('a page is crawled at once with parameters, and a rid is found across crawlers', async () => {
+  const page = await browser.open('/crawl', NORMAL);
+  await closing(page, async () => {
+    await page.getByLabel('URL', { exact: true }).fill(`${scene.site.url}/echo`);
+    await page.getByText('Request', { exact: true }).click();
+    await page.getByLabel('User agent').fill('from-the-console');
+    await page.getByLabel('Keep a copy in storage').check();
+    const example = page.getByRole('region', { name: 'REST' });
+    expect(await example.innerText()).toContain('&user_agent=from-the-console&store=true');
+    await page.getByRole('button', { name: 'Crawl', exact: true }).click();
+    await page.getByText('"from-the-console"').waitFor();
+    const rid = await page.getByText(/^[0-9a-f]{24}$/).innerText();
+
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Crawler, command or rid' }).fill(rid);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Result' }).waitFor();
+    await page.getByText('"from-the-console"').waitFor();
+  });
+});
+
+test('everything is reached by the keyboard', async () => {
+  const page = await browser.open('/crawlers', NORMAL);
+  await closing(page, async () => {
+    await page.getByRole('link', { name: 'news' }).waitFor();
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keyboard' }).getByText('New crawler').waitFor();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('/');
+    await page.keyboard.type('paus');
+    await eventually(async () => expect(await page.getByRole('row').count()).toBe(2));
+    await page.getByLabel('Filter by name').blur();
+    await page.keyboard.press('g');
+    await page.keyboard.press('a');
+    await page.getByRole('heading', { name: 'Account default' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('crawler news');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'news' }).waitFor();
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Pause');
+  });
+});
+
+test('the account shows its state, and with the other token all crawlers are listed', async () => {
+  await scene.app.rest('POST', `/crawler/${JAVASCRIPT}`, { name: 'rendered' });
+  const page = await browser.open('/account', NORMAL);
+  await closing(page, async () => {
+    await page.getByText('crawls@example.com').waitFor();
+    await page.getByText('of 1,000,000').waitFor();
+    await page.getByRole('textbox', { name: 'Token' }).fill(JAVASCRIPT);
+    await page.getByRole('button', { name: 'Add' }).click();
+    await page.getByText('Crawlers of both types').waitFor();
+    await page.getByRole('link', { name: 'Crawlers' }).click();
+    await page.getByRole('link', { name: 'rendered' }).waitFor();
+  });
+});
+
+test('the operator makes an account, limits it, replaces a token and deletes it', async () => {
+  const page = await browser.open('/accounts', ADMIN);
+  // The browser itself notes that the token is no account's.
+  browser.problems.splice(0).forEach((each) => expect(each).toContain('401'));
+  const admin = { authorization: `Bearer ${ADMIN}` };
+  const account = async () => {
+    const headers = { headers: admin };
+    return (await fetch(`${scene.app.url}/accounts/client`, headers)).json() as Promise<{
+      limits?: { crawlers: string | number };
+    }>;
+  };
+  await closing(page, async () => {
+    expect(await page.getByRole('link', { name: 'Crawlers' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'New account' }).click();
+    await page.getByLabel('Name').fill('client');
+    await page.getByRole('button', { name: 'Make account' }).click();
+    const token = await page.getByRole('region', { name: 'Normal token' }).innerText();
+    expect((await scene.app.rest('GET', `/crawler/${token.trim()}`)).status).toBe(200);
+    await page.getByRole('button', { name: 'Done' }).click();
+    const open = page.getByRole('button', { name: 'Open account client' });
+    await open.click();
+    await page.getByLabel('Crawlers', { exact: true }).fill('3');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved account client.').waitFor();
+    expect(Number((await account()).limits?.crawlers)).toBe(3);
+    await open.click();
+    await page.getByRole('button', { name: 'New Normal token' }).click();
+    await page.getByText('shown this once').waitFor();
+    expect((await scene.app.rest('GET', `/crawler/${token.trim()}`)).status).toBe(401);
+    await page.getByRole('button', { name: 'Delete…' }).click();
+    await page.getByLabel('Type client to confirm').fill('client');
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByText('Deleted account client.').waitFor();
+  });
+});
+
+test('it says when the service does not answer, and goes on when it does again', async () => {
+  const page = await browser.open('/crawlers', NORMAL);
+  await closing(page, async () => {
+    await page.getByRole('link', { name: 'news' }).waitFor();
+    await page.context().setOffline(true);
+    await page.getByText('Not live: no answer').waitFor();
+    await page.getByText('The service does not answer.').waitFor();
+    await page.context().setOffline(false);
+    await page.getByText('Not live: no answer').waitFor({ state: 'detached' });
+    browser.problems.splice(0).forEach((each) => expect(each).toContain('ERR_INTERNET'));
+  });
+});
+
+test('no page has a serious fault of accessibility, in either theme and at any width', async () => {
+  const pages: readonly (readonly [string, string])[] = [
+    ['/crawlers', NORMAL],
+    ['/crawlers/+new', NORMAL],
+    ...['overview', 'jobs', 'results', 'failures', 'push', 'settings'].map(
+      (tab) => [`/crawlers/news/${tab}`, NORMAL] as const,
+    ),
+    ['/crawlers/shop/deliveries', NORMAL],
+    ['/crawl', NORMAL],
+    ['/find', NORMAL],
+    ['/account', NORMAL],
+    ['/accounts', ADMIN],
+  ];
+  for (const token of [NORMAL, ADMIN]) {
+    const page = await browser.open('', token);
+    for (const path of pages.filter((each) => each[1] === token).map(([each]) => each)) {
+      await goWithin(page, path);
+      await page.locator('main h1').waitFor();
+      for (const [width, theme] of [
+        [1_440, 'light'],
+        [768, 'dark'],
+        [375, 'light'],
+      ] as const) {
+        await page.setViewportSize({ width, height: 800 });
+        await page.emulateMedia({ colorScheme: theme });
+        expect([path, width, await seriousFaults(page)]).toEqual([path, width, []]);
+        const overflow = await page.evaluate(
+          () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+        );
+        expect([path, width, overflow]).toEqual([path, width, 0]);
+      }
+    }
+    await page.context().close();
+  }
+  browser.problems.splice(0).forEach((each) => expect(each).toContain('401'));
+});
+
+test('the console knows every crawl parameter', () => {
+  const known = PARAMETER_GROUPS.flatMap(({ parameters }) => parameters.map(([name]) => name));
+  const fields = create(CrawlParametersSchema).$typeName && CrawlParametersSchema.fields;
+  expect([...known].sort()).toEqual(fields.map(({ name }) => name).sort());
+});
+
+/** Opens a path without loading the console anew, which would end the session. */
+async function goWithin(page: Page, path: string): Promise<void> {
+  await page.evaluate((to) => {
+    history.pushState(null, '', `/console${to}`);
+    dispatchEvent(new PopStateEvent('popstate'));
+  }, path);
+}
+
+/** What axe-core finds that keeps people from using the page. */
+async function seriousFaults(page: Page): Promise<string[]> {
+  // Over the DevTools protocol, which the policy of the page does not concern.
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe.source);
+  return page.evaluate(async () => {
+    const { violations } = await (window as unknown as { axe: typeof axe }).axe.run(document, {
+      resultTypes: ['violations'],
+    });
+    return violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+  });
+}

@@ -1,0 +1,95 @@
+import { eventually } from './eventually.ts';
+import { type Receiver, startReceiver } from './receiver.ts';
+import { type ServiceProcess, startProcess } from './service-process.ts';
+import { type Site, startSite } from './site.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+import { NORMAL } from './tokens.ts';
+
+/** A service with crawlers in every state that the console shows. */
+export interface ConsoleScene extends AsyncDisposable {
+  readonly app: ServiceProcess;
+  readonly site: Site;
+  /** Takes what is delivered to crawler `shop`. */
+  readonly receiver: Receiver;
+  /** Pushes URLs of the site by their paths. Returns their rids. */
+  push(crawler: string, paths: readonly string[]): Promise<string[]>;
+}
+
+const ARTICLE = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Rain again</title>
+<style>body{font:16px/1.6 Georgia,serif;margin:3rem auto;max-width:38rem;color:#222}h1{font-size:2rem}</style></head>
+<body><h1>Rain again on the coast</h1><p>It rained from Monday to Thursday, and the harbour was quiet.</p>
+<p>The ferries went at their usual times. <a href="/more">More about the weather</a></p></body></html>`;
+
+const ATTACK = `<!doctype html><html><head><title>attack</title>
+<script>top.document.title='attacked';fetch('/stolen')</script>
+<meta http-equiv="refresh" content="0;url=/stolen-refresh"><link rel="stylesheet" href="/stolen.css">
+<style>@import '/stolen-import.css';body{background:url(/stolen-style.png)}</style></head>
+<body onload="top.location='/stolen'"><p>Harmless</p><img src="/stolen.png" onerror="top.document.title='attacked'">
+<img src="//stolen.example/pixel.png"><iframe src="/stolen-frame"></iframe><object data="/stolen-object"></object>
+<a href="/stolen-link" target="_top">leave</a><form action="/stolen-form" target="_top"><button>send</button></form>
+</body></html>`;
+
+/**
+ * Starts it: `news` stores pages, `shop` delivers to a webhook, `slow` is at work, `paused` was
+ * paused by its user, `retries` has URLs that fail.
+ */
+export async function startConsoleScene(): Promise<ConsoleScene> {
+  await using stack = new AsyncDisposableStack();
+  const site = stack.use(
+    await startSite({
+      routes: {
+        '/article': (_request, response) => {
+          response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(ARTICLE);
+        },
+        '/attack': (_request, response) => {
+          response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(ATTACK);
+        },
+        '/data.json': (_request, response) => {
+          response
+            .writeHead(200, { 'content-type': 'application/json' })
+            .end(
+              '{"name":"Lamp","price":{"amount":49.9,"currency":"EUR"},"tags":["light","home"]}',
+            );
+        },
+      },
+    }),
+  );
+  const receiver = stack.use(await startReceiver());
+  const folder = stack.use(await temporaryFolder());
+  const app = stack.use(
+    await startProcess({ DATA_DIR: folder.path, ACCOUNT_EMAIL: 'crawls@example.com' }),
+  );
+  const push = async (crawler: string, paths: readonly string[]): Promise<string[]> => {
+    const items = paths.map((path) => ({ url: site.url + path }));
+    const reply = await app.rest('POST', `/crawler/${NORMAL}/${crawler}/push_batch`, { items });
+    return (reply.json.results as { rid: string }[]).map(({ rid }) => rid);
+  };
+  const make = (name: string, more: object = {}) =>
+    app.rest('POST', `/crawler/${NORMAL}`, { name, ...more });
+  const pages = (from: number, count: number, query = ''): string[] =>
+    Array.from({ length: count }, (_, at) => `/page/${from + at}${query}`);
+
+  await make('news', { concurrency: 10 });
+  await make('shop', { callback_url: receiver.url, concurrency: 10 });
+  await make('slow', { concurrency: 2 });
+  await make('paused');
+  await make('retries', { max_retries: 5, politeness: { max_per_host: 2, robots_txt: true } });
+  await app.rest('POST', `/crawler/${NORMAL}/paused/pause`);
+  await push('paused', pages(900, 12));
+  await push('retries', ['/status/503', '/status/500', '/empty']);
+  await push('shop', pages(0, 8));
+  await push('news', ['/article', '/data.json', '/status/404', ...pages(20, 8)]);
+  const dead = { items: [{ url: 'http://169.254.1.1/admin' }, { url: 'ftp://files.example/x' }] };
+  await app.rest('POST', `/crawler/${NORMAL}/news/push_batch`, dead);
+  await push('slow', pages(0, 60, '?delay=1500'));
+  await eventually(
+    async () => {
+      const { json } = await app.rest('GET', `/crawler/${NORMAL}/news`);
+      if (Number(json.activity.completed) < 11) throw new Error('news is being crawled');
+    },
+    { what: 'the results of news' },
+  );
+  await receiver.until(8);
+  const open = stack.move();
+  return { app, site, receiver, push, [Symbol.asyncDispose]: () => open.disposeAsync() };
+}
