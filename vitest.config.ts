@@ -25,6 +25,7 @@ const onEither = {
     'refusal-texts',
     'result-streams',
     'rest-paths',
+    'watches',
   ],
 };
 

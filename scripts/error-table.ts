@@ -151,9 +151,8 @@ export const errorTable: readonly ErrorReason[] = [
   {
     reason: 'too_many_streams',
     as: ['exhausted'],
-    rpcOnly: true,
     meaning:
-      'The account, or all accounts together, have as many streams of results as there may be.',
+      'The account, or all accounts together, have as many streams of this kind as there may be.',
   },
   { reason: 'busy', as: ['unavailable'], meaning: 'There was no room for the call in time.' },
   {

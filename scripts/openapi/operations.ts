@@ -97,6 +97,10 @@ function okReply({ desc, responseBody }: HttpRule, schemas: Schemas): Schema {
     responseBody === ''
       ? schemas.refTo(desc.output, 'reply')
       : schemas.ofField(findField(desc.output, responseBody), 'reply');
+  if (desc.methodKind === 'server_streaming') {
+    const description = 'A line of JSON for each message, until either side ends the stream.';
+    return { description, content: { 'application/x-ndjson': { schema } } };
+  }
   return { description: 'Done.', content: { 'application/json': { schema } } };
 }
 

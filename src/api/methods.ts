@@ -5,6 +5,7 @@ import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { WatchService } from '../../gen/queuedcrawler/v1/watch_service_pb.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { FairPool } from '../fairness/fair-pool.ts';
 import type { Service } from '../service/service.ts';
@@ -20,6 +21,7 @@ import { createReflectionMethods } from './reflection.ts';
 import { withRequestQuota } from './request-quota.ts';
 import { statsHandlers } from './stats-handlers.ts';
 import { storageHandlers } from './storage-handlers.ts';
+import { watchHandlers } from './watch-handlers.ts';
 
 /** The services of the API. */
 export const apiServices = [
@@ -28,6 +30,7 @@ export const apiServices = [
   StorageService,
   StatsService,
   ActivityService,
+  WatchService,
   AccountService,
 ] as const;
 
@@ -88,6 +91,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       listFailures: service.listFailures,
       activities: service.activities,
     }),
+    ...watchHandlers({ authenticator, watches: service.watches, quotas: service.quotas }),
     ...accountHandlers({
       authenticator,
       accounts: service.accounts,

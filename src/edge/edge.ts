@@ -23,8 +23,9 @@ import { traceRequest } from './trace-request.ts';
 const REFUSALS_LOG_MS = 60_000;
 
 /** The collaborators of the edge. */
-export interface EdgeDeps extends Omit<RoutesDeps, 'rpc' | 'onFailure'> {
+export interface EdgeDeps extends Omit<RoutesDeps, 'rpc' | 'rest' | 'onFailure'> {
   readonly rpc: RoutesDeps['rpc'] & { drain(): void };
+  readonly rest: RoutesDeps['rest'] & { drain(): void };
   /** If present, the port speaks TLS, and ALPN selects the protocol. */
   readonly tls?: EdgeTls;
   /** Those that differ from {@link DEFAULT_EDGE_LIMITS}. */
@@ -111,6 +112,7 @@ export function createEdge(deps: EdgeDeps): Edge {
         server.close(() => resolve());
       });
       deps.rpc.drain();
+      deps.rest.drain();
       mux.destroyUndecided();
       open.beginClosing();
       const timer = setTimeout(() => open.destroy(), drainMs);

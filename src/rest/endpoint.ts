@@ -16,24 +16,39 @@ import { compileMessageWriter, compileValueWriter } from './write-json.ts';
  */
 export type Endpoint = (exchange: Exchange, segments: readonly string[]) => Promise<Reply>;
 
-/** Compiles a rule for its method. Throws when the rule names a field that does not exist. */
-export function compileEndpoint(rule: HttpRule, method: UnaryMethod): Endpoint {
-  const { input, output } = rule.desc;
-  const where = `${methodName(rule.desc)} (${rule.verb} ${rule.template.source})`;
+/** Makes the request message of a rule from an exchange and the segments of its path. */
+export type RuleBinder = (exchange: Exchange, segments: readonly string[]) => Promise<Fields>;
+
+/** Compiles the binding of a rule. Throws when the rule names a field that does not exist. */
+export function compileRuleBinder(rule: HttpRule): RuleBinder {
+  const { input } = rule.desc;
+  const where = placeOf(rule);
   const bind = compileRequestBinder(input, rule.body, where);
   const variables = rule.template.variables.map((variable) => ({
     variable,
     set: compilePathParameter(input, variable.field, where),
   }));
-  const write = compileResponseWriter(output, rule.responseBody, where);
-
   return async (exchange, segments) => {
     const request = await bind(exchange);
     // Bound last, so that the path wins: it selected the rule.
     for (const { variable, set } of variables) bindVariable(request, segments, variable, set);
-    const response = await method.handle(request, exchange.call);
-    return jsonReply(write(response));
+    return request;
   };
+}
+
+/** Compiles a rule for its method. Throws as {@link compileRuleBinder} does. */
+export function compileEndpoint(rule: HttpRule, method: UnaryMethod): Endpoint {
+  const bind = compileRuleBinder(rule);
+  const write = compileResponseWriter(rule.desc.output, rule.responseBody, placeOf(rule));
+
+  return async (exchange, segments) => {
+    const request = await bind(exchange, segments);
+    return jsonReply(write(await method.handle(request, exchange.call)));
+  };
+}
+
+function placeOf({ desc, verb, template }: HttpRule): string {
+  return `${methodName(desc)} (${verb} ${template.source})`;
 }
 
 function bindVariable(

@@ -23,6 +23,11 @@ export function toRefusalReply(refusal: GatewayError, requestId: string | undefi
  * google.rpc details, and `retry-after` in whole seconds where there is a retry delay.
  */
 export function toErrorReply(error: ConnectError): Reply {
+  return jsonReply(toErrorJson(error), toHttpStatus(error.code), errorHeaders(error));
+}
+
+/** The body of {@link toErrorReply}. */
+export function toErrorJson(error: ConnectError): string {
   const [info] = error.findDetails(ErrorInfoSchema);
   const [badRequest] = error.findDetails(BadRequestSchema);
   const field = badRequest?.fieldViolations[0]?.field;
@@ -37,7 +42,7 @@ export function toErrorReply(error: ConnectError): Reply {
   }
   const [request] = error.findDetails(RequestInfoSchema);
   Object.assign(body, named(request?.requestId));
-  return jsonReply(JSON.stringify(body), toHttpStatus(error.code), errorHeaders(error));
+  return JSON.stringify(body);
 }
 
 function errorHeaders(error: ConnectError): Record<string, string> {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { ConnectError } from '@connectrpc/connect';
 import type { Admission } from '../api/admission.ts';
 import type { Call } from '../api/method.ts';
@@ -13,7 +14,7 @@ import { byteCount, isStreamed, type Reply, sendReply } from './reply.ts';
 import { compileRoutes, type Route, type RouteTableDeps } from './route-table.ts';
 
 /** The collaborators of the gateway. */
-export interface GatewayDeps extends RouteTableDeps {
+export interface GatewayDeps extends Omit<RouteTableDeps, 'draining'> {
   /**
    * Checks callers before a body is read. Without it nothing is checked, for tables whose methods
    * check tokens themselves.
@@ -32,12 +33,16 @@ export interface GatewayDeps extends RouteTableDeps {
 export interface Gateway {
   /** Answers one request, whatever it is. Never throws. */
   handle(request: AnyRequest, response: AnyResponse): void;
+  /** Ends streams; their clients read a last line that says so. Other calls continue. */
+  drain(): void;
 }
 
 /** Makes the gateway. Throws as {@link compileRoutes} does. */
 export function createGateway(deps: GatewayDeps): Gateway {
   const { admission, pools = createUnlimitedPools() } = deps;
-  const routes = compileRoutes(deps);
+  const draining = new AbortController();
+  setMaxListeners(0, draining.signal);
+  const routes = compileRoutes({ ...deps, draining: draining.signal });
 
   async function answer(exchange: Exchange, path: string, note: RequestNote): Promise<Reply> {
     try {
@@ -73,6 +78,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   }
 
   return {
+    drain: () => draining.abort(),
     handle(request, response) {
       const { path, query } = parseTarget(request.url ?? '/');
       const exchange = createExchange(request, response, query, pools);

@@ -22,7 +22,9 @@ export interface HttpRule {
 export function httpRules(desc: DescMethod): HttpRule[] {
   if (!hasOption(desc, http)) return [];
   const name = `${desc.parent.typeName}/${desc.name}`;
-  if (desc.methodKind !== 'unary') throw new Error(`${name}: only a unary method can have a rule`);
+  if (desc.methodKind !== 'unary' && desc.methodKind !== 'server_streaming') {
+    throw new Error(`${name}: only a method with one request can have a rule`);
+  }
   const first = getOption(desc, http);
   return [first, ...first.additionalBindings].map((option) => {
     const { verb, path } = rulePattern(option, name);

@@ -4,7 +4,8 @@ import { type Access, MAX_UNKNOWN_CALLER_BYTES, methodPolicy } from '../api/poli
 import { type AdapterFactory, adapterToolkit } from './adapter.ts';
 import { compileEndpoint, type Endpoint } from './endpoint.ts';
 import { GatewayError } from './gateway-error.ts';
-import { httpRules } from './http-rule.ts';
+import { type HttpRule, httpRules } from './http-rule.ts';
+import { compileStreamEndpoint } from './stream-endpoint.ts';
 import { parseTemplate } from './template.ts';
 import { createTrie, type Trie } from './trie.ts';
 
@@ -34,6 +35,8 @@ export interface RouteTableDeps {
   readonly methods: readonly Method[];
   /** Handlers of exact paths, matched before the rules. Default none. */
   readonly adapters?: readonly AdapterFactory[];
+  /** Ends streams when it is aborted. Default never. */
+  readonly draining?: AbortSignal;
   /** Longest request body of any route, unpacked. Default by the methods' policies. */
   readonly maxBodyBytes?: number;
 }
@@ -48,7 +51,7 @@ const MAX_ADAPTER_FIELDS = 4_096;
 export function compileRoutes(deps: RouteTableDeps): RouteTable {
   const longest = deps.maxBodyBytes ?? Number.POSITIVE_INFINITY;
   const exact = compileAdapters(deps, longest);
-  const rules = compileRules(deps.methods, longest);
+  const rules = compileRules(deps, longest);
 
   return {
     find(verb, segments) {
@@ -70,15 +73,14 @@ export function compileRoutes(deps: RouteTableDeps): RouteTable {
   };
 }
 
-function compileRules(methods: readonly Method[], longest: number): Trie<Route> {
+function compileRules({ methods, draining = NEVER }: RouteTableDeps, longest: number): Trie<Route> {
   const routes = createTrie<Route>();
   for (const method of methods) {
     for (const rule of httpRules(method.desc)) {
-      if (method.kind !== 'unary') throw new Error(`${methodName(method.desc)} is not unary`);
       const { access, maxBytes, maxFields } = methodPolicy(method.desc);
       routes.add(rule.verb, rule.template, {
         name: `${rule.verb} ${rule.template.source}`,
-        answer: compileEndpoint(rule, method),
+        answer: compileMethod(rule, method, draining),
         access,
         maxBodyBytes: Math.min(maxBytes, longest),
         maxFields,
@@ -88,6 +90,14 @@ function compileRules(methods: readonly Method[], longest: number): Trie<Route> 
     }
   }
   return routes;
+}
+
+const NEVER = new AbortController().signal;
+
+function compileMethod(rule: HttpRule, method: Method, draining: AbortSignal): Endpoint {
+  if (method.kind === 'unary') return compileEndpoint(rule, method);
+  if (method.kind === 'server_streaming') return compileStreamEndpoint(rule, method, draining);
+  throw new Error(`${methodName(method.desc)} takes a stream of requests`);
 }
 
 function compileAdapters({ methods, adapters = [] }: RouteTableDeps, longest: number): Trie<Route> {

@@ -24,6 +24,7 @@ import { createCrawlerAccess } from './crawlers/crawler-access.ts';
 import { type CrawlerManagement, createCrawlerManagement } from './crawlers/crawlers.ts';
 import { createMonitor } from './crawlers/monitor.ts';
 import { type CrawlJobs, createCrawlJobs } from './crawls/crawl-job.ts';
+import { type CrawlTimes, createCrawlTimes } from './crawls/crawl-times.ts';
 import { createCrawling } from './crawls/crawling.ts';
 import { createInlineCrawls, type InlineCrawls } from './crawls/inline-crawl.ts';
 import type { SharedResources } from './crawls/shared-resources.ts';
@@ -46,6 +47,8 @@ import { createResultStreams, type ResultStreams } from './reads/result-streams.
 import { createStatistics, type Statistics } from './reads/stats.ts';
 import { createStorage, type Storage } from './reads/storage.ts';
 import { defineTasks, repeatTasks, type TaskTiming } from './tasks.ts';
+import { createOverviewPoll } from './watches/overview-poll.ts';
+import { createWatches, type Watches } from './watches/watches.ts';
 
 /** The collaborators of the use cases. */
 export interface ServiceDeps {
@@ -118,6 +121,7 @@ export interface Service {
   readonly listFailures: ListFailures;
   readonly activities: AccountActivities;
   readonly testDelivery: TestDelivery;
+  readonly watches: Watches;
   readonly dispatcher: Dispatcher;
   /** Defines the scheduler's tasks, in a process that crawls. */
   defineTasks(): void;
@@ -139,6 +143,11 @@ export function createService(deps: ServiceDeps): Service {
   const access = createCrawlerAccess({ crawlers: store.crawlers, clock });
   const quotas = createQuotas({ store, clock, defaults: settings.accountLimits });
   const overviews = createOverviews({ listings: store.listings, clock });
+  const activities = createAccountActivities({
+    overviews,
+    limits,
+    pushesPerSecond: settings.pushRatePerSecond,
+  });
   const proxyNames = new Set(Object.keys(settings.proxies));
   const plainCrawling = createCrawling({
     threads,
@@ -151,7 +160,8 @@ export function createService(deps: ServiceDeps): Service {
   });
   const crawling = tracedCrawling(plainCrawling, tracing);
   const crawlJobs = createCrawlJobs({ crawling, clock, retentionDays });
-  const dispatcher = wireDispatcher(deps, { crawlJobs, quotas });
+  const crawlTimes = createCrawlTimes();
+  const dispatcher = wireDispatcher(deps, { crawlJobs, quotas, crawlTimes });
   const notices = createNotices({ store, mailer: deps.mailer, clock, logger });
   const pushing = createPushing({
     store,
@@ -204,10 +214,12 @@ export function createService(deps: ServiceDeps): Service {
     listings: createListings({ store, access }),
     listCrawlers: createCrawlerList({ overviews }),
     listFailures: createFailureGroups({ listings: store.listings, access }),
-    activities: createAccountActivities({
-      overviews,
-      limits,
-      pushesPerSecond: settings.pushRatePerSecond,
+    activities,
+    watches: createWatches({
+      poll: createOverviewPoll({ overviews }),
+      access,
+      activities,
+      crawlTimes,
     }),
     testDelivery: createTestDelivery({ webhook: deps.webhook, rates: store.rates, access, clock }),
     repeatTasks: () => repeatTasks(scheduler, settings.tasks),
@@ -241,7 +253,15 @@ export function createService(deps: ServiceDeps): Service {
 /** Lets the dispatcher crawl and deliver, and reports each end to the metrics. */
 function wireDispatcher(
   deps: ServiceDeps,
-  { crawlJobs, quotas }: { readonly crawlJobs: CrawlJobs; readonly quotas: Quotas },
+  {
+    crawlJobs,
+    quotas,
+    crawlTimes,
+  }: {
+    readonly crawlJobs: CrawlJobs;
+    readonly quotas: Quotas;
+    readonly crawlTimes: Pick<CrawlTimes, 'note'>;
+  },
 ): Dispatcher {
   const { store, scheduler, shared, clock, logger, tracing, settings, observe } = deps;
   const webhook = tracedWebhook(deps.webhook, tracing);
@@ -255,11 +275,15 @@ function wireDispatcher(
     processId: settings.processId,
     timing: settings.dispatch,
     async crawlJob(job, crawler, signal) {
+      const startedAt = performance.now();
       const span = startProcessing(tracing, job, crawler);
       const { traceparent } = span;
       const timed = stopwatch(traceparent);
       try {
         const end = await crawlJobs.crawl({ ...job, traceparent }, crawler, signal);
+        if (end.outcome.kind !== 'release') {
+          crawlTimes.note(crawler.crawlerId, performance.now() - startedAt);
+        }
         observe.crawl(end.outcome, timed());
         return end;
       } finally {

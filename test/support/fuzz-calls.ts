@@ -7,6 +7,7 @@ import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { WatchService } from '../../gen/queuedcrawler/v1/watch_service_pb.ts';
 import type { Noise } from './noise.ts';
 import { ADMIN, JAVASCRIPT, NORMAL } from './tokens.ts';
 
@@ -54,6 +55,9 @@ const requests: readonly (readonly [DescMethod, object])[] = [
   [ActivityService.method.listFailures, { name: 'fuzz', kind: 2 }],
   [ActivityService.method.findRid, { rid: RID }],
   [ActivityService.method.getActivity, {}],
+  [WatchService.method.watchCrawlers, { nameContains: 'f' }],
+  [WatchService.method.watchCrawler, { name: 'fuzz' }],
+  [WatchService.method.watchActivity, {}],
   [PushService.method.push, { crawler: 'fuzz', ...item, body: Buffer.from('a=1') }],
   [PushService.method.pushBatch, { crawler: 'fuzz', items: [item, { url }], requestId: 'r' }],
   [PushService.method.pushStream, { crawler: 'fuzz', items: [item], sequence: 9n }],
@@ -92,6 +96,8 @@ const restCalls: readonly (readonly [method: string, path: string, body: string]
   ['GET', `/storage/results?token=${NORMAL}&outcome=failed&page_token=MQ`, ''],
   ['GET', `/find_by_rid/${NORMAL}/${RID}`, ''],
   ['GET', `/activity/${NORMAL}`, ''],
+  ['GET', `/watch/${NORMAL}/activity`, ''],
+  ['GET', `/watch/${NORMAL}/crawlers?name_contains=f`, ''],
   ['GET', `/storage?token=${NORMAL}&rid=${RID}&format=json`, ''],
   ['POST', `/storage/bulk?token=${NORMAL}`, `{"rids":["${RID}"],"auto_delete":true}`],
   ['POST', `/storage/bulk_delete?token=${NORMAL}`, `{"rids":["${RID}"]}`],

@@ -96,7 +96,11 @@ function send(session: ClientHttp2Session, call: FuzzCall): Promise<string> {
     stream.on('trailers', (trailers) => {
       if (trailers['grpc-status'] !== undefined) answer = `code ${String(trailers['grpc-status'])}`;
     });
-    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    stream.on('data', (chunk: Buffer) => {
+      chunks.push(chunk);
+      // It never ends by itself.
+      if (/\/watch\/|WatchService/i.test(call.path)) stream.close();
+    });
     stream.on('error', (error: Error) => {
       if (answer === 'no answer') answer = `no answer: ${error.message}`;
     });

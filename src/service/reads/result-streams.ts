@@ -1,7 +1,8 @@
 import type { TokenOwner } from '../../domain/account.ts';
-import { DomainError, invalidField, missingField } from '../../domain/errors.ts';
+import { invalidField, missingField } from '../../domain/errors.ts';
 import type { ResultPlace, ResultSelection, ResultStore } from '../../store/store.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
+import { createStreamPlaces } from '../stream-places.ts';
 import { createResultTails } from './result-tails.ts';
 
 /** Results whose places are read at a time. */
@@ -12,9 +13,7 @@ const MAX_CHUNK_BYTES = 1024 * 1024;
 const MAX_CHUNK = 50;
 /** How often a stream without results gives a sign of life. */
 const HEARTBEAT_MS = 20_000;
-/** Streams of one account, and of all, in this process. */
-const MAX_OF_ACCOUNT = 10;
-const MAX_STREAMS = 500;
+const LIMITS = { what: 'streams of results', perAccount: 10, all: 500 };
 /** Results that one statement of an acknowledgement removes. */
 const REMOVED_AT_ONCE = 200;
 
@@ -63,7 +62,7 @@ export function createResultStreams(deps: {
 }): ResultStreams {
   const { results, access } = deps;
   const tails = createResultTails(results);
-  const enter = createPlaces();
+  const enter = createStreamPlaces(LIMITS);
 
   async function select(owner: TokenOwner, crawler: string): Promise<ResultSelection> {
     const scope = { accountId: owner.account.accountId, tokenType: owner.tokenType };
@@ -115,32 +114,6 @@ export function createResultStreams(deps: {
         if (more === 0) return removed;
       }
     },
-  };
-}
-
-/** Counts the streams that are open; returns the function that takes a place. */
-function createPlaces(): (accountId: string) => () => void {
-  const taken = new Map<string, number>();
-  let all = 0;
-  return (accountId) => {
-    const own = taken.get(accountId) ?? 0;
-    if (own >= MAX_OF_ACCOUNT || all >= MAX_STREAMS) {
-      const limit = own >= MAX_OF_ACCOUNT ? MAX_OF_ACCOUNT : MAX_STREAMS;
-      throw new DomainError(
-        'exhausted',
-        'too_many_streams',
-        `There are ${limit} streams of results already; one has to end first.`,
-        { retryAfterMs: 10_000, metadata: { limit } },
-      );
-    }
-    taken.set(accountId, own + 1);
-    all += 1;
-    return () => {
-      all -= 1;
-      const left = (taken.get(accountId) ?? 1) - 1;
-      if (left === 0) taken.delete(accountId);
-      else taken.set(accountId, left);
-    };
   };
 }
 

@@ -28,11 +28,11 @@ interface Shape {
   readonly rules: readonly Rule[];
   readonly words?: readonly (string | undefined)[];
   readonly fields?: readonly object[];
-  readonly serverStreaming?: boolean;
+  readonly clientStreaming?: boolean;
 }
 
 /** A service whose methods all take and give `Msg`, one for each rule. */
-function serviceOf({ rules, words = ['', 'a'], fields = [], serverStreaming }: Shape): DescService {
+function serviceOf({ rules, words = ['', 'a'], fields = [], clientStreaming }: Shape): DescService {
   const file = createMessage(FileDescriptorProtoSchema, {
     name: 't.proto',
     package: 't',
@@ -76,7 +76,7 @@ function serviceOf({ rules, words = ['', 'a'], fields = [], serverStreaming }: S
             name: `M${index}`,
             inputType: '.t.Msg',
             outputType: '.t.Msg',
-            serverStreaming: serverStreaming ?? false,
+            clientStreaming: clientStreaming ?? false,
             options,
           };
         }),
@@ -130,7 +130,7 @@ test.each<[string, Shape, string]>([
   ['no path', { rules: [{}] }, 'a rule names no path'],
   ['no word', { rules: [get('/')], words: ['', undefined] }, 't.Kind: KIND_1 has no rest_name'],
   ['word twice', { rules: [get('/')], words: ['', 'a', 'A'] }, 'rest_name "A" is given twice'],
-  ['stream', { rules: [get('/')], serverStreaming: true }, 'only a unary method can have a rule'],
+  ['stream', { rules: [get('/')], clientStreaming: true }, 'only a method with one request'],
   [
     'oneof',
     {

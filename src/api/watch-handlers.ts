@@ -1,0 +1,84 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { WatchService } from '../../gen/queuedcrawler/v1/watch_service_pb.ts';
+import type { TokenOwner } from '../domain/account.ts';
+import { defined } from '../domain/defined.ts';
+import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { Quotas } from '../service/accounts/quotas.ts';
+import type { Watches } from '../service/watches/watches.ts';
+import { toCrawlerMessage } from './crawler-messages.ts';
+import { toAccountActivityMessage } from './listing-messages.ts';
+import { type Call, type Method, toMethods } from './method.ts';
+
+/** How often the token of a stream is checked again, at a message. */
+const RECHECK_MS = 10_000;
+
+/** The methods of the watch service. Opening a stream counts as a call of the account. */
+export function watchHandlers(deps: {
+  readonly authenticator: Authenticator;
+  readonly watches: Watches;
+  readonly quotas: Pick<Quotas, 'takeRequest'>;
+}): Method[] {
+  const { authenticator, watches, quotas } = deps;
+
+  /** Opens a stream, and ends it soon after its token has been replaced. */
+  async function* checked<News>(
+    request: { readonly token: string },
+    call: Call,
+    open: (owner: TokenOwner) => AsyncIterable<News>,
+  ): AsyncGenerator<{ readonly news: News; readonly owner: TokenOwner }, void, undefined> {
+    const token = request.token === '' ? call.bearer : request.token;
+    let owner = await authenticator.authenticate(token, call.remote);
+    call.caller = { token: token ?? '', owner };
+    quotas.takeRequest(owner.account);
+    let checkedAt = performance.now();
+    for await (const news of open(owner)) {
+      if (performance.now() - checkedAt >= RECHECK_MS) {
+        owner = await authenticator.authenticate(token, call.remote);
+        checkedAt = performance.now();
+      }
+      yield { news, owner };
+    }
+  }
+
+  return toMethods(WatchService, {
+    async *watchCrawlers(request, call) {
+      const { nameContains } = request;
+      const open = (owner: TokenOwner) => watches.crawlers(owner, nameContains, call.signal);
+      for await (const { news } of checked(request, call, open)) {
+        yield {
+          crawlers: news.changed.map(({ crawler, counters, rates }) =>
+            toCrawlerMessage(crawler, counters, rates),
+          ),
+          removed: [...news.removed],
+          isComplete: news.isComplete,
+          observedAt: timestampFromDate(news.observedAt),
+        };
+      }
+    },
+
+    async *watchCrawler(request, call) {
+      const open = (owner: TokenOwner) => watches.crawler(owner, request.name, call.signal);
+      for await (const { news } of checked(request, call, open)) {
+        const row = news.crawler;
+        yield {
+          ...defined({
+            crawler: row && toCrawlerMessage(row.crawler, row.counters, row.rates),
+            crawlTimes: news.times,
+          }),
+          observedAt: timestampFromDate(news.observedAt),
+        };
+      }
+    },
+
+    async *watchActivity(request, call) {
+      const open = (owner: TokenOwner) => watches.activity(owner, call.signal);
+      for await (const { news, owner } of checked(request, call, open)) {
+        const { activity, observedAt } = news;
+        yield {
+          ...defined({ activity: activity && toAccountActivityMessage(owner, activity) }),
+          observedAt: timestampFromDate(observedAt),
+        };
+      }
+    },
+  });
+}

@@ -1,0 +1,38 @@
+import { DomainError } from '../domain/errors.ts';
+
+/** The most streams of one kind that are open at once in this process. */
+export interface StreamLimits {
+  /** For the message of a refusal, such as "streams of results". */
+  readonly what: string;
+  readonly perAccount: number;
+  readonly all: number;
+}
+
+/** Takes a place for a stream of an account; the returned function gives it back. */
+export type EnterStream = (accountId: string) => () => void;
+
+/** Counts the streams of one kind. A stream beyond the limits throws `exhausted`. */
+export function createStreamPlaces({ what, perAccount, all: most }: StreamLimits): EnterStream {
+  const taken = new Map<string, number>();
+  let all = 0;
+  return (accountId) => {
+    const own = taken.get(accountId) ?? 0;
+    if (own >= perAccount || all >= most) {
+      const limit = own >= perAccount ? perAccount : most;
+      throw new DomainError(
+        'exhausted',
+        'too_many_streams',
+        `There are ${limit} ${what} already; one has to end first.`,
+        { retryAfterMs: 10_000, metadata: { limit } },
+      );
+    }
+    taken.set(accountId, own + 1);
+    all += 1;
+    return () => {
+      all -= 1;
+      const left = (taken.get(accountId) ?? 1) - 1;
+      if (left === 0) taken.delete(accountId);
+      else taken.set(accountId, left);
+    };
+  };
+}
