@@ -74,7 +74,12 @@ function openThreads(
   stack.defer(() => documents.close());
   const threads = createCrawlThreads({
     threads: config.crawlThreads,
-    settings: { network, limits: crawlLimits(config), proxies: config.proxies },
+    settings: {
+      network,
+      limits: crawlLimits(config),
+      proxies: config.proxies,
+      identity: config.crawlerIdentity,
+    },
     onRefused,
     memory: pools.memory,
     documents,
@@ -93,7 +98,7 @@ function lazyBrowserEngine(
   return createLazyEngine(async () => {
     const { createBrowserEngine } = await import('../engine/browser/browser-engine.ts');
     const { createBrowserPool } = await import('../engine/browser/browser-pool.ts');
-    const { chromiumPath, chromiumSandbox: sandbox } = config;
+    const { chromiumPath, chromiumSandbox: sandbox, crawlerIdentity: identity } = config;
     return createBrowserEngine({
       client,
       clock,
@@ -101,7 +106,14 @@ function lazyBrowserEngine(
       proxies: config.proxies,
       limits: crawlLimits(config),
       maxPages: config.browserPages,
-      pool: createBrowserPool({ chromiumPath, sandbox, turns: pools.browserTurns, logger }),
+      identity,
+      pool: createBrowserPool({
+        chromiumPath,
+        sandbox,
+        isHonest: identity === 'named',
+        turns: pools.browserTurns,
+        logger,
+      }),
       guard,
       lookup,
       onRefused,

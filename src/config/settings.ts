@@ -45,9 +45,20 @@ const MIB = 1024 * 1024;
 /** Default: an eighth of the memory that the process may use, but 128 MiB to 1 GiB. */
 function memoryBudget(value: string): number {
   if (value !== '') return integer(64 * MIB, 2 ** 40)(value);
+  return Math.min(Math.max(Math.floor(usableMemory() / 8), 128 * MIB), 1024 * MIB);
+}
+
+/** Memory that the process may use, in bytes. */
+function usableMemory(): number {
   const limit = process.constrainedMemory();
-  const usable = limit > 0 ? Math.min(limit, totalmem()) : totalmem();
-  return Math.min(Math.max(Math.floor(usable / 8), 128 * MIB), 1024 * MIB);
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+}
+
+/** Two pages keep a core busy; the browser and its pages are left half of the memory. */
+function browserPages(value: string): number {
+  if (value !== '') return integer(1, 64)(value);
+  const fitting = Math.floor(usableMemory() / (500 * 1_000_000));
+  return Math.min(Math.max(Math.min(2 * availableParallelism(), fitting), 1), 16);
 }
 
 function crawlThreads(value: string): number {
@@ -302,12 +313,19 @@ export const settings = {
     meaning:
       'auto: Chromium runs in its sandbox where that works, else without and with a warning; require: no JavaScript crawls without it; off: without.',
   },
+  crawlerIdentity: {
+    variable: 'CRAWLER_IDENTITY',
+    fallback: 'named',
+    parse: choice('named', 'visitor'),
+    meaning:
+      'named: user agents contain the name of the service; visitor: those of a browser alone, and scripts of pages are not told that it is automated.',
+  },
   browserPages: {
     variable: 'BROWSER_PAGES',
-    fallback: '4',
-    parse: integer(1, 64),
+    fallback: '',
+    parse: browserPages,
     meaning:
-      'Most browser pages at once, in each process, beside a quarter of it for accounts that have none.',
+      'Most browser pages at once, in each process, beside a quarter of it for accounts that have none; two for each core, but one for each 500 MB of memory (1 to 16) when not set.',
   },
   proxies: {
     variable: 'PROXIES',

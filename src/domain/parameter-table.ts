@@ -95,6 +95,25 @@ function checkResources(text: string): string {
   return [...new Set(names)].join(',');
 }
 
+function checkLocale(text: string): string {
+  try {
+    const { language, region } = new Intl.Locale(text);
+    return region === undefined ? language : `${language}-${region}`;
+  } catch (error) {
+    throw new Error('must be a language, or a language and a region, such as de-DE', {
+      cause: error,
+    });
+  }
+}
+
+function checkTimezone(text: string): string {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: text }).resolvedOptions().timeZone;
+  } catch (error) {
+    throw new Error('must be a time zone of IANA, such as Europe/Berlin', { cause: error });
+  }
+}
+
 const flag = { type: 'boolean' } as const;
 const text = (maxLength: number, check: (value: string) => string) =>
   ({ type: 'text', maxLength, check }) as const;
@@ -160,6 +179,16 @@ const javascriptToken = {
     text(256, checkResources),
     '',
     'What the page does not load: some of images, media, fonts, stylesheets, third_party.',
+  ],
+  locale: [
+    text(35, checkLocale),
+    '',
+    'Language and region of the page, `de-DE`; those of `country` when absent.',
+  ],
+  timezone: [
+    text(64, checkTimezone),
+    '',
+    'Time zone of the page, `Europe/Berlin`; that of `country` when absent.',
   ],
   include_frames: [flag, 'false', "Puts the content of frames of the page's own origin into it."],
   pdf: [flag, 'false', 'The page printed as a PDF instead of its HTML.'],

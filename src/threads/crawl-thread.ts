@@ -1,6 +1,7 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../domain/clock.ts';
+import { defined } from '../domain/defined.ts';
 import { discard } from '../domain/discard.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { CrawlTask, Page, ProcessBody } from '../engine/engine.ts';
@@ -38,7 +39,8 @@ interface Running {
 
 const port = parentPort;
 if (port === null) throw new Error('this file is a worker');
-const { network, limits, proxies, baseBytes, state: buffer } = workerData as CrawlThreadSettings;
+const settings = workerData as CrawlThreadSettings;
+const { network, limits, proxies, identity, baseBytes, state: buffer } = settings;
 const state = threadState(buffer);
 const { post } = createBatchedPort<FromCrawlThread>(port);
 const running = new Map<number, Running>();
@@ -58,7 +60,14 @@ const client = createHttpClient({
   ...network,
   onRefused: (refused) => post({ kind: 'refused', refused }),
 });
-const engine = createHttpEngine({ client, clock: systemClock, limits, proxies, logger });
+const engine = createHttpEngine({
+  client,
+  clock: systemClock,
+  limits,
+  proxies,
+  ...defined({ identity }),
+  logger,
+});
 
 /** Room for one crawl's bodies: the base, and the bytes that the service grants beyond it. */
 function createRoom(id: number, crawl: Running): Room {

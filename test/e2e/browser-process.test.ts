@@ -232,3 +232,22 @@ test('SIGTERM lets a crawl in the browser end, and leaves no browser behind', as
   const stored = await next.rest('GET', `/storage?token=${JAVASCRIPT}&rid=${push.json.rid}`);
   expect(stored.text).toContain('late content');
 });
+
+test('a browser without pages ends, and the next page starts another', async () => {
+  const pool = createBrowserPool({
+    chromiumPath: '',
+    sandbox: 'off',
+    turns: createBrowserTurns(1),
+    logger: silentLogger,
+    idleMs: 50,
+  });
+  const before = chromiumsOf(process.pid);
+  const started = () => chromiumsOf(process.pid).filter((pid) => !before.includes(pid));
+  await (await pool.open(nowhere)).close();
+  await eventually(() => expect(started()).toEqual([]), { timeoutMs: 10_000 });
+  const page = await pool.open(nowhere);
+  expect(await page.send('Page.enable')).toEqual({});
+  expect(started()).toHaveLength(1);
+  await page.close();
+  await pool.close();
+});

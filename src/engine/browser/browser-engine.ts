@@ -9,6 +9,7 @@ import type { Lookup } from '../../net/lookup.ts';
 import { resolveTarget } from '../crawl-target.ts';
 import type { CrawlEngine, CrawlTask, Page } from '../engine.ts';
 import { asFailedPage, failedPage, failedResponse } from '../failed-page.ts';
+import type { CrawlerIdentity } from '../http/user-agents.ts';
 import { createPoliteness } from '../politeness/politeness.ts';
 import { BrowserBusy, BrowserUnavailable, PageEnded } from './browser-failures.ts';
 import type { BrowserPool, BrowserTurn } from './browser-pool.ts';
@@ -41,6 +42,8 @@ export interface BrowserEngineDeps {
      */
     readonly maxBodyBytes: number;
   };
+  /** Default `named`. */
+  readonly identity?: CrawlerIdentity;
   /** Proxy URLs by ISO country, and `tor`. */
   readonly proxies: Readonly<Record<string, string>>;
   readonly logger: Logger;
@@ -56,7 +59,7 @@ const BUSY_MS = 1_000;
  * of their own. Crawls of one kind may use the same page, one after the other; see `page-kind.ts`.
  */
 export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
-  const { pool, clock, limits, proxies, logger } = deps;
+  const { pool, clock, limits, proxies, logger, identity = 'named' } = deps;
   const sessions = createBrowserSessions({ clock });
   const politeness = createPoliteness({ client: deps.client, clock });
   const lender = createPageLender({ pool, maxPages: deps.maxPages });
@@ -130,7 +133,7 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     const ended = AbortSignal.any([inTime, over.signal]);
     const exceededSize = (): boolean =>
       proxy.isExhausted || proxy.wasCutOff(pageVisit.document?.url ?? '');
-    const pageVisit = createPageVisit({ clock, limits, sessions }, { ...input, ended });
+    const pageVisit = createPageVisit({ clock, limits, sessions, identity }, { ...input, ended });
     proxy.begin(() => {
       if (exceededSize()) over.abort();
     });

@@ -1,3 +1,4 @@
+import { defined } from '../../domain/defined.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { Claimant, FairPool } from '../../fairness/fair-pool.ts';
 import { BrowserBusy, BrowserUnavailable } from './browser-failures.ts';
@@ -15,6 +16,8 @@ export interface BrowserPoolDeps {
   readonly chromiumPath: string;
   /** `CHROMIUM_SANDBOX`. */
   readonly sandbox: SandboxMode;
+  /** As in `ChromiumOptions`; default true. */
+  readonly isHonest?: boolean;
   /** A grant is held for each open page. */
   readonly turns: FairPool;
   readonly logger: Logger;
@@ -27,6 +30,8 @@ export interface BrowserPoolDeps {
   readonly maxProcessBytes?: number;
   /** A browser that takes longer to open a page is replaced; default 15 s. */
   readonly openMs?: number;
+  /** As in `RunningBrowserDeps`. */
+  readonly idleMs?: number;
 }
 
 /** The right to have one page open, until it is disposed of. */
@@ -75,7 +80,14 @@ export function createBrowserPool(deps: BrowserPoolDeps): BrowserPool {
     try {
       const chromium = await starter.start();
       failedStarts = 0;
-      const browser = await runBrowser({ chromium, logger, recycleAfter, maxProcessBytes, openMs });
+      const browser = await runBrowser({
+        chromium,
+        logger,
+        recycleAfter,
+        maxProcessBytes,
+        openMs,
+        ...defined({ idleMs: deps.idleMs }),
+      });
       all.add(browser);
       void browser.ended.then(() => all.delete(browser));
       return browser;

@@ -7,6 +7,8 @@ import type { ProfileFolder } from './profile-folders.ts';
 export interface ChromiumProcess {
   readonly pid: number;
   readonly cdp: CdpConnection;
+  /** As `153.0.7899.0`. */
+  readonly version: string;
   /** Marks its folder as in use. */
   touch(): Promise<void>;
   /**
@@ -23,6 +25,8 @@ export interface ChromiumOptions {
   readonly profile: ProfileFolder;
   /** A fontconfig file; undefined for that of the machine. */
   readonly fontsFile: string | undefined;
+  /** Whether scripts of pages are told that the browser is automated (`navigator.webdriver`). */
+  readonly isHonest: boolean;
 }
 
 const START_MS = 30_000;
@@ -95,6 +99,7 @@ export async function startChromium(options: ChromiumOptions): Promise<ChromiumP
   const { profile } = options;
   const args = [...ARGS, `--user-data-dir=${profile.path}`];
   if (!options.sandbox) args.push('--no-sandbox');
+  if (!options.isHonest) args.push('--disable-blink-features=AutomationControlled');
   const child = spawn(options.executablePath, args, {
     detached: true,
     env: {
@@ -123,14 +128,16 @@ export async function startChromium(options: ChromiumOptions): Promise<ChromiumP
     await profile.remove();
   }
 
+  let version = '';
   try {
     const started = cdp.send('Browser.getVersion', undefined, { timeoutMs: START_MS });
-    await Promise.race([started, spawnFailure(child)]);
+    const { product } = await Promise.race([started, spawnFailure(child)]);
+    version = product.split('/')[1] ?? '';
   } catch (cause) {
     await close(0);
     throw new Error(`Chromium does not start: ${printed.trim()}`, { cause });
   }
-  return { pid: child.pid ?? 0, cdp, touch: () => profile.touch(), close };
+  return { pid: child.pid ?? 0, cdp, version, touch: () => profile.touch(), close };
 }
 
 /** Resolves when the process has ended or could not be started. */

@@ -22,6 +22,8 @@ export interface ChromiumStarter {
 export function createChromiumStarter(deps: {
   readonly chromiumPath: string;
   readonly sandbox: SandboxMode;
+  /** As in `ChromiumOptions`; default true. */
+  readonly isHonest?: boolean;
   readonly logger: Logger;
 }): ChromiumStarter {
   const { sandbox, logger } = deps;
@@ -46,6 +48,7 @@ export function createChromiumStarter(deps: {
           executablePath,
           sandbox: inSandbox,
           fontsFile: fonts,
+          isHonest: deps.isHonest ?? true,
           profile: await createProfileFolder(folder),
         });
       if (sandbox === 'off') return startWith(false);

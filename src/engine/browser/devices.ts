@@ -6,10 +6,12 @@ import {
   type Screen,
   screenPixels,
 } from '../../domain/screens.ts';
-import { USER_AGENTS } from '../http/user-agents.ts';
+import { type CrawlerIdentity, userAgents } from '../http/user-agents.ts';
+import { type UserAgentHints, userAgentHints } from './user-agent-hints.ts';
+import { languagesOf, type VisitorPlace, visitorPlace } from './visitor-place.ts';
 
 /** The window and the identity of a page. */
-export interface Device {
+export interface Device extends UserAgentHints, VisitorPlace {
   readonly userAgent: string;
   /** The value of `Accept-Language` and of `navigator.languages`. */
   readonly languages: string;
@@ -23,6 +25,8 @@ export interface Device {
  */
 export function createDevice(
   parameters: CrawlParameters,
+  /** The browser that is to be the device; its version is as in `153.0.7899.0`. */
+  browser: { readonly identity: CrawlerIdentity; readonly version: string },
   headers: readonly HeaderPair[] = [],
 ): Device {
   const given = new Map(headers);
@@ -30,12 +34,17 @@ export function createDevice(
   const maxScale = Math.sqrt(MAX_PICTURE_PIXELS / (screen.width * screen.height));
   const drawn =
     screenPixels(screen) <= MAX_PICTURE_PIXELS ? screen : { ...screen, scale: maxScale };
+  const [major = ''] = browser.version.split('.');
+  const userAgent =
+    given.get('user-agent') ??
+    parameters.user_agent ??
+    userAgents(browser.identity, major)[parameters.device ?? 'desktop'];
+  const place = visitorPlace(parameters);
   return {
-    userAgent:
-      given.get('user-agent') ??
-      parameters.user_agent ??
-      USER_AGENTS[parameters.device ?? 'desktop'],
-    languages: given.get('accept-language') ?? 'en-US',
+    userAgent,
+    ...userAgentHints(userAgent, browser.version),
+    ...place,
+    languages: given.get('accept-language') ?? languagesOf(place.locale ?? 'en-US'),
     screen: drawn,
   };
 }

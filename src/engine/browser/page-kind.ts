@@ -24,6 +24,8 @@ const SET_UP: ReadonlySet<string> = new Set<keyof CrawlParameters>([
   'get_cookies',
   'block_resources',
   'country',
+  'locale',
+  'timezone',
   'tor_network',
 ]);
 

@@ -1,9 +1,11 @@
+import { defined } from '../../domain/defined.ts';
+import { CdpError } from './cdp-connection.ts';
 import type { Device } from './devices.ts';
 import type { BrowserPage } from './running-browser.ts';
 
 /** Sets a new page up as its crawl asks, before it is navigated. */
 export async function setUpPage(page: BrowserPage, device: Device): Promise<void> {
-  const { userAgent, languages, screen } = device;
+  const { userAgent, languages, platform, metadata, locale, timezone, screen } = device;
   const { width, height, scale, isMobile } = screen;
   // All commands at once; the browser runs them in order.
   await Promise.all([
@@ -31,7 +33,23 @@ export async function setUpPage(page: BrowserPage, device: Device): Promise<void
       maxTouchPoints: isMobile ? 5 : 1,
     }),
     page.send('Emulation.setFocusEmulationEnabled', { enabled: true }),
-    // This also removes the client hints, which would contradict the user agent.
-    page.send('Emulation.setUserAgentOverride', { userAgent, acceptLanguage: languages }),
+    // Without metadata no client hints are sent: the browser's own would contradict the user agent.
+    page.send('Emulation.setUserAgentOverride', {
+      userAgent,
+      acceptLanguage: languages,
+      platform,
+      ...defined({ userAgentMetadata: metadata }),
+    }),
+    locale === undefined
+      ? undefined
+      : page.send('Emulation.setLocaleOverride', { locale }).catch(ignoreShared),
+    timezone === undefined
+      ? undefined
+      : page.send('Emulation.setTimezoneOverride', { timezoneId: timezone }).catch(ignoreShared),
   ]);
+}
+
+/** Pages that share a process, when there are very many, share these; the first decides. */
+function ignoreShared(error: unknown): void {
+  if (!(error instanceof CdpError) || error.kind !== 'refused') throw error;
 }

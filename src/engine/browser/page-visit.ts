@@ -2,6 +2,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { CrawlTask, Page } from '../engine.ts';
 import { failedResponse } from '../failed-page.ts';
 import { parseRequestHeaders } from '../http/request-headers.ts';
+import type { CrawlerIdentity } from '../http/user-agents.ts';
 import type { BrowserSessions } from './browser-sessions.ts';
 import type { CdpHandlers } from './cdp-connection.ts';
 import { createDevice } from './devices.ts';
@@ -44,6 +45,7 @@ export interface PageVisitDeps {
   readonly clock: Clock;
   readonly limits: { readonly timeoutMs: number; readonly maxBodyBytes: number };
   readonly sessions: BrowserSessions;
+  readonly identity: CrawlerIdentity;
 }
 
 /** Time that the waits of a visit leave for the capture; less for crawls with a short limit. */
@@ -52,7 +54,7 @@ const CAPTURE_RESERVE_SHARE = 0.25;
 
 /** Makes a visit; the time of the crawl starts now. */
 export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVisit {
-  const { clock, limits, sessions } = deps;
+  const { clock, limits, sessions, identity } = deps;
   const { task, start } = input;
   const { proxy } = input.loan;
   const { maxBodyBytes } = limits;
@@ -74,6 +76,7 @@ export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVis
     },
     async run(page) {
       const opened = await open(page, input, {
+        identity,
         budget,
         maxBodyBytes,
         onDocument: (response) => {
@@ -112,12 +115,14 @@ type OpenedPage = Visit & Pick<CaptureInput, 'documents' | 'cookies'>;
 async function open(
   page: BrowserPage,
   { task, start, loan, ended }: VisitInput,
-  options: Pick<PageDocumentsDeps, 'maxBodyBytes' | 'onDocument'> & { readonly budget: Budget },
+  options: Pick<PageDocumentsDeps, 'maxBodyBytes' | 'onDocument'> &
+    Pick<PageVisitDeps, 'identity'> & { readonly budget: Budget },
 ): Promise<OpenedPage> {
   const { parameters } = task.request;
   const { budget, maxBodyBytes, onDocument } = options;
   const headers = parseRequestHeaders(parameters.request_headers);
-  const device = createDevice(parameters, headers);
+  const browser = { identity: options.identity, version: page.browserVersion };
+  const device = createDevice(parameters, browser, headers);
   const navigation = createPageNavigation(page.frameId);
   const quiet = createNetworkQuiet(page, navigation);
   const cookies = parameters.get_cookies === true ? createResponseCookies() : undefined;

@@ -23,6 +23,8 @@ export interface BrowserPage {
   /** Id of the main frame. */
   readonly frameId: string;
   readonly contextId: string;
+  /** Of the browser, as `153.0.7899.0`. */
+  readonly browserVersion: string;
   /** Sends a command to the page. Rejects with a `CdpError`, or {@link PageEnded}. */
   send<Name extends CdpCommand>(
     command: Name,
@@ -62,6 +64,8 @@ export interface RunningBrowserDeps {
   readonly maxProcessBytes: number;
   /** Time for each command of opening a page. */
   readonly openMs: number;
+  /** A browser without pages ends after this; default three minutes. */
+  readonly idleMs?: number;
 }
 
 const CLOSE_MS = 5_000;
@@ -81,12 +85,13 @@ interface OpenPage {
  * much memory. A browser that is retired takes no new pages and ends when its last page is closed.
  */
 export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrowser> {
-  const { chromium, logger, maxProcessBytes, openMs } = deps;
+  const { chromium, logger, maxProcessBytes, openMs, idleMs = 180_000 } = deps;
   const { cdp, pid } = chromium;
   const pages = new Map<string, OpenPage>();
   let opened = 0;
   let isRetired = false;
   let closing: Promise<void> | undefined;
+  let idleTimer: NodeJS.Timeout | undefined;
 
   const memory = watchMemory({
     pid,
@@ -121,6 +126,7 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
     isRetired = true;
     memory.stop();
     clearInterval(touching);
+    clearTimeout(idleTimer);
     closing ??= chromium.close(withinMs);
     await closing;
   }
@@ -132,7 +138,9 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
 
   function forget(contextId: string): void {
     pages.delete(contextId);
-    if (isRetired && pages.size === 0) void close();
+    if (pages.size > 0) return;
+    if (isRetired) void close();
+    else idleTimer = setTimeout(retire, idleMs).unref();
   }
 
   void cdp.closed.then(async () => {
@@ -145,6 +153,7 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
   async function open({ proxyServer }: PageOptions): Promise<BrowserPage> {
     const timeout = { timeoutMs: openMs };
     opened += 1;
+    clearTimeout(idleTimer);
     if (opened >= deps.recycleAfter) isRetired = true;
     const { browserContextId: contextId } = await cdp.send(
       'Target.createBrowserContext',
@@ -163,6 +172,7 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
       const ids = { contextId, targetId, sessionId };
       return createBrowserPage({
         cdp,
+        browserVersion: chromium.version,
         ...ids,
         ended,
         hasOpenedOthers: () => opening.hasOpenedOthers,
@@ -222,6 +232,7 @@ interface PageIds {
 function createBrowserPage(
   deps: PageIds & {
     readonly cdp: CdpConnection;
+    readonly browserVersion: string;
     readonly ended: Promise<PageEnd>;
     readonly hasOpenedOthers: () => boolean;
     readonly close: () => Promise<void>;
@@ -234,6 +245,7 @@ function createBrowserPage(
     // The main frame has the id of its target.
     frameId: targetId,
     contextId,
+    browserVersion: deps.browserVersion,
     get hasOpenedOthers() {
       return deps.hasOpenedOthers();
     },

@@ -1,4 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
+import type { CrawlRequest } from '../../domain/job.ts';
 import type { Logger } from '../../domain/logger.ts';
 import {
   parseSuccessCodes,
@@ -17,6 +18,7 @@ import { requestedDelay } from '../requested-delay.ts';
 import { pageBody } from '../text/page-body.ts';
 import { detectBlock } from './block-pages.ts';
 import { type FollowResult, follow } from './follow.ts';
+import { type CrawlerIdentity, packagedChromeMajor, userAgents } from './user-agents.ts';
 
 /** What the engine crawls with, and its limits. */
 export interface HttpEngineDeps {
@@ -31,6 +33,8 @@ export interface HttpEngineDeps {
   };
   /** Proxy URLs by ISO country, and `tor`. */
   readonly proxies: Readonly<Record<string, string>>;
+  /** Default `named`. */
+  readonly identity?: CrawlerIdentity;
   readonly logger: Logger;
 }
 
@@ -44,6 +48,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
   const { client, clock, limits, proxies, logger } = deps;
   const sessions = createCookieSessions({ clock });
   const politeness = createPoliteness({ client, clock });
+  const agents = userAgents(deps.identity ?? 'named', packagedChromeMajor());
 
   async function crawl(task: CrawlTask, signal: AbortSignal): Promise<Page> {
     const deadline = performance.now() + limits.timeoutMs;
@@ -54,7 +59,8 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     if ('refused' in admission) return failedPage(task, admission.refused, admission.retryAfterMs);
     let page: Page | undefined;
     try {
-      const { request, room, process = runAtOnce } = task;
+      const { room, process = runAtOnce } = task;
+      const request = withUserAgent(task.request);
       const result = await follow({
         client,
         request,
@@ -73,6 +79,12 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     } finally {
       admission.release(task.politeness === undefined ? 0 : page?.failure?.retryAfterMs);
     }
+  }
+
+  function withUserAgent(request: CrawlRequest): CrawlRequest {
+    const { user_agent: given, device = 'desktop' } = request.parameters;
+    const parameters = { ...request.parameters, user_agent: given ?? agents[device] };
+    return { ...request, parameters };
   }
 
   function openCookies({ accountId, request }: CrawlTask, start: URL): Cookies {

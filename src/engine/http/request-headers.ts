@@ -6,7 +6,6 @@ import {
 } from '../../domain/header-rules.ts';
 import type { CrawlRequest, HeaderPair } from '../../domain/job.ts';
 import type { Hop } from './redirect.ts';
-import { USER_AGENTS } from './user-agents.ts';
 
 /**
  * The client's headers that other origins receive after a redirect. Everything else is only for the
@@ -36,7 +35,9 @@ export function parseRequestHeaders(text: string | undefined): HeaderPair[] {
 export function requestHeaders(request: CrawlRequest, hop: Hop, cookies: string): HeaderPair[] {
   const { parameters } = request;
   const headers = new Map<string, string>([
-    ['user-agent', parameters.user_agent ?? USER_AGENTS[parameters.device ?? 'desktop']],
+    ...(parameters.user_agent === undefined
+      ? []
+      : [['user-agent', parameters.user_agent] as const]),
     ['accept', 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'],
     ['accept-language', 'en-US,en;q=0.9'],
   ]);

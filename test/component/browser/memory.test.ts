@@ -65,6 +65,7 @@ test.runIf(process.platform === 'linux')(
         chromium: {
           pid,
           cdp: silentBrowser(),
+          version: '153.0.0.0',
           touch: async () => undefined,
           close: async () => {
             closed += 1;

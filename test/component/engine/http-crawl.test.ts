@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Page } from '../../../src/engine/engine.ts';
-import { USER_AGENTS } from '../../../src/engine/http/user-agents.ts';
+import { packagedChromeMajor, userAgents } from '../../../src/engine/http/user-agents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startHttpEngine, type TestEngine, textOf } from '../../support/http-engine.ts';
 import { startProxy } from '../../support/proxy.ts';
@@ -133,14 +133,16 @@ describe('pages', () => {
 });
 
 describe('requests', () => {
+  const agents = userAgents('named', packagedChromeMajor());
+
   test('look like a browser that says who it is; device and user_agent choose', async () => {
     const plain = echoOf(await engine.crawl(`${site.url}/echo`));
     expect(plain.headers).toMatchObject({
-      'user-agent': USER_AGENTS.desktop,
+      'user-agent': agents.desktop,
       'accept-encoding': 'gzip, deflate, br, zstd',
     });
     const mobile = echoOf(await engine.crawl(`${site.url}/echo`, { device: 'mobile' }));
-    expect(mobile.headers['user-agent']).toBe(USER_AGENTS.mobile);
+    expect(mobile.headers['user-agent']).toBe(agents.mobile);
     const own = echoOf(
       await engine.crawl(`${site.url}/echo`, { user_agent: 'me/1', device: 'tablet' }),
     );
