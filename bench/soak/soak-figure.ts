@@ -4,7 +4,7 @@ const WIDTH = 720;
 const PANEL = 110;
 const LEFT = 64;
 const RIGHT = 12;
-const TOP = 34;
+const TOP = 46;
 const GAP = 30;
 
 /** Draws measurements over time below each other, as SVG. */

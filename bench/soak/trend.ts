@@ -6,6 +6,8 @@ export interface Series {
   readonly points: readonly (readonly [seconds: number, value: number])[];
   /** Growth over the time that is judged which is still flat: a share of the median, and an amount. */
   readonly allowed: { readonly share: number; readonly amount: number };
+  /** Whether its lowest points are judged: what is left of a heap after it was collected. */
+  readonly byFloor?: boolean;
 }
 
 /** How a measurement developed. */
@@ -33,9 +35,10 @@ function median(values: readonly number[]): number {
  * (Theil and Sen), which single outliers do not move. Only growth counts. Throws an Error for fewer
  * than ten points.
  */
-export function trendOf({ points, allowed }: Series): Trend {
+export function trendOf({ points, allowed, byFloor = false }: Series): Trend {
   const last = points.at(-1)?.[0] ?? 0;
-  const judged = points.filter(([at]) => at >= last * WARM_UP_SHARE);
+  const warm = points.filter(([at]) => at >= last * WARM_UP_SHARE);
+  const judged = byFloor ? floorOf(warm) : warm;
   if (judged.length < 10) throw new Error('a trend needs ten points after the warm-up');
   const every = Math.ceil(judged.length / MOST_POINTS);
   const some = judged.filter((_point, at) => at % every === 0);
@@ -48,4 +51,16 @@ export function trendOf({ points, allowed }: Series): Trend {
   const growth = median(slopes) * duration;
   const most = Math.max(allowed.share * middle, allowed.amount);
   return { median: middle, growth, allowed: most, isFlat: growth <= most };
+}
+
+/** The lowest point of each of so many stretches of equal length. */
+const STRETCHES = 20;
+
+function floorOf(points: Series['points']): Series['points'] {
+  const size = Math.max(1, Math.ceil(points.length / STRETCHES));
+  return Array.from({ length: Math.ceil(points.length / size) }, (_, at) =>
+    points
+      .slice(at * size, (at + 1) * size)
+      .reduce((lowest, point) => (point[1] < lowest[1] ? point : lowest)),
+  );
 }

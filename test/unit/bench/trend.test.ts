@@ -24,6 +24,13 @@ test.each<[name: string, isFlat: boolean, valueAt: (seconds: number, noise: numb
   expect(trendOf(series(valueAt)).isFlat).toBe(isFlat);
 });
 
+test('a heap that is collected every two minutes is flat, unless each collection leaves more', () => {
+  const sawtooth = (at: number): number => 50 + (at % 120) / 2;
+  const byFloor = { byFloor: true, allowed: { share: 0.15, amount: 8 } };
+  expect(trendOf({ ...series(sawtooth), ...byFloor }).isFlat).toBe(true);
+  expect(trendOf({ ...series((at) => sawtooth(at) + at / 10), ...byFloor }).isFlat).toBe(false);
+});
+
 test('too few points are no trend', () => {
   const short = { ...series(() => 200), points: [[0, 200] as const] };
   expect(() => trendOf(short)).toThrow('ten points');
