@@ -1,3 +1,5 @@
+import type { DescMethod } from '@bufbuild/protobuf';
+import { adapterOperations, adapterTags } from './adapter-operations.ts';
 import type { DescribedApi } from './descriptors.ts';
 import { documentedOperations } from './documented.ts';
 import { methodOperations } from './operations.ts';
@@ -16,6 +18,7 @@ export function openApiDocument(api: DescribedApi, version: string): object {
   const placed = [
     ...[...methods.values()].flatMap((method) => methodOperations(method, api, schemas)),
     ...documentedOperations(methods, api, schemas),
+    ...adapterOperations(crawlMethod(methods), schemas),
   ];
   const paths = new Map<string, Record<string, object>>();
   for (const { path, verb, operation } of placed) {
@@ -23,6 +26,7 @@ export function openApiDocument(api: DescribedApi, version: string): object {
     item[verb.toLowerCase()] = operation;
     paths.set(path, item);
   }
+  const sorted = Object.fromEntries([...paths].sort(([a], [b]) => (a < b ? -1 : 1)));
   return {
     openapi: '3.1.0',
     info: {
@@ -32,11 +36,14 @@ export function openApiDocument(api: DescribedApi, version: string): object {
         'A managed queue of URLs to crawl: create a crawler, push URLs, and get each result at a webhook or from storage. The same methods answer over Connect, gRPC and gRPC-Web.',
     },
     servers: [{ url: 'http://127.0.0.1:8080', description: 'A service started with defaults.' }],
-    tags: api.services.map((service) => ({
-      name: service.name,
-      ...described(api.comment(service)),
-    })),
-    paths: Object.fromEntries([...paths].sort(([a], [b]) => (a < b ? -1 : 1))),
+    tags: [
+      ...api.services.map((service) => ({
+        name: service.name,
+        ...described(api.comment(service)),
+      })),
+      ...adapterTags,
+    ],
+    paths: sorted,
     components: {
       securitySchemes: {
         token: {
@@ -52,7 +59,27 @@ export function openApiDocument(api: DescribedApi, version: string): object {
         },
       },
       responses: errorReplies(),
-      schemas: { ...schemas.collected(), Error: errorSchema },
+      schemas: usedBy(sorted, { ...schemas.collected(), Error: errorSchema }),
     },
   };
+}
+
+function crawlMethod(methods: ReadonlyMap<string, DescMethod>): DescMethod {
+  const found = methods.get('Crawl');
+  if (found === undefined) throw new Error('no method Crawl');
+  return found;
+}
+
+/** The schemas to which the paths lead: operations that were replaced leave some behind. */
+function usedBy(paths: object, schemas: Readonly<Record<string, object>>): object {
+  const used = new Set<string>(['Error']);
+  const follow = (from: object): void => {
+    for (const [, name = ''] of JSON.stringify(from).matchAll(/#\/components\/schemas\/(\w+)/g)) {
+      if (used.has(name)) continue;
+      used.add(name);
+      follow(schemas[name] ?? {});
+    }
+  };
+  follow(paths);
+  return Object.fromEntries(Object.entries(schemas).filter(([name]) => used.has(name)));
 }

@@ -1,64 +1,9 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import type { DescribedApi } from './descriptors.ts';
 import { type PlacedOperation, queryParameters, summaryAndDescription } from './operations.ts';
+import { crawledFacts, json, pageReply, storedFacts, text } from './page-reply.ts';
 import { errorResponses } from './replies.ts';
 import type { Schema, Schemas } from './schemas.ts';
-
-const integer = { type: 'integer' };
-const text = { type: 'string' };
-const json = (schema: Schema) => ({ 'application/json': { schema } });
-
-const facts: Readonly<Record<string, Schema>> = {
-  original_status: { ...integer, description: 'Status returned by the crawled site.' },
-  pc_status: { ...integer, description: 'The same as `cb_status`, under its older name.' },
-  cb_status: { ...integer, description: 'Status given by the service.' },
-  url: { ...text, description: 'Address of the page after redirects.' },
-  rid: { ...text, description: 'The job, where there is one.' },
-  screenshot_url: { ...text, description: 'Where the picture is read for one hour.' },
-};
-const stored = {
-  ...facts,
-  stored_at: { ...text, format: 'date-time', description: 'When it was stored.' },
-};
-const crawled = {
-  ...facts,
-  storage_url: { ...text, description: 'Where the stored copy is read; with `store`.' },
-};
-
-/**
- * A reply with a page: its bytes with the other fields in headers, or everything in one JSON
- * object.
- */
-function pageReply(
-  description: string,
-  properties: Readonly<Record<string, Schema>>,
-  types: readonly string[],
-  ...otherJson: readonly Schema[]
-): Schema {
-  const envelope = {
-    type: 'object',
-    properties: {
-      ...properties,
-      body: { ...text, description: 'The page; base64 of it when `body_encoding` says so.' },
-      body_encoding: { ...text, enum: ['base64'], description: 'Set when the page is not text.' },
-    },
-    additionalProperties: { ...text, description: '`original_<name>`: a header of the target.' },
-    required: ['original_status', 'pc_status', 'cb_status', 'url', 'body'],
-  };
-  return {
-    description,
-    headers: Object.fromEntries(
-      Object.entries(properties).map(([name, { description: of, ...schema }]) => [
-        name,
-        { description: of, schema },
-      ]),
-    ),
-    content: {
-      ...Object.fromEntries(types.map((type) => [type, { schema: { type: 'string' } }])),
-      ...json(otherJson.length === 0 ? envelope : { anyOf: [...otherJson, envelope] }),
-    },
-  };
-}
 
 /**
  * The operations whose replies cannot be described by a rule. They replace the generated operations
@@ -108,7 +53,7 @@ export function documentedOperations(
         responses: {
           200: pageReply(
             'The `rid`, or the page.',
-            crawled,
+            crawledFacts,
             ['text/html', 'text/markdown', '*/*'],
             rid,
           ),
@@ -147,7 +92,12 @@ export function documentedOperations(
   };
   return [
     ...(['GET', 'POST', 'PUT'] as const).map(pushOrCrawl),
-    onStorage('GetResult', '/storage', 'GET', pageReply('The result.', stored, ['text/plain'])),
+    onStorage(
+      'GetResult',
+      '/storage',
+      'GET',
+      pageReply('The result.', storedFacts, ['text/plain']),
+    ),
     onStorage('DeleteResult', '/storage', 'DELETE', {
       description: 'Removed, or not there.',
       content: json(deleted),

@@ -39,6 +39,10 @@ export const errorSchema = {
       description: 'The values that `field` can have.',
     },
     limit: { type: 'integer', description: 'The limit that was reached.' },
+    request_id: {
+      type: 'string',
+      description: 'The `x-request-id` of the reply, as the log has it.',
+    },
   },
   required: ['error', 'code'],
   additionalProperties: true,

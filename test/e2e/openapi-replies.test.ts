@@ -1,0 +1,235 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  ADMIN,
+  JAVASCRIPT,
+  NORMAL,
+  type RestReply,
+  startApp,
+  type TestApp,
+} from '../support/app.ts';
+import { createCrawler } from '../support/crawler-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { createOpenApiCheck, type OpenApiCheck } from '../support/openapi-check.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { type Site, startSite } from '../support/site.ts';
+
+let app: TestApp;
+let site: Site;
+let receiver: Receiver;
+let check: OpenApiCheck;
+/** A page at the webhook of `hook`, and one in the storage of `kept`. */
+const rids = { delivered: '', stored: '', queued: '', async: '' };
+
+beforeAll(async () => {
+  site = await startSite();
+  receiver = await startReceiver();
+  app = await startApp();
+  check = createOpenApiCheck((await app.rest('GET', '/openapi.json')).json);
+  const hook = await createCrawler(app, 'hook', { callback_url: receiver.url });
+  const kept = await createCrawler(app, 'kept');
+  const paused = await createCrawler(app, 'paused');
+  await paused.post('pause');
+  rids.delivered = await hook.push(`${site.url}/page/1`);
+  rids.stored = await kept.push(`${site.url}/status/500`);
+  rids.queued = await paused.push(`${site.url}/page/2`);
+  await receiver.until(1);
+  await kept.stored(await kept.push(`${site.url}/page/3`));
+  rids.stored = await kept.push(`${site.url}/page/4?get=1`, '&get_headers=true');
+  await kept.stored(rids.stored);
+  const later = await app.rest('GET', `/?token=${NORMAL}&async=true&url=${site.url}/hang`);
+  rids.async = later.json.rid;
+  await app.rest('POST', '/accounts', { name: 'other' }, { authorization: `Bearer ${ADMIN}` });
+});
+
+afterAll(async () => {
+  await app[Symbol.asyncDispose]();
+  await receiver[Symbol.asyncDispose]();
+  await site[Symbol.asyncDispose]();
+});
+
+/** What fills the path, the query and the body of a call. */
+interface Sent {
+  readonly path?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  /** Default the Normal token, or the admin token for accounts. */
+  readonly token?: string;
+}
+
+async function call(operationId: string, sent: Sent): Promise<RestReply> {
+  const found = check.operations.get(operationId);
+  if (found === undefined) throw new Error(`there is no operation ${operationId}`);
+  const isAdmin = found.path.startsWith('/accounts');
+  const token = sent.token ?? (isAdmin ? ADMIN : NORMAL);
+  const path = found.path.replace(/\{(\w+)\}/g, (_, name: string) =>
+    name === 'token' ? token : (sent.path?.[name] ?? `no-${name}`),
+  );
+  const query = new URLSearchParams(sent.query);
+  if (!isAdmin && !found.path.includes('{token}')) query.set('token', token);
+  const headers = isAdmin ? { authorization: `Bearer ${token}` } : {};
+  return app.rest(found.verb, `${path}?${query.toString()}`, sent.body, headers);
+}
+
+const url = (path: string): string => site.url + path;
+const name = (of: string) => ({ path: { name: of } });
+
+/** One call of each operation that succeeds, those that remove last; several where replies differ. */
+const calls: readonly (readonly [string, () => Sent])[] = [
+  ['PushOrCrawl', () => ({ query: { url: url('/page/1') } })],
+  ['PushOrCrawl', () => ({ query: { url: url('/page/1'), format: 'json', get_headers: 'true' } })],
+  ['PushOrCrawl', () => ({ query: { url: url('/status/500'), format: 'json', store: 'true' } })],
+  ['PushOrCrawl', () => ({ query: { url: url('/page/1'), format: 'md' } })],
+  ['PushOrCrawl', () => ({ query: { url: url('/page/1'), autoparse: 'true' } })],
+  ['PushOrCrawl', () => ({ query: { url: url('/page/1'), crawler: 'paused' } })],
+  ['PushOrCrawlByPost', () => ({ query: { url: url('/echo') }, body: { a: 1 } })],
+  ['PushOrCrawlByPut', () => ({ query: { url: url('/echo'), crawler: 'paused' }, body: 'x' })],
+  ['CreateAccount', () => ({ body: { name: 'third', limits: { crawlers: 3 } } })],
+  ['ListAccounts', () => ({ query: { page_size: '2' } })],
+  ['GetAccount', () => name('third')],
+  ['UpdateAccount', () => ({ ...name('third'), body: { email: 'third@a.example' } })],
+  ['RotateToken', () => ({ ...name('third'), body: { token_type: 'normal' } })],
+  ['DeleteAccount', () => name('third')],
+  ['CreateCrawler', () => ({ body: { name: 'new', callback_url: receiver.url } })],
+  ['CreateCrawler', () => ({ body: { name: 'new', callback_url: receiver.url } })],
+  ['ListCrawlers', () => ({ query: { page_size: '2' } })],
+  ['ListCrawlers', () => ({ query: { with_activity: 'true' } })],
+  ['GetCrawler', () => name('hook')],
+  ['UpdateCrawler', () => ({ ...name('new'), body: { concurrency: 3 } })],
+  ['GetStats', () => ({})],
+  ['GetStats', () => ({ query: { history_from: '2020-01-01', history_to: '2020-01-02' } })],
+  ['GetActivity', () => ({})],
+  [
+    'PushBatch',
+    () => ({
+      path: { crawler: 'paused' },
+      body: { items: [{ url: url('/page/5') }, { url: 'nonsense' }], request_id: 'one' },
+    }),
+  ],
+  ['ListJobs', () => name('paused')],
+  ['FindJob', () => ({ path: { name: 'paused', rid: rids.queued } })],
+  ['FindJob', () => ({ path: { name: 'paused', rid: rids.stored } })],
+  ['FindRid', () => ({ path: { rid: rids.stored } })],
+  ['FindRid', () => ({ path: { rid: rids.queued } })],
+  ['FindRid', () => ({ path: { rid: rids.delivered } })],
+  ['ListDeliveries', () => name('hook')],
+  ['GetDelivery', () => ({ path: { name: 'hook', rid: rids.delivered } })],
+  ['ListFailures', () => name('kept')],
+  ['ListResults', () => name('kept')],
+  ['ListResultsByGet', () => ({})],
+  ['ReplayDeliveries', () => ({ ...name('hook'), body: { rid: rids.delivered } })],
+  ['RotateWebhookSecret', () => name('hook')],
+  ['TestDelivery', () => name('hook')],
+  ['ListAsyncJobs', () => ({})],
+  ['FindAsyncJob', () => ({ path: { rid: rids.async } })],
+  ['FindAsyncJob', () => ({ path: { rid: rids.stored } })],
+  ['DeleteAsyncJob', () => ({ query: { rid: rids.async } })],
+  ['PurgeAsyncJobs', () => ({})],
+  ['GetResult', () => ({ query: { rid: rids.stored } })],
+  ['GetResult', () => ({ query: { rid: rids.stored, format: 'json' } })],
+  ['ListRids', () => ({})],
+  ['ListRids', () => ({ query: { scroll: 'true', limit: '1' } })],
+  ['CountResults', () => ({})],
+  ['BulkGetResults', () => ({ body: { rids: [rids.stored] } })],
+  ['BulkDeleteResults', () => ({ body: { rids: [rids.stored, 'a'.repeat(24)] } })],
+  ['DeleteResult', () => ({ query: { rid: 'a'.repeat(24) } })],
+  ['Scrape', () => ({ query: { url: url('/page/1') } })],
+  ['FindLeads', () => ({ query: { domain: site.host } })],
+  ['GetScreenshot', () => ({ query: { url: url('/page/1') } })],
+  ['GetDocument', () => ({})],
+  ['GetLiveness', () => ({})],
+  ['GetReadiness', () => ({})],
+  ['GetMetrics', () => ({})],
+  ['UnpauseCrawler', () => name('new')],
+  ['PauseCrawler', () => name('new')],
+  ['DeleteJob', () => ({ ...name('paused'), query: { rid: rids.queued } })],
+  ['PurgeCrawler', () => name('paused')],
+  ['DeleteCrawler', () => name('new')],
+];
+
+// Needs a token that a stream has sent.
+const elsewhere = ['AcknowledgeResults'];
+
+test('every operation answers as the document says', async () => {
+  expect(new Set([...calls.map(([operationId]) => operationId), ...elsewhere])).toEqual(
+    new Set(check.operations.keys()),
+  );
+  for (const [operationId, sent] of calls) {
+    const reply = await call(operationId, sent());
+    const faults = check.faults(operationId, reply);
+    const what = [operationId, reply.status, reply.status === 200 ? '' : reply.text, faults];
+    expect(what).toEqual([operationId, 200, '', []]);
+  }
+});
+
+test('every operation refuses as the document says', async () => {
+  const open = new Set(['GetDocument', 'GetLiveness', 'GetReadiness', 'GetMetrics']);
+  for (const [operationId, { verb, path, operation }] of check.operations) {
+    if (open.has(operationId)) continue;
+    const refuses = async (status: number, sent: Sent) => {
+      const reply = await call(operationId, sent);
+      const faults = check.faults(operationId, reply);
+      const code = typeof reply.json?.code === 'string' ? '' : 'no code';
+      expect([operationId, reply.status, faults, code]).toEqual([operationId, status, [], '']);
+    };
+    const query = { url: url('/page/1'), domain: site.host };
+    const ofCrawl = ['FindLeads', 'GetScreenshot'].includes(operationId) ? { query } : {};
+    const known = { path: { name: 'kept', crawler: 'kept', rid: rids.stored }, ...ofCrawl };
+    await refuses(401, { ...known, token: 'a-token-of-nobody' });
+    if (path.includes('{name}'))
+      await refuses(404, { query: { rid: 'a'.repeat(24) }, ...bodyFor(operation) });
+    if (path.includes('/crawler/{token}/{')) {
+      await refuses(403, {
+        ...known,
+        token: JAVASCRIPT,
+        query: { rid: rids.stored },
+        ...bodyFor(operation),
+      });
+    }
+    if (operation.parameters.some((each) => each.name === 'page_size')) {
+      await refuses(422, { ...known, query: { page_size: 'many' } });
+    }
+    if ('400' in operation.responses) await refuses(400, { ...known, body: '{"a":' });
+    if (verb === 'POST' && '400' in operation.responses) {
+      await refuses(422, { ...known, body: { no_such_field: 1 } });
+      await refuses(413, {
+        ...known,
+        body: 'x'.repeat(operationId === 'PushBatch' ? 11_000_000 : 70_000),
+      });
+    }
+  }
+});
+
+/** A body that passes the checks before the crawler is looked up. */
+function bodyFor({ operationId }: { readonly operationId: string }): Pick<Sent, 'body'> {
+  switch (operationId) {
+    case 'PushBatch':
+      return { body: { items: [{ url: 'http://a.example/' }] } };
+    case 'UpdateCrawler':
+      return { body: { concurrency: 2 } };
+    case 'UpdateAccount':
+      return { body: { email: 'a@a.example' } };
+    case 'ReplayDeliveries':
+      return { body: { rid: 'a'.repeat(24) } };
+    case 'RotateToken':
+      return { body: { token_type: 'normal' } };
+    default:
+      return {};
+  }
+}
+
+test('conflicts and limits are answered as the document says', async () => {
+  await using small = await startApp({
+    env: { PUSH_RATE_PER_SECOND: '1', CRAWLER_QUEUE_LIMIT: '1' },
+  });
+  await small.rest('POST', `/crawler/${NORMAL}`, { name: 'one' });
+  await small.rest('POST', `/crawler/${NORMAL}/one/pause`);
+  const again = await small.rest('POST', `/crawler/${NORMAL}`, { name: 'one', concurrency: 3 });
+  expect([again.status, check.faults('CreateCrawler', again)]).toEqual([409, []]);
+  const push = () => small.rest('GET', `/?token=${NORMAL}&crawler=one&url=http://a.example/`);
+  await eventually(async () => {
+    const reply = await push();
+    expect(reply.json.code).toBe('crawler_queue_full');
+    expect([reply.status, check.faults('PushOrCrawl', reply)]).toEqual([429, []]);
+    expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0);
+  });
+});
