@@ -5,6 +5,7 @@ import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { WatchService } from '../../gen/queuedcrawler/v1/watch_service_pb.ts';
 import { openConnection } from './connection.ts';
 import type { CrawledPage } from './crawled-page.ts';
 import { type EveryResultOptions, everyResult, type StreamedPage } from './every-result.ts';
@@ -46,6 +47,7 @@ export interface CrawlerClient extends AsyncDisposable {
   readonly storage: Client<typeof StorageService>;
   readonly stats: Client<typeof StatsService>;
   readonly activity: Client<typeof ActivityService>;
+  readonly watch: Client<typeof WatchService>;
   readonly accounts: Client<typeof AccountService>;
   /**
    * Pushes URLs into a crawler's queue and yields what became of each, in the order of the source.
@@ -86,6 +88,7 @@ export function createCrawlerClient(options: CrawlerClientOptions): CrawlerClien
     storage,
     stats: createClient(StatsService, transport),
     activity: createClient(ActivityService, transport),
+    watch: createClient(WatchService, transport),
     accounts: createClient(AccountService, transport),
     push: (crawler, urls, pushOptions) => pushUrls(pushes, crawler, urls, pushOptions),
     results: (rids, resultOptions) => waitForResults(storage, rids, resultOptions),

@@ -67,7 +67,21 @@ async function call(operationId: string, sent: Sent): Promise<RestReply> {
   const query = new URLSearchParams(sent.query);
   if (!isAdmin && !found.path.includes('{token}')) query.set('token', token);
   const headers = isAdmin ? { authorization: `Bearer ${token}` } : {};
-  return app.rest(found.verb, `${path}?${query.toString()}`, sent.body, headers);
+  const target = `${path}?${query.toString()}`;
+  const reply = operationId.startsWith('Watch') ? firstLine(target) : undefined;
+  return reply ?? app.rest(found.verb, target, sent.body, headers);
+}
+
+/** The first message of a stream; an error has one line, too. */
+async function firstLine(target: string): Promise<RestReply> {
+  const closing = new AbortController();
+  const response = await fetch(app.url + target, { signal: closing.signal });
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  const { value = '' } = (await reader?.read()) ?? {};
+  closing.abort();
+  await reader?.closed.catch(() => undefined);
+  const [text = ''] = value.split('\n');
+  return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
 }
 
 const url = (path: string): string => site.url + path;
@@ -139,6 +153,9 @@ const calls: readonly (readonly [string, () => Sent])[] = [
   ['GetLiveness', () => ({})],
   ['GetReadiness', () => ({})],
   ['GetMetrics', () => ({})],
+  ['WatchActivity', () => ({})],
+  ['WatchCrawlers', () => ({})],
+  ['WatchCrawler', () => name('hook')],
   ['UnpauseCrawler', () => name('new')],
   ['PauseCrawler', () => name('new')],
   ['DeleteJob', () => ({ ...name('paused'), query: { rid: rids.queued } })],

@@ -34,7 +34,7 @@ export interface OpenApiCheck {
   /** By operationId. */
   readonly operations: ReadonlyMap<string, FoundOperation>;
   /**
-   * What of a reply the document does not say: its status, its media type, members that the schema
+   * What of a reply, or of the first line of a stream, the document does not say: its status, its media type, members that the schema
    * lacks or forbids; empty when it conforms.
    */
   faults(operationId: string, reply: RestReply): string[];
@@ -63,7 +63,7 @@ export function createOpenApiCheck(document: ApiDocument): OpenApiCheck {
       const described = content[type] ?? content['*/*'];
       if (described === undefined) return [`${type} is not documented for ${reply.status}`];
       // Without a charset it is a page of the target's.
-      if (whole !== 'application/json; charset=utf-8') return [];
+      if (!/^application\/(json|x-ndjson); charset=utf-8$/.test(whole)) return [];
       const schema = { ...(closed(described.schema ?? {}) as object), components };
       const validate = ajv.compile(schema);
       if (validate(reply.json)) return [];
