@@ -1,4 +1,3 @@
-import { create } from '@bufbuild/protobuf';
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -7,6 +6,7 @@ import { PARAMETER_GROUPS } from '../../src/console/pages/crawl/parameter-groups
 import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
 import { type ConsoleScene, startConsoleScene } from '../support/console-scene.ts';
 import { eventually } from '../support/eventually.ts';
+import { byLength } from '../support/length.ts';
 import { ADMIN, JAVASCRIPT, NORMAL } from '../support/tokens.ts';
 
 // One service and one browser for all tests, which use crawlers of their own where they change something.
@@ -32,6 +32,18 @@ const crawler = async (name: string) =>
   (await scene.app.rest('GET', `/crawler/${NORMAL}/${name}`)).json;
 const make = (name: string, more: object = {}) =>
   scene.app.rest('POST', `/crawler/${NORMAL}`, { name, ...more });
+
+/** Every page at every width and in both themes at full length, else in two of them. */
+const SIZES = byLength<readonly (readonly [number, 'light' | 'dark'])[]>(
+  [
+    [1_440, 'light'],
+    [375, 'dark'],
+  ],
+  [1_440, 768, 375].flatMap((width) => [
+    [width, 'light'],
+    [width, 'dark'],
+  ]),
+);
 
 async function closing(page: Page, use: () => Promise<void>): Promise<void> {
   await use();
@@ -350,16 +362,29 @@ test('the operator makes an account, limits it, replaces a token and deletes it'
   });
 });
 
-test('it says when the service does not answer, and goes on when it does again', async () => {
-  const page = await browser.open('/crawlers', NORMAL);
+test('it is live while the service streams, and says so when it is not', async () => {
+  await make('watched');
+  const page = await browser.open('/crawlers/watched', NORMAL);
   await closing(page, async () => {
-    await page.getByRole('link', { name: 'news' }).waitFor();
-    await page.context().setOffline(true);
+    await page.getByText('Live', { exact: true }).waitFor();
+    // Nothing asks: what is pushed elsewhere appears by itself.
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    await scene.push('watched', ['/page/1', '/page/2', '/page/3']);
+    await page.locator('.figure', { hasText: 'Done' }).getByText('3', { exact: true }).waitFor();
+    expect(asked.filter((url) => url.endsWith('/GetCrawler'))).toEqual([]);
+
+    await page.route('**/queuedcrawler.v1.WatchService/*', (route) => route.abort());
+    await page.getByRole('link', { name: 'Crawlers', exact: true }).first().click();
+    await page.getByText('Not live: asked every few seconds').waitFor();
+    await page.getByRole('link', { name: 'watched' }).waitFor();
+    await page.route('**/queuedcrawler.v1.*/*', (route) => route.abort());
     await page.getByText('Not live: no answer').waitFor();
     await page.getByText('The service does not answer.').waitFor();
-    await page.context().setOffline(false);
-    await page.getByText('Not live: no answer').waitFor({ state: 'detached' });
-    browser.problems.splice(0).forEach((each) => expect(each).toContain('ERR_INTERNET'));
+    await page.unrouteAll();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('Live', { exact: true }).waitFor();
+    browser.problems.splice(0).forEach((each) => expect(each).toContain('ERR_FAILED'));
   });
 });
 
@@ -381,11 +406,7 @@ test('no page has a serious fault of accessibility, in either theme and at any w
     for (const path of pages.filter((each) => each[1] === token).map(([each]) => each)) {
       await goWithin(page, path);
       await page.locator('main h1').waitFor();
-      for (const [width, theme] of [
-        [1_440, 'light'],
-        [768, 'dark'],
-        [375, 'light'],
-      ] as const) {
+      for (const [width, theme] of SIZES) {
         await page.setViewportSize({ width, height: 800 });
         await page.emulateMedia({ colorScheme: theme });
         expect([path, width, await seriousFaults(page)]).toEqual([path, width, []]);
@@ -402,8 +423,7 @@ test('no page has a serious fault of accessibility, in either theme and at any w
 
 test('the console knows every crawl parameter', () => {
   const known = PARAMETER_GROUPS.flatMap(({ parameters }) => parameters.map(([name]) => name));
-  const fields = create(CrawlParametersSchema).$typeName && CrawlParametersSchema.fields;
-  expect([...known].sort()).toEqual(fields.map(({ name }) => name).sort());
+  expect([...known].sort()).toEqual(CrawlParametersSchema.fields.map(({ name }) => name).sort());
 });
 
 /** Opens a path without loading the console anew, which would end the session. */

@@ -6,6 +6,7 @@ import { CrawlerService, TokenType } from '../../../gen/queuedcrawler/v1/crawler
 import { PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { StorageService } from '../../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { WatchService } from '../../../gen/queuedcrawler/v1/watch_service_pb.ts';
 import { session } from './session.ts';
 
 /** The API as one token may call it. */
@@ -15,6 +16,7 @@ export interface Clients {
   readonly push: Client<typeof PushService>;
   readonly storage: Client<typeof StorageService>;
   readonly stats: Client<typeof StatsService>;
+  readonly watch: Client<typeof WatchService>;
   readonly accounts: Client<typeof AccountService>;
 }
 
@@ -65,6 +67,7 @@ function makeClients(token: string): Clients {
     push: createClient(PushService, transport),
     storage: createClient(StorageService, transport),
     stats: createClient(StatsService, transport),
+    watch: createClient(WatchService, transport),
     accounts: createClient(AccountService, transport),
   };
 }

@@ -16,7 +16,7 @@ export interface Feed<Data> {
   readonly data: Data | undefined;
   readonly fault: Fault | undefined;
   readonly state: FeedState;
-  /** Reads again at once, after an action of the user. */
+  /** Reads again at once, after an action of the user. Does not wait for the next poll. */
   refresh(): void;
 }
 
@@ -24,7 +24,7 @@ export interface Feed<Data> {
 export interface FeedSource<Data> {
   /** A new key starts the feed anew and forgets the data. */
   readonly key: string;
-  /** Yields the data at each change. Where it is absent or fails, `poll` takes its place. */
+  /** Yields the data at each message. Where it is absent or fails, `poll` takes its place. */
   readonly stream?: (signal: AbortSignal) => AsyncIterable<Data>;
   readonly poll: (signal: AbortSignal) => Promise<Data>;
   /** Between two polls, in milliseconds. Default 5,000; the pause grows while calls fail. */
@@ -46,7 +46,8 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
   const state = useSignal<FeedState>('starting');
   const latest = useRef(source);
   latest.current = source;
-  const wake = useRef(() => undefined as void);
+  /** Ends the pause before the next poll; undefined while there is none. */
+  const wake = useRef<(() => void) | undefined>(undefined);
 
   useEffect(() => {
     const id = Symbol(source.key);
@@ -76,12 +77,13 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
       while (!ended.signal.aborted) {
         const { stream, poll, everyMs = POLL_MS } = latest.current;
         if (stream !== undefined) {
-          await withSilenceLimit(ended.signal, async (signal, heard) => {
+          await whileHeardAndSeen(ended.signal, async (signal, heard) => {
             for await (const next of stream(signal)) {
               heard();
               take(next, 'live');
             }
-          }).catch(() => undefined);
+          }).catch(() => undefined); // Polling says what is wrong, if it fails as well.
+          await untilVisible(ended.signal);
           if (ended.signal.aborted) return;
         }
         try {
@@ -101,7 +103,8 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
           };
           ended.signal.addEventListener('abort', wake.current, { once: true });
         });
-        if (document.hidden && !ended.signal.aborted) await untilVisible(ended.signal);
+        wake.current = undefined;
+        await untilVisible(ended.signal);
       }
     }
     void follow();
@@ -119,38 +122,53 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
     fault: fault.value,
     state: state.value,
     refresh() {
-      const { poll } = latest.current;
-      const { key } = latest.current;
+      if (wake.current !== undefined) {
+        wake.current();
+        return;
+      }
+      const { poll, key } = latest.current;
       poll(new AbortController().signal).then(
         (next) => {
           if (latest.current.key === key) data.value = next;
         },
-        // The feed itself reports what goes wrong.
-        () => wake.current(),
+        // The stream reports what goes wrong.
+        () => undefined,
       );
     },
   };
 }
 
-async function withSilenceLimit(
+/**
+ * Runs until the stream is silent for too long, or the tab is hidden: over HTTP/1 a browser has six
+ * connections for all of its tabs, and a stream takes one.
+ */
+async function whileHeardAndSeen(
   outer: AbortSignal,
   run: (signal: AbortSignal, heard: () => void) => Promise<void>,
 ): Promise<void> {
-  const silent = new AbortController();
-  let timer = setTimeout(() => silent.abort(), SILENCE_MS);
+  const inner = new AbortController();
+  const stop = (): void => inner.abort();
+  const stopIfHidden = (): void => {
+    if (document.hidden) stop();
+  };
+  let timer = setTimeout(stop, SILENCE_MS);
+  document.addEventListener('visibilitychange', stopIfHidden);
   try {
-    await run(AbortSignal.any([outer, silent.signal]), () => {
+    await run(AbortSignal.any([outer, inner.signal]), () => {
       clearTimeout(timer);
-      timer = setTimeout(() => silent.abort(), SILENCE_MS);
+      timer = setTimeout(stop, SILENCE_MS);
     });
   } finally {
     clearTimeout(timer);
+    document.removeEventListener('visibilitychange', stopIfHidden);
   }
 }
 
 function untilVisible(signal: AbortSignal): Promise<void> {
+  if (!document.hidden || signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     const done = (): void => {
+      if (document.hidden && !signal.aborted) return;
       document.removeEventListener('visibilitychange', done);
       resolve();
     };

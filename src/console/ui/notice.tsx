@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import type { Fault } from '../api/fault.ts';
+import { Button } from './button.tsx';
 
 /** Something to know about what is below. */
 export function Notice(props: {
@@ -16,11 +17,23 @@ export function Notice(props: {
 }
 
 /** Why something failed and what to do; nothing while nothing has failed. */
-export function FaultNotice({ fault }: { readonly fault: Fault | undefined }) {
+export function FaultNotice(props: {
+  readonly fault: Fault | undefined;
+  /** Tries again; offered where it may help. */
+  readonly retry?: () => void;
+}) {
+  const { fault, retry } = props;
   if (fault === undefined) return null;
   return (
     <Notice kind="bad" title={fault.text}>
       {fault.advice !== '' && <p>{fault.advice}</p>}
+      {retry !== undefined && (
+        <p>
+          <Button small onClick={retry}>
+            Try again
+          </Button>
+        </p>
+      )}
     </Notice>
   );
 }
@@ -36,8 +49,8 @@ export function Empty(props: { readonly title: string; readonly children?: Compo
 }
 
 /** In place of what has not been read yet. */
-export function Loading({ fault }: { readonly fault: Fault | undefined }) {
-  if (fault !== undefined) return <FaultNotice fault={fault} />;
+export function Loading(props: Parameters<typeof FaultNotice>[0]) {
+  if (props.fault !== undefined) return <FaultNotice {...props} />;
   return (
     <p class="empty muted" role="status">
       Loading…

@@ -22,6 +22,13 @@ export function AccountPage() {
   const clients = accountClients();
   const now = useFeed<Activity>({
     key: 'activity',
+    async *stream(signal) {
+      let last: Activity | undefined;
+      for await (const { activity } of clients.watch.watchActivity({}, { signal })) {
+        last = activity ?? last;
+        if (last !== undefined) yield last;
+      }
+    },
     async poll(signal) {
       const { activity } = await clients.activity.getActivity({}, { signal });
       if (activity === undefined) throw new Error('The service answered without activity.');

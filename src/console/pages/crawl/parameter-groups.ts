@@ -48,19 +48,28 @@ export const PARAMETER_GROUPS: readonly ParameterGroup[] = [
     parameters: [
       ['page_wait', 'Milliseconds after the page has loaded, up to 60,000.'],
       ['ajax_wait', 'Waits until the page loads nothing more.'],
+      ['wait_for_selector', 'Waits up to 30 s for this element.'],
       ['css_click_selector', 'Clicks this element; several separated by |.'],
       ['scroll', 'Scrolls down before the page is taken.'],
       ['scroll_interval', 'Seconds to scroll, 1 to 60.'],
+      [
+        'block_resources',
+        'Leaves out images, media, fonts, stylesheets or third_party; by commas.',
+      ],
+      ['include_frames', 'Puts frames of the own origin into the page.'],
+      ['locale', 'What the page sees, such as de-DE.'],
+      ['timezone', 'What the page sees, such as Europe/Berlin.'],
     ],
   },
   {
-    title: 'Screenshot',
+    title: 'Screenshot and PDF',
     browser: true,
     parameters: [
       ['screenshot', 'A JPEG, kept for an hour.'],
       ['mode', 'The whole page or what the window shows.'],
       ['width', 'Pixels of the window, up to 4,096.'],
       ['height', 'Pixels of the window, up to 16,384.'],
+      ['pdf', 'The page as it is printed, in place of its HTML.'],
     ],
   },
 ];

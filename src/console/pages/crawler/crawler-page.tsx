@@ -66,10 +66,22 @@ function KnownCrawler(props: {
   const feed = useFeed<Crawler>({
     key: `crawler ${name}`,
     everyMs: POLL_MS,
+    async *stream(signal) {
+      let last: Crawler | undefined;
+      for await (const { crawler, crawlTimes } of clients.watch.watchCrawler(
+        { name },
+        { signal },
+      )) {
+        last = crawler ?? last;
+        if (last === undefined) continue;
+        samples.value = addSample(samples.peek(), last, crawlTimes);
+        yield last;
+      }
+    },
     async poll(signal) {
       const { crawler } = await clients.crawlers.getCrawler({ name }, { signal });
       if (crawler === undefined) throw new Error('The service answered without a crawler.');
-      samples.value = addSample(samples.peek(), crawler);
+      samples.value = addSample(samples.peek(), crawler, undefined);
       return crawler;
     },
   });

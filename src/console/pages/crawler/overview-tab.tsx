@@ -1,5 +1,5 @@
 import { LocalTime, Moment } from '../../format/moment.tsx';
-import { count, rate } from '../../format/numbers.ts';
+import { count, duration, rate } from '../../format/numbers.ts';
 import { Card, Facts, Figures } from '../../ui/card.tsx';
 import { lazy } from '../../ui/lazy.tsx';
 import { Meter } from '../../ui/meter.tsx';
@@ -72,6 +72,7 @@ export function OverviewTab(props: {
 function LiveCharts({ samples }: { readonly samples: readonly Sample[] }) {
   const times = samples.map(({ at }) => at);
   const now = samples.at(-1);
+  const hasTimes = samples.some(({ medianMs }) => medianMs !== null);
   return (
     <div class="columns">
       <Card title="Throughput">
@@ -99,6 +100,27 @@ function LiveCharts({ samples }: { readonly samples: readonly Sample[] }) {
           ]}
         />
       </Card>
+      {hasTimes && (
+        <Card title="Time of a crawl">
+          <Chart
+            label={`How long crawls take, now ${duration(now?.medianMs ?? 0)} for half of them`}
+            times={times}
+            show={duration}
+            series={[
+              {
+                name: 'Half take less',
+                colour: '--accent',
+                values: samples.map(({ medianMs }) => medianMs),
+              },
+              {
+                name: '95 of 100 take less',
+                colour: '--warn',
+                values: samples.map(({ p95Ms }) => p95Ms),
+              },
+            ]}
+          />
+        </Card>
+      )}
     </div>
   );
 }

@@ -1,4 +1,5 @@
 import type { Crawler } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import type { CrawlTimes } from '../../../../gen/queuedcrawler/v1/watch_service_pb.ts';
 
 /** What a crawler did at one moment. */
 export interface Sample {
@@ -7,6 +8,8 @@ export interface Sample {
   readonly done: number;
   readonly failed: number;
   readonly queued: number;
+  readonly medianMs: number | null;
+  readonly p95Ms: number | null;
   /** The counters, from which the next sample's rates follow where the service tells none. */
   readonly totals: { readonly done: number; readonly failed: number };
 }
@@ -15,7 +18,11 @@ export interface Sample {
 const MAX_SAMPLES = 600;
 
 /** Adds what was just read; two readings within half a second are one. */
-export function addSample(samples: readonly Sample[], { activity }: Crawler): readonly Sample[] {
+export function addSample(
+  samples: readonly Sample[],
+  { activity }: Crawler,
+  times: CrawlTimes | undefined,
+): readonly Sample[] {
   if (activity === undefined) return samples;
   const at = Date.now() / 1_000;
   const last = samples.at(-1);
@@ -29,6 +36,8 @@ export function addSample(samples: readonly Sample[], { activity }: Crawler): re
     done: rates?.completed ?? since('done'),
     failed: rates?.failed ?? since('failed'),
     queued: Number(activity.waiting) + Number(activity.retrying),
+    medianMs: times?.medianMs ?? null,
+    p95Ms: times?.p95Ms ?? null,
     totals,
   };
   return [...samples.slice(1 - MAX_SAMPLES), sample];

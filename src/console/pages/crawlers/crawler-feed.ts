@@ -12,7 +12,12 @@ export const knownCrawlers = signal<readonly Crawler[]>([]);
 /** All crawlers of the session's tokens with their activity, by name. */
 export function crawlersSource(): FeedSource<readonly Crawler[]> {
   const types = tokenTypes.value;
-  return { key: `crawlers ${types.join()}`, everyMs: 2_000, poll: listCrawlers };
+  return {
+    key: `crawlers ${types.join()}`,
+    everyMs: 3_000,
+    stream: watchCrawlers,
+    poll: listCrawlers,
+  };
 }
 
 /** The type of the token that a crawler is addressed with; undefined when there is none. */
@@ -41,8 +46,45 @@ async function listOfType(type: TokenType, ended?: AbortSignal): Promise<Crawler
   return all;
 }
 
+async function* watchCrawlers(ended: AbortSignal): AsyncGenerator<readonly Crawler[]> {
+  const types = tokenTypes.peek();
+  const known = new Map<string, Crawler>();
+  const incomplete = new Set(types);
+  const streams = types.map((type) => ({
+    type,
+    stream: clientsFor(type).watch.watchCrawlers({}, { signal: ended }),
+  }));
+  for await (const { type, message } of merged(streams)) {
+    for (const crawler of message.crawlers) known.set(crawler.name, crawler);
+    for (const name of message.removed) known.delete(name);
+    if (message.isComplete) incomplete.delete(type);
+    if (incomplete.size === 0) yield remember([...known.values()]);
+  }
+}
+
 function remember(list: readonly Crawler[]): readonly Crawler[] {
   const sorted = [...list].sort((left, right) => (left.name < right.name ? -1 : 1));
   knownCrawlers.value = sorted;
   return sorted;
+}
+
+/** The messages of several streams as they come. Ends when one of them does. */
+async function* merged<Message>(
+  sources: readonly { readonly type: TokenType; readonly stream: AsyncIterable<Message> }[],
+): AsyncGenerator<{ readonly type: TokenType; readonly message: Message }> {
+  const readers = sources.map(({ type, stream }) => ({
+    type,
+    iterator: stream[Symbol.asyncIterator](),
+  }));
+  const next = async (at: number) => {
+    const reader = readers[at];
+    return { at, type: reader?.type, result: await reader?.iterator.next() };
+  };
+  const pending = readers.map((_, at) => next(at));
+  while (pending.length > 0) {
+    const { at, type, result } = await Promise.race(pending);
+    if (type === undefined || result === undefined || result.done) return;
+    pending[at] = next(at);
+    yield { type, message: result.value };
+  }
 }

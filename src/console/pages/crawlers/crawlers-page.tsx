@@ -25,7 +25,7 @@ const FILTERS = [
 
 /** All crawlers and what they do. */
 export function CrawlersPage() {
-  const { data, fault } = useFeed(crawlersSource());
+  const { data, fault, refresh } = useFeed(crawlersSource());
   const shown = useSignal(STEP);
   const text = query.value.get('q') ?? '';
   const filter = (query.value.get('show') ?? '') as (typeof FILTERS)[number][0];
@@ -48,7 +48,7 @@ export function CrawlersPage() {
     return (
       <>
         {head}
-        <Loading fault={fault} />
+        <Loading fault={fault} retry={refresh} />
       </>
     );
   }
@@ -78,7 +78,7 @@ export function CrawlersPage() {
   return (
     <>
       {head}
-      <FaultNotice fault={fault} />
+      <FaultNotice fault={fault} retry={refresh} />
       <Totals crawlers={data} />
       <Card flush>
         <div class="card-head">

@@ -8,6 +8,8 @@ export interface CrawledPage {
   /** Empty when the crawl succeeded. */
   readonly failure: string;
   readonly contentType: string;
+  /** As far as it is shown. */
+  readonly content: Uint8Array<ArrayBuffer>;
   readonly text: string;
   /** Whether the text was cut off. */
   readonly isCut: boolean;
@@ -18,13 +20,14 @@ export interface CrawledPage {
   readonly screenshotFailed: string;
 }
 
-/** Most bytes of a page that are shown. */
-const MAX_BYTES = 4 * 1024 * 1024;
+/** The part of it that is its content. */
+type PageContent = Pick<CrawledPage, 'content' | 'text' | 'isCut' | 'byteCount'>;
+
+/** Most bytes of a page that are shown; the service keeps 10 MiB by default. */
+const MAX_BYTES = 12 * 1024 * 1024;
 
 /** Unpacks a stored page, as far as it is shown. */
-export async function gunzipped(
-  packed: Uint8Array,
-): Promise<Pick<CrawledPage, 'text' | 'isCut' | 'byteCount'>> {
+export async function gunzipped(packed: Uint8Array): Promise<PageContent> {
   const unpacked = new Blob([packed as Uint8Array<ArrayBuffer>])
     .stream()
     .pipeThrough(new DecompressionStream('gzip'))
@@ -51,10 +54,11 @@ export async function gunzipped(
 }
 
 /** The text of a page, as far as it is shown. */
-export function textOf(body: Uint8Array): Pick<CrawledPage, 'text' | 'isCut' | 'byteCount'> {
+export function textOf(body: Uint8Array): PageContent {
   const isCut = body.byteLength > MAX_BYTES;
-  const text = new TextDecoder().decode(isCut ? body.subarray(0, MAX_BYTES) : body);
-  return { text, isCut, byteCount: body.byteLength };
+  const content = (isCut ? body.subarray(0, MAX_BYTES) : body) as Uint8Array<ArrayBuffer>;
+  const text = new TextDecoder().decode(content);
+  return { content, text, isCut, byteCount: body.byteLength };
 }
 
 /** The path of a picture: it is read from the service that the console came from. */

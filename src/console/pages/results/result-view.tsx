@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { bytes } from '../../format/numbers.ts';
+import { Button } from '../../ui/button.tsx';
 import { Facts } from '../../ui/card.tsx';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { JsonTree } from '../../ui/json-tree.tsx';
@@ -17,11 +18,13 @@ export function ResultView({ page }: { readonly page: CrawledPage }) {
   const views: (readonly [View, string])[] = [];
   if (json !== undefined) views.push(['tree', 'JSON']);
   else if (isHtml(page)) views.push(['preview', 'Preview']);
-  views.push(['source', page.contentType.includes('markdown') ? 'Markdown' : 'Source']);
+  if (isText(page)) {
+    views.push(['source', page.contentType.includes('markdown') ? 'Markdown' : 'Source']);
+  }
   if (page.screenshot !== '') views.push(['picture', 'Screenshot']);
   if (Object.keys(page.headers).length > 0) views.push(['headers', 'Headers']);
   const picked = useSignal<View | undefined>(undefined);
-  const view = views.find(([each]) => each === picked.value)?.[0] ?? views[0]?.[0] ?? 'source';
+  const view = views.find(([each]) => each === picked.value)?.[0] ?? views[0]?.[0];
 
   return (
     <div class="stack">
@@ -39,14 +42,23 @@ export function ResultView({ page }: { readonly page: CrawledPage }) {
         <Notice kind="warn" title={`No screenshot: ${page.screenshotFailed}`} />
       )}
       {page.isCut && <Notice kind="warn" title="The page is long: only its beginning is shown." />}
-      <Segments
-        label="View"
-        value={view}
-        options={views}
-        onPick={(next) => {
-          picked.value = next;
-        }}
-      />
+      <div class="row spread">
+        {view === undefined ? (
+          <span class="muted">This is no text.</span>
+        ) : (
+          <Segments
+            label="View"
+            value={view}
+            options={views}
+            onPick={(next) => {
+              picked.value = next;
+            }}
+          />
+        )}
+        <Button small onClick={() => download(page)}>
+          Download
+        </Button>
+      </div>
       {view === 'preview' && <HtmlPreview html={page.text} />}
       {view === 'tree' && <JsonTree value={json} />}
       {view === 'source' && <CodeBlock label={page.contentType} text={page.text} wrap />}
@@ -69,6 +81,20 @@ function parsedJson({ contentType, text, isCut }: CrawledPage): unknown {
     // It only says that it is JSON: its source shows what it is.
     return undefined;
   }
+}
+
+/** Saves the page. As bytes of no type: a browser that opened it here would run its scripts. */
+function download({ content, rid, contentType }: CrawledPage): void {
+  const type = /(pdf|json|html|markdown)/.exec(contentType)?.[1] ?? 'txt';
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([content], { type: 'application/octet-stream' }));
+  link.download = `${rid || 'page'}.${type === 'markdown' ? 'md' : type}`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+function isText({ contentType }: CrawledPage): boolean {
+  return contentType === '' || /text|json|xml|javascript|html/i.test(contentType);
 }
 
 function isHtml({ contentType, text }: CrawledPage): boolean {
