@@ -28,10 +28,10 @@ export async function* measureCommandFigures(
   await using site = await startSite();
   await using receiver = await startReceiver({ answer: ACKNOWLEDGE });
   await using service = await startCountedProcess({ MONGODB_URI: uri, ...COMMAND_SETTINGS });
-  const bench = { service, site, hook: receiver.url };
-  const idle = await commandsWhenIdle(bench, 10 * scale);
+  const idle = await commandsWhenIdle(service, 10 * scale);
   yield { what: 'a process without work', unit: 'second', ...idle };
-  const single = await commandsOfOneUrl(bench, 10 * scale, idle);
+  const bench = { service, site, hook: receiver.url, idlePerSecond: idle.perUnit };
+  const single = await commandsOfOneUrl(bench, 10 * scale);
   yield { what: 'one URL to an idle crawler', unit: 'URL', ...single };
   for (const [pageMs, urls] of [
     [1_000, 500],

@@ -24,8 +24,10 @@ const { values } = parseArgs({
 async function main(): Promise<void> {
   await using database = await openBenchDatabase();
   const figures = measureCommandFigures(database.uri, values.quick ? 0.2 : 1);
-  for await (const { what, unit, perUnit, units, commands } of figures) {
-    console.log(`${what.padEnd(60)} ${perUnit.toFixed(2).padStart(8)} per ${unit}`);
+  for await (const { what, unit, perUnit, aboveIdle, units, commands } of figures) {
+    const above =
+      unit === 'URL' ? `, ${aboveIdle.toFixed(2)} without those of an idle process` : '';
+    console.log(`${what.padEnd(60)} ${perUnit.toFixed(2).padStart(8)} per ${unit}${above}`);
     for (const [name, count] of Object.entries(commands).slice(0, values.all ? undefined : 5)) {
       console.log(`    ${name.padEnd(56)} ${(count / units).toFixed(2).padStart(8)}`);
     }

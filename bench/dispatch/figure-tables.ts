@@ -101,10 +101,11 @@ export function figureTables(figures: Figures): string {
     parts.push(
       'Commands to MongoDB of one process (`npm run bench:commands` names them):',
       table(
-        ['', 'commands'],
-        figures.commands.map(({ what, unit, perUnit }) => [
+        ['', 'commands', 'without those of an idle process'],
+        figures.commands.map(({ what, unit, perUnit, aboveIdle }) => [
           what,
           `${perUnit.toFixed(2)} a ${unit}`,
+          unit === 'URL' ? aboveIdle.toFixed(2) : '',
         ]),
       ),
     );

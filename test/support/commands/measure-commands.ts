@@ -15,6 +15,8 @@ import {
 export interface CommandFigure {
   /** Commands for each unit: a URL, or a second. */
   readonly perUnit: number;
+  /** The same without what a process sends that has nothing to do. */
+  readonly aboveIdle: number;
   /** How many units were measured. */
   readonly units: number;
   /** What was sent, most often first. */
@@ -27,6 +29,22 @@ export interface CommandBench {
   readonly site: Site;
   /** A callback URL that answers, for webhook crawlers. */
   readonly hook: string;
+  /** Commands a second of the service when it has nothing to do, of `commandsWhenIdle`. */
+  readonly idlePerSecond: number;
+}
+
+/** Counts what is sent until the returned function is called, which makes a figure of it. */
+async function startCounting(service: CountedProcess, idlePerSecond: number) {
+  const before = await service.commands();
+  const startedAt = performance.now();
+  return async (unitsAfter: (seconds: number) => number): Promise<CommandFigure> => {
+    const commands = commandsBetween(before, await service.commands());
+    const seconds = (performance.now() - startedAt) / 1_000;
+    const units = unitsAfter(seconds);
+    const total = totalOf(commands);
+    const aboveIdle = (total - seconds * idlePerSecond) / units;
+    return { perUnit: total / units, aboveIdle, units, commands };
+  };
 }
 
 /** The answer of a receiver that only acknowledges. */
@@ -74,7 +92,7 @@ const spread = (n: number): number => 0.5 + ((n * 0.618034) % 1);
  * crawled out of a backlog. Pushes are not counted.
  */
 export async function commandsPerUrl(
-  { service, site, hook }: CommandBench,
+  { service, site, hook, idlePerSecond }: CommandBench,
   options: {
     readonly pageMs: number;
     readonly concurrency: number;
@@ -100,60 +118,48 @@ export async function commandsPerUrl(
   const ended = (): number => site.hits() - from - site.concurrent;
   await post(service, `/${name}/unpause`, {});
   await until('a crawler that has got going', () => ended() >= lead);
-  const [before, endedBefore] = [await service.commands(), ended()];
+  const endedBefore = ended();
+  const figureOf = await startCounting(service, idlePerSecond);
   await until('the crawls that are measured', () => ended() >= endedBefore + urls);
-  const [after, endedAfter] = [await service.commands(), ended()];
+  const figure = await figureOf(() => ended() - endedBefore);
   await until('the last crawl', () => ended() >= all);
   await until('a process without work', async () => (await activeCrawlers(service)) === 0);
-  const commands = commandsBetween(before, after);
-  const units = endedAfter - endedBefore;
-  return { perUnit: totalOf(commands) / units, units, commands };
+  return figure;
 }
 
 /** Commands per second of a process that has nothing to do. */
 export async function commandsWhenIdle(
-  { service }: Pick<CommandBench, 'service'>,
+  service: CountedProcess,
   seconds: number,
 ): Promise<CommandFigure> {
-  const before = await service.commands();
-  const startedAt = performance.now();
+  const figureOf = await startCounting(service, 0);
   await wait(seconds * 1_000);
-  const commands = commandsBetween(before, await service.commands());
-  const units = (performance.now() - startedAt) / 1_000;
-  return { perUnit: totalOf(commands) / units, units, commands };
+  return figureOf((passed) => passed);
 }
 
-/**
- * Commands that one URL pushed to an idle crawler costs, until the process has let go of the crawler:
- * what is sent meanwhile without the `idle` commands that a second has anyway.
- */
+/** Commands that one URL pushed to an idle crawler costs, until the process has let go of the crawler. */
 export async function commandsOfOneUrl(
-  { service, site }: CommandBench,
+  { service, site, idlePerSecond }: CommandBench,
   urls: number,
-  idle: CommandFigure,
 ): Promise<CommandFigure> {
   const names = Array.from({ length: urls }, (_, n) => `single-${n}`);
   for (const name of names) await post(service, '', { name });
   await until('a process without work', async () => (await activeCrawlers(service)) === 0);
-  const before = await service.commands();
-  const startedAt = performance.now();
+  const figureOf = await startCounting(service, idlePerSecond);
   for (const name of names) {
     await pushAll(service, name, [`${site.url}/page/${name}`]);
     await until(`the crawl of ${name}`, () => site.hits(`/page/${name}`) === 1);
     await until('its release', async () => (await activeCrawlers(service)) === 0);
   }
-  const seconds = (performance.now() - startedAt) / 1_000;
-  const commands = commandsBetween(before, await service.commands());
-  return { perUnit: (totalOf(commands) - seconds * idle.perUnit) / urls, units: urls, commands };
+  return figureOf(() => urls);
 }
 
 /** Commands per second of a process that holds `crawlers` with free slots and nothing to claim. */
 export async function commandsOfLeased(
-  bench: CommandBench,
+  { service, site }: CommandBench,
   crawlers: number,
   seconds: number,
 ): Promise<CommandFigure> {
-  const { service, site } = bench;
   const names = Array.from({ length: crawlers }, (_, n) => `leased-${n}`);
   let next = 0;
   await Promise.all(
@@ -167,5 +173,5 @@ export async function commandsOfLeased(
   await until('a crawl of each', () => site.concurrent === crawlers);
   // What the pushes and the first claims have caused passes in a moment.
   await wait(2_000);
-  return commandsWhenIdle(bench, seconds);
+  return commandsWhenIdle(service, seconds);
 }
