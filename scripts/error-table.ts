@@ -217,6 +217,22 @@ export const errorTable: readonly ErrorReason[] = [
     meaning: 'The path has no such method; `Allow` lists what it has.',
   },
   {
+    reason: 'backup_running',
+    as: ['conflict'],
+    meaning: 'A backup is being made; there is one at a time.',
+  },
+  { reason: 'backup_not_found', as: ['not_found'], meaning: 'There is no backup of that name.' },
+  {
+    reason: 'backup_no_room',
+    as: ['unavailable'],
+    meaning: 'The disk has no room for a backup.',
+  },
+  {
+    reason: 'backup_not_embedded',
+    as: ['failed_precondition'],
+    meaning: 'The service works on MongoDB, which is backed up by its own tools.',
+  },
+  {
     reason: 'invalid_level',
     as: ['invalid'],
     meaning: '`PUT /log-level/LEVEL` names a level that there is not.',
@@ -265,7 +281,10 @@ export const errorFamilies: readonly ErrorReason[] = [
  */
 export const startReasons: readonly string[] = [
   'already_copied',
+  'backup_damaged',
   'data_dir_in_use',
+  'data_dir_not_empty',
   'database_too_new',
+  'no_database',
   'target_not_empty',
 ];

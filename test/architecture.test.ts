@@ -117,11 +117,13 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'scheduler/sqlite',
     'scheduler/mongo',
   ],
+  backup: ['domain', 'store/sqlite'],
   migrate: ['domain', 'store/sqlite', 'store/mongo', 'npm:mongodb', 'npm:pino'],
   app: [
     'domain',
     'config',
     'backend',
+    'backup',
     'fairness',
     'net',
     'engine',
@@ -236,6 +238,6 @@ test('only the main.ts of a program has the environment, and ends the process', 
   );
   const others = readers
     .map((file) => relative(root, file))
-    .filter((file) => !['src/main.ts', 'src/cli/main.ts'].includes(file));
+    .filter((file) => !['src/main.ts', 'src/cli/main.ts', 'src/backup/main.ts'].includes(file));
   expect(others).toEqual([]);
 });

@@ -1,11 +1,13 @@
 import { hostname } from 'node:os';
-import { openBackend } from '../backend/open-backend.ts';
+import { join } from 'node:path';
+import { type Backend, openBackend } from '../backend/open-backend.ts';
+import { type Backups, createBackups } from '../backup/backups.ts';
 import type { Config } from '../config/config.ts';
 import { exposureWarning } from '../config/exposure.ts';
 import { type AppTiming, appTiming } from '../config/timing.ts';
 import { VERSION } from '../config/version.ts';
 import { type Clock, systemClock } from '../domain/clock.ts';
-import type { AdjustableLogger } from '../domain/logger.ts';
+import type { AdjustableLogger, Logger } from '../domain/logger.ts';
 import { noTracing, type Tracing } from '../domain/tracing.ts';
 import type { Edge } from '../edge/edge.ts';
 import { createMetrics } from '../observability/metrics.ts';
@@ -90,7 +92,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
     threads: engines.threads.activity,
     pools: measuredPools(pools),
   });
-  const edge = wireEdge(context, { service, store });
+  const backups = openBackups(config, backend, logger);
+  stack.defer(() => backups?.close(closeMs));
+  const edge = wireEdge(context, { service, store, backups });
   if (config.role !== 'api') {
     service.defineTasks();
     await scheduler.start();
@@ -98,6 +102,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   }
   stack.defer(() => edge.close(closeMs));
   const { port, url } = await listen(edge, context);
+  backups?.start();
   // After everything that can fail, because the tokens are shown once.
   const newTokens = await ensureAccount(config, store, service);
 
@@ -109,6 +114,18 @@ export async function startApp(deps: AppDeps): Promise<App> {
     warmUp: engines.threads.warmUp,
     close: () => open.disposeAsync(),
   };
+}
+
+function openBackups(config: Config, { embedded }: Backend, logger: Logger): Backups | undefined {
+  if (embedded === undefined) return undefined;
+  return createBackups({
+    copy: embedded.copy,
+    database: embedded.path,
+    folder: config.backupDir === '' ? join(config.dataDir, 'backups') : config.backupDir,
+    keep: config.backupKeep,
+    everyMs: config.backupEveryHours * 3_600_000,
+    logger,
+  });
 }
 
 function tracingSettings(config: Config) {

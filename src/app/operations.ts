@@ -1,4 +1,5 @@
 import { toConnectError } from '../api/errors.ts';
+import type { Backups } from '../backup/backups.ts';
 import { DomainError } from '../domain/errors.ts';
 import { parseBearer } from '../domain/header-rules.ts';
 import { type AdjustableLogger, LOG_LEVELS } from '../domain/logger.ts';
@@ -10,15 +11,17 @@ import { jsonReply, type Reply } from '../rest/reply.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import { isSameToken } from '../service/accounts/tokens.ts';
 import type { AppContext } from './app-context.ts';
+import { answerBackup } from './backup-operation.ts';
 
 /**
- * Answers what an operator asks of this one process: `/metrics`, and `/log-level` with the admin
- * token.
+ * Answers what an operator asks of this one process: `/metrics`, and with the admin token
+ * `/log-level` and `/backup`.
  */
 export function createOperations(
   { config, logger, metrics }: Pick<AppContext, 'config' | 'logger' | 'metrics'>,
   authenticator: Pick<Authenticator, 'authenticateAdmin'>,
-): Pick<RoutesDeps, 'metrics' | 'logLevel'> {
+  backups: Backups | undefined,
+): Pick<RoutesDeps, 'metrics' | 'logLevel' | 'backup'> {
   function assertAdmin(request: AnyRequest): void {
     authenticator.authenticateAdmin(bearerOf(request), request.socket?.remoteAddress ?? '');
   }
@@ -48,6 +51,11 @@ export function createOperations(
         assertMayMeasure(request);
         const { text, contentType } = await metrics.read();
         return { status: 200, headers: { 'content-type': contentType }, body: text };
+      }, request),
+    backup: (request) =>
+      answer(() => {
+        assertAdmin(request);
+        return answerBackup(backups, request, logger);
       }, request),
     logLevel: (request) =>
       answer(() => {

@@ -3,6 +3,7 @@ import { createAdmission } from '../api/admission.ts';
 import { withAudit } from '../api/audit.ts';
 import { toConnectError } from '../api/errors.ts';
 import { createMethods } from '../api/methods.ts';
+import type { Backups } from '../backup/backups.ts';
 import type { Config } from '../config/config.ts';
 import { createConsoleSite } from '../console-assets/console-site.ts';
 import { createEdge, type Edge } from '../edge/edge.ts';
@@ -23,7 +24,15 @@ const WRITE_MAX_BYTES = 256 * 1024 * 1024;
 /** Wires the one port to the use cases; a worker answers health and metrics only. */
 export function wireEdge(
   context: AppContext,
-  { service, store }: { readonly service: Service; readonly store: Store },
+  {
+    service,
+    store,
+    backups,
+  }: {
+    readonly service: Service;
+    readonly store: Store;
+    readonly backups: Backups | undefined;
+  },
 ): Edge {
   const { config, logger, clock, pools, publicUrl } = context;
   const isReady = sharingAnswers(() =>
@@ -59,7 +68,7 @@ export function wireEdge(
     }),
     isReady,
     ...(isWorker ? {} : { console: createConsoleSite() }),
-    ...createOperations(context, service.authenticator),
+    ...createOperations(context, service.authenticator, backups),
     ...(tls === undefined ? {} : { tls }),
     logger,
     logged: config.logRequests,

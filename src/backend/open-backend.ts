@@ -7,6 +7,12 @@ import type { Store } from '../store/store.ts';
 export interface Backend {
   readonly store: Store;
   readonly scheduler: SchedulerBackend;
+  /** The embedded database; MongoDB has ways of its own to be backed up. */
+  readonly embedded?: {
+    readonly path: string;
+    /** Copies it to a file while it is in use. */
+    copy(path: string, onProgress: (copied: number, total: number) => void): Promise<void>;
+  };
   close(): Promise<void>;
 }
 
@@ -28,6 +34,12 @@ export async function openBackend(
   }
   const { openSqliteStore } = await import('../store/sqlite/sqlite-store.ts');
   const { createSqliteBackend } = await import('../scheduler/sqlite/backend.ts');
-  const { store, query } = await openSqliteStore({ dataDir: config.dataDir, logger, onFatal });
-  return { store, scheduler: createSqliteBackend({ query }), close: () => store.close() };
+  const { dataDir } = config;
+  const { store, query, path, backup } = await openSqliteStore({ dataDir, logger, onFatal });
+  return {
+    store,
+    scheduler: createSqliteBackend({ query }),
+    embedded: { path, copy: backup },
+    close: () => store.close(),
+  };
 }

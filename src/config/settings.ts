@@ -134,6 +134,24 @@ export const settings = {
     parse: text,
     meaning: 'Folder of the embedded database; used when MONGODB_URI is not set.',
   },
+  backupDir: {
+    variable: 'BACKUP_DIR',
+    fallback: '',
+    parse: text,
+    meaning: 'Folder of the backups of the embedded database; DATA_DIR/backups when not set.',
+  },
+  backupEveryHours: {
+    variable: 'BACKUP_EVERY_HOURS',
+    fallback: '0',
+    parse: integer(0, 8_760),
+    meaning: 'Hours between the backups that the service makes by itself; 0 for none.',
+  },
+  backupKeep: {
+    variable: 'BACKUP_KEEP',
+    fallback: '7',
+    parse: integer(1, 1_000),
+    meaning: 'How many backups are kept; older ones are removed.',
+  },
   mongodbUri: {
     variable: 'MONGODB_URI',
     fallback: '',

@@ -24,11 +24,13 @@ export interface RoutesDeps {
   readonly metrics?: (request: AnyRequest) => Promise<Reply>;
   /** `/log-level` and below it; without it REST answers those paths. */
   readonly logLevel?: (request: AnyRequest) => Promise<Reply> | Reply;
+  /** `/backup` and below it; without it REST answers those paths. */
+  readonly backup?: (request: AnyRequest) => Promise<Reply>;
   /** Called when `isReady`, `metrics` or `console` throws; the client gets 503. */
   readonly onFailure: (error: unknown, route: string) => void;
 }
 
-const OPERATIONAL = /^\/(?:metrics|readyz|healthz|log-level(?:\/\w*)?)$/;
+const OPERATIONAL = /^\/(?:metrics|readyz|healthz|log-level(?:\/\w*)?|backup(?:\/[\w.-]*)?)$/;
 
 /** Passes each request to its handler. `/healthz` says that the process is alive. */
 export function createRoutes(deps: RoutesDeps): RequestHandler {
@@ -62,7 +64,7 @@ export function createRoutes(deps: RoutesDeps): RequestHandler {
     // Operational paths are not for pages in a browser.
     if (!OPERATIONAL.test(path) && answerCors(request, response)) return;
     const isRead = request.method === 'GET' || request.method === 'HEAD';
-    const { metrics, logLevel } = deps;
+    const { metrics, logLevel, backup } = deps;
     if (deps.rpc.handles(path)) deps.rpc.handle(request, response);
     else if (isRead && path === '/healthz') {
       void answerWith(request, response, () => textReply(200, 'ok\n'), path);
@@ -71,6 +73,8 @@ export function createRoutes(deps: RoutesDeps): RequestHandler {
       void answerWith(request, response, () => metrics(request), path);
     } else if (logLevel !== undefined && path.startsWith('/log-level') && OPERATIONAL.test(path)) {
       void answerWith(request, response, () => logLevel(request), '/log-level');
+    } else if (backup !== undefined && path.startsWith('/backup') && OPERATIONAL.test(path)) {
+      void answerWith(request, response, () => backup(request), '/backup');
     } else deps.rest.handle(request, response);
   };
 }

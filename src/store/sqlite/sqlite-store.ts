@@ -22,6 +22,9 @@ export interface OpenSqliteStore {
   readonly store: Store;
   readonly query: SqliteDatabase['query'];
   readonly database: Pick<SqliteDatabase, 'commits'>;
+  /** The file of the database. */
+  readonly path: string;
+  readonly backup: SqliteDatabase['backup'];
 }
 
 /**
@@ -56,7 +59,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     maintain: upkeep.maintain,
     close: () => database.close(),
   };
-  return { store, query: database.query, database };
+  return { store, query: database.query, database, path, backup: database.backup };
 }
 
 /** Claims, and returns the jobs before the claim is durable. */

@@ -1,4 +1,4 @@
-import { DatabaseSync } from 'node:sqlite';
+import { backup, DatabaseSync } from 'node:sqlite';
 import {
   type MessagePort,
   parentPort,
@@ -9,7 +9,14 @@ import { DomainError } from '../../../domain/errors.ts';
 import { voidLeases } from '../lease.ts';
 import { migrate } from '../migrations.ts';
 import { createSql, type Sql } from '../sql.ts';
-import { type Answer, type BatchMessage, type CallMessage, toErrorMessage } from './messages.ts';
+import {
+  type Answer,
+  type BackupAnswer,
+  type BackupRequest,
+  type BatchMessage,
+  type CallMessage,
+  toErrorMessage,
+} from './messages.ts';
 import { operations } from './operations.ts';
 
 // The database runs in this thread, so that neither a sync to disk nor a large purge stalls the
@@ -17,6 +24,12 @@ import { operations } from './operations.ts';
 // sync to disk for all of them.
 
 const MAX_BATCH = 1_000;
+
+/**
+ * Pages of one step of a backup, 400 KB. Between two steps the calls of clients get their turn; what
+ * they write meanwhile is in the backup, too.
+ */
+const BACKUP_PAGES = 100;
 
 // FAST overwrites deleted content where that costs no extra writes: secrets and headers, which are
 // small. Overwriting freed pages as well makes the deletion of stored bodies four times as slow.
@@ -104,20 +117,44 @@ function tryRollback(sql: Sql): void {
   }
 }
 
+async function copyTo(
+  port: MessagePort,
+  database: DatabaseSync,
+  { backup: id, path }: BackupRequest,
+): Promise<void> {
+  const answer = (message: BackupAnswer): void => port.postMessage(message);
+  try {
+    await backup(database, path, {
+      rate: BACKUP_PAGES,
+      progress: ({ totalPages: total, remainingPages }) =>
+        answer({ backup: id, copied: total - remainingPages, total }),
+    });
+    answer({ backup: id, done: true });
+  } catch (error) {
+    answer({ backup: id, error: toErrorMessage(error) });
+  }
+}
+
+type Received = CallMessage | BackupRequest | 'close';
+
 function serve(port: MessagePort, database: DatabaseSync): void {
   const sql = createSql(database);
   sql.exec('BEGIN');
   voidLeases(sql, new Date());
   sql.exec('COMMIT');
-  port.on('message', (first: CallMessage | 'close') => {
+  let copying = Promise.resolve();
+  port.on('message', (first: Received) => {
     const calls: CallMessage[] = [];
     let closes = false;
-    let message: CallMessage | 'close' | undefined = first;
+    let message: Received | undefined = first;
     while (message !== undefined) {
       if (message === 'close') closes = true;
-      else calls.push(message);
+      else if ('backup' in message) {
+        const request = message;
+        copying = copying.then(() => copyTo(port, database, request));
+      } else calls.push(message);
       if (calls.length >= MAX_BATCH) break;
-      message = receiveMessageOnPort(port)?.message as CallMessage | 'close' | undefined;
+      message = receiveMessageOnPort(port)?.message as Received | undefined;
     }
     if (calls.length > 0) {
       const answerEarly = (answers: readonly Answer[]): void => {

@@ -2,7 +2,14 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { type DomainError, databaseUnavailable } from '../../../domain/errors.ts';
 import type { SqlRow } from '../sql.ts';
-import { type BatchMessage, type CallMessage, type ErrorMessage, toError } from './messages.ts';
+import {
+  type BackupAnswer,
+  type BackupRequest,
+  type BatchMessage,
+  type CallMessage,
+  type ErrorMessage,
+  toError,
+} from './messages.ts';
 
 /** The embedded database, in a thread of its own. */
 export interface SqliteDatabase {
@@ -18,11 +25,18 @@ export interface SqliteDatabase {
   ): { readonly value: Promise<unknown>; readonly durable: Promise<void> };
   /** Runs one statement. Its writes are durable when the promise resolves. */
   query(sql: string, values: readonly unknown[]): Promise<SqlRow[]>;
+  /**
+   * Copies the database to a file while it is in use, and reports pages copied and pages in all. The
+   * copy is the database as it is when the promise resolves.
+   */
+  backup(path: string, onProgress: (copied: number, total: number) => void): Promise<void>;
   /** Number of batches that wrote; each cost one sync to disk. */
   readonly commits: number;
   /** Closes the database after all earlier calls. */
   close(): Promise<void>;
 }
+
+type BackupProgress = (copied: number, total: number) => void;
 
 interface Pending {
   readonly resolve: (value: unknown) => void;
@@ -57,12 +71,18 @@ export async function openSqliteDatabase(
 
   /** Calls by number that wait for their early answer, and for the one after the commit. */
   const waiting = { early: new Map<number, Pending>(), late: new Map<number, Pending>() };
+  const backups = new Map<number, Pending & { readonly onProgress: BackupProgress }>();
   let nextId = 0;
   let commits = 0;
   let closing = false;
   let ended = false;
 
-  worker.on('message', ({ answers, committed }: BatchMessage) => {
+  worker.on('message', (message: BatchMessage | BackupAnswer) => {
+    if ('backup' in message) {
+      takeBackupAnswer(message);
+      return;
+    }
+    const { answers, committed } = message;
     if (committed) commits += 1;
     for (const answer of answers) {
       const { id } = answer;
@@ -77,9 +97,19 @@ export async function openSqliteDatabase(
       } else (early ?? late)?.resolve(answer.value);
     }
   });
+  function takeBackupAnswer(message: BackupAnswer): void {
+    const found = backups.get(message.backup);
+    if ('copied' in message) {
+      found?.onProgress(message.copied, message.total);
+      return;
+    }
+    backups.delete(message.backup);
+    if ('error' in message) found?.reject(toError(message.error));
+    else found?.resolve(undefined);
+  }
   const end = (error: Error): void => {
     ended = true;
-    for (const calls of [waiting.early, waiting.late]) {
+    for (const calls of [waiting.early, waiting.late, backups]) {
       for (const call of calls.values()) call.reject(gone(error));
       calls.clear();
     }
@@ -123,6 +153,14 @@ export async function openSqliteDatabase(
     call,
     callEarly,
     query: (sql, values) => call('query', [sql, values]) as Promise<SqlRow[]>,
+    backup(path, onProgress) {
+      if (ended || closing) return Promise.reject(gone());
+      const request: BackupRequest = { backup: nextId++, path };
+      worker.postMessage(request);
+      return new Promise((resolve, reject) => {
+        backups.set(request.backup, { resolve: () => resolve(), reject, onProgress });
+      });
+    },
     get commits() {
       return commits;
     },

@@ -10,6 +10,19 @@ export interface CallMessage {
   readonly early: boolean;
 }
 
+/** A request to copy the database to a file. */
+export interface BackupRequest {
+  readonly backup: number;
+  readonly path: string;
+}
+
+/** What becomes of a backup: a part is copied, it is done, or it failed. */
+export type BackupAnswer = { readonly backup: number } & (
+  | { readonly copied: number; readonly total: number }
+  | { readonly done: true }
+  | { readonly error: ErrorMessage }
+);
+
 /** An error on its way back. */
 export interface ErrorMessage extends ErrorOptions {
   readonly kind: ErrorKind;

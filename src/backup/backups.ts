@@ -1,0 +1,147 @@
+import { mkdir, readdir, rm, stat, statfs } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { DomainError } from '../domain/errors.ts';
+import type { Logger } from '../domain/logger.ts';
+import type { BackupContent } from './check-backup.ts';
+import { type BackupProgress, type CopyDatabase, writeBackup } from './write-backup.ts';
+
+/** A backup in the folder. */
+export interface Backup {
+  readonly name: string;
+  readonly path: string;
+  readonly bytes: number;
+  readonly madeAt: Date;
+}
+
+/** The backups of an embedded database, made while it is in use. */
+export interface Backups {
+  /**
+   * Makes one. Throws `conflict` while another is made, and `unavailable` when the disk has no room
+   * for it.
+   */
+  make(onProgress?: (progress: BackupProgress) => void): Promise<Backup & BackupContent>;
+  /** The newest first. */
+  list(): Promise<Backup[]>;
+  /** Throws `not_found` when there is none of that name. */
+  get(name: string): Promise<Backup>;
+  /** Makes backups by themselves from now on. */
+  start(): void;
+  /** Makes none any more; waits so long for the one that is being made. */
+  close(waitMs: number): Promise<void>;
+}
+
+/** What backups work with. */
+export interface BackupsDeps {
+  readonly copy: CopyDatabase;
+  /** The database that is copied. */
+  readonly database: string;
+  readonly folder: string;
+  /** The newest so many are kept. */
+  readonly keep: number;
+  /** Time between backups, in milliseconds; 0 makes none by themselves. */
+  readonly everyMs: number;
+  readonly logger: Logger;
+}
+
+const NAME = /^queued-crawler-[\dTZ]+\.db$/;
+/** How often is looked whether a backup is due, and so how soon a failed one is tried again. */
+const LOOK_MS = 10 * 60_000;
+
+/** Makes the backups; nothing runs before `start`. */
+export function createBackups(deps: BackupsDeps): Backups {
+  const { folder, logger } = deps;
+  let running: Promise<unknown> | undefined;
+  let timer: NodeJS.Timeout | undefined;
+
+  async function list(): Promise<Backup[]> {
+    const names = (await readdir(folder).catch(() => [])).filter((name) => NAME.test(name));
+    const found = await Promise.all(
+      names.map(async (name) => {
+        const path = join(folder, name);
+        const { size: bytes, mtime: madeAt } = await stat(path);
+        return { name, path, bytes, madeAt };
+      }),
+    );
+    return found.toSorted((a, b) => (a.name < b.name ? 1 : -1));
+  }
+
+  async function makeOne(onProgress: (progress: BackupProgress) => void) {
+    const startedAt = performance.now();
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await removeLeftovers(folder);
+    await assertRoom(deps.database, folder);
+    const path = join(folder, fileName(new Date()));
+    const content = await writeBackup(deps.copy, path, onProgress);
+    const { size: bytes, mtime: madeAt } = await stat(path);
+    const old = (await list()).slice(deps.keep);
+    for (const each of old) await rm(each.path, { force: true });
+    const ms = Math.round(performance.now() - startedAt);
+    logger.info({ file: path, bytes, ms, removed: old.length, ...content }, 'a backup was made');
+    return { name: basename(path), path, bytes, madeAt, ...content };
+  }
+
+  async function makeIfDue(): Promise<void> {
+    const [newest] = await list();
+    const dueAt = (newest?.madeAt.getTime() ?? 0) + deps.everyMs;
+    if (running === undefined && Date.now() >= dueAt) await backups.make();
+  }
+
+  const backups: Backups = {
+    list,
+    async get(name) {
+      const found = (await list()).find((each) => each.name === name);
+      if (found !== undefined) return found;
+      throw new DomainError('not_found', 'backup_not_found', 'There is no backup of that name.');
+    },
+    async make(onProgress = () => undefined) {
+      if (running !== undefined) {
+        const message = 'A backup is being made; wait until it is done.';
+        throw new DomainError('conflict', 'backup_running', message);
+      }
+      const made = makeOne(onProgress);
+      running = made;
+      try {
+        return await made;
+      } finally {
+        running = undefined;
+      }
+    },
+    start() {
+      if (deps.everyMs === 0) return;
+      const look = (): void => {
+        makeIfDue().catch((error: unknown) => {
+          logger.error({ err: error }, 'a backup was not made');
+        });
+      };
+      timer = setInterval(look, Math.min(deps.everyMs, LOOK_MS));
+      look();
+    },
+    async close(waitMs) {
+      clearInterval(timer);
+      if (running === undefined) return;
+      const late = Promise.withResolvers<void>();
+      const limit = setTimeout(late.resolve, waitMs);
+      await Promise.race([running.catch(() => undefined), late.promise]);
+      clearTimeout(limit);
+    },
+  };
+  return backups;
+}
+
+/** `queued-crawler-20261121T213600123Z.db`: their order by name is that by time. */
+function fileName(now: Date): string {
+  return `queued-crawler-${now.toISOString().replaceAll(/[-:.]/g, '')}.db`;
+}
+
+/** What a process left that ended while it made one. */
+async function removeLeftovers(folder: string): Promise<void> {
+  const parts = (await readdir(folder)).filter((name) => /^queued-crawler-.*\.part/.test(name));
+  for (const name of parts) await rm(join(folder, name), { force: true });
+}
+
+async function assertRoom(database: string, folder: string): Promise<void> {
+  const [{ size }, { bavail, bsize }] = await Promise.all([stat(database), statfs(folder)]);
+  if (bavail * bsize > size * 1.1) return;
+  const message = `The disk has no room for a backup of ${size} bytes.`;
+  throw new DomainError('unavailable', 'backup_no_room', message);
+}

@@ -1,0 +1,62 @@
+import { existsSync } from 'node:fs';
+import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DomainError } from '../domain/errors.ts';
+import { openUnused } from './backup-folder.ts';
+import { type BackupContent, checkBackup } from './check-backup.ts';
+import { sync } from './write-backup.ts';
+
+const NAME = 'queued-crawler.db';
+
+/**
+ * Puts a backup into DATA_DIR, after it was checked, there and in place. Throws
+ * `failed_precondition` when it is not whole, when the service runs, or when there is a database
+ * and `replace` is not set; a replaced one is kept beside it. Returns where, and what the backup
+ * holds.
+ */
+export async function restoreBackup(options: {
+  readonly file: string;
+  readonly dataDir: string;
+  readonly replace: boolean;
+}): Promise<{ readonly content: BackupContent; readonly kept: string | undefined }> {
+  const { file, dataDir } = options;
+  await checkBackup(file);
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const path = join(dataDir, NAME);
+  const isThere = isDatabaseThere(path);
+  if (isThere && !options.replace) {
+    throw new DomainError(
+      'failed_precondition',
+      'data_dir_not_empty',
+      `There is a database in ${dataDir}. Choose an empty folder, or --replace it; it is kept beside the restored one.`,
+    );
+  }
+  const part = `${path}.restore`;
+  let kept: string | undefined;
+  try {
+    await copyFile(file, part);
+    await chmod(part, 0o600);
+    const content = await checkBackup(part);
+    await sync(part);
+    if (isThere) {
+      kept = `${path}.before-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`;
+      await rename(path, kept);
+      // It was closed by `isDatabaseThere`, which leaves nothing in them.
+      for (const companion of ['-wal', '-shm']) await rm(path + companion, { force: true });
+    }
+    await rename(part, path);
+    await sync(dataDir);
+    return { content, kept };
+  } catch (error) {
+    await rm(part, { force: true });
+    throw error;
+  }
+}
+
+/** Whether there is a database; all of it is in its file then. Throws when a process uses it. */
+function isDatabaseThere(path: string): boolean {
+  if (!existsSync(path)) return false;
+  using database = openUnused(path);
+  database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  return true;
+}

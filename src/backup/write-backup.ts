@@ -1,0 +1,58 @@
+import { chmod, open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { type BackupContent, checkBackup } from './check-backup.ts';
+
+/** Copies the database to a file, while it is in use; reports pages copied and pages in all. */
+export type CopyDatabase = (
+  path: string,
+  onProgress: (copied: number, total: number) => void,
+) => Promise<void>;
+
+/** What is being done: the copy in pages, then the check. */
+export type BackupProgress =
+  | { readonly step: 'copy'; readonly copied: number; readonly total: number }
+  | { readonly step: 'check' };
+
+/**
+ * Writes a backup to `file`, readable by this user only. The file appears under its name when it
+ * is whole, checked and on the disk; until then it is `file.part`, which is removed on a failure.
+ */
+export async function writeBackup(
+  copy: CopyDatabase,
+  file: string,
+  onProgress: (progress: BackupProgress) => void,
+): Promise<BackupContent> {
+  const part = `${file}.part`;
+  try {
+    await (await open(part, 'w', 0o600)).close();
+    await chmod(part, 0o600);
+    await copy(part, (copied, total) => onProgress({ step: 'copy', copied, total }));
+    onProgress({ step: 'check' });
+    toSingleFile(part);
+    const content = await checkBackup(part);
+    await sync(part);
+    await rename(part, file);
+    await sync(dirname(file));
+    return content;
+  } catch (error) {
+    await rm(part, { force: true });
+    throw error;
+  }
+}
+
+/** The copy says that it has a write-ahead log, as its source does; without one it is one file. */
+function toSingleFile(path: string): void {
+  using database = new DatabaseSync(path);
+  database.exec('PRAGMA journal_mode = DELETE');
+}
+
+/** Waits until a file or the names in a folder are on the disk. */
+export async function sync(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
