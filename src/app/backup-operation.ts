@@ -81,6 +81,7 @@ function after(ms: number): Promise<undefined> {
   });
 }
 
-function toMessage({ path: _, madeAt, ...backup }: Backup): object {
-  return { ...backup, made_at: madeAt.toISOString() };
+/** What clients see of a backup: not where it lies. */
+function toMessage({ name, bytes, madeAt }: Backup): object {
+  return { name, bytes, made_at: madeAt.toISOString() };
 }
