@@ -2,12 +2,15 @@
 // Runs the command line with the Node that comes with the package, where the one on PATH is older.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import * as module from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 const main = new URL('../src/cli/main.ts', import.meta.url);
 const own = fileURLToPath(new URL('../node_modules/node/bin/node', import.meta.url));
 
 if (Number(process.versions.node.split('.')[0]) >= 24 || !existsSync(own)) {
+  // Halves the time to start.
+  module.enableCompileCache?.();
   await import(main.href);
 } else {
   const args = [fileURLToPath(main), ...process.argv.slice(2)];

@@ -53,7 +53,8 @@ function refusalDelay(error: unknown): number | undefined {
 /** Whether the service went away or could not answer; what it did of the call is not known. */
 export function isLost(error: unknown): boolean {
   const { code } = ConnectError.from(error);
-  if (code === Code.Unavailable || code === Code.Aborted) return true;
+  // Nobody has canceled the call: its stream ended with the connection.
+  if ([Code.Unavailable, Code.Aborted, Code.Canceled].includes(code)) return true;
   return /^(ERR_HTTP2_|EPIPE$)/.test(nodeCode(error)) || isUntouched(error);
 }
 

@@ -30,7 +30,13 @@ interface ResultsOptions {
 /** After how many results, and how long, a stream's place is kept. */
 const KEEP_EVERY = 100;
 /** The first and the longest wait before a stream is opened again. */
-const BROKEN_OFF: ReadonlySet<string> = new Set(['unavailable', 'aborted', 'resource_exhausted']);
+/** Codes of a stream that breaks off; one whose connection is lost is `canceled` by nobody. */
+const BROKEN_OFF: ReadonlySet<string> = new Set([
+  'unavailable',
+  'aborted',
+  'canceled',
+  'resource_exhausted',
+]);
 const REOPEN_MS = { first: 200, longest: 10_000 } as const;
 
 /** `results`: what crawls brought, into a folder or as NDJSON. */
@@ -139,8 +145,10 @@ async function takeRids(
       progress.add(1);
     }
   } catch (error) {
-    const isLate = error instanceof Error && error.message.includes('no result came in');
-    if (isLate) throw new CliError(`${progress.count} results; ${error.message}`, EXIT_CODE.partly);
+    const { code, message } = describeFailure(error);
+    if (code === 'deadline_exceeded') {
+      throw new CliError(`${progress.count} results; ${message}`, EXIT_CODE.partly);
+    }
     throw error;
   } finally {
     progress.end();

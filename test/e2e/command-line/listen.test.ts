@@ -1,0 +1,43 @@
+import { createHmac } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { NORMAL, startApp } from '../../support/app.ts';
+import { startCommandLine } from '../../support/command-line.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startSite } from '../../support/site.ts';
+
+test('listen points a crawler at itself, verifies and prints what comes, and refuses what is forged', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
+  for (let round = 0; round < 2; round++) {
+    const args = ['--json', 'listen', '--crawler', 'hook', '--count', '2'];
+    await using listening = startCommandLine(args, { env });
+    const url = await eventually(() => {
+      const found = /listening at (\S+)$/m.exec(listening.stderr)?.[1];
+      expect(found).toBeDefined();
+      return found ?? '';
+    });
+    const now = String(Math.floor(Date.now() / 1_000));
+    const forged = {
+      rid: '0123456789abcdef01234567',
+      'webhook-id': 'x',
+      'webhook-timestamp': now,
+      'webhook-signature': `v1,${createHmac('sha256', 'guess').update(`x.${now}.`).digest('base64')}`,
+    };
+    expect((await fetch(url, { method: 'POST', headers: forged, body: 'page' })).status).toBe(401);
+    expect((await fetch(url)).status).toBe(405);
+    const items = [{ url: `${site.url}/page/1` }, { url: `${site.url}/page/2` }];
+    const path = `/crawler/${NORMAL}/hook/push_batch`;
+    const pushed = await app.rest('POST', path, { items });
+    const rids = pushed.json.results.map(({ rid }: { rid: string }) => rid);
+    const { code, json } = await listening.ended;
+    expect(code).toBe(0);
+    expect(json.filter(({ signature }) => signature === 'invalid')).toMatchObject([
+      { kind: 'delivery', rid: forged.rid },
+    ]);
+    const genuine = json.filter((each) => each.signature === 'valid' && each.kind === 'delivery');
+    expect(genuine.map(({ rid }) => rid).sort()).toEqual([...rids].sort());
+    expect(genuine[0].headers).toMatchObject({ cb_status: '200', original_status: '200' });
+    expect(genuine[0].body).toContain('<title>Page ');
+  }
+});
