@@ -19,14 +19,18 @@ export function resultFacts(page: CrawledPage): Record<string, unknown> {
   return { ...facts, size: page.body.byteLength };
 }
 
+/** Where the place is kept that a stream has come to. */
+export interface StreamPlace {
+  /** The token that the stream goes on from; undefined before the first. */
+  readToken(): Promise<string | undefined>;
+  writeToken(token: string): Promise<void>;
+}
+
 /** A folder of pages: `RID.EXTENSION` has the page, `RID.json` its facts. */
-export interface PageFolder {
+export interface PageFolder extends StreamPlace {
   /** Writes a page, then its facts: what has facts is whole. */
   write(page: CrawledPage): Promise<void>;
   has(rid: string): Promise<boolean>;
-  /** The token that a stream goes on from; undefined before the first. */
-  readToken(): Promise<string | undefined>;
-  writeToken(token: string): Promise<void>;
 }
 
 const EXTENSIONS: readonly (readonly [type: RegExp, extension: string])[] = [
@@ -43,8 +47,8 @@ const EXTENSIONS: readonly (readonly [type: RegExp, extension: string])[] = [
 /** Opens a folder, and makes it if there is none. `stream` names the stream whose token is kept. */
 export async function openPageFolder(path: string, stream: string): Promise<PageFolder> {
   await mkdir(path, { recursive: true });
-  const tokenFile = join(path, `.resume-${stream}`);
   return {
+    ...placeFile(join(path, `.resume-${stream}`)),
     async write(page) {
       const extension = EXTENSIONS.find(([type]) => type.test(page.contentType))?.[1] ?? 'bin';
       await writeWhole(join(path, `${page.rid}.${extension}`), page.body);
@@ -56,19 +60,22 @@ export async function openPageFolder(path: string, stream: string): Promise<Page
         () => true,
         () => false,
       ),
-    readToken: () => readToken(tokenFile),
-    writeToken: (token) => writeWhole(tokenFile, `${token}\n`),
   };
 }
 
-/** The token in a file; undefined when there is none. */
-export async function readToken(path: string): Promise<string | undefined> {
-  const text = await readFile(path, 'utf8').catch(() => '');
-  return text.trim() === '' ? undefined : text.trim();
+/** A file that has the place alone. */
+export function placeFile(path: string): StreamPlace {
+  return {
+    async readToken() {
+      const text = await readFile(path, 'utf8').catch(() => '');
+      return text.trim() === '' ? undefined : text.trim();
+    },
+    writeToken: (token) => writeWhole(path, `${token}\n`),
+  };
 }
 
 /** Writes a file that is there as a whole, or as it was before. */
-export async function writeWhole(path: string, data: Uint8Array | string): Promise<void> {
+async function writeWhole(path: string, data: Uint8Array | string): Promise<void> {
   const fresh = `${path}.part`;
   await writeFile(fresh, data);
   await rename(fresh, path);

@@ -1,20 +1,12 @@
 import { createInterface } from 'node:readline';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
-import { type CrawledPage, describeFailure, unpackResult } from '../../client/client.ts';
+import { type CrawledPage, describeFailure } from '../../client/client.ts';
 import { CliError, usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
 import { printable } from '../output.ts';
-import {
-  bodyJson,
-  openPageFolder,
-  type PageFolder,
-  readToken,
-  resultFacts,
-  writeWhole,
-} from '../page-file.ts';
+import { bodyJson, openPageFolder, type PageFolder, placeFile, resultFacts } from '../page-file.ts';
 import { createProgress } from '../progress.ts';
 
 interface ResultsOptions {
@@ -27,17 +19,9 @@ interface ResultsOptions {
   readonly patience: number;
 }
 
-/** After how many results, and how long, a stream's place is kept. */
+/** How often a stream's place is kept: after so many results, or so long. */
 const KEEP_EVERY = 100;
-/** The first and the longest wait before a stream is opened again. */
-/** Codes of a stream that breaks off; one whose connection is lost is `canceled` by nobody. */
-const BROKEN_OFF: ReadonlySet<string> = new Set([
-  'unavailable',
-  'aborted',
-  'canceled',
-  'resource_exhausted',
-]);
-const REOPEN_MS = { first: 200, longest: 10_000 } as const;
+const KEEP_MS = 500;
 
 /** `results`: what crawls brought, into a folder or as NDJSON. */
 export function createResultsCommand(context: CommandContext): Command {
@@ -60,7 +44,7 @@ export function createResultsCommand(context: CommandContext): Command {
     .option('--remove', 'remove results from storage once they are written')
     .option(
       '--patience <seconds>',
-      'how long to wait for rids while none comes',
+      'how long to wait while no result comes, or the service is away',
       wholeNumber('--patience', 0, 604_800),
       600,
     )
@@ -156,68 +140,43 @@ async function takeRids(
   output.note(`${progress.count} results`);
 }
 
-/** Takes results in their order; a stream that breaks off is opened again where it was. */
+/** Takes results in their order, and keeps the place that it has come to. */
 async function takeStream(
   session: Session,
   folder: PageFolder | undefined,
   options: ResultsOptions,
 ): Promise<void> {
   const { client, output, signal } = session;
-  const { crawler = '', follow = false, resume } = options;
+  const { crawler, follow = false, resume } = options;
   const progress = createProgress(output, 'results');
-  let token =
-    (await (folder?.readToken() ?? (resume === undefined ? undefined : readToken(resume)))) ?? '';
-  let kept = token;
+  const kept = folder ?? (resume === undefined ? undefined : placeFile(resume));
+  let token = await kept?.readToken();
+  let since = { count: 0, at: performance.now() };
 
   async function keep(): Promise<void> {
-    if (token === kept) return;
-    await folder?.writeToken(token);
-    if (folder === undefined && resume !== undefined) await writeWhole(resume, `${token}\n`);
-    if (options.remove === true) {
-      await client.storage.acknowledgeResults({ crawler, resumeToken: token });
-    }
-    kept = token;
-  }
-
-  /** Takes what one stream sends. Returns whether it said that all were sent. */
-  async function take(): Promise<boolean> {
-    let untold = 0;
-    const request = { crawler, resumeToken: token, follow };
-    for await (const message of client.storage.streamResults(request, { signal })) {
-      if (message.result !== undefined) {
-        await write(session, folder, await unpackResult(message.result));
-        progress.add(1);
-        untold += 1;
-      }
-      token = message.resumeToken;
-      if (message.result !== undefined && untold < KEEP_EVERY) continue;
-      untold = 0;
-      await keep();
-      if (message.result === undefined && !follow) return true;
-    }
-    return false;
+    if (token !== undefined) await kept?.writeToken(token);
+    since = { count: progress.count, at: performance.now() };
   }
 
   try {
-    for (let waitMs: number = REOPEN_MS.first; ; ) {
-      const before = progress.count;
-      try {
-        if (await take()) break;
-      } catch (error) {
-        signal.throwIfAborted();
-        const { code } = describeFailure(error);
-        // Somebody who follows waits for the service as long as it takes.
-        if (!BROKEN_OFF.has(code) || (!follow && waitMs > REOPEN_MS.longest)) throw error;
-        progress.wait(code, waitMs);
-      }
-      if (progress.count > before) waitMs = REOPEN_MS.first;
-      await sleep(Math.min(waitMs, REOPEN_MS.longest), undefined, { signal });
-      waitMs = Math.min(waitMs * 2, 2 * REOPEN_MS.longest);
+    const pages = client.everyResult({
+      ...(crawler === undefined ? {} : { crawler }),
+      ...(token === undefined ? {} : { resumeToken: token }),
+      follow,
+      acknowledge: options.remove === true,
+      patienceMs: options.patience * 1_000,
+      signal,
+    });
+    for await (const { resumeToken, ...page } of pages) {
+      await write(session, folder, page);
+      token = resumeToken;
+      progress.add(1);
+      const isDue = performance.now() - since.at > KEEP_MS;
+      if (isDue || progress.count - since.count >= KEEP_EVERY) await keep();
     }
   } finally {
     progress.end();
-    // What was written last, when the user ends it.
-    await keep().catch(() => undefined);
+    await keep();
   }
   output.note(`${progress.count} results`);
 }
