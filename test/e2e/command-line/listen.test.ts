@@ -36,7 +36,7 @@ test('listen points a crawler at itself, verifies and prints what comes, and ref
       { kind: 'delivery', rid: forged.rid },
     ]);
     const genuine = json.filter((each) => each.signature === 'valid' && each.kind === 'delivery');
-    expect(genuine.map(({ rid }) => rid).sort()).toEqual([...rids].sort());
+    expect(new Set(genuine.map(({ rid }) => rid))).toEqual(new Set(rids));
     expect(genuine[0].headers).toMatchObject({ cb_status: '200', original_status: '200' });
     expect(genuine[0].body).toContain('<title>Page ');
   }
