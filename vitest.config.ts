@@ -20,6 +20,7 @@ const onEither = {
     'listings',
     'monitoring',
     'notice-digest',
+    'operator',
     'protocols',
     'pushed-url',
     'refusal-texts',

@@ -63,7 +63,7 @@ export function withAudit(admission: Admission, logger: Logger): Admission {
 
 function whoCalled(by: 'admin' | 'unauthenticated', call: Call) {
   return {
-    audit: 'account_service',
+    audit: 'admin',
     by,
     remote: call.remote,
     protocol: call.protocol,

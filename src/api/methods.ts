@@ -2,6 +2,7 @@ import { Health } from '../../gen/health/v1/health_pb.ts';
 import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { OperatorService } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
@@ -16,6 +17,7 @@ import { crawlerHandlers } from './crawler-handlers.ts';
 import { withConnectErrors } from './errors.ts';
 import { createHealthMethods } from './health.ts';
 import type { Method } from './method.ts';
+import { type OperatorParts, operatorHandlers } from './operator-handlers.ts';
 import { pushHandlers } from './push-handlers.ts';
 import { createReflectionMethods } from './reflection.ts';
 import { withRequestQuota } from './request-quota.ts';
@@ -32,6 +34,7 @@ export const apiServices = [
   ActivityService,
   WatchService,
   AccountService,
+  OperatorService,
 ] as const;
 
 /** The collaborators of the table. */
@@ -41,6 +44,7 @@ export interface MethodsDeps {
   readonly publicUrl: () => string;
   readonly isReady: () => Promise<boolean>;
   readonly admission: Admission;
+  readonly operator: OperatorParts;
   /** Slots for the calls of all accounts. */
   readonly slots: FairPool;
   readonly logger: Logger;
@@ -98,6 +102,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       accountQueueLimit: limits.accountQueue,
       logger,
     }),
+    ...operatorHandlers({ ...deps.operator, authenticator, logger }),
     ...health,
     ...createReflectionMethods([...apiServices, Health]),
   ];

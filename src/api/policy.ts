@@ -47,6 +47,8 @@ const services: Readonly<Record<string, MethodPolicy>> = {
   'grpc.reflection.v1.ServerReflection': unauthenticated,
   'grpc.reflection.v1alpha.ServerReflection': unauthenticated,
   'queuedcrawler.v1.AccountService': { ...ordinary, access: 'admin' },
+  // Trying mail server and browser takes long.
+  'queuedcrawler.v1.OperatorService': { ...ordinary, access: 'admin', takesSlot: false },
 };
 
 const pushes: Readonly<Record<string, MethodPolicy>> = {

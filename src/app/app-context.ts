@@ -17,4 +17,6 @@ export interface AppContext {
   readonly metrics: Metrics;
   readonly pools: AppPools;
   readonly publicUrl: PublicUrl;
+  /** Names this process among those that share the database. */
+  readonly processId: string;
 }

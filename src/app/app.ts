@@ -25,6 +25,7 @@ import { createAppPools, measuredPools } from './app-pools.ts';
 import { openEngines } from './open-engines.ts';
 import { createPublicUrl, listenUrl } from './public-url.ts';
 import { wireEdge } from './wire-edge.ts';
+import { wireOperator } from './wire-operator.ts';
 import { wireService } from './wire-service.ts';
 
 /** What an app is made of beside its configuration. */
@@ -94,7 +95,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
   });
   const backups = openBackups(config, backend, logger);
   stack.defer(() => backups?.close(closeMs));
-  const edge = wireEdge(context, { service, store, backups });
+  const operator = wireOperator(context, { service, store }, stack);
+  const edge = wireEdge(context, { service, store, operator, backups });
   if (config.role !== 'api') {
     service.defineTasks();
     await scheduler.start();
@@ -152,6 +154,7 @@ function createContext(
     metrics: createMetrics({ exemplars: config.otlpEndpoint !== '' }),
     pools: createAppPools(config),
     publicUrl: createPublicUrl(config),
+    processId: `${hostname()}:${process.pid}:${crypto.randomUUID()}`,
   };
 }
 

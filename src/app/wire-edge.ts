@@ -3,6 +3,7 @@ import { createAdmission } from '../api/admission.ts';
 import { withAudit } from '../api/audit.ts';
 import { toConnectError } from '../api/errors.ts';
 import { createMethods } from '../api/methods.ts';
+import type { OperatorParts } from '../api/operator-handlers.ts';
 import type { Backups } from '../backup/backups.ts';
 import type { Config } from '../config/config.ts';
 import { createConsoleSite } from '../console-assets/console-site.ts';
@@ -21,18 +22,18 @@ import { pushLimits } from './wire-service.ts';
 /** Longest message of RPC that is written. */
 const WRITE_MAX_BYTES = 256 * 1024 * 1024;
 
+/** What the port is wired to. */
+export interface EdgeParts {
+  readonly service: Service;
+  readonly store: Store;
+  readonly operator: OperatorParts;
+  readonly backups: Backups | undefined;
+}
+
 /** Wires the one port to the use cases; a worker answers health and metrics only. */
 export function wireEdge(
   context: AppContext,
-  {
-    service,
-    store,
-    backups,
-  }: {
-    readonly service: Service;
-    readonly store: Store;
-    readonly backups: Backups | undefined;
-  },
+  { service, store, operator, backups }: EdgeParts,
 ): Edge {
   const { config, logger, clock, pools, publicUrl } = context;
   const isReady = sharingAnswers(() =>
@@ -48,6 +49,7 @@ export function wireEdge(
     publicUrl: publicUrl.current,
     isReady,
     admission,
+    operator,
     slots: pools.calls,
     logger,
   });

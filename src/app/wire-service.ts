@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import type { Config } from '../config/config.ts';
 import { createPoliteness } from '../engine/politeness/politeness.ts';
 import { createMailer } from '../mail/mailer.ts';
@@ -51,11 +50,11 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
 }
 
 function serviceSettings(
-  { config, timing, publicUrl }: AppContext,
+  { config, timing, publicUrl, processId }: AppContext,
   { guard }: Pick<Engines, 'guard'>,
 ): ServiceSettings {
   return {
-    processId: `${hostname()}:${process.pid}:${crypto.randomUUID()}`,
+    processId,
     adminToken: config.adminToken,
     sharesDatabase: config.mongodbUri !== '',
     limits: pushLimits(config),

@@ -19,6 +19,7 @@ export function decorateStore(store: Store, around: AroundCall): Store {
     screenshots: decorated(store.screenshots, 'screenshots', around),
     notices: decorated(store.notices, 'notices', around),
     listings: decorated(store.listings, 'listings', around),
+    processes: decorated(store.processes, 'processes', around),
     ping: () => around('ping', () => store.ping()),
     maintain: (now, signal) => around('maintain', () => store.maintain(now, signal)),
     close: () => around('close', () => store.close()),

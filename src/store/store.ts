@@ -8,11 +8,13 @@ import type { CrawlRecord, StoredResult } from '../domain/result.ts';
 import type { HistoryDay } from '../domain/stats.ts';
 import type { DeliveryStore } from './delivery-store.ts';
 import type { ListingStore } from './listing-store.ts';
+import type { ProcessStore } from './process-store.ts';
 import type { QueueDepths } from './queue-depth.ts';
 import type { QueueStore } from './queue-store.ts';
 
 export type * from './delivery-store.ts';
 export type * from './listing-store.ts';
+export type * from './process-store.ts';
 export type * from './queue-store.ts';
 
 /**
@@ -33,6 +35,7 @@ export interface Store {
   readonly screenshots: ScreenshotStore;
   readonly notices: NoticeStore;
   readonly listings: ListingStore;
+  readonly processes: ProcessStore;
   /** Resolves when the database answers; throws `unavailable` otherwise. */
   ping(): Promise<void>;
   /**

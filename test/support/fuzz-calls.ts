@@ -4,6 +4,7 @@ import { Health } from '../../gen/health/v1/health_pb.ts';
 import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { OperatorService } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
@@ -68,6 +69,8 @@ const requests: readonly (readonly [DescMethod, object])[] = [
   [StorageService.method.countResults, {}],
   [StatsService.method.getStats, { historyFrom: '2026-01-01', historyTo: '2026-02-01' }],
   [AccountService.method.getAccount, { name: 'default' }],
+  [OperatorService.method.getInstallation, {}],
+  [OperatorService.method.getSetup, {}],
   [Health.method.check, { service: 'queuedcrawler.v1.PushService' }],
 ];
 
@@ -104,6 +107,8 @@ const restCalls: readonly (readonly [method: string, path: string, body: string]
   ['GET', `/storage/rids?token=${NORMAL}&limit=5&scroll=true&scroll_order=asc`, ''],
   ['DELETE', `/storage?token=${NORMAL}&rid=${RID}`, ''],
   ['GET', `/accounts?page_size=5&page_token=YQ`, ''],
+  ['GET', '/installation', ''],
+  ['GET', '/installation/setup?check=false', ''],
   ['GET', `/screenshots?id=${RID}`, ''],
 ];
 

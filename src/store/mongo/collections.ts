@@ -2,6 +2,7 @@ import type { Binary, Collection, Db } from 'mongodb';
 import type { DeliveryAttempt } from '../../domain/delivery.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { QueuedNotice } from '../../domain/notice.ts';
+import type { ProcessReport } from '../../domain/process-report.ts';
 import type { AccountLimits } from '../../domain/quotas.ts';
 import type { DayCounts } from '../../domain/stats.ts';
 import type { EndedJob } from '../../domain/tally.ts';
@@ -214,6 +215,11 @@ export interface RemovedAccountDocument {
   readonly removedAt: Date;
 }
 
+/** What a process last said about itself. */
+export interface ProcessDocument extends Omit<ProcessReport, 'processId'> {
+  readonly _id: string;
+}
+
 /** Every collection of the store. */
 export interface Collections {
   readonly accounts: Collection<AccountDocument>;
@@ -229,6 +235,7 @@ export interface Collections {
   readonly notices: Collection<NoticeDocument>;
   readonly removals: Collection<RemovalDocument>;
   readonly removedAccounts: Collection<RemovedAccountDocument>;
+  readonly processes: Collection<ProcessDocument>;
 }
 
 /** The collections of a database. */
@@ -247,5 +254,6 @@ export function toCollections(db: Db): Collections {
     notices: db.collection('notices'),
     removals: db.collection('removals'),
     removedAccounts: db.collection('removed_accounts'),
+    processes: db.collection('processes'),
   };
 }

@@ -211,6 +211,9 @@ async function createIndexes(collections: Collections): Promise<void> {
     collections.rates.createIndexes([
       { key: { at: 1 }, name: 'expiry', expireAfterSeconds: 3_600 },
     ]),
+    collections.processes.createIndexes([
+      { key: { reportedAt: 1 }, name: 'expiry', expireAfterSeconds: 3_600 },
+    ]),
     collections.notices.createIndexes([{ key: { dueAt: 1 }, name: 'due' }]),
     collections.screenshots.createIndexes([
       { key: { expiresAt: 1 }, name: 'expires' },

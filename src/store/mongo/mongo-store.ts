@@ -14,6 +14,7 @@ import { createListings } from './listings.ts';
 import { createMaintenance } from './maintenance.ts';
 import { migrate } from './migrations.ts';
 import { createNotices } from './notices.ts';
+import { createProcesses } from './processes.ts';
 import { createQueue } from './queue.ts';
 import { createRates } from './rates.ts';
 import { createResults } from './results.ts';
@@ -62,6 +63,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       screenshots: createScreenshots(collections),
       notices: createNotices(collections, ledger),
       listings: createListings(collections),
+      processes: createProcesses(db, collections),
       ping: async () => void (await db.command({ ping: 1 })),
       maintain: createMaintenance(collections, ledger),
       close: () => client.close(),

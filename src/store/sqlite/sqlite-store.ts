@@ -55,6 +55,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     screenshots: remote('screenshots'),
     notices: remote('notices'),
     listings: remote('listings'),
+    processes: remote('processes'),
     ping: async () => void (await database.call('ping', [])),
     maintain: upkeep.maintain,
     close: () => database.close(),

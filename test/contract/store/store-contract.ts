@@ -10,6 +10,7 @@ import { listingsContract } from './listings-contract.ts';
 import { modelContract } from './model-contract.ts';
 import { noticesContract } from './notices-contract.ts';
 import { probesContract } from './probes-contract.ts';
+import { processesContract } from './processes-contract.ts';
 import { purgeContract } from './purge-contract.ts';
 import { pushContract } from './push-contract.ts';
 import { quotasContract } from './quotas-contract.ts';
@@ -35,6 +36,7 @@ const contracts = [
   deliveriesContract,
   resultsContract,
   listingsContract,
+  processesContract,
   resultOrderContract,
   statsContract,
   quotasContract,

@@ -278,7 +278,7 @@ test('every admin call is logged in one line: by whom, what, about whom, how it 
   const lines = () =>
     app.log
       .map((line) => JSON.parse(line) as Record<string, unknown>)
-      .filter((line) => line.audit === 'account_service');
+      .filter((line) => line.audit === 'admin');
   const made = await admin(app, 'POST', '', { name: 'guest', email: 'a@example.com' });
   await admin(app, 'GET', '');
   await admin(app, 'GET', '/nobody');

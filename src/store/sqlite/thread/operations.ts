@@ -5,6 +5,7 @@ import type { InThread, ThreadStore } from '../in-thread.ts';
 import { listings } from '../listings.ts';
 import { maintain } from '../maintenance.ts';
 import { notices } from '../notices.ts';
+import { processes } from '../processes.ts';
 import { queue } from '../queue.ts';
 import { rates } from '../rates.ts';
 import { results } from '../results.ts';
@@ -25,6 +26,7 @@ export const aggregates = {
   screenshots,
   notices,
   listings,
+  processes,
 } satisfies { readonly [Name in keyof ThreadStore]: InThread<ThreadStore[Name]> };
 
 /** A synchronous operation on the database; it runs inside the transaction of its batch. */

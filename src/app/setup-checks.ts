@@ -1,0 +1,166 @@
+import { statfs } from 'node:fs/promises';
+import type { Config } from '../config/config.ts';
+import { exposureWarning } from '../config/exposure.ts';
+import { checkMail } from '../mail/check-mail.ts';
+import type { SetupCheck, SetupFinding } from '../service/operator/setup.ts';
+import type { AppContext } from './app-context.ts';
+
+/** Less than this is little for results that are kept for two weeks. */
+const LITTLE_DISK_BYTES = 1024 ** 3;
+
+const ok = (finding: string): SetupFinding => ({ state: 'ok', finding, advice: '' });
+const missing = (finding: string, advice: string): SetupFinding => {
+  return { state: 'missing', finding, advice };
+};
+
+/** What an operator sets up, by the configuration of this process. */
+export function setupChecks({
+  config,
+  logger,
+}: Pick<AppContext, 'config' | 'logger'>): SetupCheck[] {
+  return [
+    databaseCheck(config),
+    ...(config.mongodbUri === '' ? [diskCheck(config)] : []),
+    mailCheck(config),
+    ...(config.role === 'api' ? [] : [browserCheck(config, logger)]),
+    tlsCheck(config),
+    publicUrlCheck(config),
+    monitoringCheck(config),
+    proxiesCheck(config),
+  ];
+}
+
+function databaseCheck({ mongodbUri }: Config): SetupCheck {
+  return {
+    name: 'database',
+    settings: ['DATA_DIR', 'MONGODB_URI'],
+    look: () =>
+      mongodbUri === ''
+        ? ok('The embedded database: one process. Set MONGODB_URI to share the work.')
+        : ok('MongoDB: any number of processes.'),
+  };
+}
+
+function diskCheck({ dataDir }: Config): SetupCheck {
+  return {
+    name: 'disk',
+    settings: ['DATA_DIR'],
+    async look() {
+      const { bavail, bsize } = await statfs(dataDir);
+      const finding = `${Math.round((bavail * bsize) / 1024 ** 2)} MiB are free.`;
+      if (bavail * bsize >= LITTLE_DISK_BYTES) return ok(finding);
+      const advice = 'Make room, or move DATA_DIR: pushes and results are refused on a full disk.';
+      return { state: 'failed', finding, advice };
+    },
+  };
+}
+
+function mailCheck({ smtpUrl, mailFrom }: Config): SetupCheck {
+  return {
+    name: 'mail',
+    settings: ['SMTP_URL', 'MAIL_FROM'],
+    look: () =>
+      smtpUrl === ''
+        ? missing(
+            'There is no mail server.',
+            'Owners are not told of pauses and full queues, which are only logged: set SMTP_URL.',
+          )
+        : {
+            state: 'unchecked',
+            finding: `Mail is sent from ${mailFrom}.`,
+            advice: 'Check SMTP_URL: host, port, user and password.',
+          },
+    async try() {
+      await checkMail(smtpUrl);
+      return `The mail server accepts mail from ${mailFrom}.`;
+    },
+  };
+}
+
+function browserCheck(config: Config, logger: AppContext['logger']): SetupCheck {
+  const { chromiumPath, chromiumSandbox: sandbox } = config;
+  return {
+    name: 'browser',
+    settings: ['CHROMIUM_PATH', 'CHROMIUM_SANDBOX', 'BROWSER_PAGES'],
+    async look() {
+      const { findChromium } = await import('../engine/browser/chromium-binary.ts');
+      const path = await findChromium(chromiumPath).catch(() => undefined);
+      if (path === undefined) {
+        return missing(
+          'There is no Chromium that can be run.',
+          'Crawls of the JavaScript token wait until there is one: install Chromium, or set CHROMIUM_PATH.',
+        );
+      }
+      const advice =
+        'Start Chromium by hand to see what it lacks; in containers see CHROMIUM_SANDBOX.';
+      return { state: 'unchecked', finding: 'There is a Chromium.', advice };
+    },
+    async try() {
+      const { checkBrowser } = await import('../engine/browser/check-browser.ts');
+      return `${await checkBrowser({ chromiumPath, sandbox, logger })} starts.`;
+    },
+  };
+}
+
+function tlsCheck(config: Config): SetupCheck {
+  return {
+    name: 'tls',
+    settings: ['TLS_CERT', 'TLS_KEY', 'HOST'],
+    look() {
+      const warning = exposureWarning(config);
+      if (warning === undefined) {
+        return ok(
+          config.tlsCertFile === ''
+            ? 'Only this machine reaches the service.'
+            : 'The service speaks TLS.',
+        );
+      }
+      return {
+        state: 'failed',
+        finding: `The service listens on ${config.host} without TLS.`,
+        advice:
+          'Unless a proxy in front of it ends TLS: set TLS_CERT and TLS_KEY, or HOST=127.0.0.1.',
+      };
+    },
+  };
+}
+
+function publicUrlCheck({ publicUrl }: Config): SetupCheck {
+  return {
+    name: 'public_url',
+    settings: ['PUBLIC_URL'],
+    look: () =>
+      publicUrl === ''
+        ? missing(
+            'Addresses in replies name the address that the service listens on.',
+            'Set PUBLIC_URL to where clients reach it, or links to screenshots and results lead nowhere.',
+          )
+        : ok(`Addresses in replies begin with ${publicUrl}.`),
+  };
+}
+
+function monitoringCheck({ probeIntervalSeconds }: Config): SetupCheck {
+  return {
+    name: 'monitoring',
+    settings: ['PROBE_INTERVAL_SECONDS'],
+    look: () =>
+      probeIntervalSeconds === 0
+        ? missing(
+            'Callback URLs are not probed.',
+            'Crawlers go on while their callback URL is down: set PROBE_INTERVAL_SECONDS.',
+          )
+        : ok(`Callback URLs are probed every ${probeIntervalSeconds} s.`),
+  };
+}
+
+function proxiesCheck({ proxies }: Config): SetupCheck {
+  const names = Object.keys(proxies);
+  return {
+    name: 'proxies',
+    settings: ['PROXIES'],
+    look: () =>
+      names.length === 0
+        ? missing('There are no proxies.', 'Crawls with `country` or `tor_network` need PROXIES.')
+        : ok(`There are proxies for ${names.join(', ')}.`),
+  };
+}

@@ -1,0 +1,38 @@
+import type { OperatorParts } from '../api/operator-handlers.ts';
+import { VERSION } from '../config/version.ts';
+import { createProcessReports } from '../service/operator/process-reports.ts';
+import { createSetup } from '../service/operator/setup.ts';
+import type { Service } from '../service/service.ts';
+import type { Store } from '../store/store.ts';
+import type { AppContext } from './app-context.ts';
+import { setupChecks } from './setup-checks.ts';
+
+/** Wires what the operator asks about. Where processes share a database, `stack` ends the reports. */
+export function wireOperator(
+  context: AppContext,
+  { service, store }: { readonly service: Pick<Service, 'dispatcher'>; readonly store: Store },
+  stack: AsyncDisposableStack,
+): OperatorParts {
+  const { config, clock, logger, pools } = context;
+  const reports = createProcessReports({
+    store: store.processes,
+    clock,
+    logger,
+    identity: {
+      processId: context.processId,
+      role: config.role,
+      version: VERSION,
+      startedAt: clock.now(),
+    },
+    load: () => {
+      const { crawlers, crawls, deliveries } = service.dispatcher.activity();
+      return { crawlers, crawls, deliveries, browserPages: pools.browserTurns.used };
+    },
+  });
+  if (config.mongodbUri !== '') stack.use(reports.start());
+  return {
+    reports,
+    version: VERSION,
+    readSetup: createSetup({ checks: setupChecks(context), accounts: store.accounts }),
+  };
+}

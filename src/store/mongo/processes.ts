@@ -1,0 +1,28 @@
+import type { Db } from 'mongodb';
+import type { ProcessStore } from '../process-store.ts';
+import type { Collections } from './collections.ts';
+
+/** Processes and the database. */
+export function createProcesses(
+  db: Db,
+  { processes }: Pick<Collections, 'processes'>,
+): ProcessStore {
+  return {
+    async report({ processId, ...report }) {
+      await processes.replaceOne({ _id: processId }, report, { upsert: true });
+    },
+
+    async list(since) {
+      const found = await processes
+        .find({ reportedAt: { $gte: since } })
+        .sort({ _id: 1 })
+        .toArray();
+      return found.map(({ _id, ...report }) => ({ processId: _id, ...report }));
+    },
+
+    async database() {
+      const { version } = await db.command({ buildInfo: 1 });
+      return { kind: 'mongodb', version: String(version) };
+    },
+  };
+}

@@ -1,0 +1,11 @@
+import type { Database, ProcessReport } from '../domain/process-report.ts';
+
+/** The processes of the service, as each last reported itself, and the database itself. */
+export interface ProcessStore {
+  /** Replaces the process's report. Reports that are not renewed are forgotten within the hour. */
+  report(report: ProcessReport): Promise<void>;
+  /** Reports since `since`, by `processId`. */
+  list(since: Date): Promise<ProcessReport[]>;
+  /** What database answers; it is asked each time. */
+  database(): Promise<Database>;
+}

@@ -1,0 +1,100 @@
+import { createClient } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
+import { expect, test } from 'vitest';
+import { OperatorService, SetupState } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
+import { ADMIN, NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
+import { createGrpcClient } from '../support/grpc-client.ts';
+import { startMailServer } from '../support/mail-server.ts';
+
+const admin = { authorization: `Bearer ${ADMIN}` };
+
+interface Item {
+  readonly name: string;
+  readonly state: string;
+  readonly finding: string;
+  readonly advice: string;
+  readonly settings: readonly string[];
+}
+
+async function setup(app: TestApp, query = ''): Promise<Map<string, Item>> {
+  const reply = await app.rest('GET', `/installation/setup${query}`, undefined, admin);
+  expect(reply.status, reply.text).toBe(200);
+  const { items } = reply.json as { items: Item[] };
+  return new Map(items.map((item) => [item.name, item]));
+}
+
+test('an operator sees the database and the processes, over each protocol and with the admin token only', async () => {
+  await using app = await startApp();
+  const rest = (await app.rest('GET', '/installation', undefined, admin)).json;
+  expect(rest.version).toMatch(/^\d+\.\d+\.\d+/);
+  expect(rest.database.version).toMatch(/^\d+\.\d+/);
+  expect(rest.database.latency_ms).toBeGreaterThan(0);
+  expect(rest.processes).toMatchObject([
+    { role: 'all', version: rest.version, is_answering: true, crawls: 0 },
+  ]);
+  const [own] = rest.processes;
+  expect(own.memory_bytes).toBeGreaterThan(10_000_000);
+  expect(own.event_loop_use).toBeLessThanOrEqual(1);
+  expect(Date.parse(own.started_at)).toBeLessThanOrEqual(Date.parse(own.reported_at));
+
+  using grpc = createGrpcClient(`127.0.0.1:${app.port}`);
+  const installation = await grpc.call(OperatorService.method.getInstallation, {}, ADMIN);
+  expect(installation.processes.map(({ id }) => id)).toEqual([own.id]);
+  const client = createClient(
+    OperatorService,
+    createConnectTransport({ baseUrl: app.url, httpVersion: '1.1' }),
+  );
+  const { items } = await client.getSetup({}, { headers: admin });
+  expect(items.some(({ state }) => state === SetupState.UNSPECIFIED)).toBe(false);
+
+  for (const path of ['/installation', '/installation/setup?check=true']) {
+    const other = await app.rest('GET', path, undefined, { authorization: `Bearer ${NORMAL}` });
+    expect(other.status).toBe(401);
+    expect((await app.rest('GET', path)).status).toBe(401);
+  }
+  await eventually(() => {
+    const audits = app.log.filter((line) => line.includes('"audit":"admin"'));
+    expect(audits.some((line) => line.includes('GetInstallation'))).toBe(true);
+  });
+});
+
+test('what is not set up is said with what to do, and what is set up is tried when asked for', async () => {
+  await using mail = await startMailServer();
+  await using app = await startApp({
+    env: { SMTP_URL: mail.url, CHROMIUM_PATH: '/nowhere/chromium' },
+  });
+  const before = await setup(app);
+  expect(before.get('mail')).toMatchObject({
+    state: 'unchecked',
+    settings: ['SMTP_URL', 'MAIL_FROM'],
+  });
+  expect(before.get('browser')).toMatchObject({ state: 'missing' });
+  expect(before.get('browser')?.advice).toContain('CHROMIUM_PATH');
+  expect(before.get('monitoring')).toMatchObject({ state: 'missing' });
+  expect(before.get('account_addresses')?.finding).toContain('default');
+  expect(before.get('tls')).toMatchObject({ state: 'ok' });
+  // What needs attention comes first.
+  const states = [...before.values()].map(({ state }) => state);
+  const order = ['failed', 'missing', 'unchecked', 'ok'];
+  expect(states).toEqual(states.toSorted((a, b) => order.indexOf(a) - order.indexOf(b)));
+
+  const tried = await setup(app, '?check=true');
+  expect(tried.get('mail')).toMatchObject({ state: 'ok' });
+  await mail[Symbol.asyncDispose]();
+  const failed = await setup(app, '?check=true');
+  expect(failed.get('mail')).toMatchObject({ state: 'failed' });
+  expect(failed.get('mail')?.advice).toContain('SMTP_URL');
+
+  await using plain = await startApp({ env: { ACCOUNT_EMAIL: 'owner@example.com' } });
+  const other = await setup(plain);
+  expect(other.get('mail')).toMatchObject({ state: 'missing' });
+  expect(other.get('account_addresses')).toMatchObject({ state: 'ok' });
+});
+
+test('a browser that starts is found to work', async () => {
+  await using app = await startApp();
+  const items = await setup(app, '?check=true');
+  expect(items.get('browser')).toMatchObject({ state: 'ok' });
+  expect(items.get('browser')?.finding).toMatch(/chrom/i);
+});

@@ -1,0 +1,156 @@
+import { expect, test } from 'vitest';
+import { createCrawlerAccess } from '../../../src/service/crawlers/crawler-access.ts';
+import { createCrawlTimes } from '../../../src/service/crawls/crawl-times.ts';
+import { createAccountActivities } from '../../../src/service/reads/account-activity.ts';
+import { createCrawlerList } from '../../../src/service/reads/crawler-list.ts';
+import { createOverviews } from '../../../src/service/reads/overviews.ts';
+import { createOverviewPoll } from '../../../src/service/watches/overview-poll.ts';
+import { createWatches } from '../../../src/service/watches/watches.ts';
+import { decorateStore } from '../../../src/store/decorate-store.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { makeJobs } from '../../contract/store/store-harness.ts';
+import { eventually } from '../../support/eventually.ts';
+import { createUseCases, openEmbeddedStore } from '../../support/use-cases.ts';
+
+/** The same store, with the names of its calls. */
+function counted(store: Store): { readonly store: Store; readonly calls: string[] } {
+  const calls: string[] = [];
+  return {
+    calls,
+    store: decorateStore(store, (operation, call) => {
+      calls.push(operation);
+      return call();
+    }),
+  };
+}
+
+function watchesOf(store: Store, intervalMs: number, keepAliveMs?: number) {
+  const { clock } = createUseCases(store);
+  const overviews = createOverviews({ listings: store.listings, clock });
+  return createWatches({
+    poll: createOverviewPoll({ overviews, intervalMs }),
+    access: createCrawlerAccess({ crawlers: store.crawlers, clock }),
+    activities: createAccountActivities({
+      overviews,
+      limits: { crawlerQueue: 10, accountQueue: 10 },
+      pushesPerSecond: 0,
+    }),
+    crawlTimes: createCrawlTimes(),
+    ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
+  });
+}
+
+/** Takes what a stream yields until it is told to stop. */
+function taking<Value>(open: (signal: AbortSignal) => AsyncIterable<Value>) {
+  const abort = new AbortController();
+  const values: Value[] = [];
+  const done = (async () => {
+    for await (const value of open(abort.signal)) values.push(value);
+  })().catch((error: unknown) => {
+    if (!abort.signal.aborted) throw error;
+  });
+  return {
+    values,
+    async [Symbol.asyncDispose]() {
+      abort.abort();
+      await done;
+    },
+  };
+}
+
+test('however many watch however many accounts, each reading is one call of the store', async () => {
+  await using opened = await openEmbeddedStore();
+  const { store, calls } = counted(opened.store);
+  const { account, crawlers } = createUseCases(opened.store);
+  const owners = [await account(), await account(), await account()];
+  for (const { normal } of owners) await crawlers.create(normal, 'one', { settings: {} });
+  const watches = watchesOf(store, 20);
+  {
+    await using stack = new AsyncDisposableStack();
+    const streams = Array.from({ length: 12 }, (_, n) => {
+      const owner = owners[n % 3]?.normal;
+      if (owner === undefined) throw new Error('no owner');
+      return stack.use(taking((signal) => watches.crawlers(owner, '', signal)));
+    });
+    await eventually(() => {
+      for (const { values } of streams) expect(values).toHaveLength(1);
+    });
+    const before = calls.length;
+    const { normal } = owners[0] ?? (await account());
+    const { crawler } = await crawlers.details(normal, 'one');
+    const { crawlerId, accountId } = crawler;
+    await opened.store.queue.push(
+      [{ crawlerId, accountId, jobs: makeJobs(crawler, 2) }],
+      { crawlerQueue: 10, accountQueue: 10 },
+      new Date(),
+    );
+    await eventually(() => {
+      expect(streams[0]?.values.at(-1)?.changed).toMatchObject([{ counters: { waiting: 2 } }]);
+      expect(calls.length).toBeGreaterThan(before + 3);
+    });
+    expect(new Set(calls)).toEqual(new Set(['listings.crawlers']));
+    // Who watches another account heard of nothing.
+    expect(streams[1]?.values).toHaveLength(1);
+  }
+  // Nobody watches, nothing is read; another process's watcher is waited for meanwhile.
+  const { length } = calls;
+  const [{ normal } = await account()] = owners;
+  const others = watchesOf(opened.store, 20, 50);
+  await using other = taking((signal) => others.activity(normal, signal));
+  await eventually(() => expect(other.values.length).toBeGreaterThan(2));
+  expect(calls).toHaveLength(length);
+});
+
+test('a slow reader gets the newest state, and a silent stream gives signs of life', async () => {
+  await using opened = await openEmbeddedStore();
+  const { account, crawlers } = createUseCases(opened.store);
+  const { normal } = await account();
+  const { crawler } = await crawlers.create(normal, 'one', { settings: {} });
+  const watches = watchesOf(opened.store, 10, 50);
+  await using silent = taking((signal) => watches.activity(normal, signal));
+  await eventually(() => {
+    expect(silent.values.length).toBeGreaterThan(2);
+    expect(silent.values.at(-1)?.activity).toBeUndefined();
+  });
+  const abort = new AbortController();
+  const slow = watches.crawler(normal, 'one', abort.signal);
+  expect((await slow.next()).value).toMatchObject({ crawler: { counters: { pushed: 0 } } });
+  const { crawlerId, accountId } = crawler;
+  for (let n = 1; n <= 3; n += 1) {
+    const jobs = makeJobs(crawler, 1);
+    const limits = { crawlerQueue: 10, accountQueue: 10 };
+    await opened.store.queue.push([{ crawlerId, accountId, jobs }], limits, new Date());
+    // Seen by who reads, not by who does not.
+    await eventually(() => expect(silent.values.at(-1)).toBeDefined());
+  }
+  await eventually(() => {
+    const told = silent.values.findLast(({ activity }) => activity !== undefined);
+    expect(told?.activity?.totals.pushed).toBe(3);
+  });
+  expect((await slow.next()).value).toMatchObject({ crawler: { counters: { pushed: 3 } } });
+  abort.abort(new Error('gone'));
+  await expect(slow.next()).rejects.toThrow('gone');
+});
+
+test('a thousand crawlers are sorted and filtered with one call of the store', async () => {
+  await using opened = await openEmbeddedStore();
+  const { store, calls } = counted(opened.store);
+  const { account, crawlers, clock } = createUseCases(opened.store);
+  const { normal } = await account();
+  const names = Array.from({ length: 1_000 }, (_, n) => `crawler-${String(n).padStart(4, '0')}`);
+  await Promise.all(names.map((name) => crawlers.create(normal, name, { settings: {} })));
+  const list = createCrawlerList({
+    overviews: createOverviews({ listings: store.listings, clock }),
+  });
+  const page = await list(normal, {
+    nameContains: '-09',
+    status: 'running',
+    order: 'created',
+    descending: true,
+    limit: 60,
+    cursor: '',
+  });
+  expect(page.crawlers).toHaveLength(60);
+  expect(page.total).toBe(100);
+  expect(calls).toEqual(['listings.crawlers']);
+});
