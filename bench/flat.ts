@@ -6,6 +6,7 @@ import type { Job } from '../src/domain/job.ts';
 import { createRid } from '../src/domain/rid.ts';
 import { openSqliteStore } from '../src/store/sqlite/sqlite-store.ts';
 import type { Lease, Store } from '../src/store/store.ts';
+import { claimJobs, finishJobs } from '../test/contract/store/store-harness.ts';
 
 // Measures on the embedded store whether push, claim and finish cost the same with an empty queue,
 // with a million queued jobs and with a million finished ones. The first line is what the others
@@ -56,7 +57,7 @@ async function claimAndFinish(store: Store, lease: Lease, count: number): Promis
   const startedAt = performance.now();
   let done = 0;
   while (done < count) {
-    const { jobs } = await store.queue.claim(lease, SLOTS, new Date());
+    const { jobs } = await claimJobs(store, lease, SLOTS, new Date());
     const expiresAt = new Date(Date.now() + 1_000_000_000);
     const outcomes = jobs.map((each) => ({
       kind: 'stored' as const,
@@ -77,7 +78,7 @@ async function claimAndFinish(store: Store, lease: Lease, count: number): Promis
         details: {},
       },
     }));
-    await store.queue.finish(outcomes, new Date(), lease);
+    await finishJobs(store, outcomes, new Date(), lease);
     done += jobs.length;
   }
   return count / ((performance.now() - startedAt) / 1_000);

@@ -18,12 +18,14 @@ export interface AppTiming {
  * push in one process starts in another within a second.
  */
 export function appTiming(
-  config: Pick<Config, 'probeIntervalSeconds' | 'shutdownSeconds'>,
+  config: Pick<Config, 'probeIntervalSeconds' | 'shutdownSeconds' | 'mongodbUri'>,
 ): AppTiming {
   const probeMs = (config.probeIntervalSeconds * 1_000) / 12;
   return {
     dispatch: {
       leaseMs: 15_000,
+      // A turn on MongoDB is several commands, so it has to write much.
+      turnMs: config.mongodbUri === undefined ? 2 : 120,
       pollMs: 500,
       refreshMs: 1_000,
       idleReleaseMs: 2_000,

@@ -1,66 +1,86 @@
+import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import type { QueuedJob } from '../domain/job.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
-import type { JobOutcome } from '../store/store.ts';
+import type { JobOutcome, QueueLook, StartedJob, TurnReceipt } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
+import type { JobLog } from './job-log.ts';
+import { createReadAhead } from './read-ahead.ts';
 
 /** What the lane works with. */
 export interface CrawlLaneDeps extends Pick<DispatcherDeps, 'crawlJob' | 'crawlBytes' | 'logger'> {
   readonly crawlerId: string;
+  readonly clock: Clock;
   /** The process's crawls in flight. */
   readonly slots: FairPool;
   /** The process's bytes in flight. */
   readonly memory: FairPool;
-  /** Called when a crawl has ended, or when there is room for one again. */
+  /**
+   * Whether crawls may start now. Not in a process that slept through its lease (SIGSTOP, a
+   * suspended machine), because others have taken the work over.
+   */
+  readonly mayStart: () => boolean;
+  readonly jobLog: JobLog | undefined;
+  /** Called when there is something to write, or room again. */
   readonly onChange: () => void;
 }
 
-/** Room for jobs that are about to be claimed. `start` and `cancel` give back the unused part. */
-export interface Reservation {
-  /** How many jobs to claim. */
-  readonly limit: number;
-  /** Most bytes of their bodies together. */
-  readonly maxBytes: number;
-  /** Starts the claimed jobs. */
-  start(jobs: readonly QueuedJob[]): void;
-  cancel(): void;
-}
-
-/** Ended crawls that a turn writes. */
-export interface EndedBatch {
-  readonly outcomes: readonly JobOutcome[];
+/**
+ * The part of the crawls in one turn. Every turn that was begun ends with `end` or `fail`, and then
+ * with `release`.
+ */
+export interface CrawlTurn {
+  readonly ended: readonly JobOutcome[];
+  readonly started: readonly StartedJob[];
+  readonly look: QueueLook | undefined;
+  /** Takes in what the turn did: drops crawls whose start was lost, and starts what it found. */
+  end(receipt: TurnReceipt): void;
+  /** Takes everything back for the next turn: the store may have done all of it, or nothing. */
+  fail(): void;
   /** Hands over the memory that one outcome's page holds; `release` does not give it back then. */
   keep(rid: string): readonly Grant[];
-  /** Gives back the memory of the pages; called when they have been written. */
+  /** Gives back the memory of the pages, which have been written. */
   release(): void;
 }
 
 /**
- * The crawls of one crawler's run: those in flight, and those that have ended and are not written
- * yet. A job is claimed only when the process has a slot and memory for its crawl.
+ * The crawls of one crawler's run: jobs that were read ahead and still wait, crawls in flight, and
+ * starts and ends that no turn has written yet. A slot that becomes free starts the next job at
+ * once, without the database.
  */
 export interface CrawlLane {
   readonly inFlight: number;
   /** Ended crawls that no turn has taken yet. */
+  readonly unwrittenEnds: number;
+  /** Starts and ends that no turn has taken yet. */
   readonly unwritten: number;
   /** Bytes of the pages that the next turn writes. */
   readonly nextWriteBytes: number;
-  /** Takes ended crawls into a turn: all of them, or as many as fit into one write. */
-  takeEnded(): EndedBatch;
+  /** Jobs that were read ahead. */
+  readonly buffered: number;
+  /** Whether a look may find jobs that there is room for. */
+  readonly wantsLook: boolean;
+  /** Whether slots are free, and due jobs for them wait in the store. */
+  readonly isStarving: boolean;
+  /** When the next job falls due, if the last look has found none. */
+  readonly nextDueAt: Date | undefined;
+  /** The queue may have jobs that no look has found. */
+  expectJobs(): void;
+  /** Forgets what was read ahead, because the crawler or its queue has changed. */
+  forget(): void;
   /**
-   * Reserves room for as many crawls as the crawler may start now. When it gets less, it waits for
-   * more and calls `onChange`.
+   * Takes what has ended and started into a turn: all of it, or as much as fits into one write.
+   * Reads ahead only if `looks`; otherwise what was read ahead is forgotten.
    */
-  reserve(crawler: Crawler): Reservation;
+  begin(crawler: Crawler, looks: boolean): CrawlTurn;
+  /** Aborts a crawl, whose outcome is dropped, or forgets the job if it still waits. */
   abort(rid: string): void;
   abortAll(reason: WorkAborted): void;
   /** Aborts and drops everything, and gives all room back. */
   close(): void;
 }
 
-/** Bytes for request bodies that one claim may bring beside `crawlBytes` for each crawl. */
-const CLAIM_BYTES = 2 * 1024 * 1024;
 /** Bytes of pages in one write; a larger page is written alone. */
 const WRITE_BYTES = 4 * 1024 * 1024;
 
@@ -71,35 +91,89 @@ interface Ended {
 
 /** Makes a lane in which nothing is in flight. */
 export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
-  const { crawlerId, slots, memory, crawlBytes, logger } = deps;
+  const { crawlerId, slots, memory, crawlBytes, logger, clock } = deps;
   const crawls = createInFlight(deps.onChange);
+  const ahead = createReadAhead({ crawlerId, memory });
   const ended: Ended[] = [];
-  /** Slots granted after a wait; the next reservation uses them. */
+  /** Crawls in flight whose start no turn has taken. */
+  const started = new Map<string, StartedJob>();
+  /** Slots granted after a wait; the next starts use them. */
   const granted: Grant[] = [];
+  let crawler: Crawler | undefined;
   let waiting: AbortController | undefined;
   let closed = false;
 
-  function startCrawl(job: QueuedJob, crawler: Crawler, slot: Grant, base: Grant): void {
-    crawls.start(job.rid, async (signal) => {
+  function startCrawl(queued: QueuedJob, by: Crawler, slot: Grant, base: Grant): void {
+    const { rid } = queued;
+    const startedAt = clock.now();
+    const attempt = queued.attempt + 1;
+    const firstTriedAt = queued.firstTriedAt ?? startedAt;
+    const job: QueuedJob = { ...queued, state: 'running', attempt, firstTriedAt };
+    started.set(rid, { rid, attempt, startedAt });
+    deps.jobLog?.started(job);
+    const end = (outcome: JobOutcome, held: readonly Grant[]): void => {
+      const isNew = started.delete(rid);
+      ended.push({ outcome: isNew ? { ...outcome, startedAt } : outcome, held });
+    };
+    crawls.start(rid, async (signal) => {
       try {
-        const { outcome, held } = await deps.crawlJob(job, crawler, signal);
+        const { outcome, held } = await deps.crawlJob(job, by, signal);
         base.shrink(pageBytes(outcome));
         if (closed) {
           base.release();
           held?.release();
           return;
         }
-        ended.push({ outcome, held: held === undefined ? [base] : [base, held] });
+        end(outcome, held === undefined ? [base] : [base, held]);
       } catch (error) {
         base.release();
-        if (!signal.aborted) logger.error({ err: error, rid: job.rid }, 'a crawl broke off');
-        if (error instanceof WorkAborted && error.end === 'dropped') return;
-        const { rid, attempt } = job;
-        ended.push({ outcome: { kind: 'release', rid, crawlerId, attempt }, held: [] });
+        if (!signal.aborted) logger.error({ err: error, rid }, 'a crawl broke off');
+        if (error instanceof WorkAborted && error.end === 'dropped') started.delete(rid);
+        else end({ kind: 'release', rid, crawlerId, attempt }, []);
       } finally {
         slot.release();
+        fill();
       }
     });
+  }
+
+  /** Starts jobs that were read ahead while there is room for their crawls. */
+  function fill(): void {
+    if (crawler === undefined || closed) return;
+    const claimant = { accountId: crawler.accountId, crawlerId };
+    while (crawls.size < crawler.concurrency && deps.mayStart()) {
+      const job = ahead.first(clock.now());
+      if (job === undefined) return;
+      const slot = granted.pop() ?? slots.tryAcquire(claimant, 1);
+      if (slot === undefined) return waitFor(slots, 1, claimant);
+      const bytes = crawlBytes + (job.body?.byteLength ?? 0);
+      const base = memory.tryAcquire(claimant, bytes);
+      if (base === undefined) {
+        slot.release();
+        return waitFor(memory, bytes, claimant);
+      }
+      ahead.remove(job.rid);
+      startCrawl(job, crawler, slot, base);
+    }
+  }
+
+  /** Waits for a slot, or for memory, that others use now. */
+  function waitFor(pool: FairPool, amount: number, claimant: Claimant): void {
+    if (waiting !== undefined) return;
+    const controller = new AbortController();
+    waiting = controller;
+    pool.acquire(claimant, amount, controller.signal).then(
+      (grant) => {
+        waiting = undefined;
+        // A slot granted in the moment of closing has no use.
+        if (pool === slots && !closed) granted.push(grant);
+        else grant.release();
+        fill();
+        for (const unused of granted.splice(0)) unused.release();
+        deps.onChange();
+      },
+      () => undefined,
+    );
   }
 
   /** Returns how many ends, of how many bytes, the next turn writes. */
@@ -115,87 +189,99 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     return { count, bytes };
   }
 
-  /** Waits for a slot, or for memory, that others use now. */
-  function waitFor(pool: FairPool, amount: number, claimant: Claimant): void {
-    if (waiting !== undefined) return;
-    const controller = new AbortController();
-    waiting = controller;
-    pool.acquire(claimant, amount, controller.signal).then(
-      (grant) => {
-        waiting = undefined;
-        // A slot granted in the moment of closing has no use.
-        if (pool === slots && !closed) granted.push(grant);
-        else grant.release();
-        deps.onChange();
-      },
-      () => undefined,
-    );
+  /** Makes the next turn write the start again, alone or with the crawl's end. */
+  function takeBackStart(start: StartedJob): void {
+    const { rid, startedAt } = start;
+    if (crawls.has(rid)) started.set(rid, start);
+    const index = ended.findIndex(({ outcome }) => outcome.rid === rid);
+    const end = ended[index];
+    if (end !== undefined) ended[index] = { ...end, outcome: { ...end.outcome, startedAt } };
+  }
+
+  /** Begins a look for a turn, or waits for memory for what it would find. */
+  function beginLook(current: Crawler): QueueLook | undefined {
+    if (waiting !== undefined || !ahead.wantsMore) return undefined;
+    const look = ahead.beginLook(current);
+    if (look === undefined) {
+      const { accountId } = current;
+      waitFor(memory, crawlBytes, { accountId, crawlerId });
+    }
+    return look;
   }
 
   return {
     get inFlight() {
       return crawls.size;
     },
-    get unwritten() {
+    get unwrittenEnds() {
       return ended.length;
+    },
+    get unwritten() {
+      return ended.length + started.size;
     },
     get nextWriteBytes() {
       return nextWrite().bytes;
     },
-    takeEnded() {
+    get buffered() {
+      return ahead.size;
+    },
+    get wantsLook() {
+      return waiting === undefined && ahead.wantsMore;
+    },
+    get isStarving() {
+      return waiting === undefined && ahead.ranDry && crawls.size < (crawler?.concurrency ?? 0);
+    },
+    get nextDueAt() {
+      return ahead.nextDueAt;
+    },
+    expectJobs: ahead.expect,
+    forget: ahead.clear,
+    begin(current, looks) {
+      crawler = current;
       const taken = ended.splice(0, nextWrite().count);
+      const starts = [...started.values()];
+      started.clear();
       const held = new Map(taken.map((each) => [each.outcome.rid, each.held]));
+      if (!looks) ahead.drop();
+      const look = looks ? beginLook(current) : undefined;
       return {
-        outcomes: taken.map(({ outcome }) => outcome),
+        ended: taken.map(({ outcome }) => outcome),
+        started: starts,
+        look,
+        end(receipt) {
+          for (const rid of receipt.lost) crawls.abort(rid, new WorkAborted('dropped'));
+          // What was read ahead is outdated if the queue was purged or the crawler paused.
+          if (receipt.lost.length > 0) ahead.expect();
+          if (receipt.lost.length > 0 || receipt.paused) ahead.drop();
+          if (look !== undefined) ahead.endLook(receipt);
+          fill();
+        },
+        fail() {
+          held.clear();
+          ended.unshift(...taken);
+          for (const start of starts) takeBackStart(start);
+          ahead.expect();
+        },
         keep(rid) {
           const grants = held.get(rid) ?? [];
           held.delete(rid);
           return grants;
         },
         release() {
+          ahead.cancelLook();
           for (const grant of [...held.values()].flat()) grant.release();
         },
       };
     },
-    reserve(crawler) {
-      const claimant = { accountId: crawler.accountId, crawlerId };
-      const wanted = Math.max(crawler.concurrency - crawls.size, 0);
-      const taken = granted.splice(0);
-      while (taken.length < wanted) {
-        const slot = slots.tryAcquire(claimant, 1);
-        if (slot === undefined) break;
-        taken.push(slot);
-      }
-      if (wanted > 0 && taken.length === 0) waitFor(slots, 1, claimant);
-      const room = Math.min(taken.length * crawlBytes + CLAIM_BYTES, memory.available(claimant));
-      const base = taken.length > 0 ? memory.tryAcquire(claimant, room) : undefined;
-      const limit = Math.min(wanted, taken.length, Math.floor((base?.amount ?? 0) / crawlBytes));
-      if (taken.length > 0 && limit === 0) waitFor(memory, crawlBytes, claimant);
-      const cancel = (): void => {
-        for (const slot of taken.splice(0)) slot.release();
-        base?.release();
-      };
-      return {
-        limit,
-        maxBytes: Math.max((base?.amount ?? 0) - limit * crawlBytes, 0),
-        start(jobs) {
-          for (const job of jobs) {
-            const slot = taken.pop();
-            if (slot === undefined || base === undefined)
-              throw new Error('more jobs than reserved');
-            const bytes = crawlBytes + (job.body?.byteLength ?? 0);
-            startCrawl(job, crawler, slot, base.split(bytes));
-          }
-          cancel();
-        },
-        cancel,
-      };
+    abort(rid) {
+      ahead.remove(rid);
+      crawls.abort(rid, new WorkAborted('dropped'));
     },
-    abort: (rid) => crawls.abort(rid, new WorkAborted('dropped')),
     abortAll: crawls.abortAll,
     close() {
       closed = true;
       waiting?.abort();
+      ahead.clear();
       crawls.abortAll(new WorkAborted('dropped'));
       for (const grant of ended.splice(0).flatMap(({ held }) => held)) grant.release();
       for (const slot of granted.splice(0)) slot.release();

@@ -1,4 +1,5 @@
 import type { Crawler } from '../domain/crawler.ts';
+import { isUnavailable } from '../domain/errors.ts';
 import type { Task } from '../scheduler/scheduler.ts';
 import type { Lease } from '../store/store.ts';
 import { createCrawlLane } from './crawl-lane.ts';
@@ -7,8 +8,8 @@ import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import { WorkAborted } from './in-flight.ts';
 import { createJobLog } from './job-log.ts';
-import { createPeriod, type Period } from './period.ts';
-import { type ActiveState, createRunStates } from './run-state.ts';
+import { createPeriod } from './period.ts';
+import { createRunStates } from './run-state.ts';
 import { createRunTurn } from './run-turn.ts';
 import { createWakeableSleep } from './wakeable-sleep.ts';
 
@@ -30,7 +31,7 @@ export interface CrawlerRun {
   run(): Promise<Date | undefined>;
   /** Reports new work. Returns false when the run is over and will not claim it. */
   notify(): boolean;
-  /** Reports that the crawler's configuration has changed. */
+  /** Reports that the crawler's configuration or queue has changed. */
   refresh(): void;
   /** Aborts one crawl; its outcome is dropped. */
   abortJob(rid: string): void;
@@ -40,13 +41,19 @@ export interface CrawlerRun {
   activity(): { readonly crawls: number; readonly deliveries: number };
 }
 
+/** So many starts and ends, or bytes of pages, are written without waiting for more. */
+const MANY = 256;
+const MANY_BYTES = 1024 * 1024;
+/** Before a turn that failed is taken again. */
+const REPEAT_MS = 500;
 /** A crawler whose endpoint takes nothing for a while is woken at least this often. */
 const LONGEST_PAUSE_MS = 5_000;
 
 /**
- * Makes a run. It is one loop of turns: a turn writes everything that has ended since the last one
- * and claims for all free slots, in one batch; while the batch is written, further work ends and
- * waits for the next turn. Its states are those of {@link createRunStates}.
+ * Makes a run. It is one loop of turns: a turn writes everything that has started and ended since
+ * the last one, and reads ahead for the slots that will become free, in one batch. Meanwhile
+ * further work ends, and slots start what was read ahead; the next turn writes that. Its states are
+ * those of {@link createRunStates}.
  */
 export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   const { store, clock, logger, shared, crawlerId, task, timing, paces } = deps;
@@ -56,9 +63,19 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   const onChange = pause.wake;
   const states = createRunStates(clock);
   const lane = { crawlerId, memory, logger, onChange };
-  const crawls = createCrawlLane({ ...lane, slots, crawlJob, crawlBytes });
-  const deliveries = createDeliveryLane({ ...lane, paces, postDelivery });
   const jobLog = createJobLog(logger, crawlerId);
+  const mayStart = (): boolean =>
+    !isUnsure && states.current.phase === 'running' && states.hasLease();
+  const crawls = createCrawlLane({
+    ...lane,
+    clock,
+    slots,
+    crawlJob,
+    crawlBytes,
+    mayStart,
+    jobLog,
+  });
+  const deliveries = createDeliveryLane({ ...lane, paces, postDelivery });
   const takeTurn = createRunTurn({
     store,
     clock,
@@ -73,6 +90,9 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   /** Whether work was reported since the last poll. */
   let notified = true;
   let configChanged = false;
+  let nextTurnMs = 0;
+  /** Whether a turn has failed, so that it is unknown what it has written. */
+  let isUnsure = false;
 
   const nowMs = (): number => clock.now().getTime();
 
@@ -87,27 +107,32 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   }
 
   async function refreshCrawler(): Promise<void> {
-    const current = await store.crawlers.get(crawlerId);
-    if (current === undefined) states.end('crawler_gone');
-    else crawler = current;
+    configChanged = false;
+    try {
+      const current = await store.crawlers.get(crawlerId);
+      if (current === undefined) states.end('crawler_gone');
+      else crawler = current;
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      configChanged = true;
+    }
   }
 
-  /** Renews the lease and reads the configuration, each when it is time. */
-  async function renewAndRefresh(
-    { lease }: ActiveState,
-    due: { readonly renewal: Period; readonly refresh: Period },
-  ): Promise<void> {
-    const now = nowMs();
-    const renews = due.renewal.isOver(now);
-    const refreshes = configChanged || due.refresh.isOver(now);
-    if (!renews && !refreshes) return;
-    if (renews) due.renewal.restart(now);
-    if (refreshes) due.refresh.restart(now);
-    if (refreshes) configChanged = false;
-    await Promise.all([
-      refreshes ? refreshCrawler() : undefined,
-      renews ? renewLease(lease) : undefined,
-    ]);
+  /** Renews the lease at intervals of its own, so that a slow turn does not make it lapse. */
+  function startRenewing(lease: Lease): () => void {
+    const renewal = createPeriod(timing.leaseMs / 3, nowMs());
+    const timer = setInterval(
+      () => {
+        if (!renewal.isOver(nowMs())) return;
+        renewal.restart(nowMs());
+        renewLease(lease).catch((error: unknown) => {
+          // The next renewal may come in time.
+          logger.debug({ err: error, crawler: crawlerId }, 'a lease was not renewed');
+        });
+      },
+      Math.min(timing.pollMs, timing.leaseMs / 10),
+    );
+    return () => clearInterval(timer);
   }
 
   /** Moves to `draining` when the task has ended. Returns whether the run drains. */
@@ -131,48 +156,94 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     return deliveries.isWaiting && pausedMs < timing.idleReleaseMs;
   }
 
+  function msUntil(moment: Date | undefined): number {
+    return moment === undefined ? timing.pollMs : Math.max(0, moment.getTime() - nowMs());
+  }
+
   function isBusy(): boolean {
     return (
       crawls.inFlight > 0 ||
-      deliveries.inFlight > 0 ||
       crawls.unwritten > 0 ||
+      crawls.buffered > 0 ||
+      deliveries.inFlight > 0 ||
       deliveries.unsettled > 0
     );
+  }
+
+  /**
+   * Takes a turn. One that the database does not answer is taken again until the lease ends, so that
+   * a short outage costs no crawl. What it wrote is unknown then: the run ends when nothing is in
+   * flight any more, and the next one begins with what the store has.
+   */
+  async function tryTurn(lease: Lease, claims: boolean): Promise<void> {
+    try {
+      await takeTurn(lease, crawler, claims);
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      if (!isUnsure) logger.warn({ err: error, crawler: crawlerId }, 'the database is away');
+      isUnsure = true;
+      nextTurnMs = nowMs() + REPEAT_MS;
+    }
+  }
+
+  /** Whether a turn has something to write, to claim or to look for. */
+  function hasWork(): boolean {
+    return (
+      crawls.unwritten > 0 || crawls.wantsLook || deliveries.unsettled > 0 || deliveries.hasRoom
+    );
+  }
+
+  /**
+   * Whether the next turn is due before its time: free slots need jobs, or much is unwritten. Other
+   * turns wait for `timing.turnMs` after the one before, so that each writes more.
+   */
+  function isUrgent(): boolean {
+    return crawls.isStarving || crawls.unwritten >= MANY || crawls.nextWriteBytes >= MANY_BYTES;
   }
 
   /** Takes turns until the run is over. */
   async function dispatch(): Promise<void> {
     const startMs = nowMs();
-    const due = {
-      renewal: createPeriod(timing.leaseMs / 3, startMs),
-      refresh: createPeriod(timing.refreshMs, startMs),
-    };
+    const refresh = createPeriod(timing.refreshMs, startMs);
     const poll = createPeriod(timing.pollMs, startMs);
     const idle = createPeriod(timing.idleReleaseMs, startMs);
+    nextTurnMs = startMs;
+    /** Whether the next turn looks for what no one has notified the run of. */
+    let polls = false;
     for (let active = states.active(); active !== undefined; active = states.active()) {
-      await renewAndRefresh(active, due);
-      active = states.active();
-      if (active === undefined) return;
+      if (configChanged || refresh.isOver(nowMs())) {
+        refresh.restart(nowMs());
+        await refreshCrawler();
+        active = states.active();
+        if (active === undefined) return;
+      }
       const now = nowMs();
       const draining = drain(now);
-      const polls = notified || poll.isOver(now);
-      notified = false;
-      if (polls) {
+      const isDue = (crawls.nextDueAt?.getTime() ?? Number.POSITIVE_INFINITY) <= now;
+      if (notified || isDue || poll.isOver(now)) {
+        notified = false;
+        polls = true;
         poll.restart(now);
         deliveries.expectBacklog();
+        crawls.expectJobs();
       }
-      // Ended work frees slots, so one turn writes it and claims for them.
-      if (polls || crawls.unwritten > 0 || deliveries.unsettled > 0 || deliveries.hasRoom) {
-        await takeTurn(active.lease, crawler, !draining);
+      const isUrgentNow = !isUnsure && (draining || isUrgent());
+      const waitMs = isUrgentNow ? 0 : Math.max(0, nextTurnMs - now);
+      if (waitMs === 0 && (polls || hasWork())) {
+        polls = false;
+        nextTurnMs = now + timing.turnMs;
+        await tryTurn(active.lease, !draining && !isUnsure);
       }
-      if (isBusy() || (!draining && waitsForRoom())) {
+      if (isBusy() || (!draining && !isUnsure && waitsForRoom())) {
         idle.restart(nowMs());
-      } else if (draining || (!notified && idle.isOver(nowMs()))) {
+      } else if (draining || isUnsure || (!notified && idle.isOver(nowMs()))) {
         // In the same step as the last look at `notified`, so that a later `notify` returns false.
-        states.end(states.hasLease() ? (draining ? 'drained' : 'idle') : 'lease_lost');
+        const reason = draining || isUnsure ? 'drained' : 'idle';
+        states.end(states.hasLease() ? reason : 'lease_lost');
         return;
       }
-      await pause.sleep(crawls.unwritten > 0 ? 0 : timing.pollMs);
+      const next = hasWork() ? Math.max(0, nextTurnMs - nowMs()) : timing.pollMs;
+      await pause.sleep(Math.min(next, msUntil(crawls.nextDueAt)));
     }
   }
 
@@ -188,9 +259,11 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
 
   async function dispatchUnder(lease: Lease): Promise<Date | undefined> {
     let pausedUntil: Date | undefined;
+    const stopRenewing = startRenewing(lease);
     try {
       await dispatch();
     } finally {
+      stopRenewing();
       pausedUntil = deliveries.pausedUntil();
       crawls.close();
       deliveries.abortAll(new WorkAborted('dropped'));
@@ -228,6 +301,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
       return states.current.phase !== 'over';
     },
     refresh() {
+      crawls.forget();
       configChanged = true;
       notified = true;
       pause.wake();

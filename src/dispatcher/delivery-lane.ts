@@ -76,6 +76,8 @@ export interface DeliveryLane {
     },
     crawler: Crawler,
   ): void;
+  /** Takes the settlements of a turn that failed into the next one. */
+  fail(turn: DeliveryTurn): void;
   /** Gives back the slots that no post uses; after `start`, or instead of it. */
   releaseUnused(turn: DeliveryTurn): void;
   abortAll(reason: WorkAborted): void;
@@ -273,6 +275,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
         waiting = false;
       }
     },
+    fail: ({ settlements }) => void settled.unshift(...settlements),
     releaseUnused,
     abortAll: posts.abortAll,
     close() {

@@ -65,6 +65,8 @@ export interface SharedByCrawlers {
 export interface DispatchTiming {
   /** How long a lease lives without renewal, so how long a crashed process keeps its crawlers. */
   readonly leaseMs: number;
+  /** The least time between the beginnings of two turns of a run, unless one is urgent. */
+  readonly turnMs: number;
   /** How often a run polls for work of which no one notifies it: pushes elsewhere, due retries. */
   readonly pollMs: number;
   /** How often a run reads its crawler's configuration, which another process may have changed. */
@@ -86,7 +88,10 @@ export interface Dispatcher {
   run(task: Task): Promise<void>;
   /** Notifies the crawler's run in this process, if there is one, of new work. */
   notify(crawlerId: string): void;
-  /** Notifies the crawler's run in this process, if there is one, of a changed configuration. */
+  /**
+   * Notifies the crawler's run in this process, if there is one, of a changed configuration or
+   * queue: nothing starts that was read before.
+   */
   refresh(crawlerId: string): void;
   /** Aborts one crawl in this process; its result is dropped. */
   abortJob(crawlerId: string, rid: string): void;

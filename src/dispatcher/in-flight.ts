@@ -1,6 +1,7 @@
 /** Work in flight, by `rid`, each with its own abort. */
 export interface InFlight {
   readonly size: number;
+  has(rid: string): boolean;
   /** Starts `work`, which leaves the set when it resolves or rejects. */
   start(rid: string, work: (signal: AbortSignal) => Promise<void>): void;
   /** Aborts one; does nothing when it is not in flight. */
@@ -26,6 +27,7 @@ export function createInFlight(onSettled: () => void): InFlight {
     get size() {
       return controllers.size;
     },
+    has: (rid) => controllers.has(rid),
     start(rid, work) {
       const controller = new AbortController();
       controllers.set(rid, controller);

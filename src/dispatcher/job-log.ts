@@ -1,12 +1,11 @@
 import type { Delivery } from '../domain/delivery.ts';
 import type { QueuedJob } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
-import type { Verdict } from '../store/finish-receipt.ts';
-import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
+import type { DeliveryOutcome, JobOutcome, Verdict } from '../store/store.ts';
 
-/** One debug line for each change of a job's state, as the store has it. */
+/** One debug line for each change of a job's state. */
 export interface JobLog {
-  claimed(jobs: readonly QueuedJob[]): void;
+  started(job: QueuedJob): void;
   /** A lost end changed nothing, because the job was removed or claimed again. */
   ended(outcomes: readonly JobOutcome[], verdicts: readonly Verdict[]): void;
   deliveriesClaimed(deliveries: readonly Delivery[]): void;
@@ -18,11 +17,8 @@ export function createJobLog(logger: Logger, crawlerId: string): JobLog {
   const isOff = (): boolean => logger.isLevelEnabled?.('debug') === false;
   const crawler = crawlerId;
   return {
-    claimed(jobs) {
-      if (isOff()) return;
-      for (const { rid, attempt, retry } of jobs) {
-        logger.debug({ rid, crawler, attempt, retry }, 'a job was claimed');
-      }
+    started({ rid, attempt, retry }) {
+      logger.debug({ rid, crawler, attempt, retry }, 'a crawl started');
     },
     ended(outcomes, verdicts) {
       if (isOff()) return;

@@ -1,6 +1,6 @@
 import type { Crawler } from '../domain/crawler.ts';
 import type { Lease } from '../store/store.ts';
-import type { CrawlLane, Reservation } from './crawl-lane.ts';
+import type { CrawlLane } from './crawl-lane.ts';
 import type { DeliveryLane } from './delivery-lane.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import type { JobLog } from './job-log.ts';
@@ -28,46 +28,37 @@ const TURN_BYTES = 128 * 1024;
 export function createRunTurn(deps: RunTurnDeps): RunTurn {
   const { store, clock, crawls, deliveries, states, jobLog } = deps;
 
-  /**
-   * Claims jobs and starts them as soon as the store returns them. Nothing starts in a process that
-   * slept through its lease (SIGSTOP, a suspended machine), because others have taken the work over,
-   * nor for a crawler that was removed meanwhile.
-   */
-  async function claimAndStart(lease: Lease, room: Reservation, now: Date): Promise<void> {
-    const claim = await store.queue.claim(lease, room.limit, now, room.maxBytes);
-    jobLog?.claimed(claim.jobs);
-    if (claim.leaseLost) states.end('lease_lost');
-    if (states.hasLease()) room.start(claim.jobs);
-    await claim.durable;
-  }
-
-  async function flushAndClaim(lease: Lease, crawler: Crawler, claims: boolean): Promise<void> {
+  async function writeAndLook(lease: Lease, crawler: Crawler, claims: boolean): Promise<void> {
     const mayCrawl = claims && ((await deps.mayCrawl?.(crawler.accountId)) ?? true);
     const now = clock.now();
-    const ended = crawls.takeEnded();
-    const posts = deliveries.begin(ended.outcomes, crawler, claims);
-    const { outcomes, settlements, claimLimit, claimBytes } = posts;
-    const room = mayCrawl ? crawls.reserve(crawler) : undefined;
+    const work = crawls.begin(crawler, mayCrawl);
+    const posts = deliveries.begin(work.ended, crawler, claims);
+    const { outcomes, settlements, claimLimit: limit, claimBytes: maxBytes } = posts;
     try {
-      const [finished, , claimed] = await Promise.all([
-        outcomes.length > 0 ? store.queue.finish(outcomes, now, lease) : undefined,
-        settlements.length > 0 ? store.deliveries.settle(settlements, now) : undefined,
-        claimLimit > 0 ? store.deliveries.claim(lease, claimLimit, claimBytes, now) : [],
-        room !== undefined && room.limit > 0 ? claimAndStart(lease, room, now) : undefined,
-      ]);
-      jobLog?.ended(outcomes, finished?.verdicts ?? []);
-      jobLog?.deliveriesEnded(settlements);
-      jobLog?.deliveriesClaimed(claimed);
-      if (!states.hasLease()) return;
-      deliveries.start(
-        posts,
-        { held: finished?.deliveries ?? [], claimed, keep: ended.keep },
-        crawler,
+      const receipt = await store.queue.turn(
+        lease,
+        {
+          ended: outcomes,
+          started: work.started,
+          settled: settlements,
+          deliveries: limit > 0 ? { limit, maxBytes } : undefined,
+          look: work.look,
+        },
+        now,
       );
+      jobLog?.ended(outcomes, receipt.verdicts);
+      jobLog?.deliveriesEnded(settlements);
+      jobLog?.deliveriesClaimed(receipt.claimed);
+      if (receipt.leaseLost) states.end('lease_lost');
+      work.end(receipt);
+      if (states.hasLease()) deliveries.start(posts, { ...receipt, keep: work.keep }, crawler);
+    } catch (error) {
+      work.fail();
+      deliveries.fail(posts);
+      throw error;
     } finally {
       deliveries.releaseUnused(posts);
-      room?.cancel();
-      ended.release();
+      work.release();
     }
   }
 
@@ -76,7 +67,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     const cost = 1 + Math.floor(crawls.nextWriteBytes / TURN_BYTES);
     const grant = await deps.shared.turns.acquire({ accountId, crawlerId }, cost);
     try {
-      await flushAndClaim(lease, crawler, claims);
+      await writeAndLook(lease, crawler, claims);
     } finally {
       grant.release();
     }

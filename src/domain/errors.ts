@@ -128,6 +128,11 @@ export function databaseUnavailable(
   return new DomainError('unavailable', 'database_unavailable', message, options);
 }
 
+/** Whether the error is one of a database that is away, or too slow, for the moment. */
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof DomainError && error.kind === 'unavailable';
+}
+
 /** A database that a newer program has written; the versions are those of the schema. */
 export function databaseTooNew(version: number, known: number): DomainError {
   return new DomainError(

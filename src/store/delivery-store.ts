@@ -1,6 +1,4 @@
-import type { Delivery, DeliveryAttempt, DeliverySummary } from '../domain/delivery.ts';
-import type { Verdict } from './finish-receipt.ts';
-import type { Lease } from './queue-store.ts';
+import type { DeliveryAttempt, DeliverySummary } from '../domain/delivery.ts';
 
 /** The end of one delivery attempt. */
 export interface DeliveryOutcome {
@@ -28,13 +26,6 @@ export type ReplaySelector =
   | { readonly from: Date; readonly to: Date };
 
 export interface DeliveryStore {
-  /**
-   * Takes up to `limit` due deliveries, the longest due first, with at most about `maxBytes` of
-   * pages together, but at least one. Empty when the lease is not current or the monitor has paused
-   * the crawler. Deliveries continue while a user has paused it.
-   */
-  claim(lease: Lease, limit: number, maxBytes: number, now: Date): Promise<Delivery[]>;
-  settle(outcomes: readonly DeliveryOutcome[], now: Date): Promise<Verdict[]>;
   get(crawlerId: string, rid: string): Promise<DeliverySummary | undefined>;
   /**
    * Makes deliveries due at once that are delivered, failed or pending and whose page is kept, and

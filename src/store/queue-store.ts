@@ -2,7 +2,7 @@ import type { TokenType } from '../domain/account.ts';
 import type { Delivery } from '../domain/delivery.ts';
 import type { Job, QueuedJob } from '../domain/job.ts';
 import type { CrawlRecord } from '../domain/result.ts';
-import type { FinishReceipt } from './finish-receipt.ts';
+import type { DeliveryOutcome } from './delivery-store.ts';
 
 /** The position of a queued job among those of its crawler. */
 export interface QueuePlace {
@@ -57,16 +57,73 @@ export interface Lease {
   readonly until?: Date;
 }
 
-/** What a claim took. */
-export interface ClaimedJobs {
-  readonly jobs: QueuedJob[];
-  readonly leaseLost: boolean;
+/** A crawl that began since the last turn and is still in flight. */
+export interface StartedJob {
+  readonly rid: string;
+  /** The attempt of this crawl: one more than the job had in the queue. */
+  readonly attempt: number;
+  readonly startedAt: Date;
+}
+
+/**
+ * What a run writes and reads in one turn. Its parts happen in the order of the fields: a job that
+ * goes back to the queue here can be found by the look.
+ */
+export interface TurnWork {
+  /** Ends of crawls. */
+  readonly ended?: readonly JobOutcome[] | undefined;
+  /** Refused while the crawler is paused: such a crawl is dropped, and its job stays queued. */
+  readonly started?: readonly StartedJob[] | undefined;
+  /** Ends of delivery attempts. */
+  readonly settled?: readonly DeliveryOutcome[] | undefined;
   /**
-   * Set by a store that returns a claim before it is durable, so that crawls start earlier. A crash
-   * before it resolves leaves the jobs queued, untried. Rejects if the database could not keep the
-   * claim: the jobs are queued again, and their crawls must be dropped.
+   * Due deliveries to claim, the longest due first: how many, and about how many bytes of pages
+   * together, but at least one. None while the monitor has paused the crawler; they continue while a
+   * user has.
    */
-  readonly durable?: Promise<void>;
+  readonly deliveries?: { readonly limit: number; readonly maxBytes: number } | undefined;
+  readonly look?: QueueLook | undefined;
+}
+
+/**
+ * A look at the jobs that are due: those with the earliest due time, except the rids that the run
+ * has already. Jobs past their queue deadline are left to {@link QueueStore.overdue} unless they
+ * were tried before. It changes nothing: to everyone else the jobs still wait.
+ */
+export interface QueueLook {
+  readonly limit: number;
+  /** Of bodies together, about; at least one job is found. No limit if absent. */
+  readonly maxBytes?: number;
+  readonly except?: readonly string[];
+}
+
+/**
+ * Whether a write found its job or delivery in the attempt it named; a lost one changed nothing.
+ */
+export type Verdict = 'won' | 'lost';
+
+/** What a turn did. */
+export interface TurnReceipt {
+  /** One for each end, in order. */
+  readonly verdicts: readonly Verdict[];
+  /** One for each settled delivery, in order. */
+  readonly settled: readonly Verdict[];
+  /** The held deliveries that were won, and those that were claimed. */
+  readonly held: readonly Delivery[];
+  readonly claimed: readonly Delivery[];
+  /**
+   * The started jobs whose start was not written, because they were removed meanwhile, or for one
+   * of the two reasons below. Their crawls must be dropped.
+   */
+  readonly lost: readonly string[];
+  /** Empty when the lease is not current or the crawler is paused. */
+  readonly jobs: readonly QueuedJob[];
+  /** Whether the look may have left due jobs, because of its limits. */
+  readonly hasMore: boolean;
+  /** When the next job falls due, if the look found none and there is one. */
+  readonly nextDueAt: Date | undefined;
+  readonly leaseLost: boolean;
+  readonly paused: boolean;
 }
 
 /** The end of a crawl, or of a wait in the queue. `attempt` is the one the job was claimed with. */
@@ -121,6 +178,11 @@ export type JobOutcome = {
      * `attempt` unchanged.
      */
     readonly timedOut?: boolean;
+    /**
+     * When the crawl began, if no turn is known to have written that: then the job may also still be
+     * queued, in the attempt before.
+     */
+    readonly startedAt?: Date;
   };
 
 export interface QueueStore {
@@ -147,17 +209,17 @@ export interface QueueStore {
    */
   release(lease: Lease, now: Date): Promise<{ readonly wakeAt: Date | undefined }>;
   /**
-   * Takes up to `limit` due jobs, the longest due first. Jobs past their queue deadline are left to
-   * {@link overdue} unless they were tried before. Their bodies have at most about `maxBytes`
-   * together (no limit if absent), but at least one job is taken. Empty when the lease is not
-   * current or the crawler is paused; `leaseLost` says which.
+   * Writes what ended and started in a run since its last turn, and looks for more. A run starts the
+   * jobs that it has found whenever it has room, and writes that in its next turn: nobody else
+   * starts jobs of the crawler while the lease is current. A crash in between leaves a job queued,
+   * untried.
    */
-  claim(lease: Lease, limit: number, now: Date, maxBytes?: number): Promise<ClaimedJobs>;
+  turn(lease: Lease, work: TurnWork, now: Date): Promise<TurnReceipt>;
   /**
-   * Ends jobs. Each is won when the job still is in the state and attempt named; a lost one
-   * changes nothing. Counters and the day's history change in the same write.
+   * Ends jobs outside of a run. Each is won when the job still is in the state and attempt named; a
+   * lost one changes nothing. Counters and the day's history change in the same write.
    */
-  finish(outcomes: readonly JobOutcome[], now: Date, lease?: Lease): Promise<FinishReceipt>;
+  finish(outcomes: readonly JobOutcome[], now: Date): Promise<Verdict[]>;
   /** Jobs of any crawler, never tried, whose queue deadline has passed; oldest deadline first. */
   overdue(now: Date, limit: number): Promise<QueuedJob[]>;
   /**

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { JAVASCRIPT, startApp } from '../support/app.ts';
+import { JAVASCRIPT, QUICK, startApp } from '../support/app.ts';
 import { crawlInBrowser, htmlRoute, otherAccount } from '../support/browser-crawls.ts';
 import { eventually } from '../support/eventually.ts';
 import { startSite } from '../support/site.ts';
@@ -27,7 +27,7 @@ test('an account that fills all pages keeps no other waiting', async () => {
   await using app = await startApp({
     env: { NETWORK_ALLOW: site.host, BROWSER_PAGES: '2', SHUTDOWN_SECONDS: '1' },
     timing: {
-      dispatch: { leaseMs: 3_000, pollMs: 30, refreshMs: 100, idleReleaseMs: 100, drainMs: 10 },
+      dispatch: { ...QUICK.dispatch, drainMs: 10 },
     },
   });
   const other = await otherAccount(app);

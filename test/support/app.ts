@@ -44,7 +44,14 @@ export interface TestAppOptions {
 
 /** Short times, so that tests need not wait for the service's own. */
 export const QUICK: AppTiming = {
-  dispatch: { leaseMs: 3_000, pollMs: 30, refreshMs: 100, idleReleaseMs: 100, drainMs: 3_000 },
+  dispatch: {
+    leaseMs: 3_000,
+    turnMs: 2,
+    pollMs: 30,
+    refreshMs: 100,
+    idleReleaseMs: 100,
+    drainMs: 3_000,
+  },
   tasks: { timeoutMs: 100, reconcileMs: 200, probeMs: 100, lockMs: 4_000 },
   documentMs: 2_000,
   hangMs: 8_000,

@@ -14,6 +14,7 @@ import { createJobManagement } from '../../src/service/queue/jobs.ts';
 import { createPushing } from '../../src/service/queue/push.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { JobOutcome, PushLimits, Store } from '../../src/store/store.ts';
+import { claimJobs, finishJobs } from '../contract/store/store-harness.ts';
 import { silentLogger } from './loggers.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 import { createFrozenClock } from './test-clock.ts';
@@ -150,9 +151,9 @@ export function createUseCases(store: Store, options: UseCaseOptions = {}) {
       const now = clock.now();
       const lease = await store.queue.acquire(crawlerId, 'test', 15_000, now);
       if (lease === undefined) throw new Error('the crawler is leased');
-      const { jobs } = await store.queue.claim(lease, 100, now);
+      const { jobs } = await claimJobs(store, lease, 100, now);
       const outcomes = jobs.map(end).filter((each) => each !== undefined);
-      await store.queue.finish(outcomes, now, lease);
+      await finishJobs(store, outcomes, now, lease);
       return jobs;
     },
   };

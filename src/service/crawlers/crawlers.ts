@@ -188,7 +188,9 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
 
     async purge(owner, name) {
       const { crawlerId } = await access.find(owner, name);
-      return store.queue.purge(crawlerId, clock.now());
+      const purged = await store.queue.purge(crawlerId, clock.now());
+      deps.dispatcher.refresh(crawlerId);
+      return purged;
     },
 
     async remove(owner, name) {

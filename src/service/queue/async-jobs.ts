@@ -26,7 +26,7 @@ export interface AsyncJobs {
 /** Makes the use cases. */
 export function createAsyncJobs(deps: {
   readonly store: Pick<Store, 'crawlers' | 'queue'>;
-  readonly dispatcher: Pick<Dispatcher, 'abortJob'>;
+  readonly dispatcher: Pick<Dispatcher, 'abortJob' | 'refresh'>;
   readonly clock: Clock;
 }): AsyncJobs {
   const { crawlers, queue } = deps.store;
@@ -60,7 +60,10 @@ export function createAsyncJobs(deps: {
 
     async purge(owner) {
       const crawler = await findAsyncCrawler(owner);
-      return crawler === undefined ? 0 : queue.purge(crawler.crawlerId, deps.clock.now());
+      if (crawler === undefined) return 0;
+      const purged = await queue.purge(crawler.crawlerId, deps.clock.now());
+      deps.dispatcher.refresh(crawler.crawlerId);
+      return purged;
     },
   };
 }

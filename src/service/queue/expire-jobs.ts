@@ -38,7 +38,7 @@ export function createTimeouts(deps: {
           return crawler === undefined ? [] : [deps.crawlJobs.expire(job, crawler)];
         }),
       );
-      const { verdicts } = await store.queue.finish(outcomes, clock.now());
+      const verdicts = await store.queue.finish(outcomes, clock.now());
       for (const [index, { rid, crawlerId: crawler, attempt }] of outcomes.entries()) {
         const verdict = verdicts[index];
         deps.logger.debug({ rid, crawler, attempt, verdict }, 'a job waited too long');

@@ -1,5 +1,6 @@
 import type { UpdateFilter } from 'mongodb';
 import type { CrawlerMoments } from '../../domain/crawler.ts';
+import type { QueuedJob } from '../../domain/job.ts';
 import { type DayField, toDay } from '../../domain/stats.ts';
 import { type Tally, tallyEnd } from '../../domain/tally.ts';
 import type { CrawlerDocument, Tombstone } from './collections.ts';
@@ -104,7 +105,10 @@ export interface Returned {
   readonly gen: number;
   /** Bytes that it counts as in the quotas. */
   readonly size: number;
+  /** What it is now. */
   readonly retrying: boolean;
+  /** What it was; its start may never have been written. */
+  readonly from: QueuedJob['state'];
   /** Whether it was tried, and will be again. */
   readonly again: boolean;
 }
@@ -123,9 +127,13 @@ export interface Batch extends BatchId {
 export function batchDelta(batch: Batch, purges: number, now: Date, returns: boolean): Delta {
   const delta = createDelta(now);
   for (const each of batch.ended) addEnd(delta, each, purges);
-  for (const { gen, size, retrying, again } of batch.returned ?? []) {
+  for (const { gen, size, retrying, from, again } of batch.returned ?? []) {
     if (again) delta.addDay('retries', 1);
     if (!returns) continue;
+    if (from !== 'running') {
+      if (retrying && from === 'waiting' && gen >= purges) delta.add('retrying', 1);
+      continue;
+    }
     delta.add('running', -1);
     delta.add('runningBytes', -size);
     if (gen < purges) {

@@ -5,33 +5,16 @@ import { tallyDelivery } from '../../domain/tally.ts';
 import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, Lease, ReplaySelector } from '../store.ts';
 import type { Collections, DeliveryDocument } from './collections.ts';
-import { createDelta } from './counts.ts';
+import { createDelta, type Delta } from './counts.ts';
 import { countDeliveries, readRecounts } from './delivery-counts.ts';
 import { toDeliverySummary } from './delivery-summary.ts';
-import { currentLease, wakeNow } from './lease.ts';
+import { wakeNow } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { toRecord } from './records.ts';
 
 /** Results on their way to callback URLs. */
 export function createDeliveries(collections: Collections, ledger: Ledger): DeliveryStore {
   return {
-    claim: (lease, limit, maxBytes, now) =>
-      ledger.runExclusive(lease.crawlerId, () =>
-        claim(collections, ledger.newWriteId(), { lease, limit, maxBytes, now }),
-      ),
-
-    async settle(outcomes, now) {
-      const byCrawler = Map.groupBy(outcomes, (each) => each.crawlerId);
-      const wins = await Promise.all(
-        [...byCrawler].map(([crawlerId, own]) =>
-          ledger.runExclusive(crawlerId, () =>
-            settleOwn(collections, ledger.newWriteId(), { crawlerId, outcomes: own, now }),
-          ),
-        ),
-      );
-      return outcomes.map((each) => (wins.some((won) => won.has(each)) ? 'won' : 'lost'));
-    },
-
     get: (crawlerId, rid) => get(collections, crawlerId, rid),
 
     countReplayable: (crawlerId, which, limit) =>
@@ -45,24 +28,14 @@ export function createDeliveries(collections: Collections, ledger: Ledger): Deli
   };
 }
 
-/** What a claim asks for. */
-interface ClaimRequest {
-  readonly lease: Lease;
-  readonly limit: number;
-  readonly maxBytes: number;
-  readonly now: Date;
-}
-
-async function claim(
+/** Claims due deliveries under a lease that is current; see `TurnWork.deliveries`. */
+export async function claimDeliveries(
   collections: Collections,
   writeId: string,
-  { lease, limit, maxBytes, now }: ClaimRequest,
+  { crawlerId, epoch }: Lease,
+  { limit, maxBytes }: { readonly limit: number; readonly maxBytes: number },
+  now: Date,
 ): Promise<Delivery[]> {
-  const { crawlerId, epoch } = lease;
-  const crawler = await collections.crawlers.findOne(currentLease(lease, now), {
-    projection: { pausedByMonitor: 1 },
-  });
-  if (crawler === null || crawler.pausedByMonitor) return [];
   const due = await collections.deliveries
     .find({ crawlerId, state: 'due', due: { $lte: now } }, { projection: { size: 1 } })
     .sort({ due: 1, _id: 1 })
@@ -88,40 +61,32 @@ async function claim(
     .map(toDelivery);
 }
 
-/** Settles the outcomes of one crawler, and returns those that were won. */
-async function settleOwn(
+/** Writes the ends of attempts, and returns those that were won; the caller counts them. */
+export async function settleDeliveries(
   collections: Collections,
   writeId: string,
-  {
-    crawlerId,
-    outcomes,
-    now,
-  }: {
-    readonly crawlerId: string;
-    readonly outcomes: readonly DeliveryOutcome[];
-    readonly now: Date;
-  },
-): Promise<Set<DeliveryOutcome>> {
-  const read = await readRecounts(collections, crawlerId);
+  outcomes: readonly DeliveryOutcome[],
+  now: Date,
+): Promise<DeliveryOutcome[]> {
+  if (outcomes.length === 0) return [];
   const writes = outcomes.map((each) => updateFor(each, now, writeId));
   const { matchedCount } = await collections.deliveries.bulkWrite(writes, { ordered: false });
-  let won = new Set(outcomes);
-  if (matchedCount !== outcomes.length) {
-    const rids = outcomes.map((each) => each.rid);
-    const marked = await collections.deliveries
-      .find({ _id: { $in: rids }, mark: writeId }, { projection: { _id: 1 } })
-      .toArray();
-    const written = new Set(marked.map((each) => each._id));
-    won = new Set(outcomes.filter((each) => written.has(each.rid)));
-  }
-  const delta = createDelta(now);
+  if (matchedCount === outcomes.length) return [...outcomes];
+  const rids = outcomes.map((each) => each.rid);
+  const marked = await collections.deliveries
+    .find({ _id: { $in: rids }, mark: writeId }, { projection: { _id: 1 } })
+    .toArray();
+  const written = new Set(marked.map((each) => each._id));
+  return outcomes.filter((each) => written.has(each.rid));
+}
+
+/** Adds what settled deliveries change in the counters. */
+export function addSettled(delta: Delta, won: readonly DeliveryOutcome[]): void {
   for (const outcome of won) {
     const { kind } = outcome;
     delta.addTally(tallyDelivery(outcome));
     if (kind === 'delivered' || kind === 'failed') delta.add('deliveriesPending', -1);
   }
-  await countDeliveries(collections, crawlerId, { delta, read, now });
-  return won;
 }
 
 async function get(

@@ -1,8 +1,8 @@
 import type { AnyBulkWriteOperation } from 'mongodb';
 import { chargedRecordBytes } from '../../domain/quotas.ts';
 import { resultEnd } from '../../domain/tally.ts';
-import { finishReceipt, isHeld, type Verdict } from '../finish-receipt.ts';
-import type { JobOutcome, Lease, QueueStore } from '../store.ts';
+import { isHeld } from '../held-deliveries.ts';
+import type { JobOutcome, QueueStore, StartedJob } from '../store.ts';
 import type {
   Collections,
   DeliveryDocument,
@@ -10,8 +10,9 @@ import type {
   ResultDocument,
   Tombstone,
 } from './collections.ts';
-import type { Returned } from './counts.ts';
+import type { Batch, Returned } from './counts.ts';
 import { FIELDS_DROPPED_AT_END, untriedUpdate } from './job-document.ts';
+import type { JobFacts, KnownJobs } from './job-facts.ts';
 import type { Ledger } from './ledger.ts';
 import { deliveryDocument, insertRecords, resultDocument } from './records.ts';
 import { type BatchId, batchFields, batchLabel } from './tombstones.ts';
@@ -21,121 +22,172 @@ type End = Extract<JobOutcome, { kind: 'stored' | 'delivery' }>;
 const isEnd = (outcome: JobOutcome): outcome is End =>
   outcome.kind === 'stored' || outcome.kind === 'delivery';
 
-/** The name of the write that brings each outcome. */
-type WriteIds = ReadonlyMap<JobOutcome, string>;
+/** A job whose start or end is written, by name of the write that brings it. */
+type Write = { readonly writeId: string; readonly facts: JobFacts } & (
+  | { readonly outcome: JobOutcome }
+  | { readonly start: StartedJob }
+);
 
-/** What the ends of one crawler's jobs share. */
-interface Finishing {
+/** What the writes on one crawler's jobs share. */
+export interface JobWriting {
   readonly crawlerId: string;
   readonly batch: BatchId;
   readonly now: Date;
-  readonly lease: Lease | undefined;
+  readonly purges: number;
+  readonly accountId: string;
+  /** The epoch of the lease of the writer; without it nothing starts, and no delivery is held. */
+  readonly epoch: number | undefined;
+}
+
+/** What was won. */
+export interface WrittenJobs {
+  readonly outcomes: ReadonlySet<JobOutcome>;
+  /** The starts that an earlier try of the turn has written; they are counted already. */
+  readonly repeated: readonly StartedJob[];
+  readonly started: readonly { readonly start: StartedJob; readonly facts: JobFacts }[];
+  /** Gives the starts back, as if they had never been written. */
+  takeBackStarts(): Promise<void>;
+  /** The batch to settle. */
+  readonly batch: Batch;
+  /** Removes the records of ends that were lost; of all ends if the crawler is gone. */
+  discard(exists: boolean): Promise<void>;
 }
 
 /** Creates `QueueStore.finish`. */
-export function createFinish(collections: Collections, ledger: Ledger): QueueStore['finish'] {
-  return async (outcomes, now, lease) => {
-    const verdicts = new Map<JobOutcome, Verdict>();
+export function createFinish(
+  collections: Collections,
+  ledger: Ledger,
+  known: KnownJobs,
+): QueueStore['finish'] {
+  async function finishOwn(
+    crawlerId: string,
+    outcomes: readonly JobOutcome[],
+    now: Date,
+  ): Promise<ReadonlySet<JobOutcome>> {
+    const crawler = await collections.crawlers.findOne(
+      { _id: crawlerId },
+      { projection: { accountId: 1, purges: 1, recounts: 1 } },
+    );
+    if (crawler === null) return new Set();
+    const { purges, accountId } = crawler;
+    const batch = ledger.newBatch();
+    const writing = { crawlerId, batch, now, purges, accountId, epoch: undefined };
+    const written = await writeJobs(collections, known, writing, outcomes, []);
+    if (written === undefined) return new Set();
+    const { exists } = await ledger.settle(written.batch, now, crawler);
+    await ledger.tidy(crawlerId, () => written.discard(exists));
+    return exists ? written.outcomes : new Set();
+  }
+
+  return async (outcomes, now) => {
     const byCrawler = Map.groupBy(outcomes, (each) => each.crawlerId);
-    await Promise.all(
+    const wins = await Promise.all(
       [...byCrawler].map(([crawlerId, own]) =>
-        ledger.runExclusive(crawlerId, async () => {
-          const finishing = { crawlerId, batch: ledger.newBatch(), now, lease };
-          const won = await finishOwn(collections, ledger, finishing, own);
-          for (const each of own) verdicts.set(each, won.has(each) ? 'won' : 'lost');
-        }),
+        ledger.runExclusive(crawlerId, () => finishOwn(crawlerId, own, now)),
       ),
     );
-    const inOrder = outcomes.map((each) => verdicts.get(each) ?? 'lost');
-    return finishReceipt(outcomes, inOrder, now, lease);
+    return outcomes.map((each) => (wins.some((won) => won.has(each)) ? 'won' : 'lost'));
   };
 }
 
-/** Ends jobs of one crawler, and returns the outcomes that were won. */
-async function finishOwn(
+/**
+ * Writes starts and ends of jobs in one go; the caller counts them. Undefined when none of the jobs
+ * is in the attempt that is named. Each gets a write id of its own, because a batch may hold two
+ * outcomes of one job, and only one of them may win.
+ */
+export async function writeJobs(
   collections: Collections,
-  ledger: Ledger,
-  finishing: Finishing,
+  known: KnownJobs,
+  writing: JobWriting,
   outcomes: readonly JobOutcome[],
-): Promise<Set<JobOutcome>> {
-  const { crawlerId, batch, now, lease } = finishing;
-  const [crawler, jobs] = await Promise.all([
-    collections.crawlers.findOne({ _id: crawlerId }, { projection: CRAWLER_FIELDS }),
-    findJobs(collections, crawlerId, outcomes),
-  ]);
-  if (crawler === null) return new Set();
-  // Outcomes whose attempt is outdated are skipped. Each outcome gets a write id of its own,
-  // because a batch may hold two outcomes of one job, and only one of them may win.
-  const writeIds: WriteIds = new Map(
-    outcomes
-      .filter((each) => jobs.get(each.rid)?.attempt === each.attempt)
-      .map((each, index) => [each, `${batchLabel(batch)}.${index}`]),
-  );
-  if (writeIds.size === 0) return new Set();
-  await stageRecords(collections, crawler.accountId, finishing, writeIds);
-  const writes = [...writeIds].map(([each, writeId]) =>
-    updateFor(each, finishing, writeId, crawler.purges),
-  );
-  const { matchedCount } = await collections.jobs.bulkWrite(writes, { ordered: false });
-  const won =
-    matchedCount === writeIds.size
-      ? new Set(writeIds.keys())
-      : await findWon(collections, writeIds);
-
-  const ended = [...won].filter(isEnd).map((each) => {
-    const { gen, size } = genAndSize(jobs.get(each.rid));
-    const tombstone = toTombstone(each, now, batch, isHeld(each, lease));
-    return { rid: each.rid, gen, tombstone: { ...tombstone, size } };
+  started: readonly StartedJob[],
+): Promise<WrittenJobs | undefined> {
+  const { crawlerId, batch, now } = writing;
+  const facts = await known.find(crawlerId, [...outcomes, ...started]);
+  const items = [
+    ...outcomes.map((outcome) => ({ outcome })),
+    ...started.map((start) => ({ start })),
+  ];
+  const writes = items.flatMap((each, index): Write[] => {
+    const job = 'start' in each ? each.start : each.outcome;
+    const found = facts.get(job.rid);
+    if (found === undefined || !isExpected(job, found)) return [];
+    if ('crawlerId' in job && job.crawlerId !== crawlerId) return [];
+    return [{ ...each, writeId: `${batchLabel(batch)}.${index}`, facts: found }];
   });
-  const returned = [...won].flatMap((each) =>
-    isEnd(each) ? [] : toReturned(each, jobs.get(each.rid)),
+  if (writes.length === 0) return undefined;
+  await stageRecords(collections, writing, writes);
+  const { matchedCount } = await collections.jobs.bulkWrite(
+    writes.map((each) => updateFor(each, writing)),
+    { ordered: false },
   );
-  const exists = await ledger.settle({ crawlerId, ...batch, ended, returned }, now, crawler);
-  // Outcomes that were lost leave no records.
-  const lost = exists ? [...writeIds].filter(([each]) => !won.has(each)) : [...writeIds];
-  if (lost.length > 0) await ledger.tidy(crawlerId, () => discard(collections, lost));
-  return exists ? won : new Set();
+  const { won, repeated } =
+    matchedCount === writes.length
+      ? { won: writes, repeated: [] }
+      : await findWon(collections, writes, writing);
+  const ended = won.flatMap((each) => ('outcome' in each ? [each] : []));
+  const begun = won.flatMap((each) => ('start' in each ? [each] : []));
+  for (const { outcome } of ended) known.forget(outcome.rid);
+  for (const { rid, attempt } of [...begun.map(({ start }) => start), ...repeated]) {
+    const before = facts.get(rid);
+    if (before !== undefined) known.note(rid, { ...before, attempt, state: 'running' });
+  }
+  const ends = ended.flatMap(({ outcome, facts: { gen, size = 0, state } }) => {
+    if (!isEnd(outcome)) return [];
+    const tombstone = toTombstone(outcome, now, batch, { from: state, epoch: writing.epoch });
+    return [{ rid: outcome.rid, gen, tombstone: { ...tombstone, size } }];
+  });
+  const returned = ended.flatMap(({ outcome, facts: found }) =>
+    isEnd(outcome) ? [] : [toReturned(outcome, found)],
+  );
+  const lost = writes.filter((each) => !won.includes(each));
+  return {
+    outcomes: new Set(ended.map(({ outcome }) => outcome)),
+    started: begun,
+    repeated,
+    batch: { crawlerId, ...batch, ended: ends, returned },
+    async takeBackStarts() {
+      if (begun.length === 0) return;
+      for (const { start } of begun) known.forget(start.rid);
+      const rids = begun.map(({ start }) => start.rid);
+      const mark = { $in: begun.map(({ writeId }) => writeId) };
+      await collections.jobs.updateMany(
+        { _id: { $in: rids }, mark, state: 'running' },
+        untriedUpdate(`${batchLabel(batch)}.back`),
+      );
+    },
+    discard: (exists) => discard(collections, exists ? lost : writes),
+  };
 }
 
-const CRAWLER_FIELDS = { accountId: 1, purges: 1, recounts: 1 } as const;
-
-type FoundJob = Pick<JobDocument, 'attempt' | 'retry' | 'gen' | 'size'>;
-
-async function findJobs(
-  collections: Collections,
-  crawlerId: string,
-  outcomes: readonly JobOutcome[],
-): Promise<Map<string, FoundJob>> {
-  const rids = outcomes.map((each) => each.rid);
-  const found = await collections.jobs
-    .find(
-      { _id: { $in: rids }, crawlerId },
-      { projection: { attempt: 1, retry: 1, gen: 1, size: 1 } },
-    )
-    .toArray();
-  return new Map(found.map((each) => [each._id, each]));
+/** Whether the job is in the attempt, and the state, that its start or end names. */
+function isExpected(
+  job: JobOutcome | StartedJob,
+  { attempt, state }: Pick<JobFacts, 'attempt' | 'state'>,
+): boolean {
+  if ('timedOut' in job && job.timedOut === true) return attempt === job.attempt;
+  if (state === 'running') return attempt === job.attempt;
+  return job.startedAt !== undefined && attempt === job.attempt - 1;
 }
 
-function genAndSize({ gen = 0, size = 0 }: Partial<FoundJob> = {}) {
-  return { gen, size };
-}
-
-function toReturned({ kind }: JobOutcome, job: FoundJob | undefined): Returned {
+function toReturned({ kind }: JobOutcome, facts: JobFacts): Returned {
+  const { gen, size = 0, retry } = facts;
   const again = kind === 'retry';
-  return { ...genAndSize(job), retrying: again || (job?.retry ?? 0) > 0, again };
+  const from = facts.state as Returned['from'];
+  return { gen, size, retrying: again || retry > 0, from, again };
 }
 
 /** Writes the records that the ends bring, before any job has ended. */
 async function stageRecords(
   collections: Collections,
-  accountId: string,
-  { crawlerId, now, lease }: Finishing,
-  writeIds: WriteIds,
+  { accountId, crawlerId, now, epoch }: JobWriting,
+  writes: readonly Write[],
 ): Promise<void> {
   const results: ResultDocument[] = [];
   const deliveries: DeliveryDocument[] = [];
-  for (const [outcome, writeId] of writeIds) {
-    if (!isEnd(outcome)) continue;
+  for (const write of writes) {
+    if (!('outcome' in write) || !isEnd(write.outcome)) continue;
+    const { outcome, writeId } = write;
     const { record, expiresAt } = outcome;
     const origin = { claim: outcome.attempt, mark: writeId };
     if (outcome.kind === 'stored') {
@@ -143,7 +195,7 @@ async function stageRecords(
       results.push(resultDocument({ selection, record, origin, now, expiresAt }));
     } else {
       const callbackHeaders = JSON.stringify(outcome.callbackHeaders);
-      const epoch = isHeld(outcome, lease) ? lease?.epoch : undefined;
+      const holder = isHeld(outcome) ? epoch : undefined;
       deliveries.push(
         deliveryDocument({
           crawlerId,
@@ -152,7 +204,7 @@ async function stageRecords(
           origin,
           now,
           expiresAt,
-          epoch,
+          epoch: holder,
           traceparent: outcome.traceparent,
         }),
       );
@@ -165,24 +217,29 @@ async function stageRecords(
 }
 
 /** Removes the records of outcomes that were lost. */
-async function discard(
-  collections: Collections,
-  lost: readonly [JobOutcome, string][],
-): Promise<void> {
+async function discard(collections: Collections, lost: readonly Write[]): Promise<void> {
   await Promise.all(
-    lost.map(async ([{ kind, rid }, writeId]) => {
-      const written = { _id: rid, mark: writeId };
+    lost.map(async (each) => {
+      if (!('outcome' in each)) return;
+      const { kind, rid } = each.outcome;
+      const written = { _id: rid, mark: each.writeId };
       if (kind === 'stored') await collections.results.deleteOne(written);
       if (kind === 'delivery') await collections.deliveries.deleteOne(written);
     }),
   );
 }
 
-function toTombstone(outcome: End, now: Date, batch: BatchId, held: boolean): Tombstone {
+function toTombstone(
+  outcome: End,
+  now: Date,
+  batch: BatchId,
+  { from, epoch }: { readonly from: JobFacts['state']; readonly epoch: number | undefined },
+): Tombstone {
   const { cbStatus } = outcome.record;
+  const held = isHeld(outcome) && epoch !== undefined;
   return {
     ...batchFields(batch),
-    from: outcome.timedOut === true ? 'waiting' : 'running',
+    from: from as Tombstone['from'],
     end: resultEnd(cbStatus),
     cbStatus,
     billed: outcome.billed,
@@ -193,54 +250,86 @@ function toTombstone(outcome: End, now: Date, batch: BatchId, held: boolean): To
   };
 }
 
-/** The write that ends or returns a job, if it still is in the state and attempt that are named. */
-function updateFor(
-  outcome: JobOutcome,
-  { crawlerId, batch, now }: Finishing,
-  writeId: string,
-  purges: number,
-): AnyBulkWriteOperation<JobDocument> {
+/** The write that starts, ends or returns a job, if it still is in the state and attempt named. */
+function updateFor(write: Write, writing: JobWriting): AnyBulkWriteOperation<JobDocument> {
+  const { writeId: mark, facts } = write;
+  const { crawlerId, batch, now, purges, epoch } = writing;
+  if ('start' in write) {
+    const { rid, attempt, startedAt } = write.start;
+    const filter = {
+      _id: rid,
+      crawlerId,
+      queued: true,
+      gen: purges,
+      attempt: attempt - 1,
+    } as const;
+    const $set = {
+      state: 'running' as const,
+      attempt,
+      mark,
+      ...(epoch === undefined ? {} : { epoch }),
+      ...(facts.retry === 0 ? { firstTriedAt: startedAt } : {}),
+    };
+    return { updateOne: { filter, update: { $set, $unset: { queued: 1, expires: 1 } } } };
+  }
+  const { outcome } = write;
+  const { rid, attempt, startedAt } = outcome;
   const filter = {
-    _id: outcome.rid,
+    _id: rid,
     crawlerId,
-    attempt: outcome.attempt,
+    attempt: facts.attempt,
     ...(outcome.timedOut === true
       ? ({ expires: true, gen: purges } as const)
-      : ({ state: 'running' } as const)),
+      : facts.state === 'running'
+        ? ({ state: 'running' } as const)
+        : ({ queued: true, gen: purges } as const)),
   };
   if (isEnd(outcome)) {
-    // `delivers` need not be exact here: only a staged delivery is handed over.
-    const tombstone = toTombstone(outcome, now, batch, false);
-    const ended = { state: 'ended', mark: writeId, ...tombstone } as const;
+    const tombstone = toTombstone(outcome, now, batch, { from: facts.state, epoch });
+    const ended = { state: 'ended', mark, ...tombstone } as const;
     return { updateOne: { filter, update: { $set: ended, $unset: FIELDS_DROPPED_AT_END } } };
   }
   const due = outcome.dueAt ?? now;
   if (outcome.kind === 'release') {
-    return { updateOne: { filter, update: untriedUpdate(writeId, due) } };
+    return { updateOne: { filter, update: untriedUpdate(mark, { due, attempt }) } };
   }
+  const first = startedAt !== undefined && facts.retry === 0 ? { firstTriedAt: startedAt } : {};
   const update = {
     $set: {
       state: 'retrying',
       queued: true,
       due,
-      mark: writeId,
+      attempt,
+      mark,
+      ...first,
       ...(outcome.failure === undefined ? {} : { lastFailure: outcome.failure }),
     },
     $inc: { retry: 1, ...(outcome.crashed === true ? { crashes: 1 } : {}) },
-    $unset: { epoch: 1 },
+    $unset: { epoch: 1, expires: 1 },
   } as const;
   return { updateOne: { filter, update } };
 }
 
-/** The outcomes whose write found its job. */
-async function findWon(collections: Collections, writeIds: WriteIds): Promise<Set<JobOutcome>> {
-  const rids = [...writeIds.keys()].map((each) => each.rid);
-  const written = await collections.jobs
+/** The writes that found their job, and the starts that an earlier try of the turn has written. */
+async function findWon(
+  collections: Collections,
+  writes: readonly Write[],
+  { epoch }: JobWriting,
+): Promise<{ readonly won: Write[]; readonly repeated: StartedJob[] }> {
+  const ridOf = (each: Write): string => ('start' in each ? each.start.rid : each.outcome.rid);
+  const found = await collections.jobs
     .find(
-      { _id: { $in: rids }, mark: { $in: [...writeIds.values()] } },
-      { projection: { mark: 1 } },
+      { _id: { $in: writes.map(ridOf) } },
+      { projection: { mark: 1, state: 1, attempt: 1, epoch: 1 } },
     )
     .toArray();
-  const won = new Set(written.map((each) => each.mark));
-  return new Set([...writeIds].flatMap(([each, writeId]) => (won.has(writeId) ? each : [])));
+  const jobs = new Map(found.map((each) => [each._id, each]));
+  const won = writes.filter((each) => jobs.get(ridOf(each))?.mark === each.writeId);
+  const repeated = writes.flatMap((each) => {
+    if (!('start' in each) || won.includes(each)) return [];
+    const job = jobs.get(each.start.rid);
+    const isRunning = job?.state === 'running' && job.attempt === each.start.attempt;
+    return isRunning && job.epoch === epoch ? [each.start] : [];
+  });
+  return { won, repeated };
 }

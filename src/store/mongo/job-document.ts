@@ -71,7 +71,10 @@ export const FIELDS_DROPPED_AT_END = {
  * Returns a running job to the queue as if it had not been tried: the queue deadline of a job
  * without retries applies again.
  */
-export function untriedUpdate(writeId: string, due?: Date): Document[] {
+export function untriedUpdate(
+  writeId: string,
+  change: { readonly due?: Date; readonly attempt?: number } = {},
+): Document[] {
   const untried = { $eq: ['$retry', 0] };
   const deadline = { $and: [untried, { $eq: [{ $type: '$queueDeadline' }, 'date'] }] };
   return [
@@ -79,7 +82,7 @@ export function untriedUpdate(writeId: string, due?: Date): Document[] {
       $set: {
         state: { $cond: [untried, 'waiting', 'retrying'] },
         queued: true,
-        ...(due === undefined ? {} : { due }),
+        ...change,
         mark: writeId,
         firstTriedAt: { $cond: [untried, '$$REMOVE', '$firstTriedAt'] },
         expires: { $cond: [deadline, true, '$$REMOVE'] },

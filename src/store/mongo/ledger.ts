@@ -1,3 +1,4 @@
+import type { Filter } from 'mongodb';
 import type { Collections, CrawlerDocument, JobDocument, Tombstone } from './collections.ts';
 import { type Batch, batchDelta, type Delta, toUpdate } from './counts.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
@@ -41,11 +42,31 @@ export interface Ledger {
   tidy(crawlerId: string, work: () => Promise<unknown>): Promise<void>;
   /**
    * Applies a batch and removes its tombstones; a batch that was applied before is only tidied up.
-   * False when the crawler is gone. `read` is the crawler as it was before the batch's first write.
+   * `read` is the crawler as it was before the batch's first write.
    */
-  settle(batch: Batch, now: Date, read: CrawlerGenerations): Promise<boolean>;
+  settle(batch: Batch, now: Date, read: CrawlerGenerations, rider?: Rider): Promise<Settled>;
   /** Applies the batches that a process has left behind. */
   recover(crawlerId: string, processId: string, now: Date): Promise<void>;
+}
+
+/** Changes without tombstones that are counted in the same write as a batch. */
+export interface Rider {
+  addTo(delta: Delta): void;
+  /** What must hold beside the generations, or the changes are not counted. */
+  readonly filter: Filter<CrawlerDocument>;
+  /**
+   * Called when they were not counted, before the batch is counted without them. `recounted`: a
+   * recount may have seen them.
+   */
+  refused(recounted: boolean): Promise<void>;
+}
+
+/** What became of a batch. */
+export interface Settled {
+  /** False when the crawler is gone. */
+  readonly exists: boolean;
+  /** The crawler after the write, unless something else had changed it meanwhile. */
+  readonly after?: CrawlerState;
 }
 
 /** The purges and recounts of a crawler when a batch's writes began. */
@@ -67,6 +88,23 @@ const MAX_UNTIDY = 1_000;
 const MAX_FENCED = 100;
 
 const BATCH_FIELDS = { applied: 1, fenced: 1, purges: 1, recounts: 1 } as const;
+
+/** The fields that a run needs to know of its crawler. */
+export const STATE_FIELDS = {
+  accountId: 1,
+  pausedByUser: 1,
+  pausedByMonitor: 1,
+  pending: 1,
+  recounts: 1,
+  purges: 1,
+  miscounted: 1,
+  epoch: 1,
+  leaseOwner: 1,
+  leaseUntil: 1,
+} as const;
+
+/** A crawler as its run needs to know it. */
+export type CrawlerState = Pick<CrawlerDocument, '_id' | keyof typeof STATE_FIELDS>;
 
 /** Creates the ledger of this process. */
 export function createLedger(collections: Collections, processId: string): Ledger {
@@ -92,14 +130,25 @@ export function createLedger(collections: Collections, processId: string): Ledge
     for (const work of left) await tidy(crawlerId, work);
   }
 
-  async function settle(batch: Batch, now: Date, read: CrawlerGenerations): Promise<boolean> {
+  async function settle(
+    batch: Batch,
+    now: Date,
+    read: CrawlerGenerations,
+    rider?: Rider,
+  ): Promise<Settled> {
     const { crawlerId } = batch;
     let { purges } = read;
     let withReturned = (batch.returned ?? []).length > 0;
     let miscounted = false;
+    let riding = rider;
     for (;;) {
       const delta = batchDelta(batch, purges, now, withReturned);
-      const unchanged = { purges, ...(withReturned ? { recounts: read.recounts } : {}) };
+      riding?.addTo(delta);
+      const unchanged = {
+        purges,
+        ...(withReturned || riding !== undefined ? { recounts: read.recounts } : {}),
+        ...riding?.filter,
+      };
       const after = await applyDelta(collections, batch, delta, unchanged);
       if (after !== null) {
         await countInAccount(collections, after.accountId, delta);
@@ -107,17 +156,21 @@ export function createLedger(collections: Collections, processId: string): Ledge
         const all = hasGhosts(after);
         if (all || miscounted)
           await tidy(crawlerId, () => recount(collections, crawlerId, now, all));
-        return true;
+        return { exists: true, after };
       }
       const current = await readBatchFields(crawlerId);
+      if (riding !== undefined) {
+        await riding.refused(current !== null && current.recounts !== read.recounts);
+        riding = undefined;
+      }
       if (current !== null && isFenced(current, batch)) {
         await recover(crawlerId, batch.processId, now);
         if (withReturned) await recount(collections, crawlerId, now);
-        return true;
+        return { exists: true };
       }
       if (current === null || !isUnapplied(current, batch)) {
         await tidy(crawlerId, () => removeTombstones(collections, batch, now));
-        return current !== null;
+        return { exists: current !== null };
       }
       purges = current.purges;
       if (withReturned && current.recounts !== read.recounts) {
@@ -195,14 +248,14 @@ function applyDelta(
   collections: Collections,
   batch: Batch,
   delta: Delta,
-  unchanged: Partial<CrawlerGenerations>,
+  unchanged: Filter<CrawlerDocument>,
 ) {
   return collections.crawlers.findOneAndUpdate(
-    { _id: batch.crawlerId, ...acceptsBatch(batch), ...unchanged },
+    { _id: batch.crawlerId, $and: [acceptsBatch(batch), unchanged] },
     { ...toUpdate(delta), $set: { [appliedPath(batch)]: batch.batchNo } },
     {
       returnDocument: 'after',
-      projection: { accountId: 1, live: 1, liveBytes: 1, running: 1, retrying: 1 },
+      projection: { ...STATE_FIELDS, live: 1, liveBytes: 1, running: 1, retrying: 1 },
     },
   );
 }

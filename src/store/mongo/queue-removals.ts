@@ -34,7 +34,7 @@ export function deleteJob(
     const named = batchFields(batch);
     const tombstone: Tombstone = { from, end: 'deleted', size, endedAt: now, ...named };
     const ended = [{ rid, gen: before.gen, tombstone }];
-    return ledger.settle({ crawlerId, ...batch, ended }, now, crawler);
+    return (await ledger.settle({ crawlerId, ...batch, ended }, now, crawler)).exists;
   });
 }
 

@@ -4,6 +4,8 @@ import type { Collections, CrawlerDocument, DeliveryDocument, JobDocument } from
 import { batchLabel, findTombstones, isUnapplied, toBatchId } from './tombstones.ts';
 
 const TRIES = 5;
+const RECOUNT_EVERY_MS = 10_000;
+const MAX_REMEMBERED = 1_000;
 
 /**
  * Recomputes `running`, `retrying` and `deliveriesPending` of a crawler from the jobs and
@@ -27,6 +29,21 @@ export async function recount(
     }
   }
   await collections.crawlers.updateOne({ _id: crawlerId }, { $set: { miscounted: true } });
+}
+
+/**
+ * Recounts a crawler that was found miscounted. Not with every claim, because a recount may fail
+ * while there are many pushes.
+ */
+export function createRareRecount(collections: Collections) {
+  const recountedAt = new Map<string, number>();
+  return async (crawlerId: string, now: Date): Promise<void> => {
+    const since = performance.now() - (recountedAt.get(crawlerId) ?? Number.NEGATIVE_INFINITY);
+    if (since < RECOUNT_EVERY_MS) return;
+    if (recountedAt.size >= MAX_REMEMBERED) recountedAt.clear();
+    recountedAt.set(crawlerId, performance.now());
+    await recount(collections, crawlerId, now, true);
+  };
 }
 
 const READ_FIELDS = {

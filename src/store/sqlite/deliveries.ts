@@ -1,19 +1,23 @@
 import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { tallyDelivery } from '../../domain/tally.ts';
-import type { Verdict } from '../finish-receipt.ts';
 import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
-import type { DeliveryOutcome, DeliveryStore, Lease, ReplaySelector } from '../store.ts';
+import type { DeliveryOutcome, DeliveryStore, Lease, ReplaySelector, Verdict } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { type StoredAttempt, toDeliverySummary } from './delivery-row.ts';
+import type { Finishing } from './finish.ts';
 import type { InThread } from './in-thread.ts';
-import { isCurrent, purgeCount, wakeBy } from './lease.ts';
+import { purgeCount, wakeBy } from './lease.ts';
 import { toRecord } from './pages.ts';
 import { type Sql, type SqlRow, type SqlValue, toDate, toOptionalText } from './sql.ts';
 
-function claim(sql: Sql, lease: Lease, limit: number, maxBytes: number, now: Date): Delivery[] {
-  const { crawlerId } = lease;
-  if (!isCurrent(sql, lease, now)) return [];
+/** Claims due deliveries under a lease that is current; see `TurnWork.deliveries`. */
+export function claimDeliveries(
+  sql: Sql,
+  { crawlerId, epoch }: Lease,
+  { limit, maxBytes }: { readonly limit: number; readonly maxBytes: number },
+  now: Date,
+): Delivery[] {
   const due = sql.all(
     `SELECT * FROM deliveries WHERE crawler_id = ? AND state = 'due' AND due_at <= ?
       AND NOT EXISTS (SELECT 1 FROM crawlers c
@@ -31,7 +35,7 @@ function claim(sql: Sql, lease: Lease, limit: number, maxBytes: number, now: Dat
   return taken.map((row) => {
     sql.run(
       `UPDATE deliveries SET state = 'sending', attempt = attempt + 1, epoch = ? WHERE rid = ?`,
-      lease.epoch,
+      epoch,
       String(row.rid),
     );
     return toDelivery(sql, row);
@@ -49,9 +53,12 @@ function toDelivery(sql: Sql, row: SqlRow): Delivery {
   };
 }
 
-function settle(sql: Sql, outcomes: readonly DeliveryOutcome[], now: Date): Verdict[] {
-  const counts = createCounts();
-  const verdicts = outcomes.map((outcome) => {
+/** Ends delivery attempts; the caller writes the counts. */
+export function settleDeliveries(
+  { sql, counts, now }: Pick<Finishing, 'sql' | 'counts' | 'now'>,
+  outcomes: readonly DeliveryOutcome[],
+): Verdict[] {
+  return outcomes.map((outcome) => {
     const { rid, crawlerId, attempt, log, kind } = outcome;
     if (purgeCount(sql, crawlerId) === undefined) return 'lost';
     const row = sql.get(
@@ -77,8 +84,6 @@ function settle(sql: Sql, outcomes: readonly DeliveryOutcome[], now: Date): Verd
     if (!again) counts.add(crawlerId, 'deliveries_pending', -1);
     return 'won';
   });
-  counts.write(sql, now);
-  return verdicts;
 }
 
 function withAttempt(text: string, log: DeliveryAttempt): string {
@@ -150,8 +155,6 @@ function countReplayable(
 
 /** Results on their way to callback URLs. */
 export const deliveries = {
-  claim,
-  settle,
   get,
   replay,
   countReplayable,

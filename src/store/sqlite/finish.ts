@@ -1,71 +1,92 @@
+import type { QueuedJob } from '../../domain/job.ts';
 import { chargedRecordBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import { resultEnd, tallyEnd } from '../../domain/tally.ts';
-import type { Verdict } from '../finish-receipt.ts';
-import type { JobOutcome, Lease, ResultSelection } from '../store.ts';
+import type { JobOutcome, ResultSelection, Verdict } from '../store.ts';
 import { detailsText } from '../stored-details.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { purgeCount, wakeBy } from './lease.ts';
 import { insertPage } from './pages.ts';
 import { nextResultSeq } from './result-order.ts';
-import { insertRow, type Sql, type SqlRow } from './sql.ts';
+import { insertRow, type Sql, type SqlRow, toMs } from './sql.ts';
 
-/**
- * Ends jobs; see `QueueStore.finish`. Returns the verdicts alone: the pages of the deliveries
- * would be copied on their way back to the thread that has them.
- */
-export function finish(
-  sql: Sql,
-  outcomes: readonly JobOutcome[],
-  now: Date,
-  lease?: Lease,
-): Verdict[] {
+/** Ends jobs outside of a run; see `QueueStore.finish`. */
+export function finish(sql: Sql, outcomes: readonly JobOutcome[], now: Date): Verdict[] {
   const counts = createCounts();
-  const finishing = { sql, now, counts, epoch: lease?.epoch };
-  const verdicts = outcomes.map((outcome) => finishOne(finishing, outcome));
+  const verdicts = endJobs({ sql, now, counts, epoch: undefined }, outcomes);
   counts.write(sql, now);
   return verdicts;
 }
 
 /** What the outcomes of one call share. */
-interface Finishing {
+export interface Finishing {
   readonly sql: Sql;
   readonly now: Date;
   readonly counts: Counts;
-  /** The epoch of the caller's lease. */
+  /** The epoch of the caller's lease; undefined when it has none, so that it holds no deliveries. */
   readonly epoch: number | undefined;
 }
 
-function finishOne(finishing: Finishing, outcome: JobOutcome): Verdict {
-  const { sql, now, counts, epoch } = finishing;
-  const { rid, crawlerId, attempt } = outcome;
-  const state = outcome.timedOut === true ? 'waiting' : 'running';
-  const purges = purgeCount(sql, crawlerId);
-  if (purges === undefined) return 'lost';
+/** Ends jobs; the caller writes the counts. */
+export function endJobs(finishing: Finishing, outcomes: readonly JobOutcome[]): Verdict[] {
+  const purges = new Map<string, number | undefined>();
+  return outcomes.map((outcome) => {
+    const { crawlerId } = outcome;
+    if (!purges.has(crawlerId)) purges.set(crawlerId, purgeCount(finishing.sql, crawlerId));
+    const known = purges.get(crawlerId);
+    return known === undefined ? 'lost' : endJob(finishing, outcome, known);
+  });
+}
+
+/** A job as its end finds it. */
+interface EndingJob {
+  readonly accountId: string;
+  readonly state: QueuedJob['state'];
+  readonly retry: number;
+  readonly gen: number;
+  readonly size: number;
+}
+
+/** Finds the job in the state and attempt that the outcome names. */
+function findEnding(
+  { sql }: Finishing,
+  { rid, crawlerId, attempt, timedOut, startedAt }: JobOutcome,
+  purges: number,
+): EndingJob | undefined {
   const row = sql.get(
-    `SELECT account_id, retry, gen, size FROM jobs
-      WHERE rid = ? AND crawler_id = ? AND attempt = ? AND state = ?
-      AND (gen = ? OR state = 'running')`,
+    `SELECT account_id, state, retry, gen, size FROM jobs
+      WHERE rid = ? AND crawler_id = ? AND
+      CASE state WHEN 'running' THEN attempt = ? ELSE attempt = ? AND gen = ? END`,
     rid,
     crawlerId,
-    attempt,
-    state,
+    timedOut === true ? null : attempt,
+    timedOut === true ? attempt : startedAt === undefined ? null : attempt - 1,
     purges,
   );
-  if (row === undefined) return 'lost';
-  const accountId = String(row.account_id);
+  if (row === undefined || (timedOut === true && row.state !== 'waiting')) return undefined;
+  return {
+    accountId: String(row.account_id),
+    state: row.state as QueuedJob['state'],
+    retry: Number(row.retry),
+    gen: Number(row.gen),
+    size: Number(row.size),
+  };
+}
+
+function endJob(finishing: Finishing, outcome: JobOutcome, purges: number): Verdict {
+  const { sql, now, counts, epoch } = finishing;
+  const { rid, crawlerId } = outcome;
+  const job = findEnding(finishing, outcome, purges);
+  if (job === undefined) return 'lost';
   if (outcome.kind === 'retry' || outcome.kind === 'release') {
-    goBack(finishing, outcome, row, purges);
+    goBack(finishing, outcome, job, purges);
     return 'won';
   }
+  const { accountId, size } = job;
   sql.run('DELETE FROM jobs WHERE rid = ?', rid);
-  counts.add(crawlerId, state, -1);
-  counts.addBytes(accountId, 'queued_bytes', -Number(row.size));
+  leaveState(counts, crawlerId, job);
+  counts.addBytes(accountId, 'queued_bytes', -size);
   counts.addBytes(accountId, 'stored_bytes', chargedRecordBytes(outcome.record));
-  if (state === 'waiting') {
-    counts.addQueued(accountId, -1);
-    counts.add(crawlerId, 'held_bytes', -Number(row.size));
-  }
   const { cbStatus } = outcome.record;
   const { billed, timedOut } = outcome;
   counts.addTally(crawlerId, tallyEnd({ end: resultEnd(cbStatus), cbStatus, billed, timedOut }));
@@ -84,40 +105,54 @@ function finishOne(finishing: Finishing, outcome: JobOutcome): Verdict {
   return 'won';
 }
 
+/** Counts that a job is not in its state any more. */
+function leaveState(
+  counts: Counts,
+  crawlerId: string,
+  { accountId, state, size }: EndingJob,
+): void {
+  counts.add(crawlerId, state, -1);
+  if (state === 'running') return;
+  counts.addQueued(accountId, -1);
+  counts.add(crawlerId, 'held_bytes', -size);
+}
+
 /** Returns a job to the queue; one that was running when the queue was purged ends. */
 function goBack(
   { sql, now, counts }: Finishing,
   outcome: Extract<JobOutcome, { kind: 'retry' | 'release' }>,
-  row: SqlRow,
+  job: EndingJob,
   purges: number,
 ): void {
-  const { rid, crawlerId } = outcome;
+  const { rid, crawlerId, attempt, startedAt } = outcome;
   const more = outcome.kind === 'retry' ? 1 : 0;
   if (more > 0) counts.addDay(crawlerId, 'retries', 1);
-  counts.add(crawlerId, 'running', -1);
-  if (Number(row.gen) < purges) {
+  leaveState(counts, crawlerId, job);
+  if (job.gen < purges) {
     sql.run('DELETE FROM jobs WHERE rid = ?', rid);
     counts.addTally(crawlerId, tallyEnd({ end: 'purged' }));
-    counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.size));
+    counts.addBytes(job.accountId, 'queued_bytes', -job.size);
     return;
   }
-  const retry = Number(row.retry) + more;
+  const retry = job.retry + more;
   const state = retry > 0 ? 'retrying' : 'waiting';
   const dueAt = (outcome.dueAt ?? now).getTime();
   sql.run(
-    `UPDATE jobs SET state = ?, retry = ?, due_at = ?, crashes = crashes + ?, epoch = NULL,
-      last_failure = coalesce(?, last_failure),
-      first_tried_at = ${retry > 0 ? 'first_tried_at' : 'NULL'} WHERE rid = ?`,
+    `UPDATE jobs SET state = ?, retry = ?, attempt = ?, due_at = ?, crashes = crashes + ?,
+      epoch = NULL, last_failure = coalesce(?, last_failure),
+      first_tried_at = ${retry > 0 ? 'coalesce(first_tried_at, ?)' : '?'} WHERE rid = ?`,
     state,
     retry,
+    attempt,
     dueAt,
     outcome.kind === 'retry' && outcome.crashed === true ? 1 : 0,
     outcome.kind === 'retry' ? (outcome.failure ?? null) : null,
+    retry > 0 ? toMs(startedAt) : null,
     rid,
   );
   counts.add(crawlerId, state, 1);
-  counts.addQueued(String(row.account_id), 1);
-  counts.add(crawlerId, 'held_bytes', Number(row.size));
+  counts.addQueued(job.accountId, 1);
+  counts.add(crawlerId, 'held_bytes', job.size);
 }
 
 /** Stores a record, the last one of the order; the caller counts its bytes. */

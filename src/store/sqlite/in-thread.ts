@@ -1,15 +1,13 @@
-import type { Verdict } from '../finish-receipt.ts';
-import type { ClaimedJobs, QueueStore } from '../queue-store.ts';
+import type { QueueStore, TurnReceipt } from '../queue-store.ts';
 import type { AggregateName, Store } from '../store.ts';
 import type { Sql } from './sql.ts';
 
 /**
- * The queue as the database thread offers it. `finish` returns the verdicts alone, because the
- * deliveries that were won would be copied back with their pages.
+ * The queue as the database thread offers it: a turn without the deliveries that it won, which
+ * would be copied back with their pages.
  */
-export type ThreadQueue = Omit<QueueStore, 'finish' | 'claim'> & {
-  claim(...args: Parameters<QueueStore['claim']>): Promise<Omit<ClaimedJobs, 'durable'>>;
-  finish(...args: Parameters<QueueStore['finish']>): Promise<Verdict[]>;
+export type ThreadQueue = Omit<QueueStore, 'turn'> & {
+  turn(...args: Parameters<QueueStore['turn']>): Promise<Omit<TurnReceipt, 'held'>>;
 };
 
 /** The aggregates that the database thread offers. */

@@ -1,82 +1,15 @@
 import type { QueuedJob } from '../../domain/job.ts';
 import { tallyEnd } from '../../domain/tally.ts';
-import type { Lease, ListedJob, QueuePlace } from '../store.ts';
+import type { ListedJob, QueuePlace } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { finish } from './finish.ts';
 import type { InThread, ThreadQueue } from './in-thread.ts';
 import { toJob } from './job-row.ts';
-import { acquire, isCurrent, isLeased, purgeCount, release, renew, setWake } from './lease.ts';
+import { acquire, isLeased, purgeCount, release, renew, setWake } from './lease.ts';
 import { push } from './push.ts';
-import { placeholders, type Sql, type SqlRow, toDate } from './sql.ts';
+import { type Sql, toDate } from './sql.ts';
 import { beginSweep } from './sweep.ts';
-
-function claim(
-  sql: Sql,
-  lease: Lease,
-  limit: number,
-  now: Date,
-  maxBytes = Number.POSITIVE_INFINITY,
-): { jobs: QueuedJob[]; leaseLost: boolean } {
-  if (!isCurrent(sql, lease, now)) return { jobs: [], leaseLost: true };
-  const { crawlerId } = lease;
-  const paused = sql.get(
-    'SELECT 1 FROM crawlers WHERE crawler_id = ? AND (paused_by_user = 1 OR paused_by_monitor = 1)',
-    crawlerId,
-  );
-  if (paused !== undefined) return { jobs: [], leaseLost: false };
-  const rows = rowsWithin(
-    maxBytes,
-    sql.each(
-      `SELECT * FROM jobs WHERE crawler_id = ? AND gen = ? AND state <> 'running' AND due_at <= ?
-      AND (queue_deadline IS NULL OR queue_deadline > ? OR first_tried_at IS NOT NULL)
-      ORDER BY due_at, rid LIMIT ?`,
-      crawlerId,
-      purgeCount(sql, crawlerId) ?? -1,
-      now.getTime(),
-      now.getTime(),
-      limit,
-    ),
-  );
-  if (rows.length === 0) return { jobs: [], leaseLost: false };
-  const rids = rows.map((row) => String(row.rid));
-  sql.run(
-    `UPDATE jobs SET state = 'running', attempt = attempt + 1, epoch = ?,
-      first_tried_at = coalesce(first_tried_at, ?) WHERE rid IN (${placeholders(rids)})`,
-    lease.epoch,
-    now.getTime(),
-    ...rids,
-  );
-  const retrying = rows.filter((row) => row.state === 'retrying').length;
-  const counts = createCounts();
-  counts.add(crawlerId, 'running', rows.length);
-  counts.add(crawlerId, 'retrying', -retrying);
-  counts.add(crawlerId, 'waiting', retrying - rows.length);
-  counts.addQueued(String(rows[0]?.account_id), -rows.length);
-  counts.add(crawlerId, 'held_bytes', -bytesOf(rows));
-  counts.write(sql, now);
-  const jobs = rows.map((row): QueuedJob => {
-    const job = toJob(row);
-    const firstTriedAt = job.firstTriedAt ?? now;
-    return { ...job, state: 'running', attempt: job.attempt + 1, firstTriedAt };
-  });
-  return { jobs, leaseLost: false };
-}
-
-function bytesOf(rows: readonly SqlRow[]): number {
-  return rows.reduce((sum, { size }) => sum + Number(size), 0);
-}
-
-/** The first rows whose bodies have at most `maxBytes` together, but at least one. */
-function rowsWithin(maxBytes: number, rows: Iterable<SqlRow>): SqlRow[] {
-  const taken: SqlRow[] = [];
-  let bytes = 0;
-  for (const row of rows) {
-    bytes += row.body instanceof Uint8Array ? row.body.byteLength : 0;
-    if (taken.length > 0 && bytes > maxBytes) break;
-    taken.push(row);
-  }
-  return taken;
-}
+import { turn } from './turn.ts';
 
 function overdue(sql: Sql, now: Date, limit: number): QueuedJob[] {
   return sql
@@ -199,7 +132,7 @@ export const queue = {
   acquire,
   renew,
   release,
-  claim,
+  turn,
   finish,
   overdue,
   crawlersWithWorkDue,

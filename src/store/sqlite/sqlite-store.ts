@@ -1,6 +1,5 @@
 import type { Logger } from '../../domain/logger.ts';
-import { finishReceipt } from '../finish-receipt.ts';
-import type { ClaimedJobs, QueueStore } from '../queue-store.ts';
+import { heldDeliveries } from '../held-deliveries.ts';
 import type { AggregateName, Store } from '../store.ts';
 import type { ThreadStore } from './in-thread.ts';
 import { preparePrivateFile } from './private-file.ts';
@@ -43,9 +42,13 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     crawlers: { ...crawlers, remove: upkeep.sweepsAfter(crawlers.remove) },
     queue: {
       ...queue,
-      claim: (...args) => claimEarly(database, args),
-      finish: async (outcomes, now, lease) =>
-        finishReceipt(outcomes, await queue.finish(outcomes, now, lease), now, lease),
+      async turn(lease, work, now) {
+        const receipt = await queue.turn(lease, work, now);
+        const held = receipt.leaseLost
+          ? []
+          : heldDeliveries(work.ended ?? [], receipt.verdicts, now);
+        return { ...receipt, held };
+      },
       purge: upkeep.sweepsAfter(queue.purge),
     },
     deliveries: remote('deliveries'),
@@ -61,16 +64,6 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     close: () => database.close(),
   };
   return { store, query: database.query, database, path, backup: database.backup };
-}
-
-/** Claims, and returns the jobs before the claim is durable. */
-async function claimEarly(
-  database: Pick<SqliteDatabase, 'callEarly'>,
-  args: Parameters<QueueStore['claim']>,
-): Promise<ClaimedJobs> {
-  const { value, durable } = database.callEarly('queue.claim', args);
-  const claim = (await value) as ClaimedJobs;
-  return claim.jobs.length > 0 ? { ...claim, durable } : claim;
 }
 
 /** The calls of an aggregate, which run in the database's thread. */

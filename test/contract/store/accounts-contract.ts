@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { toRetry } from './outcomes.ts';
 import {
   at,
+  claimJobs,
+  finishJobs,
   makeAccount,
   makeCrawler,
   makeJobs,
@@ -136,9 +138,10 @@ export function accountsContract(open: OpenStore): void {
         await push(makeJobs(second, 2));
         expect(await store.accounts.queued(accountId)).toBe(5);
         const held = await lease(first);
-        const { jobs } = await store.queue.claim(held, 2, at(0));
+        const { jobs } = await claimJobs(store, held, 2, at(0));
         expect(await store.accounts.queued(accountId)).toBe(3);
-        await store.queue.finish(
+        await finishJobs(
+          store,
           jobs.map((job) => toRetry(job, at(1_000))),
           at(0),
           held,

@@ -7,6 +7,8 @@ import { byLength } from '../../support/length.ts';
 import { toDelivery, toRelease, toRetry, toStored } from './outcomes.ts';
 import {
   at,
+  claimJobs,
+  finishJobs,
   LIMITS,
   makeJobs,
   type OpenStore,
@@ -18,14 +20,24 @@ import {
 const STEP_MS = 100;
 
 type Step = readonly [
-  kind: 'push' | 'claim' | 'end' | 'delete' | 'purge' | 'pause' | 'expire' | 'crash' | 'yield',
+  kind:
+    | 'push'
+    | 'claim'
+    | 'end'
+    | 'swift'
+    | 'delete'
+    | 'purge'
+    | 'pause'
+    | 'expire'
+    | 'crash'
+    | 'yield',
   amount: number,
 ];
 
 const step: fc.Arbitrary<Step> = fc.tuple(
   fc.constantFrom(
-    ...(['push', 'push', 'claim', 'claim', 'end', 'end', 'end', 'delete', 'purge'] as const),
-    ...(['pause', 'expire', 'crash', 'yield'] as const),
+    ...(['push', 'push', 'claim', 'claim', 'end', 'end', 'end', 'swift', 'swift'] as const),
+    ...(['delete', 'purge', 'pause', 'expire', 'crash', 'yield'] as const),
   ),
   fc.integer({ min: 1, max: 6 }),
 );
@@ -52,6 +64,18 @@ function createDriver(bench: StoreBench, crawler: Crawler) {
     return end();
   }
 
+  /** Crawls that end before a turn has written that they began; some are told a second time. */
+  async function crawlSwiftly(held: Lease, amount: number, now: Date): Promise<void> {
+    const { queue } = bench.store;
+    const { jobs } = await queue.turn(held, { look: { limit: amount } }, now);
+    const ends = jobs.map((job): JobOutcome => {
+      const end = toOutcome({ ...job, attempt: job.attempt + 1 });
+      return { ...end, startedAt: now };
+    });
+    await finishJobs(bench.store, ends, now, held);
+    if (amount % 2 === 0) await finishJobs(bench.store, ends, now, held);
+  }
+
   async function act([kind, amount]: Step): Promise<void> {
     const { queue, crawlers } = bench.store;
     const now = at(ms);
@@ -66,10 +90,15 @@ function createDriver(bench: StoreBench, crawler: Crawler) {
       }
       case 'claim':
         lease ??= await queue.acquire(crawlerId, `owner-${epochs++}`, TTL_MS, now);
-        if (lease !== undefined) running.push(...(await queue.claim(lease, amount, now)).jobs);
+        if (lease !== undefined)
+          running.push(...(await claimJobs(bench.store, lease, amount, now)).jobs);
         return;
       case 'end':
-        await queue.finish(running.splice(0, amount).map(toOutcome), now, lease);
+        if (lease !== undefined)
+          await finishJobs(bench.store, running.splice(0, amount).map(toOutcome), now, lease);
+        return;
+      case 'swift':
+        if (lease !== undefined) await crawlSwiftly(lease, amount, now);
         return;
       case 'delete':
         await queue.deleteJob(crawlerId, rids[(amount * 7) % Math.max(rids.length, 1)] ?? '', now);

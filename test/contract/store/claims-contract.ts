@@ -1,7 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import type { JobOutcome } from '../../../src/store/store.ts';
 import { toRelease, toRetry } from './outcomes.ts';
-import { at, makeJob, makeJobs, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
+import {
+  at,
+  claimJobs,
+  finishJobs,
+  makeJob,
+  makeJobs,
+  type OpenStore,
+  only,
+  TTL_MS,
+  withStore,
+} from './store-harness.ts';
 
 /** Which jobs a claim takes. */
 export function claimsContract(open: OpenStore): void {
@@ -13,7 +23,7 @@ export function claimsContract(open: OpenStore): void {
         const jobs = [3, 1, 2, 0].map((ms) => makeJob(made, { createdAt: at(ms) }));
         for (const job of jobs) await push([job], job.createdAt);
         const held = await lease(made, at(10));
-        const first = await store.queue.claim(held, 3, at(10));
+        const first = await claimJobs(store, held, 3, at(10));
         expect(first.leaseLost).toBe(false);
         expect(first.jobs.map(({ createdAt }) => createdAt)).toEqual([at(0), at(1), at(2)]);
         expect(first.jobs[0]).toEqual({
@@ -25,8 +35,8 @@ export function claimsContract(open: OpenStore): void {
           firstTriedAt: at(10),
         });
         expect(await counters(made)).toMatchObject({ waiting: 1, running: 3, pushed: 4 });
-        expect((await store.queue.claim(held, 3, at(10))).jobs).toHaveLength(1);
-        expect(await store.queue.claim(held, 3, at(10))).toEqual({ jobs: [], leaseLost: false });
+        expect((await claimJobs(store, held, 3, at(10))).jobs).toHaveLength(1);
+        expect(await claimJobs(store, held, 3, at(10))).toEqual({ jobs: [], leaseLost: false });
         const found = await store.queue.find(made.crawlerId, jobs[3]?.rid ?? '');
         expect(found).toEqual(first.jobs[0]);
       }),
@@ -42,28 +52,10 @@ export function claimsContract(open: OpenStore): void {
         const held = await lease(made, at(10));
         const sizes: number[] = [];
         for (const maxBytes of [2_500, 10, undefined]) {
-          sizes.push((await store.queue.claim(held, 9, at(10), maxBytes)).jobs.length);
+          sizes.push((await claimJobs(store, held, 9, at(10), maxBytes)).jobs.length);
         }
         expect(sizes).toEqual([2, 1, 2]);
         expect(await counters(made)).toMatchObject({ waiting: 0, running: 5 });
-      }),
-    );
-
-    test(
-      'gives each job once to eight at the same time',
-      withStore(open, async ({ store, crawler, push, lease, counters }) => {
-        const made = await crawler();
-        await push(makeJobs(made, 100));
-        const held = await lease(made);
-        const shares = await Promise.all(
-          Array.from({ length: 8 }, () => store.queue.claim(held, 20, at(0))),
-        );
-        const rids = shares.flatMap(({ jobs }) => jobs.map(({ rid }) => rid));
-        expect(Math.max(...shares.map(({ jobs }) => jobs.length))).toBeLessThanOrEqual(20);
-        expect(new Set(rids).size).toBe(rids.length);
-        const rest = await store.queue.claim(held, 100, at(0));
-        expect(rids.length + rest.jobs.length).toBe(100);
-        expect(await counters(made)).toMatchObject({ waiting: 0, running: 100 });
       }),
     );
 
@@ -73,7 +65,7 @@ export function claimsContract(open: OpenStore): void {
         const { accountId } = await account();
         const [first, second] = [await crawler({ accountId }), await crawler({ accountId })];
         await push(makeJobs(first, 2));
-        expect((await store.queue.claim(await lease(second), 9, at(0))).jobs).toEqual([]);
+        expect((await claimJobs(store, await lease(second), 9, at(0))).jobs).toEqual([]);
       }),
     );
 
@@ -87,12 +79,12 @@ export function claimsContract(open: OpenStore): void {
         const nothing = { jobs: [], leaseLost: false };
         for (const by of ['user_pause', 'monitor_pause'] as const) {
           await store.crawlers.setPaused(crawlerId, by, at(1));
-          expect(await store.queue.claim(held, 9, at(1))).toEqual(nothing);
+          expect(await claimJobs(store, held, 9, at(1))).toEqual(nothing);
           await push(makeJobs(made, 1), at(1));
           await store.crawlers.setPaused(crawlerId, 'user_unpause', at(1));
         }
-        expect((await store.queue.claim(held, 9, at(1))).jobs).toHaveLength(3);
-        expect(await store.queue.claim(held, 9, at(TTL_MS + 1))).toEqual({
+        expect((await claimJobs(store, held, 9, at(1))).jobs).toHaveLength(3);
+        expect(await claimJobs(store, held, 9, at(TTL_MS + 1))).toEqual({
           jobs: [],
           leaseLost: true,
         });
@@ -105,14 +97,14 @@ export function claimsContract(open: OpenStore): void {
         const made = await crawler();
         const { lease, jobs } = await running(made, 1);
         const job = only(jobs);
-        expect(await store.queue.finish([toRetry(job, at(500))], at(1), lease)).toMatchObject({
+        expect(await finishJobs(store, [toRetry(job, at(500))], at(1), lease)).toMatchObject({
           verdicts: ['won'],
         });
         expect(await counters(made)).toMatchObject({ running: 0, waiting: 0, retrying: 1 });
         const waits = { state: 'retrying', retry: 1, attempt: 1, firstTriedAt: at(0) };
         expect(await store.queue.find(made.crawlerId, job.rid)).toMatchObject(waits);
-        expect((await store.queue.claim(lease, 9, at(499))).jobs).toEqual([]);
-        const again = only((await store.queue.claim(lease, 9, at(500))).jobs);
+        expect((await claimJobs(store, lease, 9, at(499))).jobs).toEqual([]);
+        const again = only((await claimJobs(store, lease, 9, at(500))).jobs);
         expect(again).toMatchObject({ rid: job.rid, retry: 1, attempt: 2, firstTriedAt: at(0) });
         expect(await counters(made)).toMatchObject({ running: 1, retrying: 0 });
       }),
@@ -126,10 +118,10 @@ export function claimsContract(open: OpenStore): void {
         let job = only(jobs);
         for (const crashed of [true, false, true]) {
           const outcome = { ...toRetry(job, at(1)), crashed } as JobOutcome;
-          expect(await store.queue.finish([outcome], at(1), lease)).toMatchObject({
+          expect(await finishJobs(store, [outcome], at(1), lease)).toMatchObject({
             verdicts: ['won'],
           });
-          job = only((await store.queue.claim(lease, 1, at(1))).jobs);
+          job = only((await claimJobs(store, lease, 1, at(1))).jobs);
         }
         expect(job).toMatchObject({ retry: 3, crashes: 2 });
       }),
@@ -143,17 +135,17 @@ export function claimsContract(open: OpenStore): void {
         const [soon, later] = jobs;
         if (soon === undefined || later === undefined) throw new Error('two jobs were pushed');
         const outcomes = [toRelease(soon), toRelease(later, at(500))];
-        expect(await store.queue.finish(outcomes, at(100), lease)).toMatchObject({
+        expect(await finishJobs(store, outcomes, at(100), lease)).toMatchObject({
           verdicts: ['won', 'won'],
         });
         expect(await counters(made)).toMatchObject({ running: 0, waiting: 2, retrying: 0 });
         const fresh = { state: 'waiting', retry: 0, firstTriedAt: undefined };
         expect(await store.queue.find(made.crawlerId, soon.rid)).toMatchObject(fresh);
-        const first = only((await store.queue.claim(lease, 9, at(200))).jobs);
+        const first = only((await claimJobs(store, lease, 9, at(200))).jobs);
         expect(first).toMatchObject({ rid: soon.rid, retry: 0, firstTriedAt: at(200) });
         expect(first.attempt).toBeGreaterThan(soon.attempt);
-        expect((await store.queue.claim(lease, 9, at(499))).jobs).toEqual([]);
-        expect(only((await store.queue.claim(lease, 9, at(500))).jobs).rid).toBe(later.rid);
+        expect((await claimJobs(store, lease, 9, at(499))).jobs).toEqual([]);
+        expect(only((await claimJobs(store, lease, 9, at(500))).jobs).rid).toBe(later.rid);
       }),
     );
 
@@ -162,11 +154,11 @@ export function claimsContract(open: OpenStore): void {
       withStore(open, async ({ store, crawler, running, counters }) => {
         const made = await crawler();
         const { lease, jobs } = await running(made, 1);
-        await store.queue.finish([toRetry(only(jobs), at(10))], at(1), lease);
-        const second = only((await store.queue.claim(lease, 1, at(10))).jobs);
-        await store.queue.finish([toRelease(second)], at(11), lease);
+        await finishJobs(store, [toRetry(only(jobs), at(10))], at(1), lease);
+        const second = only((await claimJobs(store, lease, 1, at(10))).jobs);
+        await finishJobs(store, [toRelease(second)], at(11), lease);
         expect(await counters(made)).toMatchObject({ retrying: 1, waiting: 0 });
-        const third = only((await store.queue.claim(lease, 1, at(12))).jobs);
+        const third = only((await claimJobs(store, lease, 1, at(12))).jobs);
         expect(third).toMatchObject({ retry: 1, attempt: 3, firstTriedAt: at(0) });
       }),
     );
@@ -194,7 +186,7 @@ export function claimsContract(open: OpenStore): void {
         }
         expect(listed).toEqual([3, 1, 2, 4, 0].map((index) => jobs[index]?.rid));
         const held = await lease(made, at(5));
-        await store.queue.claim(held, 4, at(5));
+        await claimJobs(store, held, 4, at(5));
         const [left, ...others] = await store.queue.listQueued(crawlerId, 9);
         expect(others).toEqual([]);
         const { rid, url } = jobs[0] ?? makeJob(made);

@@ -1,7 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import type { Crawler } from '../../../src/domain/crawler.ts';
 import { makeRecord, toDelivery, toRelease, toRetry, toSettlement } from './outcomes.ts';
-import { at, makeCrawler, makeJobs, newId, type OpenStore, withStore } from './store-harness.ts';
+import {
+  at,
+  claimDeliveries,
+  claimJobs,
+  finishJobs,
+  makeCrawler,
+  makeJobs,
+  newId,
+  type OpenStore,
+  settleDeliveries,
+  withStore,
+} from './store-harness.ts';
 
 /** Crawlers, their settings and their two pauses. */
 export function crawlersContract(open: OpenStore): void {
@@ -177,16 +188,16 @@ export function crawlersContract(open: OpenStore): void {
         await push(makeJobs(made, 3), at(1));
         expect(await last()).toEqual({ push: at(1) });
         const held = await lease(made, at(2));
-        const { jobs } = await store.queue.claim(held, 3, at(2));
+        const { jobs } = await claimJobs(store, held, 3, at(2));
         const [first, second, third] = jobs;
         if (first === undefined || second === undefined || third === undefined) throw new Error();
         await store.queue.finish([toRelease(first), toRetry(second, at(9))], at(3));
         expect(await last()).toEqual({ push: at(1) });
         await store.queue.finish([toDelivery(third)], at(4));
         expect(await last()).toEqual({ push: at(1), crawl: at(4) });
-        const [delivery] = await store.deliveries.claim(held, 1, 1_000, at(5));
+        const [delivery] = await claimDeliveries(store, held, 1, 1_000, at(5));
         if (delivery === undefined) throw new Error('no delivery is due');
-        await store.deliveries.settle([toSettlement(delivery, 'delivered')], at(6));
+        await settleDeliveries(store, [toSettlement(delivery, 'delivered')], at(6));
         expect(await last()).toEqual({ push: at(1), crawl: at(4), delivery: at(6) });
         await store.crawlers.claimProbes(at(7), 1, 1);
         await store.crawlers.claimProbes(at(9), 1, 1);
@@ -215,7 +226,8 @@ export function crawlersContract(open: OpenStore): void {
         const other = await crawler({ accountId });
         await push(makeJobs(other, 2));
         const { lease, jobs } = await running(doomed, 3);
-        await store.queue.finish(
+        await finishJobs(
+          store,
           jobs.slice(0, 1).map((job) => toDelivery(job)),
           at(0),
           lease,
@@ -234,7 +246,7 @@ export function crawlersContract(open: OpenStore): void {
           expect(await store.queue.find(doomed.crawlerId, rid)).toBeUndefined();
           expect(await store.deliveries.get(doomed.crawlerId, rid)).toBeUndefined();
         }
-        expect((await store.queue.claim(lease, 9, at(0))).jobs).toEqual([]);
+        expect((await claimJobs(store, lease, 9, at(0))).jobs).toEqual([]);
         expect(await store.queue.crawlersWithWorkDue(at(60_000), 9)).toEqual([other.crawlerId]);
         expect(await store.accounts.queued(accountId)).toBe(2);
         expect((await counters(other)).waiting).toBe(2);

@@ -5,10 +5,13 @@ import type { Lease } from '../../../src/store/store.ts';
 import { makeAttempt, toDelivery, toSettlement } from './outcomes.ts';
 import {
   at,
+  claimDeliveries,
+  finishJobs,
   newId,
   type OpenStore,
   only,
   type StoreBench,
+  settleDeliveries,
   TTL_MS,
   withStore,
 } from './store-harness.ts';
@@ -23,7 +26,7 @@ async function due(
   const { lease, jobs } = await running(made, count);
   for (const [n, job] of jobs.entries()) {
     const end = toDelivery(job, { body: new Uint8Array(bytes).fill(n) });
-    await store.queue.finish([end], at(n), lease);
+    await finishJobs(store, [end], at(n), lease);
   }
   return { made, lease, rids: jobs.map(({ rid }) => rid) };
 }
@@ -38,7 +41,7 @@ export function deliveriesContract(open: OpenStore): void {
       withStore(open, async (bench) => {
         const { lease, rids } = await due(bench, 6, 1_000);
         const claim = (limit: number, maxBytes: number) =>
-          bench.store.deliveries.claim(lease, limit, maxBytes, at(10));
+          claimDeliveries(bench.store, lease, limit, maxBytes, at(10));
         const first = await claim(9, 2_500);
         expect(toRids(first)).toEqual(rids.slice(0, 2));
         expect(first.map(({ body }) => [body.byteLength, body[0]])).toEqual([
@@ -57,10 +60,10 @@ export function deliveriesContract(open: OpenStore): void {
       withStore(open, async (bench) => {
         const { lease, rids } = await due(bench, 20);
         const shares = await Promise.all(
-          Array.from({ length: 8 }, () => bench.store.deliveries.claim(lease, 4, 1e9, at(30))),
+          Array.from({ length: 8 }, () => claimDeliveries(bench.store, lease, 4, 1e9, at(30))),
         );
         const given = shares.flatMap(toRids);
-        given.push(...toRids(await bench.store.deliveries.claim(lease, 20, 1e9, at(30))));
+        given.push(...toRids(await claimDeliveries(bench.store, lease, 20, 1e9, at(30))));
         expect(given).toHaveLength(20);
         expect(new Set(given)).toEqual(new Set(rids));
       }),
@@ -71,7 +74,7 @@ export function deliveriesContract(open: OpenStore): void {
       withStore(open, async (bench) => {
         const { store } = bench;
         const { made, lease, rids } = await due(bench, 1);
-        const claim = (ms: number, by = lease) => store.deliveries.claim(by, 9, 1e9, at(ms));
+        const claim = (ms: number, by = lease) => claimDeliveries(store, by, 9, 1e9, at(ms));
         expect(await claim(9, { ...lease, epoch: lease.epoch - 1 })).toEqual([]);
         expect(await claim(TTL_MS + 1)).toEqual([]);
         await store.crawlers.setPaused(made.crawlerId, 'monitor_pause', at(9));
@@ -95,17 +98,17 @@ export function deliveriesContract(open: OpenStore): void {
         expect(await summary()).toMatchObject({ ...before, rid, attempts: [] });
         expect((await summary())?.nextAttemptAt).toEqual(at(0));
 
-        const first = only(await store.deliveries.claim(lease, 9, 1e9, at(0)));
+        const first = only(await claimDeliveries(store, lease, 9, 1e9, at(0)));
         const retry = toSettlement(first, 'retry', { dueAt: at(300) });
-        expect(await store.deliveries.settle([retry], at(1))).toEqual(['won']);
+        expect(await settleDeliveries(store, [retry], at(1))).toEqual(['won']);
         expect(await summary()).toMatchObject({ state: 'pending', nextAttemptAt: at(300) });
         expect((await counters(made)).deliveriesPending).toBe(1);
-        expect(await store.deliveries.claim(lease, 9, 1e9, at(299))).toEqual([]);
+        expect(await claimDeliveries(store, lease, 9, 1e9, at(299))).toEqual([]);
 
-        const second = only(await store.deliveries.claim(lease, 9, 1e9, at(300)));
+        const second = only(await claimDeliveries(store, lease, 9, 1e9, at(300)));
         expect(second.attempt).toBe(2);
         const end = toSettlement(second, 'delivered', { log: makeAttempt(2, 200, at(300)) });
-        expect(await store.deliveries.settle([end], at(301))).toEqual(['won']);
+        expect(await settleDeliveries(store, [end], at(301))).toEqual(['won']);
         const after = await summary();
         expect(after).toMatchObject({ state: 'delivered', nextAttemptAt: undefined });
         expect(after?.attempts).toEqual([makeAttempt(1, 500), makeAttempt(2, 200, at(300))]);
@@ -122,15 +125,15 @@ export function deliveriesContract(open: OpenStore): void {
       withStore(open, async (bench) => {
         const { store, counters } = bench;
         const { made, lease, rids } = await due(bench, 2);
-        const [back, up] = await store.deliveries.claim(lease, 9, 1e9, at(5));
+        const [back, up] = await claimDeliveries(store, lease, 9, 1e9, at(5));
         if (back === undefined || up === undefined) throw new Error('two are due');
         const outcomes = [toSettlement(back, 'release'), toSettlement(up, 'failed')];
-        expect(await store.deliveries.settle(outcomes, at(6))).toEqual(['won', 'won']);
+        expect(await settleDeliveries(store, outcomes, at(6))).toEqual(['won', 'won']);
         const failed = await store.deliveries.get(made.crawlerId, rids[1] ?? '');
         expect(failed).toMatchObject({ state: 'failed', nextAttemptAt: undefined });
         expect(failed?.attempts).toHaveLength(1);
         expect((await counters(made)).deliveriesPending).toBe(1);
-        const again = only(await store.deliveries.claim(lease, 9, 1e9, at(6)));
+        const again = only(await claimDeliveries(store, lease, 9, 1e9, at(6)));
         expect(again).toMatchObject({ rid: back.rid, attempt: 1 });
         const days = await store.stats.history([made.crawlerId], {});
         expect(only(days.get(made.crawlerId) ?? [])).toMatchObject({ deliveryFailures: 1 });
@@ -142,16 +145,16 @@ export function deliveriesContract(open: OpenStore): void {
       withStore(open, async (bench) => {
         const { store, lease: acquire } = bench;
         const { made, lease } = await due(bench, 1);
-        const old = only(await store.deliveries.claim(lease, 9, 1e9, at(0)));
+        const old = only(await claimDeliveries(store, lease, 9, 1e9, at(0)));
         const settle = async (delivery: { rid: string; crawlerId: string; attempt: number }) =>
-          only(await store.deliveries.settle([toSettlement(delivery, 'delivered')], at(1)));
+          only(await settleDeliveries(store, [toSettlement(delivery, 'delivered')], at(1)));
         expect(await settle({ ...old, attempt: 2 })).toBe('lost');
         expect(await settle({ ...old, crawlerId: newId() })).toBe('lost');
         expect(await settle({ ...old, rid: newId() })).toBe('lost');
         const next = await acquire(made, at(TTL_MS + 1), 'second');
         expect(await settle(old)).toBe('lost');
         const now = at(TTL_MS + 2);
-        const current = only(await store.deliveries.claim(next, 9, 1e9, now));
+        const current = only(await claimDeliveries(store, next, 9, 1e9, now));
         expect(await settle(old)).toBe('lost');
         expect(await settle(current)).toBe('won');
         expect(await settle(current)).toBe('lost');
@@ -164,8 +167,8 @@ export function deliveriesContract(open: OpenStore): void {
         const { store } = bench;
         const { made, lease, rids } = await due(bench, 1);
         for (let n = 1; n <= 103; n++) {
-          const delivery = only(await store.deliveries.claim(lease, 1, 1e9, at(0)));
-          await store.deliveries.settle([toSettlement(delivery, 'retry')], at(0));
+          const delivery = only(await claimDeliveries(store, lease, 1, 1e9, at(0)));
+          await settleDeliveries(store, [toSettlement(delivery, 'retry')], at(0));
         }
         const summary = await store.deliveries.get(made.crawlerId, rids[0] ?? '');
         expect(summary?.attempts.map(({ attempt }) => attempt)).toEqual(
@@ -182,14 +185,14 @@ export function deliveriesContract(open: OpenStore): void {
         const { store, counters } = bench;
         const { made, lease, rids } = await due(bench, 3);
         const { crawlerId } = made;
-        const [done, failed, later] = await store.deliveries.claim(lease, 9, 1e9, at(9));
+        const [done, failed, later] = await claimDeliveries(store, lease, 9, 1e9, at(9));
         if (done === undefined || failed === undefined || later === undefined) throw new Error('3');
         const outcomes = [
           toSettlement(done, 'delivered'),
           toSettlement(failed, 'failed'),
           toSettlement(later, 'retry', { dueAt: at(9_000) }),
         ];
-        await store.deliveries.settle(outcomes, at(10));
+        await settleDeliveries(store, outcomes, at(10));
         await store.queue.release(lease, at(11));
         for (const rid of rids) {
           expect(await store.deliveries.replay(newId(), { rids: [rid] }, at(20))).toBe(0);
@@ -199,7 +202,7 @@ export function deliveriesContract(open: OpenStore): void {
         expect((await counters(made)).deliveriesPending).toBe(3);
         expect(await store.queue.crawlersWithWorkDue(at(20), 9)).toEqual([crawlerId]);
         const next = await bench.lease(made, at(20), 'second');
-        const again = await store.deliveries.claim(next, 9, 1e9, at(20));
+        const again = await claimDeliveries(store, next, 9, 1e9, at(20));
         expect(toRids(again).sort()).toEqual([...rids].sort());
         expect(again.map(({ attempt }) => attempt)).toEqual([2, 2, 2]);
         expect(again.every(({ body }) => body.byteLength === 10)).toBe(true);
@@ -211,14 +214,14 @@ export function deliveriesContract(open: OpenStore): void {
       withStore(open, async (bench) => {
         const { store, counters } = bench;
         const { made, lease, rids } = await due(bench, 5);
-        const claimed = await store.deliveries.claim(lease, 9, 1e9, at(9));
+        const claimed = await claimDeliveries(store, lease, 9, 1e9, at(9));
         const ends = claimed.map((delivery) => toSettlement(delivery, 'delivered'));
-        await store.deliveries.settle(ends, at(10));
+        await settleDeliveries(store, ends, at(10));
         const range = { from: at(1), to: at(4) };
         expect(await store.deliveries.replay(newId(), range, at(20))).toBe(0);
         expect(await store.deliveries.replay(made.crawlerId, range, at(20))).toBe(3);
         expect((await counters(made)).deliveriesPending).toBe(3);
-        const again = await store.deliveries.claim(lease, 9, 1e9, at(20));
+        const again = await claimDeliveries(store, lease, 9, 1e9, at(20));
         expect(toRids(again).sort()).toEqual(rids.slice(1, 4).sort());
       }),
     );

@@ -1,6 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { toDelivery, toRelease, toRetry, toStored } from './outcomes.ts';
-import { at, makeJobs, newId, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
+import {
+  at,
+  claimDeliveries,
+  claimJobs,
+  finishJobs,
+  makeJobs,
+  newId,
+  type OpenStore,
+  only,
+  TTL_MS,
+  withStore,
+} from './store-harness.ts';
 
 const LAPSED = TTL_MS + 1;
 
@@ -13,7 +24,7 @@ export function leasesContract(open: OpenStore): void {
         const made = await crawler();
         const { crawlerId } = made;
         await push(makeJobs(made, 2));
-        const { acquire, renew, claim, release } = store.queue;
+        const { acquire, renew, release } = store.queue;
         const old = await lease(made, at(0), 'first');
         expect(await acquire(crawlerId, 'second', TTL_MS, at(1))).toBeUndefined();
         expect(await renew(old, TTL_MS, at(10_000))).toBe(true);
@@ -22,10 +33,10 @@ export function leasesContract(open: OpenStore): void {
         expect(next.epoch).toBeGreaterThan(old.epoch);
         const now = at(10_001 + LAPSED);
         expect(await renew(old, TTL_MS, now)).toBe(false);
-        expect(await claim(old, 9, now)).toEqual({ jobs: [], leaseLost: true });
+        expect(await claimJobs(store, old, 9, now)).toEqual({ jobs: [], leaseLost: true });
         await release(old, now);
         expect(await acquire(crawlerId, 'third', TTL_MS, now)).toBeUndefined();
-        expect((await claim(next, 9, now)).jobs).toHaveLength(2);
+        expect((await claimJobs(store, next, 9, now)).jobs).toHaveLength(2);
       }),
     );
 
@@ -36,7 +47,7 @@ export function leasesContract(open: OpenStore): void {
         await push(makeJobs(made, 1));
         const old = await lease(made, at(0), 'first');
         const next = await lease(made, at(LAPSED), 'second');
-        expect((await store.queue.claim(next, 1, at(LAPSED))).jobs).toHaveLength(1);
+        expect((await claimJobs(store, next, 1, at(LAPSED))).jobs).toHaveLength(1);
         await store.queue.release(old, at(LAPSED));
         // The second holder crashes with the only job in hand.
         expect(await store.queue.crawlersWithWorkDue(at(3 * LAPSED), 9)).toEqual([made.crawlerId]);
@@ -63,28 +74,28 @@ export function leasesContract(open: OpenStore): void {
         const made = await crawler({ delivery: 'webhook' });
         await push(makeJobs(made, 3));
         const old = await lease(made, at(0), 'first');
-        const [tried, untried, crawled] = (await store.queue.claim(old, 3, at(0))).jobs;
+        const [tried, untried, crawled] = (await claimJobs(store, old, 3, at(0))).jobs;
         if (tried === undefined || untried === undefined || crawled === undefined) {
           throw new Error('three jobs were pushed');
         }
         const outcomes = [toRetry(tried, at(1)), toDelivery(crawled, {}, { held: true })];
-        expect(await store.queue.finish(outcomes, at(0), old)).toMatchObject({
+        expect(await finishJobs(store, outcomes, at(0), old)).toMatchObject({
           verdicts: ['won', 'won'],
         });
-        expect((await store.queue.claim(old, 1, at(1))).jobs).toHaveLength(1);
+        expect((await claimJobs(store, old, 1, at(1))).jobs).toHaveLength(1);
         expect(await counters(made)).toMatchObject({ running: 2, deliveriesPending: 1 });
 
         const next = await lease(made, at(LAPSED), 'second');
         expect(await counters(made)).toMatchObject({ running: 0, waiting: 1, retrying: 1 });
-        const { jobs } = await store.queue.claim(next, 9, at(LAPSED));
+        const { jobs } = await claimJobs(store, next, 9, at(LAPSED));
         const byRid = new Map(jobs.map((job) => [job.rid, job]));
         const both = { crashes: 1, firstTriedAt: at(0) };
         expect(byRid.get(tried.rid)).toMatchObject({ retry: 1, attempt: 3, ...both });
         expect(byRid.get(untried.rid)).toMatchObject({ retry: 0, attempt: 2, ...both });
-        const again = only(await store.deliveries.claim(next, 9, 1e9, at(LAPSED)));
+        const again = only(await claimDeliveries(store, next, 9, 1e9, at(LAPSED)));
         expect(again).toMatchObject({ rid: crawled.rid, attempt: 2 });
         const late = [toStored(untried), toRelease({ ...tried, attempt: 2 })];
-        expect(await store.queue.finish(late, at(LAPSED), old)).toMatchObject({
+        expect(await finishJobs(store, late, at(LAPSED), old)).toMatchObject({
           verdicts: ['lost', 'lost'],
         });
       }),
@@ -97,16 +108,16 @@ export function leasesContract(open: OpenStore): void {
         const held = await running(made, 2);
         const [job, other] = held.jobs;
         if (job === undefined || other === undefined) throw new Error('two jobs were pushed');
-        await store.queue.finish([toRetry(job, at(90_000))], at(0), held.lease);
+        await finishJobs(store, [toRetry(job, at(90_000))], at(0), held.lease);
         const { wakeAt } = await store.queue.release(held.lease, at(5));
         expect(wakeAt?.getTime()).toBeLessThanOrEqual(at(5).getTime());
         expect(await counters(made)).toMatchObject({ running: 0, waiting: 1, retrying: 1 });
 
         const next = await lease(made, at(6), 'second');
-        const { jobs } = await store.queue.claim(next, 9, at(6));
+        const { jobs } = await claimJobs(store, next, 9, at(6));
         expect(jobs.map(({ rid }) => rid)).toEqual([other.rid]);
         expect(only(jobs).crashes).toBe(0);
-        await store.queue.finish([toStored(only(jobs))], at(7), next);
+        await finishJobs(store, [toStored(only(jobs))], at(7), next);
         expect(await store.queue.release(next, at(8))).toEqual({ wakeAt: at(90_000) });
         const last = await lease(made, at(9), 'third');
         expect(await store.queue.deleteJob(made.crawlerId, job.rid, at(9))).toBe(true);

@@ -4,10 +4,14 @@ import type { DeliveryFilter, Lease, Listing, ListingPart } from '../../../src/s
 import { makeAttempt, toDelivery, toRetry, toSettlement, toStored } from './outcomes.ts';
 import {
   at,
+  claimDeliveries,
+  claimJobs,
+  finishJobs,
   makeJobs,
   newId,
   type OpenStore,
   type StoreBench,
+  settleDeliveries,
   withStore,
 } from './store-harness.ts';
 
@@ -38,7 +42,7 @@ async function delivering(
   const { lease, jobs } = await running(made, count);
   for (const [n, job] of jobs.entries()) {
     const failed = { cbStatus: 522, originalStatus: 0, details: { failure: 'timeout' } };
-    await store.queue.finish([toDelivery(job, n % 3 === 0 ? failed : {})], at(n), lease);
+    await finishJobs(store, [toDelivery(job, n % 3 === 0 ? failed : {})], at(n), lease);
   }
   return { made, lease, rids: toRids(jobs) };
 }
@@ -76,7 +80,7 @@ export function listingsContract(open: OpenStore): void {
         const made = await crawler();
         const { lease, jobs } = await running(made, 4);
         for (const [n, job] of jobs.entries()) {
-          await store.queue.finish([toRetry(job, at(1_000 - n), `reason_${n}`)], at(1), lease);
+          await finishJobs(store, [toRetry(job, at(1_000 - n), `reason_${n}`)], at(1), lease);
         }
         const waiting = makeJobs(made, 5, { createdAt: at(5), queueDeadline: at(99_000) });
         await push(waiting, at(5));
@@ -115,8 +119,9 @@ export function listingsContract(open: OpenStore): void {
       withStore(open, async (bench) => {
         const { store } = bench;
         const { made, lease, rids } = await delivering(bench, 7);
-        const claimed = await store.deliveries.claim(lease, 3, 1e9, at(10));
-        await store.deliveries.settle(
+        const claimed = await claimDeliveries(store, lease, 3, 1e9, at(10));
+        await settleDeliveries(
+          store,
           [
             toSettlement(nth(claimed, 0), 'delivered'),
             toSettlement(nth(claimed, 1), 'failed'),
@@ -155,9 +160,9 @@ export function listingsContract(open: OpenStore): void {
         const { store } = bench;
         const { made, lease, rids } = await delivering(bench, 1);
         for (let attempt = 1; attempt <= 22; attempt += 1) {
-          const [claimed] = await store.deliveries.claim(lease, 1, 1e9, at(attempt));
+          const [claimed] = await claimDeliveries(store, lease, 1, 1e9, at(attempt));
           if (claimed === undefined) throw new Error('nothing was due');
-          await store.deliveries.settle([toSettlement(claimed, 'retry')], at(attempt));
+          await settleDeliveries(store, [toSettlement(claimed, 'retry')], at(attempt));
         }
         const { rows } = await store.listings.deliveries(made.crawlerId, {}, { limit: 1 });
         expect(rows[0]?.attempts.map(({ attempt }) => attempt)).toEqual(
@@ -180,7 +185,7 @@ export function listingsContract(open: OpenStore): void {
           const [job] = jobs;
           if (job === undefined) throw new Error('nothing was claimed');
           const failed = { cbStatus: 521, details: { failure: 'name_not_found' } };
-          await store.queue.finish([toStored(job, n === 2 ? failed : {})], at(n), lease);
+          await finishJobs(store, [toStored(job, n === 2 ? failed : {})], at(n), lease);
           await store.queue.release(lease, at(n));
           rids.push(job.rid);
         }
@@ -221,7 +226,7 @@ export function listingsContract(open: OpenStore): void {
         const [stored, retried] = jobs;
         if (stored === undefined || retried === undefined) throw new Error('nothing was claimed');
         expect((await store.listings.locate(stored.rid)).job).toMatchObject({ state: 'running' });
-        await store.queue.finish([toStored(stored), toRetry(retried, at(9))], at(1), held);
+        await finishJobs(store, [toStored(stored), toRetry(retried, at(9))], at(1), held);
         expect(await store.listings.locate(stored.rid)).toMatchObject({
           result: {
             rid: stored.rid,
@@ -237,9 +242,9 @@ export function listingsContract(open: OpenStore): void {
         expect(await store.listings.locate(newId())).toEqual({});
         await push(makeJobs(hook, 1));
         const webhookLease = await lease(hook);
-        const [job] = (await store.queue.claim(webhookLease, 1, at(3))).jobs;
+        const [job] = (await claimJobs(store, webhookLease, 1, at(3))).jobs;
         if (job === undefined) throw new Error('nothing was claimed');
-        await store.queue.finish([toDelivery(job)], at(4), webhookLease);
+        await finishJobs(store, [toDelivery(job)], at(4), webhookLease);
         expect(await store.listings.locate(job.rid)).toMatchObject({
           delivery: { rid: job.rid, crawlerId: hook.crawlerId, state: 'pending' },
         });

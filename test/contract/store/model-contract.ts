@@ -7,7 +7,9 @@ import { byLength } from '../../support/length.ts';
 import { toDelivery, toRelease, toRetry, toStored } from './outcomes.ts';
 import {
   at,
+  claimJobs,
   createBench,
+  finishJobs,
   LIMITS,
   makeJobs,
   type OpenedStore,
@@ -137,7 +139,7 @@ class Life {
       }
       case 'claim': {
         const lease = await this.#leaseNow(crawler);
-        const { jobs } = await this.#bench.store.queue.claim(lease, step.count, now);
+        const { jobs } = await claimJobs(this.#bench.store, lease, step.count, now);
         // A job that was returned untried after its deadline is left to the queue timeout.
         const due = [...model.state].filter(
           ([rid, state]) =>
@@ -192,9 +194,7 @@ class Life {
       case 'delete_crawler':
         await this.#bench.store.crawlers.remove(crawler.crawlerId);
         for (const job of this.#running.values()) {
-          expect(await this.#bench.store.queue.finish([toStored(job)], now)).toMatchObject({
-            verdicts: ['lost'],
-          });
+          expect(await this.#bench.store.queue.finish([toStored(job)], now)).toEqual(['lost']);
         }
         this.#crawler = undefined;
         this.#lease = undefined;
@@ -206,17 +206,18 @@ class Life {
 
   async #finish(how: 'succeed' | 'fail' | 'retry' | 'release', pick: number, now: Date) {
     const job = [...this.#running.values()][pick % Math.max(this.#running.size, 1)];
-    if (job === undefined) return;
+    const lease = this.#lease;
+    if (job === undefined || lease === undefined) return;
     const { rid, retry, queueDeadline } = job;
     const record = how === 'fail' ? { cbStatus: 521 } : {};
     const end = this.#delivery === 'storage' ? toStored(job, record) : toDelivery(job, record);
     const back = how === 'retry' ? toRetry(job, now) : toRelease(job);
     const outcome = how === 'retry' || how === 'release' ? back : end;
-    expect(await this.#bench.store.queue.finish([outcome], now, this.#lease)).toMatchObject({
+    expect(await finishJobs(this.#bench.store, [outcome], now, lease)).toMatchObject({
       verdicts: ['won'],
     });
     // A worker that tells the end a second time changes nothing.
-    expect(await this.#bench.store.queue.finish([outcome], now, this.#lease)).toMatchObject({
+    expect(await finishJobs(this.#bench.store, [outcome], now, lease)).toMatchObject({
       verdicts: ['lost'],
     });
     this.#running.delete(rid);

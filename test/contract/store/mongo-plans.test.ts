@@ -4,7 +4,16 @@ import { openMongoStore } from '../../../src/store/mongo/mongo-store.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
 import { EXPIRES, makeRecord, toDelivery, toRetry, toSettlement, toStored } from './outcomes.ts';
-import { at, createBench, LIMITS, makeJobs } from './store-harness.ts';
+import {
+  at,
+  claimDeliveries,
+  claimJobs,
+  createBench,
+  finishJobs,
+  LIMITS,
+  makeJobs,
+  settleDeliveries,
+} from './store-harness.ts';
 
 const BACKLOG = 100_000;
 
@@ -77,24 +86,26 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     await bench.push(makeJobs(made, 1), now, { ...LIMITS, crawlerQueue: 2 * BACKLOG });
     const lease = await bench.lease(made, now);
     await store.queue.renew(lease, 15_000, now);
-    const { jobs } = await store.queue.claim(lease, 5, now);
+    const { jobs } = await claimJobs(store, lease, 5, now);
     const [a, b, c] = jobs;
     if (a === undefined || b === undefined || c === undefined) throw new Error('nothing claimed');
-    await store.queue.finish([toStored(a), toRetry(b, at(300))], now, lease);
+    await finishJobs(store, [toStored(a), toRetry(b, at(300))], now, lease);
     await store.queue.deleteJob(made.crawlerId, c.rid, now);
     await store.queue.find(made.crawlerId, b.rid);
     await store.queue.overdue(now, 100);
     await store.queue.crawlersWithWorkDue(now, 100);
     await store.queue.release(lease, now);
     const hookLease = await bench.lease(hook, now);
-    const posted = await store.queue.claim(hookLease, 2, now);
-    await store.queue.finish(
+    const posted = await claimJobs(store, hookLease, 2, now);
+    await finishJobs(
+      store,
       posted.jobs.map((job) => toDelivery(job)),
       now,
       hookLease,
     );
-    const deliveries = await store.deliveries.claim(hookLease, 2, 1e6, now);
-    await store.deliveries.settle(
+    const deliveries = await claimDeliveries(store, hookLease, 2, 1e6, now);
+    await settleDeliveries(
+      store,
       deliveries.map((each) => toSettlement(each, 'delivered')),
       now,
     );

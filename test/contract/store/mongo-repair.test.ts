@@ -10,7 +10,9 @@ import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
 import { EXPIRES, makeRecord, toDelivery, toStored } from './outcomes.ts';
 import {
   at,
+  claimJobs,
   createBench,
+  finishJobs,
   makeJobs,
   makeScreenshot,
   only,
@@ -41,13 +43,13 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       await c.crawlers.updateOne({ _id: made.crawlerId }, { $push: { pending: entry } });
       await c.jobs.insertMany(jobs.map((job) => toJobDocument(job, 'dead.1')));
       const held = await lease(made);
-      expect((await store.queue.claim(held, 9, at(1))).jobs).toHaveLength(3);
+      expect((await claimJobs(store, held, 9, at(1))).jobs).toHaveLength(3);
       await store.queue.release(held, at(1));
       expect((await store.maintain(at(MINUTE / 2))).repaired).toBe(0);
       expect((await store.maintain(at(2 * MINUTE))).repaired).toBe(1);
       expect(await counters(made)).toMatchObject({ pushed: 5, waiting: 5 });
       const next = await lease(made, at(2 * MINUTE));
-      expect((await store.queue.claim(next, 9, at(2 * MINUTE))).jobs).toHaveLength(5);
+      expect((await claimJobs(store, next, 9, at(2 * MINUTE))).jobs).toHaveLength(5);
     }),
   );
 
@@ -74,7 +76,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       expect(await c.jobs.countDocuments({ _id: job.rid })).toBe(0);
       const days = (await store.stats.history([made.crawlerId], {})).get(made.crawlerId);
       expect(days).toMatchObject([{ pushed: 2, success: 1, billed: 1, byCbStatus: { 200: 1 } }]);
-      expect(await store.queue.finish([toStored(other)], at(4 * MINUTE), lease)).toMatchObject({
+      expect(await finishJobs(store, [toStored(other)], at(4 * MINUTE), lease)).toMatchObject({
         verdicts: ['won'],
       });
     }),
@@ -90,9 +92,9 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       const held = await lease(made, now, 'alive');
       const stray = { state: 'running', epoch: held.epoch - 1 } as const;
       await c.jobs.updateMany({}, { $set: stray, $unset: { queued: 1 }, $inc: { attempt: 1 } });
-      expect((await store.queue.claim(held, 1, now)).jobs).toEqual([]);
+      expect((await claimJobs(store, held, 1, now)).jobs).toEqual([]);
       await store.queue.renew(held, MINUTE, now);
-      expect((await store.queue.claim(held, 1, now)).jobs).toHaveLength(1);
+      expect((await claimJobs(store, held, 1, now)).jobs).toHaveLength(1);
       expect(await counters(made)).toMatchObject({ running: 1, waiting: 0 });
     }),
   );
@@ -111,7 +113,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       expect(await store.results.get(scope, job.rid)).toBeUndefined();
       expect(await store.results.newestByUrl(scope, job.url)).toBeUndefined();
       expect(await store.results.getMany(scope, [job.rid])).toEqual([]);
-      expect(await store.queue.finish([toStored(job)], at(1), lease)).toMatchObject({
+      expect(await finishJobs(store, [toStored(job)], at(1), lease)).toMatchObject({
         verdicts: ['won'],
       });
       const shown = await store.results.get(scope, job.rid);
@@ -147,9 +149,9 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       await crawler({ accountId, name: '.async-normal' });
       const hook = await crawler({ accountId, delivery: 'webhook', concurrency: 2 });
       const { lease, jobs } = await running(made, 3);
-      await store.queue.finish([toStored(only(jobs.slice(0, 1)))], at(1), lease);
+      await finishJobs(store, [toStored(only(jobs.slice(0, 1)))], at(1), lease);
       const hooked = await running(hook, 1);
-      await store.queue.finish([toDelivery(only(hooked.jobs))], at(1), hooked.lease);
+      await finishJobs(store, [toDelivery(only(hooked.jobs))], at(1), hooked.lease);
       await push(makeJobs(made, 2));
       await store.screenshots.put(makeScreenshot(accountId, 100));
       const right = await store.accounts.usage(accountId);
@@ -170,7 +172,7 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
       const { accountId } = await account();
       const made = await crawler({ accountId });
       const { lease, jobs } = await running(made, 1);
-      await store.queue.finish([toStored(only(jobs))], at(1), lease);
+      await finishJobs(store, [toStored(only(jobs))], at(1), lease);
       const right = await store.accounts.usage(accountId);
       const gone = {
         limits: '',
@@ -212,7 +214,7 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
       await migrate(db, c);
       expect(await c.jobs.indexExists('due')).toBe(false);
       const held = await lease(made);
-      expect((await store.queue.claim(held, 1, at(0))).jobs).toHaveLength(1);
+      expect((await claimJobs(store, held, 1, at(0))).jobs).toHaveLength(1);
       expect(await store.queue.purge(made.crawlerId, at(1))).toBe(2);
       expect(await counters(made)).toMatchObject({ running: 1, waiting: 0, purged: 2 });
     }),

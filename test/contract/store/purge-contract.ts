@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { toRelease, toRetry, toStored } from './outcomes.ts';
-import { at, makeJobs, type OpenStore, TTL_MS, withStore } from './store-harness.ts';
+import {
+  at,
+  claimJobs,
+  finishJobs,
+  makeJobs,
+  type OpenStore,
+  TTL_MS,
+  withStore,
+} from './store-harness.ts';
 
 /** What a purge takes out of the queue. */
 export function purgeContract(open: OpenStore): void {
@@ -18,7 +26,7 @@ export function purgeContract(open: OpenStore): void {
         expect(await counters(made)).toMatchObject({ running: 4, waiting: 0, purged: 2 });
         await push(makeJobs(made, 1), at(1));
         const outcomes = [toStored(stored), toRetry(retried, at(2)), toRelease(released)];
-        expect(await store.queue.finish(outcomes, at(2), lease)).toMatchObject({
+        expect(await finishJobs(store, outcomes, at(2), lease)).toMatchObject({
           verdicts: ['won', 'won', 'won'],
         });
         const after = { completed: 1, purged: 4, running: 1, waiting: 1, retrying: 0 };
@@ -29,7 +37,7 @@ export function purgeContract(open: OpenStore): void {
         }
         const now = at(TTL_MS + 2);
         const next = await take(made, now, 'next');
-        expect((await store.queue.claim(next, 9, now)).jobs).toHaveLength(1);
+        expect((await claimJobs(store, next, 9, now)).jobs).toHaveLength(1);
         const ended = { completed: 1, purged: 5, running: 1, waiting: 0, pushed: 7 };
         expect(await counters(made)).toMatchObject(ended);
         expect(await store.accounts.queued(accountId)).toBe(0);
@@ -51,7 +59,7 @@ export function purgeContract(open: OpenStore): void {
         expect(await counters(made)).toMatchObject({ waiting: 0, purged: 20_000 });
         await push(makeJobs(made, 3), at(1), limits);
         const lease = await take(made, at(1));
-        expect((await store.queue.claim(lease, 9, at(1))).jobs).toHaveLength(3);
+        expect((await claimJobs(store, lease, 9, at(1))).jobs).toHaveLength(3);
         expect(await store.queue.purge(made.crawlerId, at(2))).toBe(0);
         expect(await counters(made)).toMatchObject({ running: 3, purged: 20_000, pushed: 20_003 });
         const usage = await store.accounts.usage(made.accountId);

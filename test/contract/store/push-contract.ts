@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { PushReceipt } from '../../../src/store/store.ts';
 import {
   at,
+  claimJobs,
   LIMITS,
   makeJob,
   makeJobs,
@@ -76,7 +77,7 @@ export function pushContract(open: OpenStore): void {
         expect(await store.queue.find(made.crawlerId, jobs[2]?.rid ?? '')).toBeUndefined();
         expect(await counters(made)).toMatchObject({ pushed: 5, waiting: 5 });
         // What is being crawled does not wait.
-        await store.queue.claim(await lease(made), 2, at(0));
+        await claimJobs(store, await lease(made), 2, at(0));
         expect(admitted(await push(makeJobs(made, 4), at(0), limits))).toHaveLength(2);
       }),
     );
@@ -148,7 +149,7 @@ export function pushContract(open: OpenStore): void {
         const refused = await push(makeJobs(first, 1), at(0), limits);
         expect(refused).toMatchObject({ crossedAccountLimit: false });
         expect(refusals(refused)).toEqual(['account_queue_full']);
-        await store.queue.claim(await lease(second), 1, at(0));
+        await claimJobs(store, await lease(second), 1, at(0));
         expect(admitted(await push(makeJobs(first, 1), at(0), limits))).toHaveLength(1);
         expect(await store.accounts.queued(accountId)).toBe(11);
       }),
@@ -162,7 +163,7 @@ export function pushContract(open: OpenStore): void {
         const held = await lease(made);
         const goesOver = async (count: number) =>
           (await push(makeJobs(made, count), at(0), limits)).crossedAccountLimit;
-        const drain = (count: number) => store.queue.claim(held, count, at(0));
+        const drain = (count: number) => claimJobs(store, held, count, at(0));
         expect(await goesOver(21)).toBe(true);
         await drain(2);
         expect(await goesOver(2)).toBe(false);

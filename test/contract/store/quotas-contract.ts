@@ -4,12 +4,16 @@ import { chargedBytes, chargedJobBytes } from '../../../src/domain/quotas.ts';
 import { EXPIRES, makeRecord, toDelivery, toRetry, toSettlement, toStored } from './outcomes.ts';
 import {
   at,
+  claimDeliveries,
+  claimJobs,
+  finishJobs,
   makeCrawler,
   makeJob,
   makeJobs,
   makeScreenshot,
   type OpenStore,
   only,
+  settleDeliveries,
   withStore,
 } from './store-harness.ts';
 
@@ -109,11 +113,11 @@ export function quotasContract(open: OpenStore): void {
         expect(totalSize(jobs)).toBeGreaterThan(1_000);
         expect(await queued()).toBe(totalSize(jobs));
         const held = await lease(made);
-        const claimed = (await store.queue.claim(held, 3, at(0))).jobs;
+        const claimed = (await claimJobs(store, held, 3, at(0))).jobs;
         expect(await queued()).toBe(totalSize(jobs));
         const [first, second, third] = claimed;
         if (!first || !second || !third) throw new Error('three jobs were claimed');
-        await store.queue.finish([toRetry(first, at(9)), toStored(second)], at(1), held);
+        await finishJobs(store, [toRetry(first, at(9)), toStored(second)], at(1), held);
         expect(await queued()).toBe(totalSize(jobs) - totalSize([second]));
         await store.queue.deleteJob(made.crawlerId, third.rid, at(2));
         expect(await queued()).toBe(totalSize(jobs) - totalSize([second, third]));
@@ -149,7 +153,8 @@ export function quotasContract(open: OpenStore): void {
         const stored = async () => (await store.accounts.usage(accountId))?.storedBytes;
         const { lease, jobs } = await running(made, 3);
         const soon = { expiresAt: at(HOUR) };
-        await store.queue.finish(
+        await finishJobs(
+          store,
           jobs.map((job, index) => toStored(job, {}, index === 2 ? soon : {})),
           at(1),
           lease,
@@ -178,15 +183,15 @@ export function quotasContract(open: OpenStore): void {
         const stored = async () => (await store.accounts.usage(accountId))?.storedBytes;
         const { lease, jobs } = await running(made, 2);
         const outcomes = jobs.map((job) => toDelivery(job, {}, { expiresAt: at(HOUR) }));
-        await store.queue.finish(outcomes, at(1), lease);
+        await finishJobs(store, outcomes, at(1), lease);
         expect(await stored()).toBe(2 * PAGE);
-        const claimed = await store.deliveries.claim(lease, 1, 1_000_000, at(2));
-        await store.deliveries.settle([toSettlement(only(claimed), 'delivered')], at(3));
+        const claimed = await claimDeliveries(store, lease, 1, 1_000_000, at(2));
+        await settleDeliveries(store, [toSettlement(only(claimed), 'delivered')], at(3));
         expect(await stored()).toBe(2 * PAGE);
         await store.maintain(at(2 * HOUR));
         expect(await stored()).toBe(0);
         const again = await running(made, 1);
-        await store.queue.finish([toDelivery(only(again.jobs))], at(4), again.lease);
+        await finishJobs(store, [toDelivery(only(again.jobs))], at(4), again.lease);
         await store.crawlers.remove(made.crawlerId);
         expect(await stored()).toBe(0);
       }),
@@ -234,7 +239,8 @@ export function quotasContract(open: OpenStore): void {
         const made = await crawler({ delivery: 'webhook' });
         const { crawlerId } = made;
         const { lease, jobs } = await running(made, 3);
-        await store.queue.finish(
+        await finishJobs(
+          store,
           jobs.map((job) => toDelivery(job)),
           at(1),
           lease,
@@ -244,7 +250,7 @@ export function quotasContract(open: OpenStore): void {
         expect(await store.deliveries.countReplayable(crawlerId, all, 2)).toBe(2);
         const later = { from: at(2), to: at(10) };
         expect(await store.deliveries.countReplayable(crawlerId, later, 10)).toBe(0);
-        const [first] = await store.deliveries.claim(lease, 1, 1_000_000, at(2));
+        const [first] = await claimDeliveries(store, lease, 1, 1_000_000, at(2));
         const rid = first?.rid ?? '';
         expect(await store.deliveries.countReplayable(crawlerId, { rids: [rid] }, 10)).toBe(0);
         expect(await store.deliveries.countReplayable(crawlerId, all, 10)).toBe(2);

@@ -2,7 +2,14 @@ import { describe, expect, test } from 'vitest';
 import type { Crawler } from '../../../src/domain/crawler.ts';
 import type { ResultPlace, ResultSelection, Store } from '../../../src/store/store.ts';
 import { EXPIRES, makeRecord, toStored } from './outcomes.ts';
-import { at, newId, type OpenStore, type StoreBench, withStore } from './store-harness.ts';
+import {
+  at,
+  finishJobs,
+  newId,
+  type OpenStore,
+  type StoreBench,
+  withStore,
+} from './store-harness.ts';
 
 const url = 'https://example.com/';
 
@@ -27,7 +34,7 @@ async function crawl(bench: StoreBench, crawler: Crawler, count: number): Promis
   const rids = jobs.map(({ rid }) => rid).reverse();
   for (const rid of rids) {
     const job = jobs.find((each) => each.rid === rid);
-    if (job !== undefined) await bench.store.queue.finish([toStored(job)], at(1), lease);
+    if (job !== undefined) await finishJobs(bench.store, [toStored(job)], at(1), lease);
   }
   await bench.store.queue.release(lease, at(1));
   return rids;

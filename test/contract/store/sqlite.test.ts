@@ -6,7 +6,7 @@ import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { storeContract } from './store-contract.ts';
-import { at, createBench, LIMITS, makeJob } from './store-harness.ts';
+import { at, claimJobs, createBench, LIMITS, makeJob } from './store-harness.ts';
 
 async function openInFolder(dataDir: string) {
   return openSqliteStore({ dataDir, logger: silentLogger });
@@ -97,7 +97,7 @@ test('what a purge and a removal leave is swept up in writes of few rows, and af
   expect(Number(left?.n)).toBeGreaterThan(50_000);
   await bench.push([makeJob(purged)], at(1));
   const lease = await bench.lease(purged, at(1));
-  expect((await opened.store.queue.claim(lease, 9, at(1))).jobs).toHaveLength(1);
+  expect((await claimJobs(opened.store, lease, 9, at(1))).jobs).toHaveLength(1);
   await opened.store.close();
   const again = await openInFolder(folder.path);
   await again.store.maintain(at(2));

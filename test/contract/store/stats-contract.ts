@@ -3,11 +3,13 @@ import type { HistoryDay } from '../../../src/domain/stats.ts';
 import { toDelivery, toRetry, toSettlement, toStored } from './outcomes.ts';
 import {
   at,
+  finishJobs,
   makeJobs,
   makeScreenshot,
   newId,
   type OpenStore,
   only,
+  settleDeliveries,
   withStore,
 } from './store-harness.ts';
 
@@ -70,10 +72,10 @@ export function statsContract(open: OpenStore): void {
           toRetry(again, at(5 * DAY_MS)),
           toDelivery(unpaid, { originalStatus: 403 }, { billed: false }),
         ];
-        await store.queue.finish(outcomes, at(1), lease);
+        await finishJobs(store, outcomes, at(1), lease);
         await store.queue.deleteJob(crawlerId, deleted.rid, at(2));
         const next = at(DAY_MS);
-        await store.deliveries.settle([toSettlement({ ...good, attempt: 1 }, 'delivered')], next);
+        await settleDeliveries(store, [toSettlement({ ...good, attempt: 1 }, 'delivered')], next);
         await push(makeJobs(made, 2), next);
         await store.queue.purge(crawlerId, next);
         const days = await store.stats.history([crawlerId], {});
@@ -121,11 +123,7 @@ export function statsContract(open: OpenStore): void {
         const { lease, jobs } = await running(made, 40);
         await Promise.all([
           ...jobs.map((job, n) =>
-            store.queue.finish(
-              [toStored(job, { cbStatus: n % 2 === 0 ? 200 : 520 })],
-              at(1),
-              lease,
-            ),
+            finishJobs(store, [toStored(job, { cbStatus: n % 2 === 0 ? 200 : 520 })], at(1), lease),
           ),
           ...Array.from({ length: 20 }, () => push(makeJobs(made, 2), at(1))),
         ]);

@@ -1,14 +1,19 @@
 import type { Account } from '../../../src/domain/account.ts';
 import type { Crawler, CrawlerCounters } from '../../../src/domain/crawler.ts';
 import { defaultSettings } from '../../../src/domain/crawler-settings.ts';
+import type { Delivery } from '../../../src/domain/delivery.ts';
 import type { Job, QueuedJob } from '../../../src/domain/job.ts';
 import { createRid } from '../../../src/domain/rid.ts';
 import type {
+  DeliveryOutcome,
+  JobOutcome,
   Lease,
   PushLimits,
   PushReceipt,
   Store,
   StoredScreenshot,
+  TurnReceipt,
+  Verdict,
 } from '../../../src/store/store.ts';
 
 /** A store under test: fresh and empty. */
@@ -162,7 +167,7 @@ export function createBench(opened: {
     async running(crawler, count) {
       await bench.push(makeJobs(crawler, count));
       const lease = await bench.lease(crawler);
-      const { jobs } = await store.queue.claim(lease, count, at(0));
+      const { jobs } = await claimJobs(store, lease, count, at(0));
       return { lease, jobs };
     },
     async counters(crawler) {
@@ -183,6 +188,60 @@ export function withStore(
     await using opened = await open();
     await use(createBench(opened));
   };
+}
+
+/** Claims as a run does: looks for jobs, and starts all it finds at once. */
+export async function claimJobs(
+  store: Store,
+  lease: Lease,
+  limit: number,
+  now: Date,
+  maxBytes?: number,
+): Promise<{ jobs: QueuedJob[]; leaseLost: boolean }> {
+  const look = { limit, ...(maxBytes === undefined ? {} : { maxBytes }) };
+  const { jobs, leaseLost } = await store.queue.turn(lease, { look }, now);
+  if (jobs.length === 0) return { jobs: [], leaseLost };
+  const started = jobs.map(({ rid, attempt }) => ({ rid, attempt: attempt + 1, startedAt: now }));
+  const receipt = await store.queue.turn(lease, { started }, now);
+  const running = jobs
+    .filter(({ rid }) => !receipt.lost.includes(rid))
+    .map((job): QueuedJob => {
+      const firstTriedAt = job.firstTriedAt ?? now;
+      return { ...job, state: 'running', attempt: job.attempt + 1, firstTriedAt };
+    });
+  return { jobs: running, leaseLost: receipt.leaseLost };
+}
+
+/** Ends jobs under a lease. */
+export async function finishJobs(
+  store: Store,
+  ended: readonly JobOutcome[],
+  now: Date,
+  lease: Lease,
+): Promise<Pick<TurnReceipt, 'verdicts' | 'held'>> {
+  const { verdicts, held } = await store.queue.turn(lease, { ended }, now);
+  return { verdicts, held };
+}
+
+/** Claims due deliveries under a lease. */
+export async function claimDeliveries(
+  store: Store,
+  lease: Lease,
+  limit: number,
+  maxBytes: number,
+  now: Date,
+): Promise<readonly Delivery[]> {
+  return (await store.queue.turn(lease, { deliveries: { limit, maxBytes } }, now)).claimed;
+}
+
+/** Ends delivery attempts of one crawler, as a run does whose lease has lapsed meanwhile. */
+export async function settleDeliveries(
+  store: Store,
+  settled: readonly DeliveryOutcome[],
+  now: Date,
+): Promise<readonly Verdict[]> {
+  const lease = { crawlerId: settled[0]?.crawlerId ?? '', owner: 'former', epoch: -1 };
+  return (await store.queue.turn(lease, { settled }, now)).settled;
 }
 
 /** The one element; throws when there are none or several. */

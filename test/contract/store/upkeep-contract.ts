@@ -2,11 +2,15 @@ import { describe, expect, test } from 'vitest';
 import { makeRecord, toDelivery, toSettlement, toStored } from './outcomes.ts';
 import {
   at,
+  claimDeliveries,
+  claimJobs,
+  finishJobs,
   makeJobs,
   makeScreenshot,
   newId,
   type OpenStore,
   only,
+  settleDeliveries,
   TTL_MS,
   withStore,
 } from './store-harness.ts';
@@ -22,10 +26,11 @@ export function upkeepContract(open: OpenStore): void {
         const outcomes = [100, 200, 100].map((ms, n) =>
           toDelivery(jobs[n] ?? only([]), {}, { expiresAt: at(ms), held: n === 2 }),
         );
-        await store.queue.finish(outcomes, at(0), lease);
+        await finishJobs(store, outcomes, at(0), lease);
         const [pending = '', kept = '', delivered = ''] = jobs.map(({ rid }) => rid);
         const end = { rid: delivered, crawlerId: made.crawlerId, attempt: 1 };
-        await store.deliveries.settle(
+        await settleDeliveries(
+          store,
           [toSettlement(end, 'delivered', { expiresAt: at(50) })],
           at(1),
         );
@@ -53,7 +58,7 @@ export function upkeepContract(open: OpenStore): void {
         expect(await store.maintain(at(150))).toEqual({ expired: 0, repaired: 0 });
         // An expired delivery is not posted any more, nor replayed.
         expect(await store.deliveries.replay(made.crawlerId, { rids: [pending] }, at(150))).toBe(0);
-        const claimed = await store.deliveries.claim(lease, 9, 1e9, at(150));
+        const claimed = await claimDeliveries(store, lease, 9, 1e9, at(150));
         expect(claimed.map(({ rid }) => rid)).toEqual([kept]);
       }),
     );
@@ -103,9 +108,9 @@ export function upkeepContract(open: OpenStore): void {
           toDelivery(posting, {}, { held: true }),
           toDelivery(done, {}, { held: true }),
         ];
-        await bench.store.queue.finish(ends, at(0), lease);
+        await finishJobs(bench.store, ends, at(0), lease);
         const settled = toSettlement({ ...done, attempt: 1 }, 'delivered');
-        await bench.store.deliveries.settle([settled], at(0));
+        await settleDeliveries(bench.store, [settled], at(0));
         const waiting = makeJobs(made, 5);
         const request = { crawlerId, accountId, jobs: waiting.slice(2), requestId: 'once' };
         await push(waiting.slice(0, 2));
@@ -127,18 +132,18 @@ export function upkeepContract(open: OpenStore): void {
         expect(await store.queue.crawlersWithWorkDue(now, 9)).toEqual([crawlerId]);
         const next = await bench.lease(made, now, 'next');
         expect(next.epoch).toBeGreaterThan(lease.epoch);
-        const claimed = (await store.queue.claim(next, 9, now)).jobs;
+        const claimed = (await claimJobs(store, next, 9, now)).jobs;
         const rids = [crawling, ...waiting].map(({ rid }) => rid).sort();
         expect(claimed.map(({ rid }) => rid).sort()).toEqual(rids);
         const taken = claimed.find(({ rid }) => rid === crawling.rid);
         expect(taken).toMatchObject({ retry: 0, attempt: 2, firstTriedAt: at(0) });
-        const delivery = only(await store.deliveries.claim(next, 9, 1e9, now));
+        const delivery = only(await claimDeliveries(store, next, 9, 1e9, now));
         expect(delivery).toMatchObject({ rid: posting.rid, attempt: 2 });
         const late = toSettlement({ ...posting, attempt: 1 }, 'delivered');
-        expect(await store.queue.finish([toStored(crawling)], now, lease)).toMatchObject({
+        expect(await finishJobs(store, [toStored(crawling)], now, lease)).toMatchObject({
           verdicts: ['lost'],
         });
-        expect(await store.deliveries.settle([late], now)).toEqual(['lost']);
+        expect(await settleDeliveries(store, [late], now)).toEqual(['lost']);
         const counted = { pushed: 8, running: 6, completed: 2, deliveriesPending: 1 };
         expect(await counters(made)).toMatchObject(counted);
       }),

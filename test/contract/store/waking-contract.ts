@@ -1,7 +1,19 @@
 import { describe, expect, test } from 'vitest';
 import type { Lease } from '../../../src/store/store.ts';
 import { toDelivery, toRetry, toSettlement, toStored } from './outcomes.ts';
-import { at, makeJobs, newId, type OpenStore, only, TTL_MS, withStore } from './store-harness.ts';
+import {
+  at,
+  claimDeliveries,
+  claimJobs,
+  finishJobs,
+  makeJobs,
+  newId,
+  type OpenStore,
+  only,
+  settleDeliveries,
+  TTL_MS,
+  withStore,
+} from './store-harness.ts';
 
 /** Removal of jobs, and when a crawler has something to do. */
 export function wakingContract(open: OpenStore): void {
@@ -13,7 +25,7 @@ export function wakingContract(open: OpenStore): void {
         const { lease, jobs } = await running(made, 2);
         const [runs, retries] = jobs;
         if (runs === undefined || retries === undefined) throw new Error('two jobs were pushed');
-        await store.queue.finish([toRetry(retries, at(9_000))], at(0), lease);
+        await finishJobs(store, [toRetry(retries, at(9_000))], at(0), lease);
         const waits = only(makeJobs(made, 1));
         await push([waits]);
         const { deleteJob } = store.queue;
@@ -37,7 +49,7 @@ export function wakingContract(open: OpenStore): void {
         const { lease, jobs } = await running(made, 2);
         const [runs, retries] = jobs;
         if (runs === undefined || retries === undefined) throw new Error('two jobs were pushed');
-        await store.queue.finish([toRetry(retries, at(9_000))], at(0), lease);
+        await finishJobs(store, [toRetry(retries, at(9_000))], at(0), lease);
         await push(makeJobs(made, 3));
         await push(makeJobs(other, 2));
         expect(await store.queue.purge(made.crawlerId, at(1))).toBe(4);
@@ -46,7 +58,7 @@ export function wakingContract(open: OpenStore): void {
         const counted = { waiting: 0, retrying: 0, running: 1, purged: 4, pushed: 5 };
         expect(await counters(made)).toMatchObject(counted);
         expect(await store.accounts.queued(accountId)).toBe(2);
-        expect(await store.queue.finish([toStored(runs)], at(2), lease)).toMatchObject({
+        expect(await finishJobs(store, [toStored(runs)], at(2), lease)).toMatchObject({
           verdicts: ['won'],
         });
         expect((await counters(other)).waiting).toBe(2);
@@ -66,13 +78,13 @@ export function wakingContract(open: OpenStore): void {
         const first = await running(made, 2);
         const [job, crawled] = first.jobs;
         if (job === undefined || crawled === undefined) throw new Error('two jobs were pushed');
-        await store.queue.finish([toRetry(job, at(100)), toDelivery(crawled)], at(0), first.lease);
+        await finishJobs(store, [toRetry(job, at(100)), toDelivery(crawled)], at(0), first.lease);
         expect(await release(first.lease)).toEqual({ wakeAt: at(0) });
 
         const second = await lease(made, at(3));
-        const delivery = only(await store.deliveries.claim(second, 9, 1e9, at(3)));
+        const delivery = only(await claimDeliveries(store, second, 9, 1e9, at(3)));
         const retry = toSettlement(delivery, 'retry', { dueAt: at(200) });
-        await store.deliveries.settle([retry], at(3));
+        await settleDeliveries(store, [retry], at(3));
         expect(await release(second)).toEqual({ wakeAt: at(100) });
 
         await store.crawlers.setPaused(crawlerId, 'user_pause', at(3));
@@ -99,14 +111,14 @@ export function wakingContract(open: OpenStore): void {
         const held = await lease(made);
         expect(await crawlersWithWorkDue(1)).toEqual([]);
         expect(await crawlersWithWorkDue(TTL_MS + 1)).toEqual([made.crawlerId]);
-        const job = only((await store.queue.claim(held, 1, at(1))).jobs);
-        await store.queue.finish([toRetry(job, at(500))], at(2), held);
+        const job = only((await claimJobs(store, held, 1, at(1))).jobs);
+        await finishJobs(store, [toRetry(job, at(500))], at(2), held);
         await store.queue.release(held, at(3));
         expect(await crawlersWithWorkDue(499)).toEqual([]);
         expect(await crawlersWithWorkDue(500)).toEqual([made.crawlerId]);
         const next = await lease(made, at(500));
-        const again = only((await store.queue.claim(next, 1, at(500))).jobs);
-        await store.queue.finish([toStored(again)], at(501), next);
+        const again = only((await claimJobs(store, next, 1, at(500))).jobs);
+        await finishJobs(store, [toStored(again)], at(501), next);
         await store.queue.release(next, at(502));
         expect(await crawlersWithWorkDue(999_999)).toEqual([]);
       }),
@@ -139,7 +151,7 @@ export function wakingContract(open: OpenStore): void {
         const { crawlerId } = made;
         const { lease, jobs } = await running(made, 1);
         await store.crawlers.setPaused(crawlerId, 'user_pause', at(1));
-        await store.queue.finish([toDelivery(only(jobs))], at(2), lease);
+        await finishJobs(store, [toDelivery(only(jobs))], at(2), lease);
         await store.queue.release(lease, at(2));
         expect(await store.queue.crawlersWithWorkDue(at(2), 9)).toEqual([crawlerId]);
         await store.crawlers.setPaused(crawlerId, 'monitor_pause', at(3));

@@ -2,11 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDispatcher } from '../../../src/dispatcher/dispatcher.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../../src/store/store.ts';
-import {
-  type CrawlerRunBench,
-  createCrawlerRunBench,
-  RUN_TIMING,
-} from '../../support/crawler-run-bench.ts';
+import { claimJobs } from '../../contract/store/store-harness.ts';
+import { type CrawlerRunBench, createCrawlerRunBench } from '../../support/crawler-run-bench.ts';
 import { eventually } from '../../support/eventually.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -68,7 +65,7 @@ test('each change of the state of a job is a debug line, and so is the end of th
   await done;
   const { crawlerId: crawler } = bench.crawler;
   expect(bench.debugLines).toEqual([
-    ['a job was claimed', { rid, crawler, attempt: 1, retry: 0 }],
+    ['a crawl started', { rid, crawler, attempt: 1, retry: 0 }],
     ['a crawl ended', { rid, crawler, attempt: 1, end: 'delivery', verdict: 'won' }],
     ['a delivery ended', { rid, crawler, attempt: 1, end: 'delivered' }],
     ['run over: drained', { crawler }],
@@ -86,49 +83,61 @@ test('a webhook crawler without work is let go although its endpoint has less ro
   expect(await bench.takeOver()).toBeDefined();
 });
 
-test('a page whose end was written is not crawled again when the answer is lost', async () => {
+/** Without polls, so that each turn of a run is one that its crawls need. */
+const QUIET = { pollMs: 60_000 };
+
+/** Waits until the starts of all crawls are written. */
+async function startsWritten(bench: CrawlerRunBench, count: number): Promise<void> {
+  await startedCrawls(bench, count);
+  await eventually(async () => expect(await counters(bench)).toMatchObject({ running: count }));
+}
+
+test('a page is stored once when the answer to its end is lost', async () => {
   const bench = await createCrawlerRunBench(store);
   const rids = await bench.push(1);
-  bench.faults.loseAnswer('queue.finish');
-  const first = bench.start();
-  await startedCrawls(bench, 1);
+  const { done } = bench.start('first', QUIET);
+  await startsWritten(bench, 1);
+  bench.faults.loseAnswer('queue.turn');
   bench.crawls[0]?.end();
-  await expect(first.done).rejects.toThrow('took the database away');
-  expect(first.run.notify()).toBe(false);
-
-  const second = bench.start();
-  await eventually(async () => expect(await storedRids(bench, rids)).toEqual(rids));
-  await second.done;
+  expect(await done).toBeUndefined();
+  expect(await storedRids(bench, rids)).toEqual(rids);
   expect(bench.crawls).toHaveLength(1);
-  expect(await counters(bench)).toMatchObject({ waiting: 0, running: 0, retrying: 0 });
+  const none = { waiting: 0, running: 0, retrying: 0 };
+  expect(await counters(bench)).toMatchObject({ ...none, completed: 1 });
 });
 
-test('a page is crawled again when its end was refused', async () => {
+test('a short outage of the database costs no crawl, whether its start was written or not', async () => {
   const bench = await createCrawlerRunBench(store);
-  const rids = await bench.push(1);
-  bench.faults.refuse('queue.finish');
-  const first = bench.start();
-  await startedCrawls(bench, 1);
+  const rids = await bench.push(3);
+  // The turn that finds the jobs is answered; the one with their starts is not done.
+  const look = bench.faults.holdAnswer('queue.turn');
+  const starts = bench.faults.hold('queue.turn');
+  bench.faults.refuse('queue.turn');
+  const { done } = bench.start('first', QUIET);
+  await look.reached;
+  look.release();
+  await starts.reached;
   bench.crawls[0]?.end();
-  await expect(first.done).rejects.toThrow('took the database away');
-  expect(await storedRids(bench, rids)).toEqual([]);
-
-  const second = bench.start();
-  await startedCrawls(bench, 2);
+  bench.faults.away = true;
+  starts.release();
   bench.crawls[1]?.end();
-  await eventually(async () => expect(await storedRids(bench, rids)).toEqual(rids));
-  await second.done;
-  expect(bench.crawls.map(({ job }) => job.attempt)).toEqual([1, 2]);
+  bench.faults.away = false;
+  await eventually(async () => expect(await counters(bench)).toMatchObject({ completed: 2 }));
+  bench.crawls[2]?.end();
+  expect(await done).toBeUndefined();
+  expect(await storedRids(bench, rids)).toEqual(rids);
+  expect(bench.crawls.map(({ signal }) => signal.aborted)).toEqual([false, false, false]);
+  expect(await counters(bench)).toMatchObject({ waiting: 0, running: 0, completed: 3 });
 });
 
 test('a page to be delivered whose end lost its answer is delivered by the next run', async () => {
   const bench = await createCrawlerRunBench(store, 'webhook');
   const rids = await bench.push(1);
-  bench.faults.loseAnswer('queue.finish');
-  const first = bench.start();
-  await startedCrawls(bench, 1);
+  const first = bench.start('first', QUIET);
+  await startsWritten(bench, 1);
+  bench.faults.loseAnswer('queue.turn');
   bench.crawls[0]?.end();
-  await expect(first.done).rejects.toThrow('took the database away');
+  expect(await first.done).toBeDefined();
   expect(bench.posts).toEqual([]);
 
   const second = bench.start();
@@ -137,6 +146,47 @@ test('a page to be delivered whose end lost its answer is delivered by the next 
   expect(bench.crawls).toHaveLength(1);
   expect(bench.posts).toHaveLength(1);
   expect(await counters(bench)).toMatchObject({ deliveriesPending: 0 });
+});
+
+for (const change of ['purged', 'deleted', 'paused'] as const) {
+  test(`a job that is ${change} by another process before its start is written is not crawled`, async () => {
+    const bench = await createCrawlerRunBench(store);
+    const [rid = ''] = await bench.push(1);
+    const look = bench.faults.holdAnswer('queue.turn');
+    const start = bench.faults.hold('queue.turn');
+    const { done } = bench.start('first', QUIET);
+    await look.reached;
+    look.release();
+    await start.reached;
+    const { crawlerId } = bench.crawler;
+    const now = bench.clock.now();
+    if (change === 'purged') await store.queue.purge(crawlerId, now);
+    if (change === 'deleted') await store.queue.deleteJob(crawlerId, rid, now);
+    if (change === 'paused') await store.crawlers.setPaused(crawlerId, 'user_pause', now);
+    start.release();
+    expect(await done).toBeUndefined();
+    expect(bench.crawls.map(({ signal }) => signal.aborted)).toEqual([true]);
+    const left = change === 'paused' ? { waiting: 1 } : { waiting: 0, [change]: 1 };
+    expect(await counters(bench)).toMatchObject({ running: 0, completed: 0, ...left });
+  });
+}
+
+test('what is read ahead still waits: a job that is deleted there never starts, and the next does', async () => {
+  const bench = await createCrawlerRunBench(store);
+  const rids = await bench.push(bench.crawler.concurrency + 2);
+  const { run, done, stop } = bench.start();
+  await startsWritten(bench, bench.crawler.concurrency);
+  expect(await counters(bench)).toMatchObject({ waiting: 2 });
+  const waiting = rids.filter((rid) => bench.crawls.every(({ job }) => job.rid !== rid));
+  const [first = '', second = ''] = waiting;
+  await store.queue.deleteJob(bench.crawler.crawlerId, first, bench.clock.now());
+  run.abortJob(first);
+  bench.crawls[0]?.end();
+  await eventually(() => expect(bench.crawls.at(-1)?.job.rid).toBe(second));
+  expect(bench.crawls).toHaveLength(bench.crawler.concurrency + 1);
+  stop();
+  run.abort();
+  await done;
 });
 
 test('a run whose renewal is refused stops its crawls and leaves them to the peer', async () => {
@@ -156,26 +206,25 @@ test('a run whose renewal is refused stops its crawls and leaves them to the pee
   const [crawl] = bench.crawls;
   expect(crawl?.signal.aborted).toBe(true);
   crawl?.end();
-  const { jobs } = await store.queue.claim(peer, 20, bench.clock.now());
+  const { jobs } = await claimJobs(store, peer, 20, bench.clock.now());
   expect(jobs).toMatchObject([{ rid, attempt: 2 }]);
   expect(await storedRids(bench, [rid])).toEqual([]);
 });
 
-test('a run whose renewal fails is tried again, and its crawls count as neither retries nor crashes', async () => {
+test('a renewal that fails costs no crawl: the next one comes before the lease ends', async () => {
   const bench = await createCrawlerRunBench(store);
   const rids = await bench.push(1);
-  const first = bench.start();
+  const { done } = bench.start();
   await startedCrawls(bench, 1);
   bench.faults.refuse('queue.renew');
   bench.clock.advance(6_000);
-  await expect(first.done).rejects.toThrow('took the database away');
-  expect(bench.crawls[0]?.signal.aborted).toBe(true);
-
-  const second = bench.start();
-  await startedCrawls(bench, 2);
-  expect(bench.crawls[1]?.job).toMatchObject({ attempt: 2, retry: 0, crashes: 0 });
-  bench.crawls[1]?.end();
-  await second.done;
+  const renewal = bench.faults.holdAnswer('queue.renew');
+  bench.clock.advance(6_000);
+  await renewal.reached;
+  renewal.release();
+  expect(bench.crawls[0]?.signal.aborted).toBe(false);
+  bench.crawls[0]?.end();
+  await done;
   expect(await storedRids(bench, rids)).toEqual(rids);
 });
 
@@ -194,7 +243,7 @@ test('a run that is aborted before it has its lease claims nothing', async () =>
 test('a claim that arrives after the end of the lease starts nothing', async () => {
   const bench = await createCrawlerRunBench(store);
   const [rid = ''] = await bench.push(1);
-  const claim = bench.faults.hold('queue.claim');
+  const claim = bench.faults.hold('queue.turn');
   const { run, done } = bench.start();
   await claim.reached;
   bench.clock.advance(15_001);
@@ -204,14 +253,14 @@ test('a claim that arrives after the end of the lease starts nothing', async () 
   expect(await done).toBeUndefined();
   expect(run.notify()).toBe(false);
   expect(bench.crawls).toEqual([]);
-  const { jobs } = await store.queue.claim(peer, 20, bench.clock.now());
+  const { jobs } = await claimJobs(store, peer, 20, bench.clock.now());
   expect(jobs).toMatchObject([{ rid, attempt: 1 }]);
 });
 
 test('jobs whose claim is answered after the end of the lease are not crawled', async () => {
   const bench = await createCrawlerRunBench(store);
   await bench.push(1);
-  const claim = bench.faults.holdAnswer('queue.claim');
+  const claim = bench.faults.holdAnswer('queue.turn');
   const { done } = bench.start();
   await claim.reached;
   bench.clock.advance(15_001);
@@ -223,9 +272,9 @@ test('jobs whose claim is answered after the end of the lease are not crawled', 
 test('what is aborted between the end of its crawl and its delivery is not delivered', async () => {
   const bench = await createCrawlerRunBench(store, 'webhook');
   await bench.push(1);
-  const { run, done } = bench.start();
-  await startedCrawls(bench, 1);
-  const finish = bench.faults.holdAnswer('queue.finish');
+  const { run, done } = bench.start('first', QUIET);
+  await startsWritten(bench, 1);
+  const finish = bench.faults.holdAnswer('queue.turn');
   bench.crawls[0]?.end();
   await finish.reached;
   run.abort();
@@ -244,7 +293,7 @@ test('a run that must stop at once gives its jobs back untried and its crawler f
   expect(bench.crawls.map(({ signal }) => signal.aborted)).toEqual([true, true]);
   const peer = await bench.takeOver();
   if (peer === undefined) throw new Error('the lease was kept');
-  const { jobs } = await store.queue.claim(peer, 20, bench.clock.now());
+  const { jobs } = await claimJobs(store, peer, 20, bench.clock.now());
   expect(jobs.map(({ rid }) => rid).toSorted()).toEqual(rids);
   expect(jobs).toMatchObject([
     { retry: 0, crashes: 0 },
@@ -312,32 +361,4 @@ test('work that arrives while a run lets its crawler go is crawled at once by th
   bench.crawls[0]?.end();
   closing.abort();
   await second;
-});
-
-test('crawls whose claim the database could not keep are dropped, and their jobs are crawled by the next run', async () => {
-  let takenBack = Promise.withResolvers<void>();
-  const queue = {
-    ...store.queue,
-    claim: async (...args: Parameters<Store['queue']['claim']>) => ({
-      ...(await store.queue.claim(...args)),
-      durable: takenBack.promise,
-    }),
-  };
-  const bench = await createCrawlerRunBench({ ...store, queue });
-  const rids = await bench.push(2);
-  const first = bench.start();
-  // Crawls start before the claim is durable.
-  await startedCrawls(bench, 2);
-  takenBack.reject(new Error('the disk is full'));
-  await expect(first.done).rejects.toThrow('the disk is full');
-  expect(bench.crawls.map(({ signal }) => signal.aborted)).toEqual([true, true]);
-
-  takenBack = Promise.withResolvers();
-  takenBack.resolve();
-  bench.clock.advance(RUN_TIMING.leaseMs + 1);
-  const second = bench.start('second');
-  await startedCrawls(bench, 4);
-  for (const crawl of bench.crawls.slice(2)) crawl.end();
-  await eventually(async () => expect(await storedRids(bench, rids)).toEqual(rids));
-  await second.done;
 });

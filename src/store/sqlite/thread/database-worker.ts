@@ -77,26 +77,16 @@ function perform(sql: Sql, { id, operation, args }: CallMessage): Answer {
   }
 }
 
-/** Runs the calls in one transaction. `answerEarly` sends the answers of early calls before its commit. */
-function performBatch(
-  sql: Sql,
-  calls: readonly CallMessage[],
-  answerEarly: (answers: readonly Answer[]) => void,
-): BatchMessage {
+/** Runs the calls in one transaction. */
+function performBatch(sql: Sql, calls: readonly CallMessage[]): BatchMessage {
   let begun = false;
   try {
     const before = countChanges(sql);
     sql.exec('BEGIN');
     begun = true;
     const answers = calls.map((call) => perform(sql, call));
-    const isEarly = (_: Answer, n: number): boolean => calls[n]?.early === true;
-    const early = answers.filter(isEarly);
-    if (early.length > 0) answerEarly(early);
     sql.exec('COMMIT');
-    const late = answers.map((answer, n) =>
-      isEarly(answer, n) ? { id: answer.id, value: undefined } : answer,
-    );
-    return { answers: late, committed: countChanges(sql) !== before };
+    return { answers, committed: countChanges(sql) !== before };
   } catch (error) {
     // The whole batch was rolled back, so every call in it fails.
     const failure = toErrorMessage(error);
@@ -156,12 +146,7 @@ function serve(port: MessagePort, database: DatabaseSync): void {
       if (calls.length >= MAX_BATCH) break;
       message = receiveMessageOnPort(port)?.message as Received | undefined;
     }
-    if (calls.length > 0) {
-      const answerEarly = (answers: readonly Answer[]): void => {
-        port.postMessage({ answers, committed: false } satisfies BatchMessage);
-      };
-      port.postMessage(performBatch(sql, calls, answerEarly));
-    }
+    if (calls.length > 0) port.postMessage(performBatch(sql, calls));
     if (closes) {
       database.close();
       port.close();

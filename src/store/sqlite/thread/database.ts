@@ -15,14 +15,6 @@ import {
 export interface SqliteDatabase {
   /** Runs an operation of `operations.ts`. Its writes are durable when the promise resolves. */
   call(operation: string, args: readonly unknown[]): Promise<unknown>;
-  /**
-   * Runs an operation like `call`, but resolves `value` before the commit, about one sync to disk
-   * earlier. `durable` resolves after the commit, and rejects if the operation was rolled back.
-   */
-  callEarly(
-    operation: string,
-    args: readonly unknown[],
-  ): { readonly value: Promise<unknown>; readonly durable: Promise<void> };
   /** Runs one statement. Its writes are durable when the promise resolves. */
   query(sql: string, values: readonly unknown[]): Promise<SqlRow[]>;
   /**
@@ -69,8 +61,8 @@ export async function openSqliteDatabase(
     throw cause instanceof Error ? cause : toError(opened.refused);
   }
 
-  /** Calls by number that wait for their early answer, and for the one after the commit. */
-  const waiting = { early: new Map<number, Pending>(), late: new Map<number, Pending>() };
+  /** Calls by number that wait for their answer. */
+  const waiting = new Map<number, Pending>();
   const backups = new Map<number, Pending & { readonly onProgress: BackupProgress }>();
   let nextId = 0;
   let commits = 0;
@@ -85,16 +77,10 @@ export async function openSqliteDatabase(
     const { answers, committed } = message;
     if (committed) commits += 1;
     for (const answer of answers) {
-      const { id } = answer;
-      const early = waiting.early.get(id);
-      const late = waiting.late.get(id);
-      waiting.early.delete(id);
-      if (early === undefined || 'error' in answer) waiting.late.delete(id);
-      if ('error' in answer) {
-        const error = toError(answer.error);
-        early?.reject(error);
-        late?.reject(error);
-      } else (early ?? late)?.resolve(answer.value);
+      const pending = waiting.get(answer.id);
+      waiting.delete(answer.id);
+      if ('error' in answer) pending?.reject(toError(answer.error));
+      else pending?.resolve(answer.value);
     }
   });
   function takeBackupAnswer(message: BackupAnswer): void {
@@ -109,7 +95,7 @@ export async function openSqliteDatabase(
   }
   const end = (error: Error): void => {
     ended = true;
-    for (const calls of [waiting.early, waiting.late, backups]) {
+    for (const calls of [waiting, backups]) {
       for (const call of calls.values()) call.reject(gone(error));
       calls.clear();
     }
@@ -120,38 +106,15 @@ export async function openSqliteDatabase(
     if (!ended) end(new Error('the thread of the database has ended'));
   });
 
-  function send(operation: string, args: readonly unknown[], early: boolean): number {
-    const id = nextId++;
-    const message: CallMessage = { id, operation, args, early };
-    worker.postMessage(message);
-    return id;
-  }
-
-  function waitFor(calls: Map<number, Pending>, id: number): Promise<unknown> {
-    return new Promise((resolve, reject) => calls.set(id, { resolve, reject }));
-  }
-
   function call(operation: string, args: readonly unknown[]): Promise<unknown> {
     if (ended || closing) return Promise.reject(gone());
-    return waitFor(waiting.late, send(operation, args, false));
-  }
-
-  function callEarly(operation: string, args: readonly unknown[]) {
-    if (ended || closing) {
-      const value = Promise.reject(gone());
-      return { value, durable: value };
-    }
-    const id = send(operation, args, true);
-    const value = waitFor(waiting.early, id);
-    const durable = waitFor(waiting.late, id).then(() => undefined);
-    // A caller that fails before it waits for this must not end the process.
-    durable.catch(() => undefined);
-    return { value, durable };
+    const id = nextId++;
+    worker.postMessage({ id, operation, args } satisfies CallMessage);
+    return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
   }
 
   return {
     call,
-    callEarly,
     query: (sql, values) => call('query', [sql, values]) as Promise<SqlRow[]>,
     backup(path, onProgress) {
       if (ended || closing) return Promise.reject(gone());

@@ -6,8 +6,6 @@ export interface CallMessage {
   readonly id: number;
   readonly operation: string;
   readonly args: readonly unknown[];
-  /** Whether the value is sent before the commit, and the end of the commit in a second answer. */
-  readonly early: boolean;
 }
 
 /** A request to copy the database to a file. */
@@ -35,10 +33,7 @@ export type Answer =
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly error: ErrorMessage };
 
-/**
- * Answers of a batch. Those of early calls come twice: with their values before the commit, and
- * with all others after it.
- */
+/** Answers of a batch, sent after its commit. */
 export interface BatchMessage {
   readonly answers: readonly Answer[];
   /** Whether the batch wrote. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { mongodbUri } from '../../../support/mongodb.ts';
-import { at, makeJobs, TTL_MS } from '../store-harness.ts';
+import { at, claimJobs, makeJobs, TTL_MS } from '../store-harness.ts';
 import { withProcesses } from './gated.ts';
 
 const HOUR = 3_600_000;
@@ -15,12 +15,12 @@ describe.skipIf(mongodbUri === '')('a machine whose clock is far ahead', () => {
       await bench.push(makeJobs(crawler, 1));
       const lease = await stopped.queue.acquire(crawlerId, 'ahead', TTL_MS, at(3 * HOUR));
       if (lease === undefined) throw new Error('no lease');
-      expect((await stopped.queue.claim(lease, 1, at(3 * HOUR))).jobs).toHaveLength(1);
+      expect((await claimJobs(stopped, lease, 1, at(3 * HOUR))).jobs).toHaveLength(1);
       expect(await store.queue.crawlersWithWorkDue(at(TTL_MS), 9)).toEqual([crawlerId]);
       const receipt = await bench.push(makeJobs(crawler, 1), at(TTL_MS));
       expect(receipt.leased).toBe(false);
       const next = await bench.lease(crawler, at(TTL_MS), 'right');
-      expect((await store.queue.claim(next, 9, at(TTL_MS))).jobs).toHaveLength(2);
+      expect((await claimJobs(store, next, 9, at(TTL_MS))).jobs).toHaveLength(2);
       expect(await bench.counters(crawler)).toMatchObject({ running: 2, waiting: 0 });
     }),
   );

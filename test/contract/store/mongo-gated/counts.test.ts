@@ -2,7 +2,16 @@ import { describe, expect, test } from 'vitest';
 import { type Command, commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
 import { toDelivery, toRetry, toStored } from '../outcomes.ts';
-import { at, LIMITS, makeJobs, only, TTL_MS } from '../store-harness.ts';
+import {
+  at,
+  claimDeliveries,
+  claimJobs,
+  finishJobs,
+  LIMITS,
+  makeJobs,
+  only,
+  TTL_MS,
+} from '../store-harness.ts';
 import { withProcesses } from './gated.ts';
 
 const MINUTE = 60_000;
@@ -93,12 +102,12 @@ describe.skipIf(mongodbUri === '')('a recount', () => {
       await bench.push(makeJobs(crawler, 3));
       const lease = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
-      const { jobs } = await stopped.queue.claim(lease, 3, at(0));
+      const { jobs } = await claimJobs(stopped, lease, 3, at(0));
       const [a, b, d] = jobs;
       if (a === undefined || b === undefined || d === undefined) throw new Error('no jobs');
       const settle = gate.hold(commandOn('findAndModify', 'crawlers', '"completed"'));
       const outcomes = [toStored(a), toStored(b), toRetry(d, at(1))];
-      const finished = stopped.queue.finish(outcomes, at(0), lease);
+      const finished = finishJobs(stopped, outcomes, at(0), lease);
       await settle.reached;
       await store.maintain(at(2 * MINUTE));
       const next = await bench.lease(crawler, at(2 * MINUTE), 'next');
@@ -107,7 +116,7 @@ describe.skipIf(mongodbUri === '')('a recount', () => {
       const counted = { completed: 2, running: 0, retrying: 1, pushed: 3 };
       expect(await bench.counters(crawler)).toMatchObject(counted);
       expect(await store.accounts.queued(crawler.accountId)).toBe(1);
-      expect((await store.queue.claim(next, 9, at(2 * MINUTE))).jobs).toHaveLength(1);
+      expect((await claimJobs(store, next, 9, at(2 * MINUTE))).jobs).toHaveLength(1);
     }),
   );
 
@@ -119,7 +128,7 @@ describe.skipIf(mongodbUri === '')('a recount', () => {
       const [old, young] = jobs;
       if (old === undefined || young === undefined) throw new Error('no jobs');
       const ends = [toDelivery(old, {}, { expiresAt: at(MINUTE) }), toDelivery(young)];
-      await bench.store.queue.finish(ends, at(0), lease);
+      await finishJobs(bench.store, ends, at(0), lease);
       const count = gate.hold(commandOn('update', 'crawlers', 'deliveriesPending'));
       const maintained = stopped.maintain(at(2 * MINUTE));
       await count.reached;
@@ -140,10 +149,10 @@ describe.skipIf(mongodbUri === '')('a recount', () => {
       await bench.push(makeJobs(crawler, 1));
       const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
-      const { jobs } = await stopped.queue.claim(lease, 1, at(0));
+      const { jobs } = await claimJobs(stopped, lease, 1, at(0));
       const record = gate.hold(commandOn('insert', 'deliveries'));
       const end = toDelivery(only(jobs), {}, { held: true });
-      const finished = stopped.queue.finish([end], at(1), lease);
+      const finished = finishJobs(stopped, [end], at(1), lease);
       await record.reached;
       // The next holder has put the job back, and is about to count.
       const look = gate.hold(commandOn('find', 'crawlers', '"fenced"'));
@@ -167,38 +176,41 @@ describe.skipIf(mongodbUri === '')('a recount', () => {
       await bench.push(makeJobs(crawler, 2));
       const lease = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
-      const { jobs } = await stopped.queue.claim(lease, 2, at(0));
+      const { jobs } = await claimJobs(stopped, lease, 2, at(0));
       const away = [
         gate.refuse(commandOn('delete', 'jobs')),
         gate.refuse(commandOn('update', 'deliveries', '"staged"')),
         gate.refuse(commandOn('update', 'accounts')),
       ];
       const ends = jobs.map((job) => toDelivery(job));
-      expect(await stopped.queue.finish(ends, at(0), lease)).toMatchObject({
+      expect(await finishJobs(stopped, ends, at(0), lease)).toMatchObject({
         verdicts: ['won', 'won'],
       });
       for (const back of away) back();
-      expect(await stopped.deliveries.claim(lease, 9, 1e9, at(0))).toHaveLength(2);
+      expect(await claimDeliveries(stopped, lease, 9, 1e9, at(0))).toHaveLength(2);
       expect(await c.jobs.countDocuments()).toBe(0);
       expect(await bench.counters(crawler)).toMatchObject({ completed: 2, deliveriesPending: 2 });
     }),
   );
 
   test(
-    'a claim whose answer was lost is given back in the next turn',
+    'a start whose answer was lost is counted once when the turn is taken again',
     withProcesses(async ({ bench, stopped, gate }) => {
       const crawler = await bench.crawler();
-      await bench.push(makeJobs(crawler, 2));
+      await bench.push(makeJobs(crawler, 1));
       const lease = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
-      gate.loseAnswer(commandOn('update', 'jobs', '"running"'));
-      await expect(stopped.queue.claim(lease, 2, at(0))).rejects.toMatchObject({
-        kind: 'unavailable',
-      });
-      expect((await stopped.queue.claim(lease, 1, at(0))).jobs).toHaveLength(1);
-      expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 1 });
-      const { jobs } = await stopped.queue.claim(lease, 9, at(0));
-      expect(await stopped.queue.finish([toStored(only(jobs))], at(0), lease)).toMatchObject({
+      const { jobs } = await stopped.queue.turn(lease, { look: { limit: 9 } }, at(0));
+      const { rid, attempt } = only(jobs);
+      const started = [{ rid, attempt: attempt + 1, startedAt: at(0) }];
+      // The driver repeats the write once by itself.
+      for (let n = 0; n < 2; n++) gate.loseAnswer(commandOn('update', 'jobs', '"running"'));
+      const lost = stopped.queue.turn(lease, { started }, at(0));
+      await expect(lost).rejects.toMatchObject({ kind: 'unavailable' });
+      expect((await stopped.queue.turn(lease, { started }, at(0))).lost).toEqual([]);
+      expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 0 });
+      const job = { ...only(jobs), attempt: attempt + 1 };
+      expect(await finishJobs(stopped, [toStored(job)], at(0), lease)).toMatchObject({
         verdicts: ['won'],
       });
       expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0);
@@ -227,7 +239,7 @@ describe.skipIf(mongodbUri === '')('a recount', () => {
       for (let n = 0; n < 5; n++) await moves();
       expect(await removal).toBe(false);
       expect(await bench.counters(crawler)).toMatchObject({ running: 7 });
-      expect((await bench.store.queue.claim(lease, 1, at(0))).jobs).toHaveLength(1);
+      expect((await claimJobs(bench.store, lease, 1, at(0))).jobs).toHaveLength(1);
       expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 1, pushed: 2 });
     }),
   );

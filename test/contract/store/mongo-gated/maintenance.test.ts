@@ -4,7 +4,7 @@ import { deliveryDocument } from '../../../../src/store/mongo/records.ts';
 import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
 import { makeRecord, toRetry, toStored } from '../outcomes.ts';
-import { at, makeJobs, only, TTL_MS } from '../store-harness.ts';
+import { at, claimJobs, finishJobs, makeJobs, only, TTL_MS } from '../store-harness.ts';
 import { withProcesses } from './gated.ts';
 
 const MINUTE = 60_000;
@@ -19,7 +19,8 @@ describe.skipIf(mongodbUri === '')('maintenance', () => {
       const { lease, jobs } = await bench.running(crawler, 11);
       const last = jobs[10];
       if (last === undefined) throw new Error('eleven jobs were pushed');
-      await store.queue.finish(
+      await finishJobs(
+        store,
         jobs.slice(0, 10).map((job) => toStored(job)),
         at(0),
         lease,
@@ -115,8 +116,8 @@ describe.skipIf(mongodbUri === '')('maintenance', () => {
       await bench.push(makeJobs(gone, 3, { queueDeadline: at(MINUTE) }));
       const lease = await stopped.queue.acquire(gone.crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
-      const counting = gate.hold(commandOn('update', 'crawlers', '"running"'));
-      const claimed = stopped.queue.claim(lease, 9, at(0));
+      const counting = gate.hold(commandOn('findAndModify', 'crawlers', '"running"'));
+      const claimed = claimJobs(stopped, lease, 9, at(0));
       await counting.reached;
       await store.crawlers.remove(gone.crawlerId);
       counting.release();
@@ -144,11 +145,11 @@ describe.skipIf(mongodbUri === '')('a purge', () => {
       await bench.push(makeJobs(crawler, 4));
       const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
-      const [job] = (await stopped.queue.claim(lease, 1, at(0))).jobs;
+      const [job] = (await claimJobs(stopped, lease, 1, at(0))).jobs;
       if (job === undefined) throw new Error('nothing was claimed');
       // A retry is back in the queue, a push has its jobs in it: neither is counted.
       const retrying = gate.hold(commandOn('findAndModify', 'crawlers', '"applied.'));
-      const retried = stopped.queue.finish([toRetry(job, at(0))], at(0), lease);
+      const retried = finishJobs(stopped, [toRetry(job, at(0))], at(0), lease);
       await retrying.reached;
       const pushing = gate.hold(commandOn('findAndModify', 'crawlers', '"wakes"'));
       const jobs = makeJobs(crawler, 2);
@@ -166,7 +167,7 @@ describe.skipIf(mongodbUri === '')('a purge', () => {
       expect(await store.accounts.queued(accountId)).toBe(0);
       const days = (await store.stats.history([crawlerId], {})).get(crawlerId);
       expect(days).toMatchObject([{ pushed: 6, purged: 6, retries: 1 }]);
-      expect((await stopped.queue.claim(lease, 9, at(1))).jobs).toEqual([]);
+      expect((await claimJobs(stopped, lease, 9, at(1))).jobs).toEqual([]);
       await store.maintain(at(2 * MINUTE));
       await store.maintain(at(4 * MINUTE));
       expect(await c.jobs.countDocuments()).toBe(0);

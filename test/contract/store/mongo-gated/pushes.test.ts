@@ -4,7 +4,7 @@ import type { PushRequest, Store } from '../../../../src/store/store.ts';
 import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
 import { toStored } from '../outcomes.ts';
-import { at, LIMITS, makeJobs, only } from '../store-harness.ts';
+import { at, claimJobs, finishJobs, LIMITS, makeJobs, only } from '../store-harness.ts';
 import { type Processes, withProcesses } from './gated.ts';
 
 const MINUTE = 60_000;
@@ -48,8 +48,9 @@ describe.skipIf(mongodbUri === '')('a push whose process dies before its jobs ar
         expect(await bench.counters(crawler)).toMatchObject({ pushed: 3, waiting: 3 });
         if (crawled) {
           const lease = await bench.lease(crawler, LATER);
-          const { jobs } = await store.queue.claim(lease, 9, LATER);
-          await store.queue.finish(
+          const { jobs } = await claimJobs(store, lease, 9, LATER);
+          await finishJobs(
+            store,
             jobs.map((job) => toStored(job)),
             LATER,
             lease,
@@ -79,7 +80,7 @@ describe.skipIf(mongodbUri === '')('a push whose process dies before its jobs ar
       expect(again).toEqual(request.jobs.map(({ rid }) => ({ rid })));
       expect(await bench.counters(crawler)).toMatchObject({ pushed: 3, waiting: 3 });
       const lease = await bench.lease(crawler);
-      expect((await bench.store.queue.claim(lease, 9, at(0))).jobs).toHaveLength(3);
+      expect((await claimJobs(bench.store, lease, 9, at(0))).jobs).toHaveLength(3);
       await die();
       expect(await bench.counters(crawler)).toMatchObject({ pushed: 3, running: 3 });
     }),
@@ -160,7 +161,7 @@ describe.skipIf(mongodbUri === '')('a push whose process dies before its jobs ar
 
 describe.skipIf(mongodbUri === '')('a push beside what else happens to its crawler', () => {
   test(
-    'is not claimed before it is counted',
+    'is not started before it is counted',
     withProcesses(async ({ bench, stopped, pusher, gate }) => {
       const { store } = bench;
       const crawler = await bench.crawler();
@@ -168,20 +169,21 @@ describe.skipIf(mongodbUri === '')('a push beside what else happens to its crawl
       const { crawlerId } = crawler;
       const lease = await stopped.queue.acquire(crawlerId, 'claimer', MINUTE, at(0));
       if (lease === undefined) throw new Error('no lease');
-      // The claim has looked at the pushes under way, and looks for jobs next.
+      // The turn has looked at the pushes under way, and looks for jobs next.
       const look = gate.hold(commandOn('find', 'jobs', '"queued"'));
-      const claimed = stopped.queue.claim(lease, 9, at(1));
+      const claimed = claimJobs(stopped, lease, 9, at(1));
       await look.reached;
       const counting = gate.hold(confirms);
       const pushing = pusher.queue.push([makeRequest(crawler)], LIMITS, at(0));
       await counting.reached;
       look.release();
-      const { jobs } = await claimed;
-      expect(jobs).toHaveLength(1);
-      expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 0, pushed: 1 });
+      expect((await claimed).jobs).toEqual([]);
+      expect(await bench.counters(crawler)).toMatchObject({ running: 0, waiting: 1, pushed: 1 });
       counting.release();
       await pushing;
-      expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 3, pushed: 4 });
+      expect(await bench.counters(crawler)).toMatchObject({ running: 0, waiting: 4, pushed: 4 });
+      const { jobs } = await claimJobs(stopped, lease, 9, at(1));
+      expect(jobs).toHaveLength(4);
       expect((await store.queue.find(crawlerId, jobs[0]?.rid ?? ''))?.state).toBe('running');
     }),
   );

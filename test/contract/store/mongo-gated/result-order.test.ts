@@ -3,7 +3,7 @@ import type { ResultPlace, ResultScope, Store } from '../../../../src/store/stor
 import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
 import { EXPIRES, makeRecord, toStored } from '../outcomes.ts';
-import { at, newId, only } from '../store-harness.ts';
+import { at, finishJobs, newId, only } from '../store-harness.ts';
 import { withProcesses } from './gated.ts';
 
 const newScope = (): ResultScope => ({ accountId: newId(), tokenType: 'normal' });
@@ -28,7 +28,7 @@ describe.skipIf(mongodbUri === '')('the order of results among processes', () =>
       const { jobs, lease } = await bench.running(crawler, 1);
       const job = only(jobs);
       const ending = gate.hold(commandOn('update', 'jobs', job.rid));
-      const end = stopped.queue.finish([toStored(job)], at(0), lease);
+      const end = finishJobs(stopped, [toStored(job)], at(0), lease);
       await ending.reached;
       const others = [await put(bench.store, scope), await put(bench.store, scope)];
       const before = await read(bench.store, scope);

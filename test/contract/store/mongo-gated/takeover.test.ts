@@ -3,7 +3,16 @@ import { eventually } from '../../../support/eventually.ts';
 import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
 import { toDelivery, toSettlement, toStored } from '../outcomes.ts';
-import { at, makeJobs, only, TTL_MS } from '../store-harness.ts';
+import {
+  at,
+  claimDeliveries,
+  claimJobs,
+  finishJobs,
+  makeJobs,
+  only,
+  settleDeliveries,
+  TTL_MS,
+} from '../store-harness.ts';
 import { withProcesses } from './gated.ts';
 
 const LATER = at(TTL_MS + 1);
@@ -19,14 +28,14 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
         await bench.push(makeJobs(crawler, 1));
         const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
         if (lease === undefined) throw new Error('no lease');
-        await stopped.queue.claim(lease, 1, at(0));
+        await claimJobs(stopped, lease, 1, at(0));
         const held = gate.hold(commandOn('delete', mode === 'storage' ? 'results' : 'deliveries'));
         const released = stopped.queue.release(lease, at(1));
         await held.reached;
         const next = await bench.lease(crawler, LATER, 'next');
-        const job = only((await store.queue.claim(next, 1, LATER)).jobs);
+        const job = only((await claimJobs(store, next, 1, LATER)).jobs);
         const end = mode === 'storage' ? toStored(job) : toDelivery(job);
-        expect(await store.queue.finish([end], LATER, next)).toMatchObject({ verdicts: ['won'] });
+        expect(await finishJobs(store, [end], LATER, next)).toMatchObject({ verdicts: ['won'] });
         held.release();
         await released;
         const records = mode === 'storage' ? c.results : c.deliveries;
@@ -49,12 +58,12 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       await bench.push(makeJobs(crawler, 3));
       const lease = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
       if (lease === undefined) throw new Error('no lease');
-      await stopped.queue.claim(lease, 3, at(0));
+      await claimJobs(stopped, lease, 3, at(0));
       const held = gate.hold(commandOn('find', 'jobs', '"mark"'));
       const released = stopped.queue.release(lease, at(1));
       await held.reached;
       const next = await bench.lease(crawler, LATER, 'next');
-      const { jobs } = await bench.store.queue.claim(next, 2, LATER);
+      const { jobs } = await claimJobs(bench.store, next, 2, LATER);
       expect(jobs).toHaveLength(2);
       held.release();
       await released;
@@ -68,19 +77,19 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       const { store } = bench;
       const crawler = await bench.crawler({ delivery: 'webhook' });
       const { lease, jobs } = await bench.running(crawler, 1);
-      await store.queue.finish([toDelivery(only(jobs))], at(0), lease);
+      await finishJobs(store, [toDelivery(only(jobs))], at(0), lease);
       await store.queue.release(lease, at(0));
       const first = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
       if (first === undefined) throw new Error('no lease');
       const held = gate.hold(commandOn('update', 'deliveries', '"sending"'));
-      const claimed = stopped.deliveries.claim(first, 9, 1e9, at(1));
+      const claimed = claimDeliveries(stopped, first, 9, 1e9, at(1));
       await held.reached;
       const next = await bench.lease(crawler, LATER, 'next');
       held.release();
       await claimed;
-      expect(await store.deliveries.claim(next, 9, 1e9, LATER)).toEqual([]);
+      expect(await claimDeliveries(store, next, 9, 1e9, LATER)).toEqual([]);
       expect(await store.queue.renew(next, TTL_MS, LATER)).toBe(true);
-      expect(await store.deliveries.claim(next, 9, 1e9, LATER)).toHaveLength(1);
+      expect(await claimDeliveries(store, next, 9, 1e9, LATER)).toHaveLength(1);
       expect(await bench.counters(crawler)).toMatchObject({ deliveriesPending: 1 });
     }),
   );
@@ -91,7 +100,8 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       const { store } = bench;
       const crawler = await bench.crawler({ delivery: 'webhook' });
       const { lease, jobs } = await bench.running(crawler, 3);
-      await store.queue.finish(
+      await finishJobs(
+        store,
         jobs.map((job) => toDelivery(job)),
         at(0),
         lease,
@@ -99,10 +109,10 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       await store.queue.release(lease, at(0));
       const first = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
       if (first === undefined) throw new Error('no lease');
-      const claimed = await stopped.deliveries.claim(first, 2, 1e9, at(1));
-      const held = gate.hold(commandOn('update', 'crawlers', 'deliveriesPending'));
+      const claimed = await claimDeliveries(stopped, first, 2, 1e9, at(1));
+      const held = gate.hold(commandOn('findAndModify', 'crawlers', 'deliveriesPending'));
       const outcomes = claimed.map((each) => toSettlement(each, 'delivered'));
-      const settled = stopped.deliveries.settle(outcomes, at(1));
+      const settled = settleDeliveries(stopped, outcomes, at(1));
       await held.reached;
       await bench.lease(crawler, LATER, 'next');
       expect(await bench.counters(crawler)).toMatchObject({ deliveriesPending: 1 });
@@ -121,18 +131,18 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       const first = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
       if (first === undefined) throw new Error('no lease');
       const held = gate.hold(commandOn('update', 'jobs', '"running"'));
-      const claimed = stopped.queue.claim(first, 2, at(1)).catch(() => undefined);
+      const claimed = claimJobs(stopped, first, 2, at(1)).catch(() => undefined);
       await held.reached;
       const next = await bench.lease(crawler, LATER, 'next');
       // It dies as soon as its claim is written: nothing that it sends after that arrives.
       gate.refuse((command) => command.update === 'crawlers' || command.update === 'jobs');
       held.release();
       await claimed;
-      expect((await store.queue.claim(next, 9, LATER)).jobs).toEqual([]);
+      expect((await claimJobs(store, next, 9, LATER)).jobs).toEqual([]);
       await store.queue.renew(next, TTL_MS, LATER);
       expect(await bench.counters(crawler)).toMatchObject({ running: 0, waiting: 2 });
       expect(await store.accounts.queued(crawler.accountId)).toBe(2);
-      expect((await store.queue.claim(next, 9, LATER)).jobs).toHaveLength(2);
+      expect((await claimJobs(store, next, 9, LATER)).jobs).toHaveLength(2);
       expect(await bench.counters(crawler)).toMatchObject({ running: 2, waiting: 0 });
     }),
   );

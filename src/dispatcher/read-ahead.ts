@@ -1,0 +1,152 @@
+import type { Crawler } from '../domain/crawler.ts';
+import type { QueuedJob } from '../domain/job.ts';
+import { chargedJobBytes } from '../domain/quotas.ts';
+import type { FairPool, Grant } from '../fairness/fair-pool.ts';
+import type { QueueLook, TurnReceipt } from '../store/store.ts';
+
+/**
+ * Jobs that a run has found in the queue and not started yet. To everyone else they wait: a pause, a
+ * purge, a deletion or a queue deadline applies to them until they start. Bounded in number and, by
+ * the memory that the accounts share, in bytes.
+ */
+export interface ReadAhead {
+  readonly size: number;
+  /** Whether half of the room is free, and the queue may have more. */
+  readonly wantsMore: boolean;
+  /** Whether all are gone, and the last look has left due jobs in the queue. */
+  readonly ranDry: boolean;
+  /** When the next job falls due, if the last look has found none. */
+  readonly nextDueAt: Date | undefined;
+  /** The queue may have jobs that the last look has not found. */
+  expect(): void;
+  /** The job that starts next. Those whose queue deadline has passed are left to the timeouts. */
+  first(now: Date): QueuedJob | undefined;
+  remove(rid: string): void;
+  /** Forgets all jobs; the next ones come from a look that is still to be begun, or to end. */
+  drop(): void;
+  /** Forgets all jobs, and those of a look that is under way; the queue may have others. */
+  clear(): void;
+  /**
+   * The look that a turn takes. Undefined when none is wanted, or when there is no memory for what
+   * it would find.
+   */
+  beginLook(crawler: Crawler): QueueLook | undefined;
+  /** Takes in what the look has found, if it was not given up. */
+  endLook(receipt: Pick<TurnReceipt, 'jobs' | 'hasMore' | 'nextDueAt'>): void;
+  /** Gives the look up; does nothing after `endLook`. */
+  cancelLook(): void;
+}
+
+/**
+ * Jobs read ahead: one for each slot of the crawler; up to twice as many each time when they run dry
+ * between two looks, and fewer again when many are left.
+ */
+const LEAST = 8;
+const MOST = 512;
+/** What a job may be charged for, beside its body, in the memory that is reserved for a look. */
+const JOB_BYTES = 1_024;
+/** Bytes for bodies in one look. */
+const BODY_BYTES = 2 * 1024 * 1024;
+
+interface Entry {
+  readonly job: QueuedJob;
+  /** The memory that it holds. */
+  readonly held: Grant;
+}
+
+/** Makes an empty one, for a queue that may have jobs. */
+export function createReadAhead(deps: {
+  readonly crawlerId: string;
+  readonly memory: FairPool;
+}): ReadAhead {
+  const { crawlerId, memory } = deps;
+  const entries = new Map<string, Entry>();
+  let looking: { readonly room: Grant } | undefined;
+  let expects = true;
+  let hasMore = false;
+  let nextDueAt: Date | undefined;
+  let target = LEAST;
+  /** Fewest entries since the last look. */
+  let lowest = 0;
+
+  function remove(rid: string): void {
+    entries.get(rid)?.held.release();
+    entries.delete(rid);
+    lowest = Math.min(lowest, entries.size);
+  }
+
+  function drop(): void {
+    for (const rid of [...entries.keys()]) remove(rid);
+  }
+
+  function cancelLook(): void {
+    looking?.room.release();
+    looking = undefined;
+  }
+
+  /** How many jobs to read ahead for so many slots. */
+  function setTarget(slots: number): void {
+    const base = Math.min(Math.max(slots, LEAST), MOST / 2);
+    if (lowest === 0 && hasMore) target *= 2;
+    else if (lowest > target / 3) target *= 0.75;
+    target = Math.min(Math.max(Math.floor(target), base), MOST);
+  }
+
+  return {
+    get size() {
+      return entries.size;
+    },
+    get wantsMore() {
+      return expects && entries.size <= target / 2;
+    },
+    get ranDry() {
+      return hasMore && entries.size === 0;
+    },
+    get nextDueAt() {
+      return nextDueAt;
+    },
+    expect() {
+      expects = true;
+    },
+    first(now) {
+      for (const { job } of entries.values()) {
+        const { queueDeadline, firstTriedAt } = job;
+        const isOver = queueDeadline !== undefined && queueDeadline <= now;
+        if (!isOver || firstTriedAt !== undefined) return job;
+        remove(job.rid);
+      }
+      return undefined;
+    },
+    remove,
+    drop,
+    clear() {
+      drop();
+      cancelLook();
+      expects = true;
+    },
+    beginLook({ accountId, concurrency }) {
+      if (!expects || entries.size > target / 2) return undefined;
+      setTarget(concurrency);
+      const claimant = { accountId, crawlerId };
+      const wanted = (target - entries.size) * JOB_BYTES + BODY_BYTES;
+      const bytes = Math.min(wanted, memory.available(claimant));
+      const room = bytes < JOB_BYTES ? undefined : memory.tryAcquire(claimant, bytes);
+      if (room === undefined) return undefined;
+      const limit = Math.min(target - entries.size, Math.floor(room.amount / JOB_BYTES));
+      looking = { room };
+      expects = false;
+      return { limit, maxBytes: room.amount - limit * JOB_BYTES, except: [...entries.keys()] };
+    },
+    endLook(receipt) {
+      if (looking === undefined) return;
+      ({ hasMore, nextDueAt } = receipt);
+      if (hasMore) expects = true;
+      for (const job of receipt.jobs) {
+        entries.set(job.rid, { job, held: looking.room.split(chargedJobBytes(job)) });
+      }
+      lowest = entries.size;
+      cancelLook();
+    },
+    cancelLook,
+  };
+}

@@ -1,0 +1,47 @@
+import type { QueueLook, TurnReceipt } from '../store.ts';
+import type { Collections } from './collections.ts';
+import { toJob } from './job-document.ts';
+import type { KnownJobs } from './job-facts.ts';
+import type { CrawlerState } from './ledger.ts';
+
+/** Finds due jobs of counted pushes; see `QueueLook`. */
+export async function look(
+  collections: Collections,
+  known: KnownJobs,
+  { _id: crawlerId, purges, pending }: CrawlerState,
+  { limit, maxBytes = Number.POSITIVE_INFINITY, except = [] }: QueueLook,
+  now: Date,
+): Promise<Pick<TurnReceipt, 'jobs' | 'hasMore' | 'nextDueAt'>> {
+  const pushes = pending.map((each) => each.id);
+  const queued = { crawlerId, queued: true, gen: purges } as const;
+  const cursor = collections.jobs
+    .find({
+      ...queued,
+      due: { $lte: now },
+      ...(except.length > 0 ? { _id: { $nin: [...except] } } : {}),
+      ...(pushes.length > 0 ? { push: { $nin: pushes } } : {}),
+      $or: [{ expires: { $exists: false } }, { queueDeadline: { $gt: now } }],
+    })
+    .sort({ due: 1, _id: 1 })
+    .limit(limit);
+  const jobs = [];
+  let isWhole = true;
+  let bytes = 0;
+  // Leaving the loop closes the cursor.
+  for await (const document of cursor) {
+    bytes += document.body?.length() ?? 0;
+    if (jobs.length > 0 && bytes > maxBytes) {
+      isWhole = false;
+      break;
+    }
+    known.note(document._id, document);
+    jobs.push(toJob(document));
+  }
+  const hasMore = !isWhole || jobs.length >= limit;
+  if (jobs.length > 0) return { jobs, hasMore, nextDueAt: undefined };
+  const next = await collections.jobs.findOne(
+    { ...queued, due: { $gt: now } },
+    { sort: { due: 1, _id: 1 }, projection: { due: 1 } },
+  );
+  return { jobs, hasMore, nextDueAt: next?.due };
+}

@@ -1,0 +1,171 @@
+import { heldDeliveries } from '../held-deliveries.ts';
+import type {
+  DeliveryOutcome,
+  Lease,
+  QueueStore,
+  StartedJob,
+  TurnReceipt,
+  TurnWork,
+} from '../store.ts';
+import type { Collections } from './collections.ts';
+import { type Batch, createDelta } from './counts.ts';
+import { addSettled, claimDeliveries, settleDeliveries } from './deliveries.ts';
+import { countDeliveries } from './delivery-counts.ts';
+import { type WrittenJobs, writeJobs } from './finish.ts';
+import type { KnownJobs } from './job-facts.ts';
+import { currentLease, isLive } from './lease.ts';
+import { type CrawlerState, type Ledger, type Rider, STATE_FIELDS } from './ledger.ts';
+import { look } from './look.ts';
+import { createRareRecount, recount } from './recount.ts';
+
+/** Creates `QueueStore.turn`. */
+export function createTurn(
+  collections: Collections,
+  ledger: Ledger,
+  known: KnownJobs,
+): QueueStore['turn'] {
+  const recountMiscounted = createRareRecount(collections);
+
+  function readState(crawlerId: string): Promise<CrawlerState | null> {
+    return collections.crawlers.findOne({ _id: crawlerId }, { projection: STATE_FIELDS });
+  }
+
+  /** Writes what ended and started, and what was settled, and counts it in one update. */
+  async function write(
+    lease: Lease,
+    work: TurnWork,
+    now: Date,
+    before: CrawlerState,
+  ): Promise<
+    Pick<TurnReceipt, 'verdicts' | 'settled' | 'lost'> & { readonly after: CrawlerState | null }
+  > {
+    const { crawlerId } = lease;
+    const { ended = [], started = [], settled = [] } = work;
+    const { accountId, purges } = before;
+    const isOurs = isCurrent(before, lease, now);
+    const batch = ledger.newBatch();
+    const written = await writeJobs(
+      collections,
+      known,
+      { crawlerId, batch, now, purges, accountId, epoch: isOurs ? lease.epoch : undefined },
+      ended,
+      isOurs && !isPaused(before) ? started : [],
+    );
+    const won = await settleDeliveries(collections, ledger.newWriteId(), settled, now);
+    let mayRun = true;
+    const rider = createRider(collections, { lease, now, written, settled: won }, () => {
+      mayRun = false;
+    });
+    const ends: Batch = written?.batch ?? { crawlerId, ...batch, ended: [] };
+    const { exists, after } =
+      written === undefined && won.length === 0
+        ? { exists: true, after: undefined }
+        : await ledger.settle(ends, now, before, rider);
+    if (written !== undefined) await ledger.tidy(crawlerId, () => written.discard(exists));
+    const begun = new Set(written?.repeated);
+    for (const { start } of mayRun ? (written?.started ?? []) : []) begun.add(start);
+    return {
+      verdicts: ended.map((each) => (exists && written?.outcomes.has(each) ? 'won' : 'lost')),
+      settled: settled.map((each) => (exists && won.includes(each) ? 'won' : 'lost')),
+      lost: started.filter((each) => !begun.has(each)).map(({ rid }) => rid),
+      after: after ?? (await readState(crawlerId)),
+    };
+  }
+
+  async function takeTurn(lease: Lease, work: TurnWork, now: Date): Promise<TurnReceipt> {
+    const { ended = [], started = [], settled = [] } = work;
+    const { crawlerId } = lease;
+    let state = await readState(crawlerId);
+    if (state === null) return nothingLeft(work);
+    if (state.miscounted === true) await recountMiscounted(crawlerId, now);
+    const writes = ended.length + started.length + settled.length > 0;
+    const { after, ...done } = writes
+      ? await write(lease, work, now, state)
+      : { verdicts: [], settled: [], lost: [], after: state };
+    if (after === null) return nothingLeft(work);
+    state = after;
+    const isOurs = isCurrent(state, lease, now);
+    const paused = isPaused(state);
+    const claimed =
+      work.deliveries !== undefined && isOurs && !state.pausedByMonitor
+        ? await claimDeliveries(collections, ledger.newWriteId(), lease, work.deliveries, now)
+        : [];
+    const found =
+      work.look !== undefined && isOurs && !paused
+        ? await look(collections, known, state, work.look, now)
+        : { jobs: [], hasMore: false, nextDueAt: undefined };
+    const held = isOurs ? heldDeliveries(ended, done.verdicts, now) : [];
+    return { ...done, held, claimed, ...found, leaseLost: !isOurs, paused };
+  }
+
+  return (lease, work, now) =>
+    ledger.runExclusive(lease.crawlerId, () => takeTurn(lease, work, now));
+}
+
+/** Counts starts and settled deliveries together with the ends of a turn. */
+function createRider(
+  collections: Collections,
+  turn: {
+    readonly lease: Lease;
+    readonly now: Date;
+    readonly written: WrittenJobs | undefined;
+    readonly settled: readonly DeliveryOutcome[];
+  },
+  onStartsRefused: () => void,
+): Rider | undefined {
+  const { lease, now, written, settled } = turn;
+  const { crawlerId } = lease;
+  const started = written?.started ?? [];
+  if (started.length === 0 && settled.length === 0) return undefined;
+  // A push that reserved room since the look is not counted yet, and nothing starts in a pause.
+  const pushes = [...new Set(started.map(({ facts }) => facts.push))];
+  const running = { pausedByUser: false, pausedByMonitor: false, 'pending.id': { $nin: pushes } };
+  return {
+    filter: started.length > 0 ? { ...currentLease(lease, now), ...running } : {},
+    addTo(delta) {
+      for (const { facts } of started) {
+        delta.add('running', 1);
+        delta.add('runningBytes', facts.size ?? 0);
+        if (facts.retry > 0) delta.add('retrying', -1);
+        delta.addQueued(-1);
+      }
+      addSettled(delta, settled);
+    },
+    async refused(recounted) {
+      if (started.length > 0) {
+        onStartsRefused();
+        await written?.takeBackStarts();
+        if (recounted) await recount(collections, crawlerId, now);
+      }
+      if (settled.length > 0) {
+        const delta = createDelta(now);
+        addSettled(delta, settled);
+        await countDeliveries(collections, crawlerId, { delta, read: undefined, now });
+      }
+    },
+  };
+}
+
+function isCurrent(state: CrawlerState, { epoch, owner }: Lease, now: Date): boolean {
+  return state.epoch === epoch && state.leaseOwner === owner && isLive(state.leaseUntil, now);
+}
+
+function isPaused({ pausedByUser, pausedByMonitor }: CrawlerState): boolean {
+  return pausedByUser || pausedByMonitor;
+}
+
+/** The receipt of a turn whose crawler is gone. */
+function nothingLeft({ ended = [], started = [], settled = [] }: TurnWork): TurnReceipt {
+  return {
+    verdicts: ended.map(() => 'lost' as const),
+    settled: settled.map(() => 'lost' as const),
+    held: [],
+    claimed: [],
+    lost: started.map(({ rid }: StartedJob) => rid),
+    jobs: [],
+    hasMore: false,
+    nextDueAt: undefined,
+    leaseLost: true,
+    paused: false,
+  };
+}

@@ -1,0 +1,151 @@
+import type { QueuedJob } from '../../domain/job.ts';
+import type { Lease, QueueLook, StartedJob, TurnReceipt, TurnWork } from '../store.ts';
+import { type Counts, createCounts } from './counts.ts';
+import { claimDeliveries, settleDeliveries } from './deliveries.ts';
+import { endJobs } from './finish.ts';
+import { toJob } from './job-row.ts';
+import type { Sql, SqlRow } from './sql.ts';
+
+/** What a turn knows of its crawler. */
+interface TurnState {
+  readonly purges: number;
+  readonly paused: boolean;
+}
+
+/**
+ * Takes a turn; see `QueueStore.turn`. Without the held deliveries, whose pages would be copied
+ * back to the thread that has them.
+ */
+export function turn(sql: Sql, lease: Lease, work: TurnWork, now: Date): Omit<TurnReceipt, 'held'> {
+  const state = readState(sql, lease, now);
+  const counts = createCounts();
+  const epoch = state === undefined ? undefined : lease.epoch;
+  const writing = { sql, now, counts, epoch };
+  const verdicts = endJobs(writing, work.ended ?? []);
+  const started = work.started ?? [];
+  const mayStart = state !== undefined && !state.paused;
+  const lost = mayStart
+    ? started.filter((each) => !start(sql, counts, lease, state.purges, each))
+    : started;
+  const settled = settleDeliveries(writing, work.settled ?? []);
+  const claimed =
+    state === undefined || work.deliveries === undefined
+      ? []
+      : claimDeliveries(sql, lease, work.deliveries, now);
+  counts.write(sql, now);
+  const found = mayStart && work.look !== undefined ? look(sql, lease, state, work.look, now) : {};
+  return {
+    verdicts,
+    settled,
+    claimed,
+    lost: lost.map(({ rid }) => rid),
+    jobs: [],
+    hasMore: false,
+    nextDueAt: undefined,
+    ...found,
+    leaseLost: state === undefined,
+    paused: state?.paused ?? false,
+  };
+}
+
+/** Undefined when the lease is not current. */
+function readState(sql: Sql, lease: Lease, now: Date): TurnState | undefined {
+  const row = sql.get(
+    `SELECT d.purges, c.paused_by_user + c.paused_by_monitor AS pauses
+      FROM dispatch d JOIN crawlers c USING (crawler_id)
+      WHERE crawler_id = ? AND epoch = ? AND lease_owner = ? AND lease_until > ?`,
+    lease.crawlerId,
+    lease.epoch,
+    lease.owner,
+    now.getTime(),
+  );
+  if (row === undefined) return undefined;
+  return { purges: Number(row.purges), paused: Number(row.pauses) > 0 };
+}
+
+/**
+ * Sets a job running. False if it is not in the queue in the attempt before, unless an earlier try
+ * of this turn has set it running.
+ */
+function start(
+  sql: Sql,
+  counts: Counts,
+  { crawlerId, epoch }: Lease,
+  purges: number,
+  { rid, attempt, startedAt }: StartedJob,
+): boolean {
+  const row = sql.get(
+    `UPDATE jobs SET state = 'running', attempt = ?, epoch = ?,
+      first_tried_at = coalesce(first_tried_at, ?)
+      WHERE rid = ? AND crawler_id = ? AND gen = ? AND attempt = ? AND state <> 'running'
+      RETURNING account_id, retry, size`,
+    attempt,
+    epoch,
+    startedAt.getTime(),
+    rid,
+    crawlerId,
+    purges,
+    attempt - 1,
+  );
+  if (row === undefined) {
+    const known =
+      "SELECT 1 FROM jobs WHERE rid = ? AND state = 'running' AND attempt = ? AND epoch = ?";
+    return sql.get(known, rid, attempt, epoch) !== undefined;
+  }
+  counts.add(crawlerId, 'running', 1);
+  counts.add(crawlerId, Number(row.retry) > 0 ? 'retrying' : 'waiting', -1);
+  counts.add(crawlerId, 'held_bytes', -Number(row.size));
+  counts.addQueued(String(row.account_id), -1);
+  return true;
+}
+
+/** Finds due jobs; see `QueueLook`. */
+function look(
+  sql: Sql,
+  { crawlerId }: Lease,
+  { purges }: TurnState,
+  { limit, maxBytes = Number.POSITIVE_INFINITY, except = [] }: QueueLook,
+  now: Date,
+): Pick<TurnReceipt, 'jobs' | 'hasMore' | 'nextDueAt'> {
+  const rows = sql.each(
+    `SELECT * FROM jobs WHERE crawler_id = ? AND gen = ? AND state <> 'running' AND due_at <= ?
+      AND rid NOT IN (SELECT value FROM json_each(?))
+      AND (queue_deadline IS NULL OR queue_deadline > ? OR first_tried_at IS NOT NULL)
+      ORDER BY due_at, rid LIMIT ?`,
+    crawlerId,
+    purges,
+    now.getTime(),
+    JSON.stringify(except),
+    now.getTime(),
+    limit,
+  );
+  const { jobs, isWhole } = jobsWithin(maxBytes, rows);
+  const hasMore = !isWhole || jobs.length >= limit;
+  if (jobs.length > 0) return { jobs, hasMore, nextDueAt: undefined };
+  const next = sql.get(
+    `SELECT min(due_at) AS due FROM jobs
+      WHERE crawler_id = ? AND gen = ? AND state <> 'running' AND due_at > ?`,
+    crawlerId,
+    purges,
+    now.getTime(),
+  )?.due;
+  return { jobs, hasMore, nextDueAt: typeof next === 'number' ? new Date(next) : undefined };
+}
+
+/**
+ * The first jobs whose bodies have at most `maxBytes` together, but at least one; and whether these
+ * are all.
+ */
+function jobsWithin(
+  maxBytes: number,
+  rows: Iterable<SqlRow>,
+): { readonly jobs: QueuedJob[]; readonly isWhole: boolean } {
+  const jobs: QueuedJob[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    bytes += row.body instanceof Uint8Array ? row.body.byteLength : 0;
+    if (jobs.length > 0 && bytes > maxBytes) return { jobs, isWhole: false };
+    jobs.push(toJob(row));
+  }
+  return { jobs, isWhole: true };
+}
