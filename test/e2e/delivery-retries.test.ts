@@ -75,7 +75,7 @@ test('a delivery is due across a restart, given up after its schedule, and repla
   });
   receiver.answer({ status: 200 });
   const replay = await again.rest('POST', `${crawler.path}/replay`, { rid });
-  expect(replay.json).toEqual({ replayed: 1 });
+  expect(replay.json).toMatchObject({ replayed: 1 });
   await eventually(async () => {
     const { json } = await again.rest('GET', `${crawler.path}/deliveries/${rid}`);
     expect(json.state).toBe('delivered');
@@ -98,7 +98,7 @@ test('what was delivered can be replayed by time for a day', async () => {
   );
   clock.advance(1_000);
   const replayed = await crawler.post('replay', { from });
-  expect(replayed.json).toEqual({ replayed: 3 });
+  expect(replayed.json).toMatchObject({ replayed: 3 });
   await eventually(async () => {
     expect(receiver.deliveries).toHaveLength(6);
     expect((await crawler.details()).activity.deliveries_pending).toBe(0);
@@ -108,7 +108,7 @@ test('what was delivered can be replayed by time for a day', async () => {
   await eventually(async () => {
     expect((await app.rest('GET', `${crawler.path}/deliveries/${rid}`)).status).toBe(404);
   });
-  expect((await crawler.post('replay', { from })).json).toEqual({ replayed: 0 });
+  expect((await crawler.post('replay', { from })).json).toMatchObject({ replayed: 0 });
   expect((await crawler.post('replay', { rid })).status).toBe(404);
 });
 

@@ -255,7 +255,7 @@ test('replays are counted by delivery; more than are left are refused as a whole
   await limit(app, { replays_per_hour: 10 });
   const all = { from: '2020-01-01T00:00:00Z' };
   const first = await crawler.post('replay', all);
-  expect(first.json).toEqual({ replayed: 6 });
+  expect(first.json).toMatchObject({ replayed: 6 });
   await eventually(async () => {
     expect(receiver.deliveries).toHaveLength(12);
     expect((await crawler.details()).activity.deliveries_pending).toBe(0);
@@ -263,7 +263,7 @@ test('replays are counted by delivery; more than are left are refused as a whole
   const second = await crawler.post('replay', all);
   expectRefused(second, 429, 'replays_per_hour', { limit: 10, used: 6 });
   for (const rid of rids.slice(0, 4)) {
-    expect((await crawler.post('replay', { rid })).json).toEqual({ replayed: 1 });
+    expect((await crawler.post('replay', { rid })).json).toMatchObject({ replayed: 1 });
   }
   const more = await crawler.post('replay', { rid: rids[4] as string });
   expectRefused(more, 429, 'replays_per_hour', { limit: 10, used: 10 });
