@@ -76,7 +76,7 @@ export function createReadAhead(deps: {
   }
 
   function drop(): void {
-    for (const rid of [...entries.keys()]) remove(rid);
+    for (const rid of entries.keys()) remove(rid);
   }
 
   function cancelLook(): void {

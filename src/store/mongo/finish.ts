@@ -165,7 +165,7 @@ function isExpected(
   job: JobOutcome | StartedJob,
   { attempt, state }: Pick<JobFacts, 'attempt' | 'state'>,
 ): boolean {
-  if ('timedOut' in job && job.timedOut === true) return attempt === job.attempt;
+  if ('timedOut' in job && job.timedOut) return attempt === job.attempt;
   if (state === 'running') return attempt === job.attempt;
   return job.startedAt !== undefined && attempt === job.attempt - 1;
 }
