@@ -26,6 +26,10 @@ const routes = {
     </script>`,
   ),
   '/leads-on': htmlRoute('<a id="next" href="/buttons">next</a>'),
+  '/new-tab': htmlRoute('<a id="next" href="/buttons" target="_blank">next</a>'),
+  '/new-window': htmlRoute(
+    '<button id="next" onclick="window.open(`/buttons`, `x`, `width=300`)">next</button><script>window.open("/feed")</script>',
+  ),
   '/fetches': htmlRoute(
     '<p id="out"></p><button id="a" onclick="fetch(`/delay/300`).then(() => { out.textContent = `fetched`; })">a</button>',
   ),
@@ -95,6 +99,15 @@ describe('css_click_selector', () => {
     });
     expect((await crawl('/fetches', { css_click_selector: '#a' })).body).toContain('fetched');
   });
+
+  test.each(['/new-tab', '/new-window'])(
+    'goes on in the tab or window that a click opens: %s',
+    async (path) => {
+      const result = await crawl(path, { css_click_selector: '#next' });
+      expect(result).toMatchObject({ cb_status: 200, url: `${site.url}/buttons` });
+      expect((await crawl(path)).url).toBe(site.url + path);
+    },
+  );
 
   test('that has a part which is no selector is refused', async () => {
     expect((await crawl('/buttons', { css_click_selector: '#a|[' })).error).toContain(

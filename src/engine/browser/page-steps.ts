@@ -3,6 +3,7 @@ import type { CrawlParameters } from '../../domain/parameters.ts';
 import type { Device } from './devices.ts';
 import { waitForElement } from './find-element.ts';
 import type { NetworkQuiet } from './network-quiet.ts';
+import type { OpenedWindows } from './opened-windows.ts';
 import { click, clickSequence } from './page-click.ts';
 import type { PageNavigation } from './page-navigation.ts';
 import { scrollDown } from './page-scroll.ts';
@@ -34,6 +35,7 @@ export interface Visit {
   readonly navigation: PageNavigation;
   readonly quiet: NetworkQuiet;
   readonly device: Device;
+  readonly windows: OpenedWindows;
   readonly budget: Budget;
   /** Whether images and all else count, because a picture is taken. */
   readonly waitsForRest: boolean;
@@ -80,7 +82,7 @@ export async function waitForLoad({ navigation, budget, waitsForRest }: Visit): 
  * click is missing.
  */
 export async function runSteps(visit: Visit, parameters: CrawlParameters): Promise<boolean> {
-  const { page, quiet, budget, ended } = visit;
+  const { page, quiet, windows, budget, ended } = visit;
   const { css_click_selector: selector, page_wait: waitMs = 0 } = parameters;
   for (const selectors of clickSequence(parameters.wait_for_selector)) {
     if (!(await waitForElement(page, selectors, budget(SELECTOR_MS)))) return false;
@@ -90,8 +92,12 @@ export async function runSteps(visit: Visit, parameters: CrawlParameters): Promi
     await Promise.race([wait(budget(waitMs), undefined, { signal: ended }), page.ended]);
   }
   for (const selectors of clickSequence(selector)) {
+    windows.take();
     if (!(await click(page, selectors, budget(CLICK_MS)))) return false;
     await quiet.wait(budget(CLICK_MS), CLICKED_QUIET_MS);
+    const url = windows.take();
+    // What a user would then look at is the new window.
+    if (url !== undefined) await page.send('Page.navigate', { url }, budget(LOAD_MS));
     await waitForLoad(visit);
   }
   if (parameters.scroll === true) {

@@ -9,6 +9,7 @@ import { createDevice } from './devices.ts';
 import type { DocumentResponse } from './document-response.ts';
 import { joinHandlers } from './join-handlers.ts';
 import { createNetworkQuiet } from './network-quiet.ts';
+import { createOpenedWindows } from './opened-windows.ts';
 import { type CaptureInput, loadAndCapture, withCookies } from './page-capture.ts';
 import { toPage } from './page-content.ts';
 import { addCookies, readCookies } from './page-cookies.ts';
@@ -144,6 +145,9 @@ async function open(
       page.send('Page.handleJavaScriptDialog', { accept }).catch(ignoreGone);
     },
   };
+  const waitsForRest = parameters.screenshot === true || parameters.pdf === true;
+  const windows = createOpenedWindows();
+  const opened = { documents, cookies, windows, waitsForRest };
   page.listen(
     joinHandlers(
       loan.handlers,
@@ -151,12 +155,11 @@ async function open(
       quiet.handlers,
       navigation.handlers,
       cookies?.handlers,
+      windows.handlers,
       dialogs,
     ),
     documents.onDropped,
   );
-  const waitsForRest = parameters.screenshot === true || parameters.pdf === true;
-  const opened = { documents, cookies, waitsForRest };
   const visit = { page, navigation, quiet, device, budget, ended, ...opened };
   if (loan.isUsed) return visit;
   await Promise.all([
