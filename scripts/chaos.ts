@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { MongoClient } from 'mongodb';
 import { describeMachine } from '../bench/machine.ts';
 import { writeMarkedSection } from '../bench/marked-section.ts';
 import { createRid } from '../src/domain/rid.ts';
@@ -38,6 +39,11 @@ function number(name: 'minutes' | 'seed' | 'processes' | 'slots', most: number):
   return value;
 }
 
+async function dropDatabase(uri: string): Promise<void> {
+  await using client = await MongoClient.connect(uri);
+  await client.db().dropDatabase();
+}
+
 /** A place for the data of a run. */
 async function openStore(store: string) {
   if (store === 'embedded') {
@@ -61,7 +67,10 @@ async function openStore(store: string) {
   return {
     env: { MONGODB_URI: url.href },
     database,
-    [Symbol.asyncDispose]: async () => database?.[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      if (database === undefined) await dropDatabase(url.href);
+      else await database[Symbol.asyncDispose]();
+    },
   };
 }
 
@@ -117,8 +126,9 @@ async function main(): Promise<void> {
   const title = `${kind}, ${processes} ${processes === 1 ? 'process' : 'processes'}, ${seconds} s, --seed ${seed}`;
   console.log(title);
   const interrupted = new AbortController();
-  process.once('SIGINT', () => interrupted.abort());
-  process.once('SIGTERM', () => interrupted.abort());
+  const interrupt = (): void => interrupted.abort(new Error('interrupted'));
+  process.once('SIGINT', interrupt);
+  process.once('SIGTERM', interrupt);
   await using store = await openStore(kind);
   const { env, database } = store;
   const { signal } = interrupted;

@@ -30,12 +30,13 @@ const REMOVE_EVERY_MS = 1_000;
 /**
  * Keeps a backlog of twice a crawler's concurrency, pushed to any process; where jobs are removed, it
  * pushes a batch a second and removes jobs instead. A push that fails is
- * repeated with its `request_id`, to another process, until it is acknowledged.
+ * repeated with its `request_id`, to another process, until it is acknowledged or `signal` is aborted.
  */
 export function startLoad(
   fleet: { running(): readonly { readonly url: string }[] },
   site: ChaosSite,
   crawler: ChaosCrawler,
+  signal?: AbortSignal,
 ): ChaosLoad {
   const acknowledgedAt = new Map<number, number>();
   const rids = new Map<number, string>();
@@ -79,6 +80,7 @@ export function startLoad(
     const items = numbers.map((n) => ({ url: pageOf(site, crawler, n) }));
     await eventually(
       async () => {
+        if (signal?.aborted) return;
         const { results } = await post('/push_batch', {
           items,
           request_id: `${crawler.name}-${from}`,
@@ -107,7 +109,7 @@ export function startLoad(
   const waiting = (): number => acknowledgedAt.size - seen.requests.size;
 
   async function pushing(): Promise<void> {
-    while (!stopped) {
+    while (!stopped && !signal?.aborted) {
       if (crawler.removals) {
         // What is removed is never asked for, so a backlog is no measure here.
         await pushBatch();

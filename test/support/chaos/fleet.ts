@@ -33,6 +33,8 @@ export interface Fleet extends AsyncDisposable {
 
 /** A process has this long to start, for its database may be away. */
 const START_MS = 90_000;
+/** A process that is asked to stop has six times its `SHUTDOWN_SECONDS`, for machines are busy. */
+const DRAIN_MS = 60_000;
 const LOGGED_CHARACTERS = 8_000;
 
 /** Starts a process at each of `places` with the given environment. */
@@ -80,7 +82,12 @@ export async function startFleet(
     async drain(service, place, ms) {
       processes[place] = undefined;
       const killsBefore = databaseKills;
+      const late = setTimeout(() => {
+        faults.push(`a process that was asked to stop had not ended after ${DRAIN_MS} ms`);
+        service.process.kill('SIGKILL');
+      }, DRAIN_MS);
       const code = await service.terminate();
+      clearTimeout(late);
       keepLog(service);
       if (code !== 0 && databaseKills === killsBefore) {
         faults.push(`a process that was asked to stop ended with code ${code}`);

@@ -20,6 +20,7 @@ export interface ChaosOptions {
   /** Where the processes keep what they do. */
   readonly env: Readonly<Record<string, string>>;
   readonly database?: KillableDatabase | undefined;
+  /** Ends the run at once; it throws then. */
   readonly signal?: AbortSignal;
 }
 
@@ -76,7 +77,9 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     if (made?.status !== 200) throw new Error(`no crawler: ${made?.text}`);
   }
   const loads = new Map(
-    CHAOS_CRAWLERS.map((crawler) => [crawler, startLoad(fleet, site, crawler)] as const),
+    CHAOS_CRAWLERS.map(
+      (crawler) => [crawler, startLoad(fleet, site, crawler, options.signal)] as const,
+    ),
   );
   const usage = measureSlots(fleet, site, loads, SETTLE_MS);
   const violations: string[] = [];
@@ -87,6 +90,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     const ends = await Promise.allSettled([...loads.values()].map((load) => load.stop()));
     for (const end of ends) if (end.status === 'rejected') violations.push(String(end.reason));
   }
+  options.signal?.throwIfAborted();
   try {
     const [service] = fleet.running();
     if (service === undefined) throw new Error('no process runs');
