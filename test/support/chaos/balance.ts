@@ -1,4 +1,5 @@
 import type { RestReply } from '../call-rest.ts';
+import { eventually } from '../eventually.ts';
 import { NORMAL } from '../tokens.ts';
 import type { ChaosCrawler } from './chaos-crawlers.ts';
 import type { ChaosLoad } from './chaos-load.ts';
@@ -73,13 +74,11 @@ export async function findImbalances(parts: BalanceParts): Promise<string[]> {
   const [first] = services;
   if (first === undefined) return ['no process runs'];
   const wrong: string[] = [];
+  // Some numbers of a day are written a moment after what they count.
+  await eventually(() => expectSameStats(services), {
+    what: 'the same statistics everywhere',
+  }).catch((error: unknown) => wrong.push(String(error)));
   const stats = await readStats(first);
-  for (const other of services.slice(1)) {
-    const theirs = await readStats(other);
-    if (JSON.stringify(theirs.crawlers) !== JSON.stringify(stats.crawlers)) {
-      wrong.push('two processes give different statistics');
-    }
-  }
   const stored = await readStoredRids(first);
   let storedEnds = 0;
   for (const [crawler, load] of loads) {
@@ -118,6 +117,13 @@ export async function findImbalances(parts: BalanceParts): Promise<string[]> {
   }
   wrong.push(...historyFaults(stats));
   return wrong;
+}
+
+/** Throws unless all processes give the same numbers of all crawlers. */
+async function expectSameStats(services: readonly Service[]): Promise<void> {
+  const all = await Promise.all(services.map(readStats));
+  const texts = new Set(all.map(({ crawlers }) => JSON.stringify(crawlers)));
+  if (texts.size > 1) throw new Error([...texts].join(' and '));
 }
 
 /** The days have to add up to the counters. */
