@@ -9,6 +9,7 @@ import { createDeliveriesCommand } from './commands/deliveries.ts';
 import { createDoctorCommand } from './commands/doctor.ts';
 import { createFindCommand } from './commands/find.ts';
 import { createInitCommand } from './commands/init.ts';
+import { createJobsCommand } from './commands/jobs.ts';
 import { createListenCommand } from './commands/listen.ts';
 import { createPushCommand } from './commands/push.ts';
 import { createResultsCommand } from './commands/results.ts';
@@ -24,6 +25,7 @@ const commands: readonly CommandFactory[] = [
   createCrawlCommand,
   createResultsCommand,
   createFindCommand,
+  createJobsCommand,
   createDeliveriesCommand,
   createStatsCommand,
   createAccountCommand,

@@ -1,17 +1,87 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { Command } from 'commander';
-import { DeliverySchema } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { Command, Option } from 'commander';
+import {
+  DeliverySchema,
+  DeliveryState,
+  TestDeliveryResponseSchema,
+} from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { usageError } from '../cli-error.ts';
-import { type CommandContext, openSession } from '../command-context.ts';
+import { type CommandContext, openSession, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
+import { EXIT_CODE } from '../exit-code.ts';
 import { plainText, toPlain } from '../message-json.ts';
 import { printable } from '../output.ts';
+import { printPages } from '../print-pages.ts';
+
+const STATES = {
+  pending: DeliveryState.PENDING,
+  failed: DeliveryState.FAILED,
+  delivered: DeliveryState.DELIVERED,
+} as const;
 
 /** `deliveries`: what became of results on their way to a callback URL. */
 export function createDeliveriesCommand(context: CommandContext): Command {
   const group = new Command('deliveries').description(
-    'Show deliveries to a webhook, and make them again.',
+    'List deliveries to a webhook, make them again, and test one.',
   );
+  group
+    .command('list')
+    .description('List the deliveries of a crawler.')
+    .argument('<crawler>', 'its name')
+    .addOption(new Option('--state <state>', 'only these').choices(Object.keys(STATES)))
+    .option('--limit <n>', 'most deliveries', wholeNumber('--limit', 1, 1_000_000), 100)
+    .addHelpText(
+      'after',
+      examples(
+        'queued-crawler deliveries list hook --state failed',
+        'queued-crawler --json deliveries list hook | jq -r .rid',
+      ),
+    )
+    .action(
+      async (
+        name: string,
+        { state, limit }: { state?: keyof typeof STATES; limit: number },
+        command: Command,
+      ) => {
+        using session = await openSession(context, command);
+        await printPages(session.output, limit, {
+          desc: DeliverySchema,
+          async read(pageSize, pageToken) {
+            const { deliveries, nextPageToken } = await session.client.activity.listDeliveries({
+              name,
+              pageSize,
+              pageToken,
+              ...(state === undefined ? {} : { state: STATES[state] }),
+            });
+            return { items: deliveries, nextPageToken };
+          },
+          heading: ['RID', 'STATE', 'CREATED', 'ATTEMPTS', 'NEXT', 'URL'],
+          row: (plain) => [
+            plain.rid,
+            plain.state,
+            plain.created_at,
+            (plain.attempts as unknown[]).length,
+            plain.next_attempt_at,
+            plain.url,
+          ],
+        });
+      },
+    );
+  group
+    .command('test')
+    .description("Send a signed test to a crawler's callback URL, now.")
+    .argument('<crawler>', 'its name')
+    .addHelpText('after', examples('queued-crawler deliveries test hook'))
+    .action(async (name: string, _options: unknown, command: Command) => {
+      using session = await openSession(context, command);
+      const { client, output } = session;
+      const reply = await client.crawlers.testDelivery({ name });
+      if (!reply.acknowledged) context.setExitCode(EXIT_CODE.failed);
+      if (output.isJson) return output.json(toPlain(TestDeliveryResponseSchema, reply));
+      const { status = 0, durationMs = 0, error = '' } = reply.attempt ?? {};
+      const told = reply.acknowledged ? 'acknowledged' : 'not acknowledged';
+      await output.line(`${told}: status ${status} in ${durationMs} ms ${printable(error)}`.trim());
+    });
   group
     .command('show')
     .description('Show one delivery with its attempts.')

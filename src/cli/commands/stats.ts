@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
+import { CrawlerStatus } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import {
   type CrawlerStats,
   type GetStatsResponse,
@@ -87,7 +88,7 @@ function row(crawler: CrawlerStats): string[] {
   const { name, status, queue, concurrency, activity, history } = crawler;
   return [
     name,
-    status === 2 ? 'paused' : 'running',
+    status === CrawlerStatus.PAUSED ? 'paused' : 'running',
     String(queue?.waiting ?? 0),
     String(queue?.retrying ?? 0),
     `${concurrency?.running ?? 0}/${concurrency?.limit ?? 0}`,

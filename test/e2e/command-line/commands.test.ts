@@ -7,6 +7,7 @@ import { ADMIN, JAVASCRIPT, NORMAL, startApp, type TestApp } from '../../support
 import { runCommandLine, startCommandLine } from '../../support/command-line.ts';
 import { createCrawler } from '../../support/crawler-client.ts';
 import { eventually } from '../../support/eventually.ts';
+import { startReceiver } from '../../support/receiver.ts';
 import { startSite } from '../../support/site.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -120,9 +121,9 @@ test('a page is crawled to the terminal or a file; statistics and jobs are told'
   const crawler = await createCrawler(app, 'shop');
   const rid = await crawler.push(`${site.url}/page/3`);
   await crawler.stored(rid);
-  expect((await run('--json', 'find', 'shop', rid)).json).toEqual([
-    { status: 'NOT_QUEUED', request_info: { rid }, stored: true, cb_status: 200 },
-  ]);
+  const [found] = (await run('--json', 'find', rid)).json;
+  expect(found).toMatchObject({ rid, crawler: 'shop', result: { rid, cb_status: 200 } });
+  expect((await run('find', rid)).stdout).toContain('result    cb_status: 200');
   const [stats] = (await run('--json', 'stats')).json;
   expect(stats).toMatchObject({
     completed: 1,
@@ -130,6 +131,47 @@ test('a page is crawled to the terminal or a file; statistics and jobs are told'
     crawlers: [{ name: 'shop' }],
   });
   expect((await run('stats')).stdout).toMatch(/shop +running +0 +0 +0\/20 +1 +0 +0 +█/);
+});
+
+test('queued jobs, failures and deliveries are listed, tested and made again', async () => {
+  await using site = await startSite();
+  await using receiver = await startReceiver();
+  await using app = await startApp();
+  const env = envOf(app);
+  const run = (...args: string[]) => runCommandLine(args, { env });
+  const shop = await createCrawler(app, 'shop');
+  await shop.post('pause');
+  const rids: string[] = [];
+  for (let n = 0; n < 3; n++) rids.push(await shop.push(`${site.url}/page/${n}`));
+  const listed = await run('--json', 'jobs', 'list', 'shop', '--limit', '2');
+  expect(listed.json.map(({ rid, state, url }) => [rid, state, url])).toEqual(
+    [0, 1].map((n) => [rids[n], 'waiting', `${site.url}/page/${n}`]),
+  );
+  const table = await run('jobs', 'list', 'shop', '--limit', '2');
+  expect(table.stdout).toMatch(new RegExp(`^RID.*\\n${rids[0]} +waiting`));
+  expect(table.stderr).toContain('the first 2; --limit shows more');
+  expect((await run('jobs', 'delete', 'shop', rids[0] ?? '')).code).toBe(0);
+  expect((await run('jobs', 'delete', 'shop', rids[0] ?? '')).code).toBe(4);
+
+  receiver.answer({ status: 200 });
+  const hook = await createCrawler(app, 'hook', { callback_url: receiver.url, max_retries: 0 });
+  const ok = await hook.push(`${site.url}/page/1`);
+  const bad = await hook.push(`${site.url}/status/500`);
+  const delivered = ['--json', 'deliveries', 'list', 'hook', '--state', 'delivered'];
+  await eventually(async () => {
+    const { json } = await run(...delivered);
+    expect(new Set(json.map(({ rid }) => rid))).toEqual(new Set([ok, bad]));
+  });
+  const shown = await run('deliveries', 'show', 'hook', ok);
+  expect(shown.stdout).toMatch(/^delivered.*\nATTEMPT.*\n1 +\S+ +200/);
+  const [replayed] = (await run('--json', 'deliveries', 'replay', 'hook', ok)).json;
+  expect(replayed).toEqual({ replayed: 1 });
+  const [tested] = (await run('--json', 'deliveries', 'test', 'hook')).json;
+  expect(tested).toMatchObject({ acknowledged: true, attempt: { status: 200 } });
+  const [failure] = (await run('--json', 'jobs', 'failures', 'hook')).json;
+  expect(failure).toMatchObject({ count: 1, original_status: 500, examples: [{ rid: bad }] });
+  await receiver[Symbol.asyncDispose]();
+  expect((await run('deliveries', 'test', 'hook')).code).toBe(1);
 });
 
 test('a profile is for its user alone; flags win over the environment, that over the profile', async () => {

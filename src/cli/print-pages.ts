@@ -1,0 +1,44 @@
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import { plainText, toPlain } from './message-json.ts';
+import { type Output, printable } from './output.ts';
+
+/** The service's longest page of a listing. */
+const MAX_PAGE = 1_000;
+
+/** A listing of the service. */
+export interface Listing<Desc extends DescMessage> {
+  readonly desc: Desc;
+  /** Reads a page; `nextPageToken` is empty on the last. */
+  read(
+    pageSize: number,
+    pageToken: string,
+  ): Promise<{ readonly items: MessageShape<Desc>[]; readonly nextPageToken: string }>;
+  readonly heading: readonly string[];
+  /** The columns of one item, as `toPlain` has it. */
+  row(plain: Readonly<Record<string, unknown>>): readonly unknown[];
+}
+
+/**
+ * Prints up to `limit` items: as they come in JSON, in columns otherwise, page by page. Says when
+ * there are more.
+ */
+export async function printPages<Desc extends DescMessage>(
+  output: Output,
+  limit: number,
+  { desc, read, heading, row }: Listing<Desc>,
+): Promise<void> {
+  let left = limit;
+  let pageToken = '';
+  do {
+    const page = await read(Math.min(left, MAX_PAGE), pageToken);
+    const plain = page.items.slice(0, left).map((item) => toPlain(desc, item));
+    left -= plain.length;
+    pageToken = page.nextPageToken;
+    if (output.isJson) for (const each of plain) await output.json(each);
+    else {
+      const rows = plain.map((each) => row(each).map((value) => printable(plainText(value))));
+      await output.table(heading, rows);
+    }
+  } while (pageToken !== '' && left > 0);
+  if (pageToken !== '' && !output.isJson) output.note(`the first ${limit}; --limit shows more`);
+}
