@@ -20,6 +20,7 @@ export function aboutReply(): Reply {
     service: 'queued-crawler',
     version,
     documentation: '/openapi.json',
+    reference: '/docs',
   };
   return jsonReply(JSON.stringify(body), 401, { 'www-authenticate': 'Bearer' });
 }

@@ -1,4 +1,5 @@
 import type { AdapterFactory } from '../adapter.ts';
+import { referencePage } from '../reference/reference-page.ts';
 import { openApi } from './about.ts';
 import { pushOrCrawl } from './push-or-crawl.ts';
 import { scraper } from './scraper.ts';
@@ -10,4 +11,5 @@ export const compatAdapters: AdapterFactory = (toolkit) => [
   ...storage(toolkit),
   ...scraper(toolkit),
   openApi(),
+  ...referencePage(),
 ];

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test } from 'vitest';
 import { type DescribedApi, readApi } from '../../../scripts/openapi/descriptors.ts';
 import { openApiDocument } from '../../../scripts/openapi/document.ts';
+import { restDocument } from '../../../scripts/rest-document.ts';
 import { httpRules } from '../../../src/rest/http-rule.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
@@ -21,6 +22,10 @@ beforeAll(() => {
 
 test('docs/openapi.json is what the protos say; "npm run docs" writes it', () => {
   expect(readFileSync(`${root}docs/openapi.json`, 'utf8')).toBe(text);
+});
+
+test('docs/rest.md lists what the document has; "npm run docs" writes it', () => {
+  expect(readFileSync(`${root}docs/rest.md`, 'utf8')).toBe(restDocument(JSON.parse(text)));
 });
 
 test('every rule has an operation, every reference a target', () => {

@@ -1,0 +1,59 @@
+/** What is read of an OpenAPI document. */
+interface Document {
+  readonly tags: readonly { readonly name: string; readonly description?: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+interface Operation {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly parameters: readonly { readonly name: string; readonly in: string }[];
+  readonly requestBody?: {
+    readonly content: Readonly<
+      Record<
+        string,
+        { readonly schema?: { readonly properties?: Readonly<Record<string, unknown>> } }
+      >
+    >;
+  };
+}
+
+/** More names than this are left to the documents that list them all. */
+const MAX_NAMES = 12;
+
+/** The text of `docs/rest.md`. */
+export function restDocument(document: Document): string {
+  const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([verb, operation]) => ({ verb, path, operation })),
+  );
+  const sections = document.tags.map(({ name, description = '' }) => {
+    const rows = operations
+      .filter(({ operation }) => operation.tags.includes(name))
+      .map(({ verb, path, operation }) => {
+        const place = `\`${verb.toUpperCase()} ${path}\``;
+        return `| ${place} | ${operation.operationId} | ${operation.summary} | ${inputs(operation)} |`;
+      });
+    const [about = ''] = description.split('\n\n');
+    return `## ${name}\n\n${about}\n\n| call | operation | does | query, or members of the body |\n|---|---|---|---|\n${rows.join('\n')}`;
+  });
+  return `# REST
+
+Every call of the REST API. A running service has all of it with every member, to read and to try, at \`/docs\`, and as an OpenAPI 3.1 document at \`/openapi.json\`
+([openapi.json](openapi.json)). Tokens go into the path where it has \`{token}\`, else into the query (\`?token=\`) or \`Authorization: Bearer\`; what a crawl takes is in
+[parameters.md](parameters.md), how calls are refused in [errors.md](errors.md).
+
+${sections.join('\n\n')}
+
+This list is made from \`proto/\` and \`scripts/openapi\`: \`npm run docs\`.
+`;
+}
+
+function inputs({ parameters, requestBody }: Operation): string {
+  const query = parameters.filter((each) => each.in === 'query').map(({ name }) => name);
+  const schema = requestBody?.content['application/json']?.schema;
+  const members = Object.keys(schema?.properties ?? {});
+  if (query.length > MAX_NAMES)
+    return 'the [parameters](parameters.md) of a crawl, and those of a push';
+  return [...query, ...members].map((name) => `\`${name}\``).join(', ');
+}

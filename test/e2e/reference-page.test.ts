@@ -1,0 +1,99 @@
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
+import { createCrawler } from '../support/crawler-client.ts';
+import { eventually } from '../support/eventually.ts';
+
+let app: TestApp;
+let browser: ConsoleBrowser;
+let page: Page;
+
+beforeAll(async () => {
+  app = await startApp();
+  browser = await openConsoleBrowser(app.url);
+  page = await browser.open('', '');
+  await page.goto(`${app.url}/docs`);
+  await page.locator('main h2').getByText('CrawlerService').waitFor();
+});
+
+afterAll(async () => {
+  // Errors of the page, and what its policy would have stopped.
+  expect(browser.problems).toEqual([]);
+  await browser[Symbol.asyncDispose]();
+  await app[Symbol.asyncDispose]();
+});
+
+const operation = (id: string) => page.locator(`details#${id}`);
+const open = (id: string) => operation(id).locator('> summary').click();
+
+test('the page has a strict policy and loads nothing from elsewhere', async () => {
+  const reply = await app.rest('GET', '/docs');
+  const policy = reply.headers.get('content-security-policy') ?? '';
+  expect(policy).toContain("default-src 'none'");
+  expect(policy).not.toMatch(/unsafe|https?:/);
+  expect((await app.rest('HEAD', '/docs')).status).toBe(200);
+  const loaded = await page.evaluate(() =>
+    performance.getEntriesByType('resource').map(({ name }) => new URL(name).host),
+  );
+  expect(new Set(loaded)).toEqual(new Set([new URL(app.url).host]));
+});
+
+test('every operation is there, and can be found', async () => {
+  const { json } = await app.rest('GET', '/openapi.json');
+  const ids = Object.values(json.paths).flatMap((item) =>
+    Object.values(item as object).map(({ operationId }) => operationId),
+  );
+  expect(await page.locator('details.operation').count()).toBe(ids.length);
+  await page.getByLabel('Find').fill('total_count');
+  await eventually(async () =>
+    expect(await page.locator('details.operation:visible').count()).toBe(1),
+  );
+  await page.getByLabel('Find').fill('');
+});
+
+test('a call is described, written as curl and made', async () => {
+  await createCrawler(app, 'shop');
+  await page.getByLabel('Token').fill(NORMAL);
+  await open('GetCrawler');
+  const details = operation('GetCrawler');
+  await details.getByLabel('name', { exact: true }).fill('shop');
+  expect(await details.innerText()).toMatch(/404\s+There is no such crawler/);
+  const command = await details.locator('pre').first().innerText();
+  expect(command).toBe(`curl "${app.url}/crawler/$TOKEN/shop"`);
+  await details.getByRole('button', { name: 'Call' }).click();
+  await details.getByText('"name": "shop"').waitFor();
+});
+
+test('a body is given as an example, and refusals are shown', async () => {
+  await open('CreateCrawler');
+  const details = operation('CreateCrawler');
+  const body = details.getByLabel('Body');
+  expect(JSON.parse(await body.inputValue())).toMatchObject({ name: '', concurrency: 0 });
+  await body.fill('{"name":"a name"}');
+  await details.getByRole('button', { name: 'Call' }).click();
+  await details.getByText('"code": "invalid_name"').waitFor();
+  // The browser itself notes refusals as errors.
+  expect(browser.problems.splice(0)).toEqual([expect.stringContaining('422')]);
+});
+
+test('a stream is shown as it comes, until it is stopped', async () => {
+  await open('WatchCrawlers');
+  const details = operation('WatchCrawlers');
+  await details.getByRole('button', { name: 'Call' }).click();
+  await details.getByText('"shop"').first().waitFor();
+  await details.getByRole('button', { name: 'Stop' }).click();
+  await details.getByText('Stopped.').waitFor();
+});
+
+test('it can be used without seeing it, in either theme', async () => {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate(() =>
+      (globalThis as never as { axe: typeof axe }).axe.run(),
+    );
+    expect(violations.map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([]);
+  }
+});
