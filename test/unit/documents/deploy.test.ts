@@ -1,0 +1,139 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { settings } from '../../../src/config/settings.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..', '..');
+const DEPLOY = join(ROOT, 'deploy');
+const read = (...path: string[]): string => readFileSync(join(DEPLOY, ...path), 'utf8');
+
+const { scripts, version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  scripts: { start: string };
+  version: string;
+};
+const flags = scripts.start.split(' ').filter((word) => word.startsWith('--'));
+
+const units = readdirSync(join(DEPLOY, 'systemd'));
+
+test.each(units)('%s runs the service as npm start does', (unit) => {
+  const [, command] = /^ExecStart=\S+\/node (.*)$/m.exec(read('systemd', unit)) ?? [];
+  expect(command?.split(' ')).toEqual([...flags, 'src/main.ts']);
+});
+
+test('the image runs the service as npm start does, from files that there are', () => {
+  const dockerfile = read('Dockerfile');
+  const command = /^CMD (\[.*\])$/m.exec(dockerfile)?.[1] ?? '[]';
+  expect(JSON.parse(command)).toEqual(['node', ...flags, 'src/main.ts']);
+  const ignored = read('Dockerfile.dockerignore').split('\n');
+  const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, names = '']) =>
+    names.split(' '),
+  );
+  expect(copied.length).toBeGreaterThan(6);
+  for (const name of copied) {
+    expect(existsSync(join(ROOT, name)), name).toBe(true);
+    expect(ignored).toContain(`!${name}`);
+  }
+});
+
+test('what is set anywhere in deploy is a setting', () => {
+  const known = new Set(Object.values(settings).map(({ variable }) => variable as string));
+  const others = new Set(['PATH', 'NODE_COMPILE_CACHE', 'NODE_ENV']);
+  const lines = [...units.map((unit) => read('systemd', unit)), read('Dockerfile')].flatMap(
+    (text) =>
+      [...text.matchAll(/^(?:Environment=|ENV )(.*)$/gm)].flatMap(([, line = '']) =>
+        line.split(' '),
+      ),
+  );
+  const compose = parseAllDocuments(read('compose.yaml'))[0]?.toJS() as {
+    'x-environment': Record<string, string>;
+  };
+  const names = [
+    ...lines.map((pair) => pair.replace(/=.*$/, '')),
+    ...Object.keys(compose['x-environment']),
+  ];
+  expect(names.length).toBeGreaterThan(8);
+  expect(names.filter((name) => !known.has(name) && !others.has(name))).toEqual([]);
+});
+
+const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
+
+test.skipIf(!hasSystemd)('systemd accepts the units', async () => {
+  await using folder = await temporaryFolder();
+  const files: string[] = [];
+  for (const unit of units) {
+    // It looks for the program, which is elsewhere here; and a template needs an instance.
+    const text = read('systemd', unit).replace(/^ExecStart=\S+/m, `ExecStart=${process.execPath}`);
+    const file = join(folder.path, unit.replace('@', '@1'));
+    await writeFile(file, text);
+    files.push(file);
+  }
+  const { status, stderr } = spawnSync('systemd-analyze', ['verify', ...files], {
+    encoding: 'utf8',
+  });
+  expect(stderr.split('\n').filter((line) => line.includes('queued-crawler'))).toEqual([]);
+  expect(status).toBe(0);
+});
+
+const hasCompose = spawnSync('docker', ['compose', 'version']).status === 0;
+
+test.skipIf(!hasCompose)('compose accepts its file', () => {
+  const { status, stderr } = spawnSync(
+    'docker',
+    ['compose', '-f', join(DEPLOY, 'compose.yaml'), 'config', '--quiet'],
+    {
+      encoding: 'utf8',
+      env: { ...process.env, NORMAL_TOKEN: 'a', JAVASCRIPT_TOKEN: 'b', ADMIN_TOKEN: 'c' },
+    },
+  );
+  expect(status, stderr).toBe(0);
+});
+
+interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  // oxlint-disable-next-line typescript/no-explicit-any -- each kind has a shape of its own
+  readonly spec: any;
+}
+
+const manifests = parseAllDocuments(read('kubernetes', 'queued-crawler.yaml')).map(
+  (document) => document.toJS() as Manifest,
+);
+
+test.each(manifests.map((each) => [each.kind, each.metadata.name, each] as const))(
+  'Kubernetes %s %s is valid by its schema',
+  (kind, _name, manifest) => {
+    const models = createRequire(import.meta.url)(
+      `kubernetes-models/${manifest.apiVersion}`,
+    ) as Record<string, new (manifest: unknown) => { validate(): void }>;
+    const Model = models[kind];
+    if (Model === undefined) throw new Error(`there is no ${manifest.apiVersion} ${kind}`);
+    new Model(manifest).validate();
+    const { spec } = manifest;
+    expect(() => new Model({ ...manifest, spec: 'wrong' }).validate()).toThrow();
+    if (kind !== 'Deployment') return;
+    const [container] = spec.template.spec.containers;
+    expect(spec.template.metadata.labels).toEqual(spec.selector.matchLabels);
+    expect(container.image).toBe(`queued-crawler:${version}`);
+    expect(container.securityContext.readOnlyRootFilesystem).toBe(true);
+    // Crawls under way have SHUTDOWN_SECONDS to end.
+    const grace: number = spec.template.spec.terminationGracePeriodSeconds;
+    expect(grace).toBeGreaterThan(Number(settings.shutdownSeconds.fallback) + 5);
+  },
+);
+
+test('disruption budgets and the autoscaler mean deployments that there are', () => {
+  const deployments = manifests.filter(({ kind }) => kind === 'Deployment');
+  const labels = deployments.map(({ spec }) => spec.selector.matchLabels as unknown);
+  const names = deployments.map(({ metadata }) => metadata.name);
+  for (const { kind, spec } of manifests) {
+    if (kind === 'PodDisruptionBudget') expect(labels).toContainEqual(spec.selector.matchLabels);
+    if (kind === 'Service') expect(labels).toContainEqual(spec.selector);
+    if (kind === 'HorizontalPodAutoscaler') expect(names).toContain(spec.scaleTargetRef.name);
+  }
+});
