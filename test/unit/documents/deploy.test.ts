@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
@@ -107,10 +106,14 @@ const manifests = parseAllDocuments(read('kubernetes', 'queued-crawler.yaml')).m
 
 test.each(manifests.map((each) => [each.kind, each.metadata.name, each] as const))(
   'Kubernetes %s %s is valid by its schema',
-  (kind, _name, manifest) => {
-    const models = createRequire(import.meta.url)(
-      `kubernetes-models/${manifest.apiVersion}`,
-    ) as Record<string, new (manifest: unknown) => { validate(): void }>;
+  async (kind, _name, manifest) => {
+    const path = `kubernetes-models/${manifest.apiVersion}`;
+    const models = (await import(/* @vite-ignore */ path)) as Record<
+      string,
+      new (
+        manifest: unknown,
+      ) => { validate(): void }
+    >;
     const Model = models[kind];
     if (Model === undefined) throw new Error(`there is no ${manifest.apiVersion} ${kind}`);
     new Model(manifest).validate();
