@@ -15,43 +15,32 @@ interface Picture extends ConsoleView {
 /** The pictures in docs/console: what they show, who sees it and how. */
 const PICTURES: readonly Picture[] = [
   { name: 'crawlers', path: '/crawlers', token: NORMAL },
-  { name: 'crawlers-dark', path: '/crawlers', token: NORMAL, theme: 'dark' },
-  { name: 'crawler', path: '/crawlers/slow', token: NORMAL },
-  { name: 'crawler-dark', path: '/crawlers/slow', token: NORMAL, theme: 'dark' },
-  { name: 'queue', path: '/crawlers/paused/jobs', token: NORMAL },
-  { name: 'results', path: '/crawlers/news/results', token: NORMAL },
+  { name: 'crawler', path: '/crawlers/flights', token: NORMAL },
+  { name: 'crawler-dark', path: '/crawlers/flights', token: NORMAL, theme: 'dark' },
   { name: 'result', path: '/crawlers/news/results', token: NORMAL, open: 'article' },
-  { name: 'deliveries', path: '/crawlers/shop/deliveries', token: NORMAL },
-  { name: 'failures', path: '/crawlers/news/failures', token: NORMAL },
-  { name: 'push', path: '/crawlers/news/push', token: NORMAL },
-  { name: 'settings', path: '/crawlers/shop/settings', token: NORMAL },
+  { name: 'deliveries', path: '/crawlers/shop/deliveries', token: NORMAL, theme: 'dark' },
   { name: 'new-crawler', path: '/crawlers/+new', token: NORMAL },
-  { name: 'crawl', path: '/crawl', token: NORMAL },
-  { name: 'account', path: '/account', token: NORMAL },
-  { name: 'accounts', path: '/accounts', token: ADMIN },
-  { name: 'sign-in', path: '', token: '' },
-  { name: 'phone-crawlers', path: '/crawlers', token: NORMAL, width: 375, height: 780 },
-  {
-    name: 'phone-crawler',
-    path: '/crawlers/slow',
-    token: NORMAL,
-    width: 375,
-    height: 780,
-    theme: 'dark',
-  },
+  { name: 'setup', path: '/setup', token: ADMIN },
+  { name: 'phone', path: '/crawlers/flights', token: NORMAL, width: 375, height: 780 },
 ];
+/** A chart shows something after so long. */
+const CHART_MS = 20_000;
 
 const folder = join(import.meta.dirname, '..', 'docs', 'console');
 const wanted = process.argv.slice(2);
 
 await mkdir(folder, { recursive: true });
 await using scene = await startConsoleScene();
+// Work for all the time that the pictures take.
+await scene.push(
+  'flights',
+  Array.from({ length: 900 }, (_, at) => `/page/${at}?delay=${400 + ((at * 7919) % 600)}`),
+);
 await using browser = await openConsoleBrowser(scene.app.url);
 for (const picture of PICTURES) {
   if (wanted.length > 0 && !wanted.includes(picture.name)) continue;
   const page = await browser.open(picture.path, picture.token, picture);
-  // Charts need a few seconds of what they show.
-  await page.waitForTimeout(picture.path === '/crawlers/slow' ? 8_000 : 1_500);
+  await page.waitForTimeout(picture.path === '/crawlers/flights' ? CHART_MS : 1_500);
   if (picture.open !== undefined) {
     await page.getByRole('button', { name: picture.open }).first().click();
     await page.waitForTimeout(1_000);

@@ -1,6 +1,8 @@
 import { isAccount, session } from './api/session.ts';
 import { AccountPage } from './pages/account/account-page.tsx';
 import { AccountsPage } from './pages/admin/accounts-page.tsx';
+import { SetupPage } from './pages/admin/setup-page.tsx';
+import { SystemPage } from './pages/admin/system-page.tsx';
 import { CrawlPage } from './pages/crawl/crawl-page.tsx';
 import { CrawlerPage } from './pages/crawler/crawler-page.tsx';
 import { CrawlersPage } from './pages/crawlers/crawlers-page.tsx';
@@ -37,6 +39,10 @@ function Page() {
       return <AccountPage />;
     case 'accounts':
       return <AccountsPage />;
+    case 'system':
+      return <SystemPage />;
+    case 'setup':
+      return <SetupPage />;
     default:
       return (
         <Empty title="There is nothing here">

@@ -110,14 +110,15 @@ test('crawlers are listed with what they do, filtered and sorted', async () => {
   const page = await browser.open('/crawlers', NORMAL);
   await closing(page, async () => {
     const row = (name: string) => page.getByRole('row').filter({ hasText: name });
-    await row('paused').getByText('Paused', { exact: true }).waitFor();
-    await row('paused').getByText('12', { exact: true }).waitFor();
+    await row('forum').getByText('Paused', { exact: true }).waitFor();
+    await row('forum').getByText('12', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Waiting' }).click();
     await eventually(async () => {
-      expect(await page.getByRole('row').nth(1).innerText()).toMatch(/slow|paused/);
+      expect(await page.getByRole('row').nth(1).innerText()).toMatch(/flights|forum/);
     });
-    await page.getByRole('button', { name: 'Paused', exact: true }).click();
+    await page.getByRole('button', { name: 'Need attention' }).click();
     await eventually(async () => expect(await page.getByRole('row').count()).toBe(2));
+    await row('partner').getByText('Callback fails').waitFor();
     await page.getByLabel('Filter by name').fill('nothing');
     await page.getByText('No crawler is like that').waitFor();
     await page.getByRole('button', { name: 'Show all' }).click();
@@ -296,7 +297,7 @@ test('everything is reached by the keyboard', async () => {
     await page.getByRole('dialog', { name: 'Keyboard' }).getByText('New crawler').waitFor();
     await page.keyboard.press('Escape');
     await page.keyboard.press('/');
-    await page.keyboard.type('paus');
+    await page.keyboard.type('foru');
     await eventually(async () => expect(await page.getByRole('row').count()).toBe(2));
     await page.getByLabel('Filter by name').blur();
     await page.keyboard.press('g');
@@ -362,6 +363,19 @@ test('the operator makes an account, limits it, replaces a token and deletes it'
   });
 });
 
+test('the operator sees processes and database, and what is not set up', async () => {
+  const page = await browser.open('/system', ADMIN);
+  browser.problems.splice(0).forEach((each) => expect(each).toContain('401'));
+  await closing(page, async () => {
+    await page.getByText('answers you').waitFor();
+    await page.getByText('Embedded').waitFor();
+    await page.getByRole('link', { name: 'Setup' }).click();
+    await page.getByText('SMTP_URL', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Try mail and browser' }).click();
+    await page.getByRole('region', { name: 'Browser' }).getByText('Works').waitFor();
+  });
+});
+
 test('it is live while the service streams, and says so when it is not', async () => {
   await make('watched');
   const page = await browser.open('/crawlers/watched', NORMAL);
@@ -400,6 +414,8 @@ test('no page has a serious fault of accessibility, in either theme and at any w
     ['/find', NORMAL],
     ['/account', NORMAL],
     ['/accounts', ADMIN],
+    ['/system', ADMIN],
+    ['/setup', ADMIN],
   ];
   for (const token of [NORMAL, ADMIN]) {
     const page = await browser.open('', token);

@@ -30,8 +30,8 @@ const ATTACK = `<!doctype html><html><head><title>attack</title>
 </body></html>`;
 
 /**
- * Starts it: `news` stores pages, `shop` delivers to a webhook, `slow` is at work, `paused` was
- * paused by its user, `retries` has URLs that fail.
+ * Starts it: `news` stores pages, `shop` delivers to a webhook, `flights` is at work, `forum` was
+ * paused by its user, `partner` by the monitoring, as its callback URL fails, and `weather` has URLs that fail.
  */
 export async function startConsoleScene(): Promise<ConsoleScene> {
   await using stack = new AsyncDisposableStack();
@@ -55,9 +55,15 @@ export async function startConsoleScene(): Promise<ConsoleScene> {
     }),
   );
   const receiver = stack.use(await startReceiver());
+  const failing = stack.use(await startReceiver());
+  failing.answerProbes({ status: 500 });
   const folder = stack.use(await temporaryFolder());
   const app = stack.use(
-    await startProcess({ DATA_DIR: folder.path, ACCOUNT_EMAIL: 'crawls@example.com' }),
+    await startProcess({
+      DATA_DIR: folder.path,
+      ACCOUNT_EMAIL: 'crawls@example.com',
+      PROBE_INTERVAL_SECONDS: '1',
+    }),
   );
   const push = async (crawler: string, paths: readonly string[]): Promise<string[]> => {
     const items = paths.map((path) => ({ url: site.url + path }));
@@ -71,17 +77,18 @@ export async function startConsoleScene(): Promise<ConsoleScene> {
 
   await make('news', { concurrency: 10 });
   await make('shop', { callback_url: receiver.url, concurrency: 10 });
-  await make('slow', { concurrency: 2 });
-  await make('paused');
-  await make('retries', { max_retries: 5, politeness: { max_per_host: 2, robots_txt: true } });
-  await app.rest('POST', `/crawler/${NORMAL}/paused/pause`);
-  await push('paused', pages(900, 12));
-  await push('retries', ['/status/503', '/status/500', '/empty']);
+  await make('flights', { concurrency: 4 });
+  await make('forum');
+  await make('weather', { max_retries: 5, politeness: { max_per_host: 2, robots_txt: true } });
+  await make('partner', { callback_url: failing.url });
+  await app.rest('POST', `/crawler/${NORMAL}/forum/pause`);
+  await push('forum', pages(900, 12));
+  await push('weather', ['/status/503', '/status/500', '/empty']);
   await push('shop', pages(0, 8));
   await push('news', ['/article', '/data.json', '/status/404', ...pages(20, 8)]);
   const dead = { items: [{ url: 'http://169.254.1.1/admin' }, { url: 'ftp://files.example/x' }] };
   await app.rest('POST', `/crawler/${NORMAL}/news/push_batch`, dead);
-  await push('slow', pages(0, 60, '?delay=1500'));
+  await push('flights', pages(0, 120, '?delay=1500'));
   await eventually(
     async () => {
       const { json } = await app.rest('GET', `/crawler/${NORMAL}/news`);
@@ -90,6 +97,13 @@ export async function startConsoleScene(): Promise<ConsoleScene> {
     { what: 'the results of news' },
   );
   await receiver.until(8);
+  await eventually(
+    async () => {
+      const { json } = await app.rest('GET', `/crawler/${NORMAL}/partner`);
+      if (json.paused_by !== 'monitor') throw new Error('partner runs');
+    },
+    { what: 'the pause of partner' },
+  );
   const open = stack.move();
   return { app, site, receiver, push, [Symbol.asyncDispose]: () => open.disposeAsync() };
 }

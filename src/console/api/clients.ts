@@ -3,6 +3,7 @@ import { createConnectTransport } from '@connectrpc/connect-web';
 import { AccountService } from '../../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { ActivityService } from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { CrawlerService, TokenType } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { OperatorService } from '../../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import { PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { StorageService } from '../../../gen/queuedcrawler/v1/storage_service_pb.ts';
@@ -18,6 +19,7 @@ export interface Clients {
   readonly stats: Client<typeof StatsService>;
   readonly watch: Client<typeof WatchService>;
   readonly accounts: Client<typeof AccountService>;
+  readonly operator: Client<typeof OperatorService>;
 }
 
 const byToken = new Map<string, Clients>();
@@ -69,5 +71,6 @@ function makeClients(token: string): Clients {
     stats: createClient(StatsService, transport),
     watch: createClient(WatchService, transport),
     accounts: createClient(AccountService, transport),
+    operator: createClient(OperatorService, transport),
   };
 }

@@ -7,9 +7,9 @@ export function count(value: bigint | number): string {
   return whole.format(value);
 }
 
-/** A count in few characters: 12.3K. */
+/** A count in few characters: 9,999, but 12.3K. */
 export function shortCount(value: bigint | number): string {
-  return short.format(value);
+  return value < 10_000 ? count(value) : short.format(value);
 }
 
 /** A rate in one second. */

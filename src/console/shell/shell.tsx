@@ -26,6 +26,8 @@ const ACCOUNT_PLACES: readonly Place[] = [
 ];
 const OPERATOR_PLACES: readonly Place[] = [
   { path: '/accounts', title: 'Accounts', icon: 'accounts', keys: 'g t' },
+  { path: '/system', title: 'System', icon: 'system', keys: 'g s' },
+  { path: '/setup', title: 'Setup', icon: 'setup', keys: 'g u' },
 ];
 
 /** What surrounds every page: places, search, the state of the connection. */
@@ -116,6 +118,24 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
                 onClick={switchTheme}
               >
                 <Icon name="theme" />
+              </Button>
+              <Button
+                kind="plain"
+                class="icon-only narrow-only"
+                label="Search"
+                onClick={() => {
+                  openPanel.value = 'palette';
+                }}
+              >
+                <Icon name="find" />
+              </Button>
+              <Button
+                kind="plain"
+                class="icon-only narrow-only"
+                label="Sign out"
+                onClick={endSession}
+              >
+                <Icon name="leave" />
               </Button>
             </div>
           </header>

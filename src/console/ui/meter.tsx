@@ -6,10 +6,12 @@ export function Meter(props: {
   readonly used: number;
   readonly limit: number;
   readonly show?: (value: number) => string;
+  /** Whether reaching the limit is as it should be. */
+  readonly mayBeFull?: boolean;
 }) {
   const { label, used, limit, show = count } = props;
   const share = limit === 0 ? 0 : Math.min(used / limit, 1);
-  const kind = share >= 0.95 ? 'bad' : share >= 0.8 ? 'warn' : undefined;
+  const kind = props.mayBeFull ? undefined : kindOf(share);
   return (
     <div class="stack tight">
       <div class="row spread">
@@ -23,4 +25,9 @@ export function Meter(props: {
       </div>
     </div>
   );
+}
+
+function kindOf(share: number): 'bad' | 'warn' | undefined {
+  if (share >= 0.95) return 'bad';
+  return share >= 0.8 ? 'warn' : undefined;
 }

@@ -88,7 +88,7 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
           }}
           help="Told of paused crawlers and a full queue; empty for nobody."
         />
-        <div class="columns">
+        <div class="fields">
           {LIMITS.map(([name, label]) => (
             <TextField
               key={name}

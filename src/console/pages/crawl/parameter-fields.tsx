@@ -32,7 +32,7 @@ export function ParameterFields(props: {
               <strong>{group.title}</strong>{' '}
               {used > 0 && <span class="badge bare accent">{used} set</span>}
             </summary>
-            <div class="columns">
+            <div class="fields">
               {group.parameters.map(([name, help]) => (
                 <ParameterField
                   key={name}

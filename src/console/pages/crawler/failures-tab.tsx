@@ -58,8 +58,8 @@ export function FailuresTab({ view }: { readonly view: CrawlerView }) {
       ) : (
         <div class="stack">
           <p class="muted small">
-            Of the latest {count(data.examined)} failures
-            {data.hasMore ? '; there are older ones' : ''}.
+            Failures looked at: {count(data.examined)}
+            {data.hasMore ? ', the latest of more' : ''}
           </p>
           {data.groups.map((group) => (
             <Group key={`${group.reason} ${group.originalStatus}`} group={group} />

@@ -46,6 +46,7 @@ export function OverviewTab(props: {
             label="Slots in use"
             used={Number(activity?.running ?? 0)}
             limit={crawler.concurrency}
+            mayBeFull
           />
           <Facts
             items={[

@@ -77,7 +77,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
               help={`${count(urls.length)} to push. Repeated lines are pushed once.`}
               required
             />
-            <div class="columns">
+            <div class="fields">
               <TextField
                 label="Queue timeout, minutes"
                 name="queue_timeout"
@@ -158,7 +158,7 @@ function PushOutcome(props: { readonly progress: PushProgress; readonly crawler:
   return (
     <Card flush title="What became of them">
       <div class="card-head" aria-live="polite">
-        <Meter label="Pushed" used={done.length} limit={total} />
+        <Meter label="Pushed" used={done.length} limit={total} mayBeFull />
         <span>
           {count(done.length - refused.length)} queued
           {refused.length > 0 && `, ${count(refused.length)} refused`}

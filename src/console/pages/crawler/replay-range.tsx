@@ -57,7 +57,7 @@ export function ReplayRange(props: { readonly view: CrawlerView; readonly onClos
           Sends results again whose crawl ended in this time, in your local time. Each attempt
           counts as billed.
         </p>
-        <div class="columns">
+        <div class="fields">
           <TextField
             label="From"
             name="from"

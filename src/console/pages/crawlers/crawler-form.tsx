@@ -86,7 +86,7 @@ export function SettingFields(props: {
           help="Each result is POSTed there, gzip-compressed. It has to answer 200, 201 or 204 quickly; it is probed once a minute."
         />
       )}
-      <div class="columns">
+      <div class="fields">
         <TextField
           {...text('concurrency')}
           label="Concurrency"
