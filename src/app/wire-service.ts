@@ -71,6 +71,7 @@ function serviceSettings(
     inlineConcurrency: config.inlineConcurrency,
     uncallable: (callbackUrl) => uncallableReason(callbackUrl, guard),
     proxies: config.proxies,
+    allowsSnippets: config.jsSnippets,
     defaults: {
       concurrency: config.defaultConcurrency,
       maxRetries: config.maxRetries,

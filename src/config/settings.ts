@@ -338,6 +338,13 @@ export const settings = {
     meaning:
       'named: user agents contain the name of the service; visitor: those of a browser alone, and scripts of pages are not told that it is automated.',
   },
+  jsSnippets: {
+    variable: 'JS_SNIPPETS',
+    fallback: 'refused',
+    parse: (value: string): boolean => choice('refused', 'allowed')(value) === 'allowed',
+    meaning:
+      'allowed: js_snippet runs scripts of clients in pages, which reach what any page reaches; refused: it is refused.',
+  },
   browserPages: {
     variable: 'BROWSER_PAGES',
     fallback: '',

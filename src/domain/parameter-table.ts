@@ -190,6 +190,11 @@ const javascriptToken = {
     '',
     'Time zone of the page, `Europe/Berlin`; that of `country` when absent.',
   ],
+  js_snippet: [
+    { type: 'text', maxLength: 8_192 },
+    '',
+    'Script that is run in the page once it has loaded, at most 10 s; where the operator allows it.',
+  ],
   include_frames: [flag, 'false', "Puts the content of frames of the page's own origin into it."],
   pdf: [flag, 'false', 'The page printed as a PDF instead of its HTML.'],
   scroll: [flag, 'false', 'Scroll the page down before it is taken.'],

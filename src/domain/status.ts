@@ -74,6 +74,8 @@ export const FAILURES = {
   robots_disallowed: { cbStatus: CB_STATUS.noPage, transient: false },
   proxy_not_configured: { cbStatus: CB_STATUS.noPage, transient: false },
   selector_not_found: { cbStatus: CB_STATUS.noPage, transient: false },
+  // The script of `js_snippet` threw, or did not end.
+  snippet_failed: { cbStatus: CB_STATUS.noPage, transient: false },
   // The crawl ended the thread or process that it ran in, several times.
   crawl_crashed: { cbStatus: CB_STATUS.tryAgain, transient: false },
   queue_timeout: { cbStatus: CB_STATUS.queueTimeout, transient: false },

@@ -92,6 +92,8 @@ export interface ServiceSettings {
   readonly uncallable: (callbackUrl: string) => string | undefined;
   /** The operator's proxies: URLs by ISO country, and `tor`. */
   readonly proxies: Readonly<Record<string, string>>;
+  /** Whether clients may run scripts of their own in pages. */
+  readonly allowsSnippets: boolean;
   readonly defaults: CrawlerDefaults;
   readonly retentionDays: number;
   readonly webhookRetrySchedule: readonly number[];
@@ -148,7 +150,10 @@ export function createService(deps: ServiceDeps): Service {
     limits,
     pushesPerSecond: settings.pushRatePerSecond,
   });
-  const proxyNames = new Set(Object.keys(settings.proxies));
+  const offer = {
+    proxyNames: new Set(Object.keys(settings.proxies)),
+    allowsSnippets: settings.allowsSnippets,
+  };
   const plainCrawling = createCrawling({
     threads,
     browser: deps.browser,
@@ -173,7 +178,7 @@ export function createService(deps: ServiceDeps): Service {
     tracing,
     limits,
     quotas,
-    proxyNames,
+    offer,
     ratePerSecond: settings.pushRatePerSecond,
     onPushed: observe.push,
     onAccountLimitReached: ({ account }) => reportFullQueue(deps, notices, account),
@@ -203,7 +208,7 @@ export function createService(deps: ServiceDeps): Service {
       pushing,
       quotas,
       clock,
-      proxyNames,
+      offer,
       defaults,
       retentionDays,
       concurrency: settings.inlineConcurrency,

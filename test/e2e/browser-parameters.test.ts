@@ -127,6 +127,26 @@ test('pdf is the page printed, of what waits and clicks have made of it', async 
   expect(Buffer.from(await response.arrayBuffer()).toString('latin1')).toMatch(/^%PDF-[^]*%%EOF/);
 });
 
+test('js_snippet runs in the page where the operator allows it, and nowhere else', async () => {
+  const refused = await crawl('/late', { js_snippet: '1' });
+  expect(refused).toMatchObject({ field: 'js_snippet' });
+  await using own = await startApp({ env: { NETWORK_ALLOW: site.host, JS_SNIPPETS: 'allowed' } });
+  const run = (js_snippet: string) => crawlInBrowser(own, `${site.url}/framed`, { js_snippet });
+  const well = await run(
+    'fetch("/page/7").then(() => { document.title = "made by " + "snippet"; })',
+  );
+  expect(well).toMatchObject({ cb_status: 200, body: expect.stringContaining('made by snippet') });
+  expect(await run('location.href = "/innermost"; new Promise(() => {})')).toMatchObject({
+    cb_status: 200,
+    url: `${site.url}/innermost`,
+  });
+  for (const script of ['throw 1', 'syntax error(']) {
+    const failed = await run(script);
+    expect(failed).toMatchObject({ cb_status: 523, failure: 'snippet_failed' });
+    expect(failed.body).toContain('outer');
+  }
+});
+
 test.each([
   ['block_resources', { block_resources: 'images,cats' }],
   ['wait_for_selector', { wait_for_selector: '[[' }],

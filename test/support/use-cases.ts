@@ -123,7 +123,7 @@ export function createUseCases(store: Store, options: UseCaseOptions = {}) {
       logger: silentLogger,
       tracing: noTracing,
       limits: { crawlerQueue: 1_000, accountQueue: 1_000, ...options.pushLimits },
-      proxyNames: new Set(),
+      offer: { proxyNames: new Set(), allowsSnippets: false },
       ratePerSecond: options.ratePerSecond ?? 0,
       onPushed: (accepted, refused) => void calls.pushed.push([accepted, refused]),
       onAccountLimitReached: ({ account }) => void calls.overLimit.push(account.accountId),

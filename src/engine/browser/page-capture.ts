@@ -90,16 +90,16 @@ async function capture(input: CaptureInput): Promise<PageContent | undefined> {
     await quiet.wait(budget(NETWORK_QUIET_MS));
     await waitForLoad(input);
   }
-  const clicked = await runSteps(input, parameters);
+  const stepFailure = await runSteps(input, parameters);
   const content = await read(input);
   if (content === undefined) return undefined;
-  return { ...content, url: navigation.url || content.response.url, clicked };
+  return { ...content, url: navigation.url || content.response.url, stepFailure };
 }
 
 /** Reads the document that is shown; again when the page navigates meanwhile. */
 async function read(
   input: CaptureInput,
-): Promise<Omit<PageContent, 'url' | 'clicked'> | undefined> {
+): Promise<Omit<PageContent, 'url' | 'stepFailure'> | undefined> {
   const { page, documents, navigation, cookies, maxBodyBytes: maxBytes } = input;
   const { pdf, include_frames: frames } = input.task.request.parameters;
   for (let reads = 0; reads < MAX_READS; reads += 1) {

@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import {
+  type FailureReason,
   parseSuccessCodes,
   type StatusVerdict,
   verdictOnAnswer,
@@ -23,8 +24,8 @@ export interface PageContent {
   readonly contentType?: string;
   /** The address after redirects and navigation. */
   readonly url: string;
-  /** Whether every element that was to be clicked was found. */
-  readonly clicked: boolean;
+  /** Why a step of the parameters failed; the page is as it was then. */
+  readonly stepFailure?: FailureReason | undefined;
 }
 
 /** The result of a crawl whose page was captured. */
@@ -46,9 +47,9 @@ export function toPage(task: CrawlTask, content: PageContent, clock: Clock): Pag
 }
 
 function contentVerdict({ request }: CrawlTask, content: PageContent): StatusVerdict {
-  const { response, bytes, clicked } = content;
+  const { response, bytes, stepFailure } = content;
   if (bytes === undefined) return verdictOnFailure('body_too_large');
-  if (!clicked) return verdictOnFailure('selector_not_found');
+  if (stepFailure !== undefined) return verdictOnFailure(stepFailure);
   const { status, headers } = response;
   return verdictOnAnswer({
     status,

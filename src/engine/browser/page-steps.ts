@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { CrawlParameters } from '../../domain/parameters.ts';
+import type { FailureReason } from '../../domain/status.ts';
 import type { Device } from './devices.ts';
 import { waitForElement } from './find-element.ts';
 import type { NetworkQuiet } from './network-quiet.ts';
@@ -7,6 +8,7 @@ import type { OpenedWindows } from './opened-windows.ts';
 import { click, clickSequence } from './page-click.ts';
 import type { PageNavigation } from './page-navigation.ts';
 import { scrollDown } from './page-scroll.ts';
+import { runSnippet } from './page-snippet.ts';
 import type { BrowserPage } from './running-browser.ts';
 
 /** Longest wait for a page to load; after it, the page is captured as far as it has loaded. */
@@ -19,6 +21,7 @@ const REST_MS = 10_000;
  */
 const STOP_MS = 300;
 const SELECTOR_MS = 30_000;
+const SNIPPET_MS = 10_000;
 const CLICK_MS = 5_000;
 /** A click that begins no request within this time brings what it brings at once. */
 const CLICKED_QUIET_MS = 200;
@@ -78,14 +81,21 @@ export async function waitForLoad({ navigation, budget, waitsForRest }: Visit): 
 }
 
 /**
- * Waits, clicks and scrolls as the parameters ask. Returns false when an element to wait for or to
- * click is missing.
+ * Waits, clicks and scrolls as the parameters ask. Returns why that failed, if it did.
  */
-export async function runSteps(visit: Visit, parameters: CrawlParameters): Promise<boolean> {
+export async function runSteps(
+  visit: Visit,
+  parameters: CrawlParameters,
+): Promise<FailureReason | undefined> {
   const { page, quiet, windows, budget, ended } = visit;
   const { css_click_selector: selector, page_wait: waitMs = 0 } = parameters;
   for (const selectors of clickSequence(parameters.wait_for_selector)) {
-    if (!(await waitForElement(page, selectors, budget(SELECTOR_MS)))) return false;
+    if (!(await waitForElement(page, selectors, budget(SELECTOR_MS)))) return 'selector_not_found';
+  }
+  if (parameters.js_snippet !== undefined) {
+    if (!(await runSnippet(page, parameters.js_snippet, budget(SNIPPET_MS))))
+      return 'snippet_failed';
+    await waitForLoad(visit);
   }
   if (waitMs > 0) {
     // For a page that has ended, what comes next fails at once.
@@ -93,7 +103,7 @@ export async function runSteps(visit: Visit, parameters: CrawlParameters): Promi
   }
   for (const selectors of clickSequence(selector)) {
     windows.take();
-    if (!(await click(page, selectors, budget(CLICK_MS)))) return false;
+    if (!(await click(page, selectors, budget(CLICK_MS)))) return 'selector_not_found';
     await quiet.wait(budget(CLICK_MS), CLICKED_QUIET_MS);
     const url = windows.take();
     // What a user would then look at is the new window.
@@ -103,5 +113,5 @@ export async function runSteps(visit: Visit, parameters: CrawlParameters): Promi
   if (parameters.scroll === true) {
     await scrollDown(visit, budget((parameters.scroll_interval ?? DEFAULT_SCROLL_S) * 1_000));
   }
-  return true;
+  return undefined;
 }

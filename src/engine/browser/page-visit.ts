@@ -192,7 +192,7 @@ async function endOfDocuments(
   if (end.kind === 'failed') return failedResponse(task, end.reason, end.response);
   const { body, url } = end.response;
   const response = withCookies(end.response, cookies);
-  return toPage(task, { response, bytes: body, isHtml: false, url, clicked: true }, clock);
+  return toPage(task, { response, bytes: body, isHtml: false, url }, clock);
 }
 
 function ignoreGone(): void {

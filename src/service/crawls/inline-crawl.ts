@@ -12,7 +12,7 @@ import { BASE_BYTES, type Crawled, type CrawlOrder } from '../../threads/crawl-t
 import { ThreadLost } from '../../threads/thread-lost.ts';
 import type { Quotas } from '../accounts/quotas.ts';
 import { ASYNC_CRAWLER, ensureAsyncCrawler } from '../crawlers/async-crawler.ts';
-import { type CrawlInput, type ProxyNames, parseCrawlRequest } from '../queue/crawl-request.ts';
+import { type CrawlInput, type CrawlOffer, parseCrawlRequest } from '../queue/crawl-request.ts';
 import type { Pushing } from '../queue/push.ts';
 import type { Crawling } from './crawling.ts';
 import type { SharedResources } from './shared-resources.ts';
@@ -54,7 +54,7 @@ export interface InlineCrawlDeps {
   readonly pushing: Pushing;
   readonly quotas: Pick<Quotas, 'assertStorage' | 'takeRequest'>;
   readonly clock: Clock;
-  readonly proxyNames: ProxyNames;
+  readonly offer: CrawlOffer;
   readonly defaults: CrawlerDefaults;
   readonly retentionDays: number;
   /** Most in flight at once, for each token. */
@@ -127,7 +127,7 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
       const { accountId } = owner.account;
       const { tokenType } = owner;
       deps.quotas.takeRequest(owner.account);
-      const request = parseCrawlRequest(input, tokenType, deps.proxyNames);
+      const request = parseCrawlRequest(input, tokenType, deps.offer);
       const keeps = store ? 'store' : 'screenshot';
       if (store || request.parameters.screenshot === true) {
         await deps.quotas.assertStorage(owner.account, keeps);

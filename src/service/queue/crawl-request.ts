@@ -18,18 +18,26 @@ export interface CrawlInput {
 const DEFAULT_CONTENT_TYPE = 'application/x-www-form-urlencoded';
 const MAX_POST_BYTES = 1024 * 1024;
 
-/** Names of the operator's proxies: ISO countries, `*` for every other one, and `tor`. */
-export type ProxyNames = ReadonlySet<string>;
+/** What the operator has set up for crawls. */
+export interface CrawlOffer {
+  /** Names of the proxies: ISO countries, `*` for every other one, and `tor`. */
+  readonly proxyNames: ReadonlySet<string>;
+  /** Whether clients may run scripts of their own in pages. */
+  readonly allowsSnippets: boolean;
+}
 
 /** Validates the crawl. Throws `invalid` naming the parameter. */
 export function parseCrawlRequest(
   input: CrawlInput,
   tokenType: TokenType,
-  proxyNames: ProxyNames,
+  offer: CrawlOffer,
 ): CrawlRequest {
   const url = parseTargetUrl(input.url);
   const parameters = parseCrawlParameters(input.parameters, tokenType);
-  assertProxyConfigured(parameters, proxyNames);
+  assertProxyConfigured(parameters, offer);
+  if (parameters.js_snippet !== undefined && !offer.allowsSnippets) {
+    throw invalidField('js_snippet', 'js_snippet: the operator of this service does not allow it.');
+  }
   const method = (input.method ?? 'GET').toUpperCase();
   if (method === 'GET') {
     return { url, method, body: undefined, contentType: undefined, parameters };
@@ -55,7 +63,7 @@ export function parseCrawlRequest(
 
 function assertProxyConfigured(
   { country, tor_network: tor }: CrawlParameters,
-  proxyNames: ProxyNames,
+  { proxyNames }: CrawlOffer,
 ): void {
   if (tor === true && !proxyNames.has('tor')) {
     throw invalidField('tor_network', 'tor_network: this service has no proxy to the Tor network.');

@@ -16,7 +16,7 @@ import type { PushLimits, PushOutcome, Store } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
 import { type CrawlerReference, crawlerLabel } from '../crawlers/async-crawler.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
-import { type CrawlInput, type ProxyNames, parseCrawlRequest } from './crawl-request.ts';
+import { type CrawlInput, type CrawlOffer, parseCrawlRequest } from './crawl-request.ts';
 import { queueAttributes } from './queue-spans.ts';
 
 /** One URL to queue, as the client gives it. */
@@ -65,7 +65,7 @@ export interface PushingDeps {
   readonly clock: Clock;
   readonly limits: PushLimits;
   readonly quotas: Pick<Quotas, 'admit'>;
-  readonly proxyNames: ProxyNames;
+  readonly offer: CrawlOffer;
   readonly logger: Logger;
   readonly tracing: Tracing;
   /** URLs per second and token; 0 for no limit. */
@@ -101,7 +101,7 @@ export function createPushing(deps: PushingDeps): Pushing {
   ): ParsedBatch {
     const now = clock.now();
     const items = inputs.map((input) =>
-      attempt((): Job => ({ ...toJob(input, crawler, now, deps.proxyNames), traceparent })),
+      attempt((): Job => ({ ...toJob(input, crawler, now, deps.offer), traceparent })),
     );
     return { crawler, items, jobs: items.filter(isJob) };
   }
@@ -303,14 +303,14 @@ function attempt<Value>(make: () => Value): Value | DomainError {
   }
 }
 
-function toJob(input: PushInput, crawler: Crawler, now: Date, proxyNames: ProxyNames): Job {
+function toJob(input: PushInput, crawler: Crawler, now: Date, offer: CrawlOffer): Job {
   const minutes = input.queueTimeout ?? 0;
   if (minutes !== 0) integerInRange('queue_timeout', minutes, 1, MAX_QUEUE_TIMEOUT_MINUTES);
   const headers = deliveryModes[crawler.delivery].postsToCallback
     ? (input.callbackHeaders ?? '')
     : '';
   return {
-    ...parseCrawlRequest(input, crawler.tokenType, proxyNames),
+    ...parseCrawlRequest(input, crawler.tokenType, offer),
     rid: createRid(now),
     crawlerId: crawler.crawlerId,
     accountId: crawler.accountId,

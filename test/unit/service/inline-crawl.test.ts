@@ -51,7 +51,7 @@ async function startInlineCrawls(
     pushing: useCases.pushing,
     quotas: useCases.quotas,
     clock: useCases.clock,
-    proxyNames: new Set(),
+    offer: { proxyNames: new Set(), allowsSnippets: false },
     defaults: {},
     retentionDays: 1,
     concurrency: 2,
