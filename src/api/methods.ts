@@ -80,6 +80,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       authenticator,
       storage: service.storage,
       resultStreams: service.resultStreams,
+      quotas: service.quotas,
       slots,
       logger,
     }),

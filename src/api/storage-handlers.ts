@@ -13,6 +13,7 @@ import { acquireWithin } from '../fairness/acquire-within.ts';
 import type { FairPool } from '../fairness/fair-pool.ts';
 import { ROOM_WAIT_MS } from '../http/room.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { Quotas } from '../service/accounts/quotas.ts';
 import type { ResultChunk, ResultStreams } from '../service/reads/result-streams.ts';
 import type { Storage } from '../service/reads/storage.ts';
 import { authenticateCall } from './authenticate-call.ts';
@@ -36,11 +37,12 @@ export function storageHandlers(deps: {
   readonly authenticator: Authenticator;
   readonly storage: Storage;
   readonly resultStreams: ResultStreams;
+  readonly quotas: Pick<Quotas, 'takeRequest'>;
   /** Slots for the calls of all accounts. */
   readonly slots: FairPool;
   readonly logger: Logger;
 }): Method[] {
-  const { authenticator, storage, resultStreams, slots, logger } = deps;
+  const { authenticator, storage, resultStreams, quotas, slots, logger } = deps;
 
   /** Reads a chunk of a stream as a call of its own would be: in a slot, with a token that works. */
   async function readChunk(request: StreamResultsRequest, call: Call, chunk: ResultChunk) {
@@ -60,8 +62,10 @@ export function storageHandlers(deps: {
     }
   }
 
+  /** Opening a stream counts as a call of the account. */
   async function* streamResults(request: StreamResultsRequest, call: Call) {
     const owner = await authenticateCall(authenticator, request, call);
+    quotas.takeRequest(owner.account);
     for await (const chunk of resultStreams.open(owner, request, call.signal)) {
       const results = await readChunk(request, call, chunk);
       for (const { rid, resumeToken } of chunk.results) {

@@ -69,6 +69,14 @@ test('every result once and whole, of a crawler or all, from any token; acknowle
     expect(gunzipSync(result.body).toString()).toContain('Page 4');
   }
 
+  const lines = await app.rest('GET', `/storage/stream?token=${NORMAL}&crawler=shop`);
+  const messages = lines.text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(messages.map((each) => each.result?.rid)).toEqual([...shopOnly.rids, undefined]);
+  expect(gunzipSync(Buffer.from(messages[0].result.body, 'base64')).toString()).toContain('Page');
+
   const acknowledged = await app.rest('POST', `/storage/acknowledge?token=${NORMAL}`, {
     crawler: 'shop',
     resume_token: shopOnly.tokens[1],
