@@ -123,7 +123,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 }
 
 /**
- * Storms of several disturbances each, with quiet times between in which the fleet is whole. The
+ * Storms of several disturbances each; after every other one the fleet is whole for a while. The
  * order, the places and the times follow from the seed.
  */
 async function disturbAtRandom(
@@ -142,7 +142,7 @@ async function disturbAtRandom(
   const pause = (ms: number): Promise<void> =>
     wait(Math.max(0, Math.min(ms, left())), undefined, signal && { signal }).catch(() => undefined);
   await pause(2_000);
-  while (left() > 0) {
+  for (let storms = 1; left() > 0; storms += 1) {
     const underWay: Promise<void>[] = [];
     for (let events = 2 + noise.int(4); events > 0 && left() > 0; events -= 1) {
       const what = noise.pick(kinds);
@@ -155,7 +155,7 @@ async function disturbAtRandom(
       await pause(300 + noise.int(2_500));
     }
     await Promise.all(underWay);
-    await pause(noise.int(2) === 0 ? SETTLE_MS + 3_000 + noise.int(5_000) : noise.int(2_000));
+    await pause(storms % 2 === 0 ? SETTLE_MS + 3_000 + noise.int(5_000) : noise.int(2_000));
   }
 }
 
