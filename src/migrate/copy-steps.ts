@@ -167,6 +167,7 @@ function jobDocument(row: SqlRow): CopiedDocument {
     attempt: job.attempt,
     ...(job.crashes > 0 ? { crashes: job.crashes } : {}),
     ...(job.firstTriedAt === undefined ? {} : { firstTriedAt: job.firstTriedAt }),
+    ...(row.last_failure === null ? {} : { lastFailure: String(row.last_failure) }),
   } as CopiedDocument;
 }
 

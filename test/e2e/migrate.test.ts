@@ -64,7 +64,8 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     const sqlite = new DatabaseSync(join(app.dataDir, 'queued-crawler.db'));
     sqlite.exec(
       `INSERT INTO notices VALUES ('one', 'account', 'subject', 'text', 1, 8000000000000, 3);
-       INSERT INTO removed_accounts VALUES ('removed', 1)`,
+       INSERT INTO removed_accounts VALUES ('removed', 1);
+       UPDATE jobs SET last_failure = 'timeout' WHERE rid = '${waiting[0]}'`,
     );
     sqlite.close();
 
@@ -76,6 +77,8 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     expect(moved.output).toMatch(/notices to be sent\s+1\s+1/);
     expect(moved.code).toBe(0);
     const target = await MongoClient.connect(database.uri);
+    const tried = await target.db().collection('jobs').find({ lastFailure: 'timeout' }).toArray();
+    expect(tried.map(({ _id }) => String(_id))).toEqual([waiting[0]]);
     const removed = await target.db().collection('removed_accounts').find().toArray();
     await target.close();
     expect(removed).toEqual([{ _id: 'removed', removedAt: new Date(1) }]);

@@ -120,6 +120,27 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     const read = await store.results.following(scope, undefined, 2);
     await store.results.following({ ...scope, crawlerId: made.crawlerId }, read.place, 2);
     await store.results.removeUpTo(scope, { ...read.place, seq: 1 }, 2);
+    const part = { limit: 5 };
+    const { listings } = store;
+    const waiting = await listings.jobs(made.crawlerId, 'waiting', part);
+    await listings.jobs(made.crawlerId, 'waiting', { ...part, cursor: waiting.cursor ?? '' });
+    await listings.jobs(made.crawlerId, 'retrying', part);
+    const range = { from: at(0), to: at(300) };
+    for (const filter of [
+      {},
+      { state: 'pending' },
+      { state: 'failed' },
+      { outcome: 'failed' },
+      { range },
+    ] as const) {
+      await listings.deliveries(hook.crawlerId, filter, part);
+    }
+    for (const outcome of [undefined, 'failed'] as const) {
+      await listings.results(scope, outcome, part);
+      await listings.results({ ...scope, crawlerId: made.crawlerId }, outcome, part);
+    }
+    await listings.locate(a.rid);
+    await listings.crawlers([accountId], 100);
     await store.stats.history([made.crawlerId], {});
     await store.maintain(now);
 

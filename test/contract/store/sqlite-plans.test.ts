@@ -1,0 +1,100 @@
+import { DatabaseSync } from 'node:sqlite';
+import { expect, test } from 'vitest';
+import { listings } from '../../../src/store/sqlite/listings.ts';
+import { migrate } from '../../../src/store/sqlite/migrations.ts';
+import { createSql, type Sql, type SqlValue } from '../../../src/store/sqlite/sql.ts';
+import { at } from './store-harness.ts';
+
+interface Statement {
+  readonly text: string;
+  readonly values: readonly SqlValue[];
+}
+
+/** The same statements, which are noted. */
+function noting(sql: Sql, seen: Statement[]): Sql {
+  const note = (text: string, values: readonly SqlValue[]) => void seen.push({ text, values });
+  return {
+    ...sql,
+    get(text, ...values) {
+      note(text, values);
+      return sql.get(text, ...values);
+    },
+    all(text, ...values) {
+      note(text, values);
+      return sql.all(text, ...values);
+    },
+    each(text, ...values) {
+      note(text, values);
+      return sql.each(text, ...values);
+    },
+  };
+}
+
+function planOf(database: DatabaseSync, { text, values }: Statement): string[] {
+  const steps = database.prepare(`EXPLAIN QUERY PLAN ${text}`).all(...values);
+  return steps.map((step) => String(step['detail']));
+}
+
+/** What a statement reads without an index, or sorts; empty when it does neither. */
+function faults(database: DatabaseSync, statement: Statement): string[] {
+  return planOf(database, statement)
+    .filter((detail) => detail.startsWith('SCAN') || detail.includes('TEMP B-TREE'))
+    .map((detail) => `${detail}: ${statement.text}`);
+}
+
+test('every listing of the embedded store reads by an index, in its order', () => {
+  const database = new DatabaseSync(':memory:');
+  migrate(database);
+  const seen: Statement[] = [];
+  const sql = noting(createSql(database), seen);
+  const crawlerId = 'c';
+  const place = `5.${'0'.repeat(24)}`;
+  for (const part of [{ limit: 5 }, { limit: 5, cursor: place }]) {
+    for (const state of [undefined, 'waiting', 'retrying'] as const) {
+      listings.jobs(sql, crawlerId, state, part);
+    }
+    for (const filter of [
+      {},
+      { state: 'failed' },
+      { state: 'delivered' },
+      { outcome: 'failed' },
+      { range: { from: at(0), to: at(9) } },
+      { range: { from: at(0), to: at(9) }, state: 'failed' },
+    ] as const) {
+      listings.deliveries(sql, crawlerId, filter, part);
+    }
+  }
+  for (const cursor of [undefined, '9']) {
+    const part = { limit: 5, ...(cursor === undefined ? {} : { cursor }) };
+    for (const outcome of [undefined, 'completed', 'failed'] as const) {
+      const scope = { accountId: 'a', tokenType: 'normal' } as const;
+      listings.results(sql, scope, outcome, part);
+      listings.results(sql, { ...scope, crawlerId }, outcome, part);
+    }
+  }
+  listings.locate(sql, 'r');
+  listings.crawlers(sql, ['a'], 10);
+  expect(seen.length).toBeGreaterThan(25);
+  expect(seen.flatMap((statement) => faults(database, statement))).toEqual([]);
+  // What failed is found without a look at what did not.
+  const plans = seen.flatMap((statement) => planOf(database, statement)).join(' ');
+  for (const index of [
+    'jobs_retrying',
+    'deliveries_failed',
+    'deliveries_failed_crawls',
+    'results_failed',
+    'results_failed_by_crawler',
+  ]) {
+    expect(plans).toMatch(new RegExp(`USING INDEX ${index} `));
+  }
+  // The check itself finds what is read without an index, and what is sorted.
+  const wrong = { text: 'SELECT * FROM results ORDER BY url', values: [] };
+  expect(faults(database, wrong)).toHaveLength(2);
+  // Those that are being sent are few: they are read by their index and sorted.
+  seen.length = 0;
+  listings.deliveries(sql, crawlerId, { state: 'pending' }, { limit: 5 });
+  const found = seen.flatMap((statement) => faults(database, statement));
+  expect(found).toHaveLength(1);
+  expect(found[0]).toContain("state = 'sending'");
+  database.close();
+});
