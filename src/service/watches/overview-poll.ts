@@ -11,7 +11,10 @@ export interface Snapshot {
   readonly crawlers: ReadonlyMap<string, RatedCrawler>;
 }
 
-/** Reads the accounts that somebody watches: one query an interval for all of them. */
+/**
+ * Reads the accounts that somebody watches: one query an interval for all of them, or one for each
+ * {@link MAX_ROWS} crawlers that they have.
+ */
 export interface OverviewPoll {
   /**
    * Yields snapshots of an account: one at once, then the latest whenever it is asked for after
@@ -23,6 +26,15 @@ export interface OverviewPoll {
 
 /** Readings that may fail in turn, as while the database is away for a moment. */
 export const PATIENCE = 10;
+
+/** Crawlers that one query reads, unless a single account has more: other calls wait for it. */
+export const MAX_ROWS = 2_000;
+
+/** What an account counts for that has not been read yet. */
+const UNKNOWN_ROWS = 100;
+
+/** Readings take a tenth of the time at most: the next one waits so many times as long as the last took. */
+const REST = 9;
 
 interface Watched {
   watchers: number;
@@ -37,42 +49,48 @@ export function createOverviewPoll(deps: {
 }): OverviewPoll {
   const { overviews, intervalMs = 1_000 } = deps;
   const watched = new Map<string, Watched>();
+  /** Set while somebody watches and nothing is being read. */
   let timer: NodeJS.Timeout | undefined;
-  let reading: Promise<void> | undefined;
+  let isReading = false;
   let next = Promise.withResolvers<void>();
   let failures = 0;
   let failure: unknown;
 
+  async function read(accountIds: readonly string[]): Promise<void> {
+    for (const [accountId, overview] of await overviews.readAll(accountIds)) {
+      const account = watched.get(accountId);
+      if (account !== undefined) account.snapshot = toSnapshot(overview, account.snapshot);
+    }
+  }
+
   async function readWatched(): Promise<void> {
+    timer = undefined;
+    isReading = true;
+    const startedAt = performance.now();
     try {
-      const found = await overviews.readAll([...watched.keys()]);
+      for (const accountIds of inGroups(watched)) await read(accountIds);
       failures = 0;
-      for (const [accountId, overview] of found) {
-        const account = watched.get(accountId);
-        if (account !== undefined) account.snapshot = toSnapshot(overview, account.snapshot);
-      }
     } catch (error) {
       failures += 1;
       failure = error;
     }
-    reading = undefined;
+    isReading = false;
+    schedule(Math.max(intervalMs, (performance.now() - startedAt) * REST));
     next.resolve();
     next = Promise.withResolvers();
   }
 
-  /** A reading that takes longer than the interval delays the next one. */
-  function read(): Promise<void> {
-    return (reading ??= readWatched());
+  function schedule(waitMs: number): void {
+    if (watched.size === 0 || isReading || timer !== undefined) return;
+    timer = setTimeout(() => void readWatched(), waitMs).unref();
   }
 
   function join(accountId: string): Watched {
     const account = watched.get(accountId) ?? { watchers: 0, snapshot: undefined };
     account.watchers += 1;
+    if (watched.size === 0) failures = 0;
     watched.set(accountId, account);
-    if (timer === undefined) {
-      failures = 0;
-      timer = setInterval(() => void read(), intervalMs).unref();
-    }
+    schedule(intervalMs);
     return account;
   }
 
@@ -81,7 +99,7 @@ export function createOverviewPoll(deps: {
     if (account.watchers > 0) return;
     watched.delete(accountId);
     if (watched.size > 0) return;
-    clearInterval(timer);
+    clearTimeout(timer);
     timer = undefined;
   }
 
@@ -91,14 +109,15 @@ export function createOverviewPoll(deps: {
   ): AsyncGenerator<Snapshot, never, undefined> {
     const account = join(accountId);
     try {
+      if (account.snapshot === undefined) await raceAbort(read([accountId]), signal);
       let seen: Snapshot | undefined;
       for (;;) {
         if (account.snapshot !== undefined && account.snapshot !== seen) {
           seen = account.snapshot;
           yield seen;
         }
-        if (failures >= (seen === undefined ? 1 : PATIENCE)) throw failure;
-        await raceAbort(seen === undefined ? read() : next.promise, signal);
+        if (failures >= PATIENCE) throw failure;
+        await raceAbort(next.promise, signal);
       }
     } finally {
       leave(accountId, account);
@@ -106,6 +125,22 @@ export function createOverviewPoll(deps: {
   }
 
   return { follow };
+}
+
+/** The accounts of each query, by what they had when they were read before. */
+function inGroups(watched: ReadonlyMap<string, Watched>): string[][] {
+  const groups: string[][] = [];
+  let rows = Number.POSITIVE_INFINITY;
+  for (const [accountId, { snapshot }] of watched) {
+    const own = snapshot?.crawlers.size ?? UNKNOWN_ROWS;
+    if (rows + own > MAX_ROWS) {
+      groups.push([]);
+      rows = 0;
+    }
+    groups.at(-1)?.push(accountId);
+    rows += own;
+  }
+  return groups;
 }
 
 function toSnapshot(overview: AccountOverview, before: Snapshot | undefined): Snapshot {

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
+import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import { createCrawlerAccess } from '../../../src/service/crawlers/crawler-access.ts';
 import { createCrawlTimes } from '../../../src/service/crawls/crawl-times.ts';
 import { createAccountActivities } from '../../../src/service/reads/account-activity.ts';
 import { createCrawlerList } from '../../../src/service/reads/crawler-list.ts';
 import { createOverviews } from '../../../src/service/reads/overviews.ts';
-import { createOverviewPoll } from '../../../src/service/watches/overview-poll.ts';
+import { createOverviewPoll, PATIENCE } from '../../../src/service/watches/overview-poll.ts';
 import { createWatches } from '../../../src/service/watches/watches.ts';
 import { decorateStore } from '../../../src/store/decorate-store.ts';
 import type { Store } from '../../../src/store/store.ts';
@@ -153,4 +154,39 @@ test('a thousand crawlers are sorted and filtered with one call of the store', a
   expect(page.crawlers).toHaveLength(60);
   expect(page.total).toBe(100);
   expect(calls).toEqual(['listings.crawlers']);
+});
+
+test('streams outlive a database that is away for a moment, and end with its error if it stays away', async () => {
+  await using opened = await openEmbeddedStore();
+  const { account, crawlers } = createUseCases(opened.store);
+  const { normal } = await account();
+  await crawlers.create(normal, 'one', { settings: {} });
+  /** How many calls more are refused. */
+  let away = 0;
+  const store = decorateStore(opened.store, async (_operation, call) => {
+    if (away === 0) return call();
+    away -= 1;
+    throw databaseUnavailable();
+  });
+  const watches = watchesOf(store, 5, 20);
+  const stream = watches.activity(normal, new AbortController().signal);
+  expect((await stream.next()).value).toMatchObject({ activity: { running: 1 } });
+  away = PATIENCE - 1;
+  await eventually(() => expect(away).toBe(0));
+  expect((await stream.next()).done).toBe(false);
+  away = Number.POSITIVE_INFINITY;
+  await expect(
+    (async () => {
+      for await (const _ of stream) continue;
+    })(),
+  ).rejects.toMatchObject({ reason: 'database_unavailable' });
+  // Who comes then is told at once, and who comes later is served.
+  const signal = new AbortController().signal;
+  await expect(watches.activity(normal, signal).next()).rejects.toMatchObject({
+    kind: 'unavailable',
+  });
+  away = 0;
+  const again = watches.activity(normal, signal);
+  expect((await again.next()).done).toBe(false);
+  await again.return();
 });
