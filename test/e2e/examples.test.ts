@@ -7,6 +7,7 @@ import { expect, test } from 'vitest';
 import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
+import { isLong } from '../support/length.ts';
 import { freePort } from '../support/listen.ts';
 import { pageHtml, type Site, startSite } from '../support/site.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -55,6 +56,23 @@ const hasGo = has(
   ['protoc', '--version'],
   ['protoc-gen-go', '--version'],
   ['protoc-gen-go-grpc', '--version'],
+);
+
+// Where Debian keeps the jars.
+const jars = '/usr/share/java';
+const hasJava = has(
+  'grpc-java',
+  ['javac', '-version'],
+  ['protoc', '--version'],
+  ['sh', '-c', 'command -v grpc_java_plugin'],
+  ...[
+    'grpc-netty',
+    'protobuf',
+    'netty-all',
+    'perfmark-api',
+    'gson',
+    'geronimo-annotation-1.3-spec',
+  ].map((name) => ['test', '-f', `${jars}/${name}.jar`]),
 );
 
 interface Place {
@@ -138,8 +156,8 @@ test.skipIf(!hasGrpcPython)('grpc-python: URLs are pushed and their results read
   expect(output).toMatch(twoPages(site));
 });
 
-// Go compiles grpc-go at its first run.
-test.skipIf(!hasGo)(
+// Go compiles grpc-go at its first run, Java all that is generated.
+test.skipIf(!hasGo || !isLong)(
   'grpc-go: URLs are pushed and their results read',
   { timeout: 300_000 },
   async () => {
@@ -159,6 +177,36 @@ test.skipIf(!hasGo)(
       },
     );
     expect(output).toMatch(twoPages(site));
+  },
+);
+
+test.skipIf(!hasJava || !isLong)(
+  'grpc-java: URLs are pushed and their results read',
+  { timeout: 300_000 },
+  async () => {
+    await using site = await startSite();
+    await using app = await startApp();
+    await using generated = await temporaryFolder();
+    const env = { ...process.env, CLASSPATH: `${jars}/*` };
+    await run(join(examples, 'grpc-java/generate.sh'), [generated.path], { env });
+    const classes = `${generated.path}/classes:${jars}/*`;
+    const args = ['-cp', classes, 'Crawl', `${site.url}/page/1`, `${site.url}/page/2`];
+    expect(await outputOf(app, 'java', args)).toMatch(twoPages(site));
+  },
+);
+
+// What docs/clients.md says of a language is what its example does.
+test.each(['grpc-go', 'grpc-java', 'grpc-python'])(
+  'docs/clients.md has the commands of %s',
+  async (name) => {
+    const [readme = '', docs] = await Promise.all(
+      [`${name}/README.md`, '../docs/clients.md'].map((file) =>
+        readFile(join(examples, file), 'utf8'),
+      ),
+    );
+    const [, commands = ''] = /```sh\n(.*?)```/s.exec(readme) ?? [];
+    expect(commands).toContain(`${name}/generate.sh`);
+    expect(docs).toContain(commands);
   },
 );
 
