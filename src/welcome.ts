@@ -10,7 +10,9 @@ export function printWelcome(
   config: Pick<Config, 'mongodbUri' | 'dataDir' | 'role' | 'normalToken' | 'javascriptToken'>,
 ): void {
   const database = config.mongodbUri === '' ? `embedded, in ${config.dataDir}` : 'MongoDB';
-  const lines = ['', `  Queued crawler: ${app.url}`, `  Database:       ${database}`];
+  const lines = ['', `  Queued crawler: ${app.url}`];
+  if (config.role !== 'worker') lines.push(`  Console:        ${app.url}/console`);
+  lines.push(`  Database:       ${database}`);
   if (config.role !== 'all') lines.push(`  Role:           ${config.role}`);
   const tokens = app.newTokens;
   if (tokens !== undefined) {

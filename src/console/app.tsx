@@ -9,6 +9,7 @@ import { CrawlersPage } from './pages/crawlers/crawlers-page.tsx';
 import { NewCrawlerPage } from './pages/crawlers/new-crawler-page.tsx';
 import { FindPage } from './pages/find/find-page.tsx';
 import { SignInPage } from './pages/sign-in/sign-in-page.tsx';
+import { StoragePage } from './pages/storage/storage-page.tsx';
 import { Link, segments } from './shell/route.tsx';
 import { Shell } from './shell/shell.tsx';
 import { Empty } from './ui/notice.tsx';
@@ -33,6 +34,8 @@ function Page() {
       return <CrawlerPage key={name} name={name} tab={tab ?? 'overview'} />;
     case 'crawl':
       return <CrawlPage />;
+    case 'storage':
+      return <StoragePage />;
     case 'find':
       return <FindPage />;
     case 'account':

@@ -21,6 +21,7 @@ interface Place {
 const ACCOUNT_PLACES: readonly Place[] = [
   { path: '/crawlers', title: 'Crawlers', icon: 'queue', keys: 'g c' },
   { path: '/crawl', title: 'Crawl', icon: 'crawl', keys: 'g p' },
+  { path: '/storage', title: 'Storage', icon: 'storage', keys: 'g r' },
   { path: '/find', title: 'Find', icon: 'find', keys: 'g f' },
   { path: '/account', title: 'Account', icon: 'account', keys: 'g a' },
 ];

@@ -1,6 +1,7 @@
 const PATHS = {
   queue: 'M4 6h16M4 12h16M4 18h10',
   crawl: 'M12 3v12m0 0l-4-4m4 4l4-4M5 21h14',
+  storage: 'M4 5h16v5H4zM5 10v9h14v-9M10 14h4',
   find: 'M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM20 20l-4-4',
   account: 'M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM4 21a8 8 0 0 1 16 0',
   accounts:

@@ -14,12 +14,12 @@ import { Empty, FaultNotice, Loading, Notice } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { typeOfCrawler } from '../crawlers/crawler-feed.ts';
 import { CrawlerStatusBadge, crawlerKind } from '../crawlers/crawler-status.tsx';
+import { ResultsCard } from '../results/results-card.tsx';
 import { DeliveriesTab } from './deliveries-tab.tsx';
 import { FailuresTab } from './failures-tab.tsx';
 import { JobsTab } from './jobs-tab.tsx';
 import { OverviewTab } from './overview-tab.tsx';
 import { PushTab } from './push-tab.tsx';
-import { ResultsTab } from './results-tab.tsx';
 import { addSample, type Sample } from './samples.ts';
 import { SettingsTab } from './settings-tab.tsx';
 
@@ -170,7 +170,18 @@ function Tab(props: {
     case 'jobs':
       return <JobsTab view={view} />;
     case 'results':
-      return <ResultsTab view={view} />;
+      return (
+        <ResultsCard
+          title="Results"
+          crawler={view.crawler.name}
+          type={view.type}
+          next={
+            <Link to={`/crawlers/${view.crawler.name}/push`} class="button">
+              Push URLs
+            </Link>
+          }
+        />
+      );
     case 'deliveries':
       return <DeliveriesTab view={view} />;
     case 'failures':

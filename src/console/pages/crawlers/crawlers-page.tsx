@@ -14,7 +14,7 @@ import { crawlerColumns, isAttention, sortCrawlers } from './crawler-columns.tsx
 import { crawlersSource } from './crawler-feed.ts';
 
 /** Rows that are shown at first, and more at each request. */
-const STEP = 100;
+const STEP = 50;
 
 const FILTERS = [
   ['', 'All'],

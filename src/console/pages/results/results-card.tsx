@@ -1,10 +1,11 @@
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { CrawlOutcome } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import type { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
 import { Moment } from '../../format/moment.tsx';
 import { bytes } from '../../format/numbers.ts';
-import { Link } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { DataTable } from '../../ui/data-table.tsx';
@@ -13,9 +14,8 @@ import { Pager } from '../../ui/pager.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { usePages } from '../../ui/use-pages.ts';
-import { StatusBadge } from '../results/status-badge.tsx';
-import { StoredPageDialog } from '../results/stored-page.tsx';
-import type { CrawlerView } from './crawler-page.tsx';
+import { StatusBadge } from './status-badge.tsx';
+import { StoredPageDialog } from './stored-page.tsx';
 
 const OUTCOMES = [
   ['', 'All'],
@@ -28,15 +28,22 @@ const OUTCOME_OF = {
   failed: CrawlOutcome.FAILED,
 };
 
-/** The stored results of a crawler, newest first. */
-export function ResultsTab({ view }: { readonly view: CrawlerView }) {
-  const { crawler, type } = view;
+/** The stored results of a crawler, or of all that a token addresses, newest first. */
+export function ResultsCard(props: {
+  readonly title: string;
+  /** Empty for all crawlers, and for the crawls that belong to none. */
+  readonly crawler: string;
+  readonly type: TokenType;
+  /** Where URLs are pushed or crawled, to fill an empty list. */
+  readonly next: ComponentChildren;
+}) {
+  const { crawler, type } = props;
   const outcome = useSignal<keyof typeof OUTCOME_OF>('');
   const open = useSignal('');
   const clients = clientsFor(type);
-  const pages = usePages(`results ${crawler.name} ${outcome.value}`, async (pageToken, signal) => {
+  const pages = usePages(`results ${crawler} ${outcome.value}`, async (pageToken, signal) => {
     const { results, nextPageToken } = await clients.activity.listResults(
-      { name: crawler.name, outcome: OUTCOME_OF[outcome.peek()], pageSize: 50, pageToken },
+      { name: crawler, outcome: OUTCOME_OF[outcome.peek()], pageSize: 50, pageToken },
       { signal },
     );
     return { rows: results, nextPageToken };
@@ -49,7 +56,7 @@ export function ResultsTab({ view }: { readonly view: CrawlerView }) {
   return (
     <Card
       flush
-      title="Results"
+      title={props.title}
       actions={
         <Segments
           label="Results"
@@ -67,9 +74,7 @@ export function ResultsTab({ view }: { readonly view: CrawlerView }) {
       ) : pages.data.rows.length === 0 ? (
         <Empty title="No result is kept">
           <p>Push a URL; its page appears here as soon as it is crawled.</p>
-          <Link to={`/crawlers/${crawler.name}/push`} class="button">
-            Push URLs
-          </Link>
+          {props.next}
         </Empty>
       ) : (
         <DataTable

@@ -1,0 +1,84 @@
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import type { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { clientsFor } from '../../api/clients.ts';
+import { useAction } from '../../api/use-action.ts';
+import { Moment } from '../../format/moment.tsx';
+import { count } from '../../format/numbers.ts';
+import { Button } from '../../ui/button.tsx';
+import { Card } from '../../ui/card.tsx';
+import { DataTable } from '../../ui/data-table.tsx';
+import { FaultNotice } from '../../ui/notice.tsx';
+import { Pager } from '../../ui/pager.tsx';
+import { toast } from '../../ui/toasts.tsx';
+import { usePages } from '../../ui/use-pages.ts';
+
+/** The jobs of crawls with `async=true` that wait; nothing is shown while there are none. */
+export function AsyncJobsCard(props: { readonly title: string; readonly type: TokenType }) {
+  const { crawlers } = clientsFor(props.type);
+  const pages = usePages(`async ${props.type}`, async (pageToken, signal) => {
+    const { jobs, nextPageToken } = await crawlers.listAsyncJobs(
+      { pageSize: 50, pageToken },
+      { signal },
+    );
+    return { rows: jobs, nextPageToken };
+  });
+  const remove = useAction(async (rid: string) => {
+    await crawlers.deleteAsyncJob({ rid });
+    toast('Removed the job.');
+    pages.refresh();
+  });
+  const rows = pages.data?.rows ?? [];
+  if (rows.length === 0 && pages.back === undefined) return null;
+  return (
+    <Card flush title={props.title}>
+      <FaultNotice fault={remove.fault} />
+      <DataTable
+        label="Asynchronous crawls"
+        rows={rows}
+        keyOf={({ rid }) => rid}
+        columns={[
+          {
+            id: 'url',
+            title: 'URL',
+            grow: true,
+            whole: true,
+            cell: ({ url, rid }) => (
+              <>
+                <span class="clip" title={url}>
+                  {url}
+                </span>
+                <code class="muted">{rid}</code>
+              </>
+            ),
+          },
+          { id: 'retry', title: 'Retries', number: true, cell: ({ retry }) => count(retry ?? 0) },
+          {
+            id: 'pushed',
+            title: 'Pushed',
+            cell: ({ createdAt }) => (
+              <Moment
+                at={createdAt === undefined ? undefined : timestampFromMs(createdAt * 1_000)}
+              />
+            ),
+          },
+          {
+            id: 'remove',
+            title: '',
+            cell: ({ rid, url }) => (
+              <Button
+                small
+                kind="plain"
+                class="bad-text"
+                label={`Remove ${url}`}
+                onClick={() => void remove.run(rid)}
+              >
+                Remove
+              </Button>
+            ),
+          },
+        ]}
+      />
+      <Pager pages={pages} />
+    </Card>
+  );
+}
