@@ -217,6 +217,12 @@ export const errorTable: readonly ErrorReason[] = [
     meaning: 'The path has no such method; `Allow` lists what it has.',
   },
   {
+    reason: 'disk_almost_full',
+    as: ['unavailable'],
+    meaning:
+      'Less than `MIN_FREE_BYTES` is left on the disk of the service. What is queued stays queued, and everything goes on when there is room again.',
+  },
+  {
     reason: 'backup_running',
     as: ['conflict'],
     meaning: 'A backup is being made; there is one at a time.',

@@ -1,9 +1,10 @@
 import { type App, startApp } from './app/app.ts';
 import { ConfigError, describeConfig, readConfig } from './config/config.ts';
+import { VERSION } from './config/version.ts';
 import { createLogger } from './observability/create-logger.ts';
 import { printWelcome } from './welcome.ts';
 
-const HELP = `Usage: npm start [-- --help]
+const HELP = `Usage: npm start [-- --help | --version]
 
 Runs the queued crawler service. It is configured by environment variables, shown with their defaults:
 
@@ -19,6 +20,10 @@ const SAME_SIGNAL_MS = 500;
 async function main(): Promise<void> {
   if (process.argv.includes('--help') || process.argv.includes('-h')) {
     process.stdout.write(HELP);
+    return;
+  }
+  if (process.argv.includes('--version')) {
+    process.stdout.write(`${VERSION}\n`);
     return;
   }
   const [unknown] = process.argv.slice(2);
@@ -68,6 +73,7 @@ async function main(): Promise<void> {
   });
   if (process.env.npm_lifecycle_event !== undefined) whenOrphaned(() => stop('npm has ended', 0));
   const app = await starting;
+  logger.info({ version: VERSION, url: app.url, role: config.role }, 'started');
   printWelcome(app, config);
   if (config.role !== 'api') app.warmUp();
 }

@@ -6,6 +6,7 @@ import { createMethods } from '../api/methods.ts';
 import type { OperatorParts } from '../api/operator-handlers.ts';
 import type { Backups } from '../backup/backups.ts';
 import type { Config } from '../config/config.ts';
+import { VERSION } from '../config/version.ts';
 import { createConsoleSite } from '../console-assets/console-site.ts';
 import { createEdge, type Edge } from '../edge/edge.ts';
 import type { EdgeTls } from '../edge/http-servers.ts';
@@ -74,6 +75,7 @@ export function wireEdge(
     ...(tls === undefined ? {} : { tls }),
     logger,
     logged: config.logRequests,
+    version: VERSION,
     tracing: context.tracing,
   });
 }

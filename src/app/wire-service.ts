@@ -3,6 +3,7 @@ import { createPoliteness } from '../engine/politeness/politeness.ts';
 import { createMailer } from '../mail/mailer.ts';
 import { uncallableReason } from '../net/callable-url.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
+import { anyRoom, createDiskRoom } from '../service/accounts/disk-room.ts';
 import { createService, type Service, type ServiceSettings } from '../service/service.ts';
 import type { Store } from '../store/store.ts';
 import { createWebhook } from '../webhook/create-webhook.ts';
@@ -39,6 +40,7 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
     clock,
     logger,
     tracing: context.tracing,
+    disk: config.mongodbUri === '' ? createDiskRoom(config.dataDir, config.minFreeBytes) : anyRoom,
     observe: {
       crawl: metrics.observeCrawl,
       delivery: metrics.observeDelivery,

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { DomainError } from '../domain/errors.ts';
 import { openUnused } from './backup-folder.ts';
 import { type BackupContent, checkBackup } from './check-backup.ts';
@@ -36,6 +37,7 @@ export async function restoreBackup(options: {
   try {
     await copyFile(file, part);
     await chmod(part, 0o600);
+    makeShrinkable(part);
     const content = await checkBackup(part);
     await sync(part);
     if (isThere) {
@@ -51,6 +53,13 @@ export async function restoreBackup(options: {
     await rm(part, { force: true });
     throw error;
   }
+}
+
+/** Rewrites a database of a version that could not give room back to the system. */
+function makeShrinkable(path: string): void {
+  using database = new DatabaseSync(path);
+  const mode = database.prepare('PRAGMA auto_vacuum').get()?.['auto_vacuum'];
+  if (mode === 0) database.exec('PRAGMA auto_vacuum = INCREMENTAL; VACUUM;');
 }
 
 /** Whether there is a database; all of it is in its file then. Throws when a process uses it. */

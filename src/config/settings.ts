@@ -134,6 +134,13 @@ export const settings = {
     parse: text,
     meaning: 'Folder of the embedded database; used when MONGODB_URI is not set.',
   },
+  minFreeBytes: {
+    variable: 'MIN_FREE_BYTES',
+    fallback: '268435456',
+    parse: integer(0, Number.MAX_SAFE_INTEGER),
+    meaning:
+      'Bytes that stay free on the disk of DATA_DIR: below it pushes are refused and crawls wait; 0 for no limit.',
+  },
   backupDir: {
     variable: 'BACKUP_DIR',
     fallback: '',

@@ -26,6 +26,8 @@ export interface RoutesDeps {
   readonly logLevel?: (request: AnyRequest) => Promise<Reply> | Reply;
   /** `/backup` and below it; without it REST answers those paths. */
   readonly backup?: (request: AnyRequest) => Promise<Reply>;
+  /** What `/healthz` shows of the program; default nothing. */
+  readonly version?: string;
   /** Called when `isReady`, `metrics` or `console` throws; the client gets 503. */
   readonly onFailure: (error: unknown, route: string) => void;
 }
@@ -67,7 +69,12 @@ export function createRoutes(deps: RoutesDeps): RequestHandler {
     const { metrics, logLevel, backup } = deps;
     if (deps.rpc.handles(path)) deps.rpc.handle(request, response);
     else if (isRead && path === '/healthz') {
-      void answerWith(request, response, () => textReply(200, 'ok\n'), path);
+      void answerWith(
+        request,
+        response,
+        () => textReply(200, `ok${deps.version === undefined ? '' : ` ${deps.version}`}\n`),
+        path,
+      );
     } else if (isRead && path === '/readyz') void answerWith(request, response, readiness, path);
     else if (isRead && path === '/metrics' && metrics !== undefined) {
       void answerWith(request, response, () => metrics(request), path);

@@ -18,6 +18,7 @@ import { BASE_BYTES, type CrawlThreads } from '../threads/crawl-threads.ts';
 import type { Webhook } from '../webhook/webhook.ts';
 import { type AccountManagement, createAccountManagement } from './accounts/accounts.ts';
 import { type Authenticator, createAuthenticator } from './accounts/authenticate.ts';
+import type { DiskRoom } from './accounts/disk-room.ts';
 import { createFailedTokens } from './accounts/failed-tokens.ts';
 import { createQuotas, type Quotas } from './accounts/quotas.ts';
 import { createCrawlerAccess } from './crawlers/crawler-access.ts';
@@ -65,6 +66,8 @@ export interface ServiceDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly tracing: Tracing;
+  /** The disk of the database. */
+  readonly disk: DiskRoom;
   readonly settings: ServiceSettings;
   /** Called for each thing that ended, for metrics. */
   readonly observe: {
@@ -143,7 +146,12 @@ export function createService(deps: ServiceDeps): Service {
     failedTokens: createFailedTokens({ clock, logger, onFailure: observe.wrongToken }),
   });
   const access = createCrawlerAccess({ crawlers: store.crawlers, clock });
-  const quotas = createQuotas({ store, clock, defaults: settings.accountLimits });
+  const quotas = createQuotas({
+    store,
+    clock,
+    defaults: settings.accountLimits,
+    disk: deps.disk,
+  });
   const overviews = createOverviews({ listings: store.listings, clock });
   const activities = createAccountActivities({
     overviews,

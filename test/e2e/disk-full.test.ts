@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -26,7 +26,7 @@ test.skipIf(!canMount)(
     const folder = await mkdtemp(join(tmpdir(), 'queued-crawler-disk-'));
     await using _folder = { [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
     await using site = await startSite();
-    const env = { DATA_DIR: join(folder, 'data'), LOG_LEVEL: 'error' };
+    const env = { DATA_DIR: join(folder, 'data'), LOG_LEVEL: 'error', MIN_FREE_BYTES: '0' };
     await using service = await startProcess(env, onSmallDisk(folder));
     await service.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
     await service.rest('POST', `/crawler/${NORMAL}/store/pause`);
@@ -65,5 +65,44 @@ test.skipIf(!canMount)(
     const rids = await service.rest('GET', `/storage/rids?token=${NORMAL}&limit=10000`);
     expect(new Set(rids.json)).toEqual(acknowledged);
     expect(await service.terminate()).toBe(0);
+  },
+);
+
+test.skipIf(!canMount)(
+  'pushes are refused before the disk is full, crawls wait, and both go on when there is room',
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'queued-crawler-disk-'));
+    await using _folder = { [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
+    await using site = await startSite();
+    const env = { DATA_DIR: join(folder, 'data'), LOG_LEVEL: 'error' };
+    // With the ballast half of the disk is free.
+    const least = { MIN_FREE_BYTES: String((DISK_MIB - BALLAST_MIB - 2) * 1024 * 1024) };
+    await using service = await startProcess({ ...env, ...least }, onSmallDisk(folder));
+    await service.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
+    await service.rest('POST', `/crawler/${NORMAL}/store/pause`);
+    const push = (url: string) =>
+      service.rest('POST', `/crawler/${NORMAL}/store/push_batch`, { items: [{ url }] });
+    expect((await push(`${site.url}/page/1`)).json.results[0].rid).toBeDefined();
+    const inside = join('/proc', String(service.process.pid), 'root', folder);
+    const more = join(inside, 'more');
+    await writeFile(more, Buffer.alloc(4 * 1024 * 1024, 1));
+    const pushOne = () =>
+      service.rest('GET', `/?token=${NORMAL}&crawler=store&url=${encodeURIComponent(site.url)}`);
+    await eventually(async () => {
+      const refused = await pushOne();
+      expect([refused.status, refused.json.code]).toEqual([503, 'disk_almost_full']);
+    });
+    await service.rest('POST', `/crawler/${NORMAL}/store/unpause`);
+    const stats = async () => (await service.rest('GET', `/crawler/${NORMAL}/stats`)).json;
+    // So long a crawl that was allowed would have begun.
+    for (let n = 0; n < 5; n += 1) expect((await pushOne()).status).toBe(503);
+    const held = await stats();
+    expect(held).toMatchObject({ completed: 0, concurrency: { running: 0 } });
+    expect(held.queue.waiting).toBeGreaterThan(0);
+    await rm(more);
+    await eventually(async () => {
+      expect((await pushOne()).status).toBe(200);
+      expect((await stats()).completed).toBeGreaterThan(0);
+    });
   },
 );

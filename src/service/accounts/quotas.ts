@@ -11,6 +11,7 @@ import {
 } from '../../domain/quotas.ts';
 import type { Store } from '../../store/store.ts';
 import { createExpiringCache } from '../crawlers/expiring-cache.ts';
+import { anyRoom, type DiskRoom } from './disk-room.ts';
 import { createTokenBuckets } from './token-bucket.ts';
 
 type Holder = Pick<Account, 'accountId' | 'limits'>;
@@ -40,7 +41,8 @@ export interface Quotas {
     sizes: readonly number[],
   ): Promise<{ readonly admitted: number; readonly refusal: DomainError | undefined }>;
   /**
-   * Throws `invalid` when the account has reached its storage quota; `field` is the parameter that
+   * Throws `invalid` when the account has reached its storage quota, `unavailable` when the disk is
+   * almost full; `field` is the parameter that
    * asks for something to be kept.
    */
   assertStorage(account: Holder, field: 'store' | 'screenshot'): Promise<void>;
@@ -89,8 +91,10 @@ export function createQuotas(deps: {
   readonly store: Pick<Store, 'accounts' | 'rates'>;
   readonly clock: Clock;
   readonly defaults: AccountLimits;
+  /** Default: any. */
+  readonly disk?: DiskRoom;
 }): Quotas {
-  const { store, clock, defaults } = deps;
+  const { store, clock, defaults, disk = anyRoom } = deps;
   const buckets = createTokenBuckets(clock);
   const proven = createLruMap<string, true>({ maxEntries: MAX_PROVEN });
   const known = createExpiringCache<Known>({
@@ -159,6 +163,8 @@ export function createQuotas(deps: {
     },
 
     async admit(account, sizes) {
+      const full = await disk.refusal();
+      if (full !== undefined) return { admitted: 0, refusal: full };
       const own = limits(account);
       const now = await loadKnown(account.accountId);
       const { usage } = now;
@@ -186,6 +192,8 @@ export function createQuotas(deps: {
     },
 
     async assertStorage(account, field) {
+      const full = await disk.refusal();
+      if (full !== undefined) throw full;
       const limit = limits(account).storageBytes;
       const { usage } = await loadKnown(account.accountId);
       if (!isFull(limit, usage.storedBytes)) return;
@@ -196,6 +204,7 @@ export function createQuotas(deps: {
     },
 
     async mayCrawl(accountId) {
+      if ((await disk.refusal()) !== undefined) return false;
       const { usage, limits: own } = await loadKnown(accountId);
       return !isFull(own.storageBytes, usage.storedBytes);
     },

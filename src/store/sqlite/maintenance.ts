@@ -77,6 +77,28 @@ function sweepRequests(sql: Sql, now: Date): number {
   );
 }
 
+// Free pages that stay in the file for what comes next: a tenth of it, and 4 MB.
+const KEPT_FREE = { part: 0.1, pages: 1_000 } as const;
+const VACUUM_PAGES = 500;
+
+/**
+ * Moves free pages to the end of the file and cuts them off, some at a time; true while there are
+ * more. A database of before, which was not made for it, keeps them until it is restored from a
+ * backup.
+ */
+function giveBackPages(sql: Sql): boolean {
+  const value = (pragma: string): number =>
+    Number(Object.values(sql.get(`PRAGMA ${pragma}`) ?? {})[0] ?? 0);
+  if (value('auto_vacuum') === 0) return false;
+  const excess = (): number =>
+    value('freelist_count') - Math.max(value('page_count') * KEPT_FREE.part, KEPT_FREE.pages);
+  const before = excess();
+  if (before <= 0) return false;
+  sql.exec(`PRAGMA incremental_vacuum(${Math.ceil(Math.min(VACUUM_PAGES, before))})`);
+  const left = excess();
+  return left > 0 && left < before;
+}
+
 /**
  * Removes a bounded number of rows past their retention. Counters change in the same transaction as
  * their rows, so they are never wrong.
@@ -90,5 +112,7 @@ export function maintain(sql: Sql, now: Date): Step {
     sweepScreenshots(sql, now, BATCH),
   ];
   const expired = counts.reduce((sum, each) => sum + each, 0);
-  return { expired, more: counts.some((each) => each === BATCH) };
+  const isMoreDue = counts.some((each) => each === BATCH);
+  // What is still to be removed frees further pages.
+  return { expired, more: isMoreDue || giveBackPages(sql) };
 }

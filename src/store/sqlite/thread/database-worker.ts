@@ -37,6 +37,7 @@ function open(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { timeout: 1_000 });
   try {
     database.exec(`
+      PRAGMA auto_vacuum = INCREMENTAL;
       PRAGMA locking_mode = EXCLUSIVE;
       PRAGMA journal_mode = WAL;
       PRAGMA synchronous = FULL;

@@ -1,0 +1,45 @@
+import { statfs } from 'node:fs/promises';
+import { DomainError } from '../../domain/errors.ts';
+
+/** What is left on the disk of the embedded database. */
+export interface DiskRoom {
+  /** The refusal while less is left than must stay free; undefined otherwise. */
+  refusal(): Promise<DomainError | undefined>;
+}
+
+/** How old a reading may be, so how much may be written beyond the limit. */
+const FRESH_MS = 1_000;
+const RETRY_MS = 30_000;
+
+/** There is always room: the database is elsewhere, or the operator set no limit. */
+export const anyRoom: DiskRoom = { refusal: () => Promise.resolve(undefined) };
+
+/** Makes the look at the disk of a folder, of which `minFreeBytes` must stay free. */
+export function createDiskRoom(folder: string, minFreeBytes: number): DiskRoom {
+  if (minFreeBytes === 0) return anyRoom;
+  let readAt = Number.NEGATIVE_INFINITY;
+  let reading: Promise<number> = Promise.resolve(0);
+
+  function freeBytes(): Promise<number> {
+    if (performance.now() - readAt < FRESH_MS) return reading;
+    readAt = performance.now();
+    reading = statfs(folder).then(
+      ({ bavail, bsize }) => bavail * bsize,
+      // Unknown room is no reason to refuse: the database refuses what it cannot write.
+      () => Number.POSITIVE_INFINITY,
+    );
+    return reading;
+  }
+
+  return {
+    async refusal() {
+      const free = await freeBytes();
+      if (free >= minFreeBytes) return undefined;
+      const message =
+        'The disk of the service is almost full; try again when its operator has freed some.';
+      return new DomainError('unavailable', 'disk_almost_full', message, {
+        retryAfterMs: RETRY_MS,
+      });
+    },
+  };
+}
