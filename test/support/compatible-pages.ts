@@ -211,7 +211,7 @@ export const compatiblePages: Readonly<Record<string, CompatiblePage>> = {
     parameters: late,
   },
   'infinite-scroll': {
-    html: `<style>p{height:400px}</style><div id="feed"></div><i id="end">.</i>${script(`let n = 0; const more = () => { for (let k = 0; k < 5; k++) { n++; feed.append(Object.assign(document.createElement('p'), { textContent: n === 20 ? ${done} : n })); } };
+    html: `<meta name="viewport" content="width=device-width"><style>p{height:400px}</style><div id="feed"></div><i id="end">.</i>${script(`let n = 0; const more = () => { for (let k = 0; k < 5; k++) { n++; feed.append(Object.assign(document.createElement('p'), { textContent: n === 20 ? ${done} : n })); } };
       new IntersectionObserver(([e]) => { if (e.isIntersecting && n < 30) more(); }).observe(end);`)}`,
     parameters: { scroll: 'true', scroll_interval: '5' },
   },
