@@ -3,6 +3,7 @@ import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { DomainError } from '../domain/errors.ts';
+import { beginResultSeries } from '../store/sqlite/result-order.ts';
 import { openUnused } from './backup-folder.ts';
 import { type BackupContent, checkBackup } from './check-backup.ts';
 import { sync } from './write-backup.ts';
@@ -39,6 +40,7 @@ export async function restoreBackup(options: {
     await chmod(part, 0o600);
     makeShrinkable(part);
     const content = await checkBackup(part);
+    beginResultSeries(part);
     await sync(part);
     if (isThere) {
       kept = `${path}.before-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`;

@@ -2,6 +2,7 @@ import { type Client, createClient } from '@connectrpc/connect';
 import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { OperatorService } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
@@ -24,7 +25,7 @@ export type { ResultOptions } from './wait-for-results.ts';
 export interface CrawlerClientOptions {
   /** For example `http://127.0.0.1:8080`. */
   readonly baseUrl: string;
-  /** An account's Normal or JavaScript token; for `accounts`, the admin token. */
+  /** An account's Normal or JavaScript token; for `accounts` and `operator`, the admin token. */
   readonly token: string;
   /**
    * Default `2`. Proxies that pass on HTTP/1.1 alone need `1.1`, with which streams that go both
@@ -49,6 +50,7 @@ export interface CrawlerClient extends AsyncDisposable {
   readonly activity: Client<typeof ActivityService>;
   readonly watch: Client<typeof WatchService>;
   readonly accounts: Client<typeof AccountService>;
+  readonly operator: Client<typeof OperatorService>;
   /**
    * Pushes URLs into a crawler's queue and yields what became of each, in the order of the source.
    * The source is read only as fast as the service accepts and the caller takes; refusals for rate
@@ -90,6 +92,7 @@ export function createCrawlerClient(options: CrawlerClientOptions): CrawlerClien
     activity: createClient(ActivityService, transport),
     watch: createClient(WatchService, transport),
     accounts: createClient(AccountService, transport),
+    operator: createClient(OperatorService, transport),
     push: (crawler, urls, pushOptions) => pushUrls(pushes, crawler, urls, pushOptions),
     results: (rids, resultOptions) => waitForResults(storage, rids, resultOptions),
     everyResult: (resultOptions) => everyResult(storage, resultOptions),

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { CrawlerStatus } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { SetupState } from '../../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import { type CrawlerClient, createCrawlerClient } from '../../client/client.ts';
 import { tellFailure } from '../cli-error.ts';
 import type { CliSettings } from '../cli-settings.ts';
@@ -17,7 +18,15 @@ interface Finding {
 }
 
 const CALL_MS = 5_000;
+const SETUP_MS = 40_000;
 const CRAWL_MS = 120_000;
+const SETUP_STATES: Readonly<Record<SetupState, Finding['state']>> = {
+  [SetupState.UNSPECIFIED]: 'warning',
+  [SetupState.OK]: 'ok',
+  [SetupState.MISSING]: 'missing',
+  [SetupState.FAILED]: 'failed',
+  [SetupState.UNCHECKED]: 'warning',
+};
 /** A queue that is this full is worth a warning. */
 const NEARLY_FULL = 0.9;
 const STYLES = { ok: 'green', warning: 'yellow', missing: 'yellow', failed: 'red' } as const;
@@ -65,14 +74,43 @@ async function* look(
     yield* lookAtToken(settings, 'JavaScript token', javascriptToken, crawlUrl);
   }
   if (adminToken === undefined) {
-    yield { check: 'admin token', state: 'missing', detail: 'for "account" alone' };
+    const detail = 'for "account", and for the set-up of the service in this list';
+    yield { check: 'admin token', state: 'missing', detail };
     return;
   }
   await using admin = createDoctorClient(settings, adminToken);
-  yield await attempt(settings, 'admin token', async () => {
-    await admin.accounts.listAccounts({ pageSize: 1 }, { timeoutMs: CALL_MS });
-    return { state: 'ok', detail: 'accepted' };
+  const found = await attempt(settings, 'service', async () => {
+    const { version, database, processes } = await admin.operator.getInstallation(
+      {},
+      { timeoutMs: CALL_MS },
+    );
+    const kept = `${database?.kind} ${database?.version}, ${database?.latencyMs.toFixed(1)} ms`;
+    return { state: 'ok', detail: `${version}, ${processes.length} processes, ${kept}` };
   });
+  yield found;
+  if (found.state === 'ok') yield* lookAtSetup(settings, admin);
+}
+
+/** What the service says of its own set-up: it tries mail and browser. */
+async function* lookAtSetup(
+  { url }: CliSettings,
+  admin: CrawlerClient,
+): AsyncGenerator<Finding, void, undefined> {
+  try {
+    const { items } = await admin.operator.getSetup({ check: true }, { timeoutMs: SETUP_MS });
+    for (const { name, state, finding, advice, settings } of items) {
+      const how = [advice, settings.length === 0 ? '' : `(${settings.join(', ')})`];
+      yield {
+        check: name,
+        state: SETUP_STATES[state],
+        detail: [finding, ...(state === SetupState.OK ? [] : how)]
+          .filter((text) => text !== '')
+          .join(' '),
+      };
+    }
+  } catch (error) {
+    yield { check: 'set-up', state: 'failed', detail: tellFailure(error, url).message };
+  }
 }
 
 async function* lookAtToken(

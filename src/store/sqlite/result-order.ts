@@ -1,3 +1,4 @@
+import { DatabaseSync } from 'node:sqlite';
 import { startOf } from '../cursor.ts';
 import type { NumberedResults, ResultPlace, ResultSelection } from '../store.ts';
 import type { Sql, SqlValue } from './sql.ts';
@@ -9,6 +10,18 @@ import type { Sql, SqlValue } from './sql.ts';
  */
 export function nextResultSeq(sql: Sql): number {
   return Number(sql.get('UPDATE result_order SET last = last + 1 RETURNING last')?.last);
+}
+
+/**
+ * Begins a new series, for a database that goes back to an earlier state: the numbers that it gives
+ * next were given to other results before. A database from before there were numbers gets its
+ * series when it is migrated.
+ */
+export function beginResultSeries(path: string): void {
+  using database = new DatabaseSync(path);
+  const tables = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'result_order'";
+  if (database.prepare(tables).get() === undefined) return;
+  database.exec('UPDATE result_order SET series = lower(hex(randomblob(8)))');
 }
 
 /** See `ResultStore.following`. */

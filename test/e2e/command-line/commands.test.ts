@@ -236,6 +236,7 @@ test('a profile is for its user alone; flags win over the environment, that over
 test('the operator manages accounts', async () => {
   await using app = await startApp();
   const env = { ...envOf(app), QUEUED_CRAWLER_ADMIN_TOKEN: ADMIN };
+  const doctor = runCommandLine(['--json', 'doctor'], { env });
   const run = (...args: string[]) => runCommandLine(['--json', 'account', ...args], { env });
   const [made] = (await run('create', 'shop', '--email', 'a@example.com')).json;
   expect(made).toEqual({
@@ -250,6 +251,14 @@ test('the operator manages accounts', async () => {
   expect((await run('update', 'shop', '--email', '')).json[0].email).toBe('');
   expect((await run('list')).json.map(({ name }) => name)).toEqual(['default', 'shop']);
   expect((await run('delete', 'shop', '--yes')).code).toBe(0);
+  const findings = (await doctor).json;
+  const ofService = findings.findIndex(({ check }) => check === 'service');
+  expect(findings[ofService]).toMatchObject({
+    state: 'ok',
+    detail: expect.stringMatching(/(sqlite|mongodb) \d/),
+  });
+  // What the service itself says of its set-up comes last.
+  expect(findings.length).toBeGreaterThan(ofService + 3);
   expect((await run('show', 'shop')).code).toBe(4);
 });
 
