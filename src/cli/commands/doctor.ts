@@ -102,7 +102,7 @@ async function* lookAtSetup(
       const how = [advice, settings.length === 0 ? '' : `(${settings.join(', ')})`];
       yield {
         check: name,
-        state: SETUP_STATES[state],
+        state: SETUP_STATES[state] ?? 'warning',
         detail: [finding, ...(state === SetupState.OK ? [] : how)]
           .filter((text) => text !== '')
           .join(' '),
