@@ -98,3 +98,22 @@ test('a browser that starts is found to work', async () => {
   expect(items.get('browser')).toMatchObject({ state: 'ok' });
   expect(items.get('browser')?.finding).toMatch(/chrom/i);
 });
+
+test.runIf(process.env.TEST_STORE === 'mongodb')(
+  'each of several processes is listed, with its role, whichever answers',
+  async () => {
+    await using one = await startApp();
+    await using two = await startApp({ dataDir: one.dataDir, env: { ROLE: 'api' } });
+    await eventually(async () => {
+      for (const [app, role] of [
+        [one, 'all'],
+        [two, 'api'],
+      ] as const) {
+        const { processes } = (await app.rest('GET', '/installation', undefined, admin)).json;
+        expect(processes).toHaveLength(2);
+        expect(processes[0]).toMatchObject({ role, is_answering: true });
+        expect(processes[1]).toMatchObject({ is_answering: false });
+      }
+    });
+  },
+);
