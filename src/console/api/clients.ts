@@ -1,5 +1,6 @@
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
+import { effect } from '@preact/signals';
 import { AccountService } from '../../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { ActivityService } from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { CrawlerService, TokenType } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
@@ -23,6 +24,9 @@ export interface Clients {
 }
 
 const byToken = new Map<string, Clients>();
+effect(() => {
+  if (session.value === undefined) byToken.clear();
+});
 
 /** The clients of a token, which travels in a header only. */
 export function clientsOf(token: string): Clients {

@@ -18,7 +18,9 @@ export function faultOf(error: unknown): Fault {
   const wire = ConnectError.from(error);
   const [info] = wire.findDetails(ErrorInfoSchema);
   const [request] = wire.findDetails(BadRequestSchema);
-  const unreached = info === undefined && wire.code !== Code.Unimplemented;
+  // Without the service's own details the error is the browser's, or that of something between.
+  const unreached =
+    info === undefined && (wire.code === Code.Unknown || wire.code === Code.Unavailable);
   return {
     code: wire.code,
     reason: info?.reason ?? '',

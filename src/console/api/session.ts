@@ -41,9 +41,13 @@ export function addToSession(more: Partial<Session>): void {
   startSession(next, sessionStorage.getItem(KEY) !== null);
 }
 
+/** Why the last session ended, unless its user ended it; for the sign-in page. */
+export const endedBecause = signal('');
+
 /** Ends the session and forgets its tokens. */
-export function endSession(): void {
+export function endSession(because = ''): void {
   sessionStorage.removeItem(KEY);
+  endedBecause.value = because;
   session.value = undefined;
 }
 

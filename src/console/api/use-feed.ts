@@ -68,7 +68,7 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
     const fail = (error: unknown): void => {
       const found = faultOf(error);
       fault.value = found;
-      if (found.code === Code.Unauthenticated) endSession();
+      if (found.code === Code.Unauthenticated) endSession('The token is not valid any more.');
       else enter(found.reason === '' ? 'offline' : 'polling');
     };
 

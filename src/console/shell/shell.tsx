@@ -48,7 +48,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
     })),
     { title: 'Switch between light and dark', keys: 't', run: switchTheme },
     { title: 'Switch between roomy and compact rows', run: switchDensity },
-    { title: 'Sign out', run: endSession },
+    { title: 'Sign out', run: () => endSession() },
   ]);
   useEffect(() => {
     addEventListener('keydown', onKey);
@@ -86,7 +86,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
             >
               Keyboard <Keys keys="?" />
             </Button>
-            <Button kind="plain" onClick={endSession}>
+            <Button kind="plain" onClick={() => endSession()}>
               <Icon name="leave" /> Sign out
             </Button>
           </div>
@@ -134,7 +134,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
                 kind="plain"
                 class="icon-only narrow-only"
                 label="Sign out"
-                onClick={endSession}
+                onClick={() => endSession()}
               >
                 <Icon name="leave" />
               </Button>

@@ -50,6 +50,7 @@ export const PARAMETER_GROUPS: readonly ParameterGroup[] = [
       ['ajax_wait', 'Waits until the page loads nothing more.'],
       ['wait_for_selector', 'Waits up to 30 s for this element.'],
       ['css_click_selector', 'Clicks this element; several separated by |.'],
+      ['js_snippet', 'Runs this script in the loaded page, where the operator allows it.'],
       ['scroll', 'Scrolls down before the page is taken.'],
       ['scroll_interval', 'Seconds to scroll, 1 to 60.'],
       [

@@ -1,13 +1,16 @@
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import type { Crawler, TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
-import { tokenTypes } from '../../api/session.ts';
+import { session, tokenTypes } from '../../api/session.ts';
 import type { FeedSource } from '../../api/use-feed.ts';
 
 const PAGE = 1_000;
 
 /** The crawlers as they were last read, for the palette and for links by name. */
 export const knownCrawlers = signal<readonly Crawler[]>([]);
+effect(() => {
+  if (session.value === undefined) knownCrawlers.value = [];
+});
 
 /** All crawlers of the session's tokens with their activity, by name. */
 export function crawlersSource(): FeedSource<readonly Crawler[]> {

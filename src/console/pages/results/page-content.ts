@@ -8,7 +8,6 @@ export interface CrawledPage {
   /** Empty when the crawl succeeded. */
   readonly failure: string;
   readonly contentType: string;
-  /** As far as it is shown. */
   readonly content: Uint8Array<ArrayBuffer>;
   readonly text: string;
   /** Whether the text was cut off. */
@@ -23,8 +22,10 @@ export interface CrawledPage {
 /** The part of it that is its content. */
 type PageContent = Pick<CrawledPage, 'content' | 'text' | 'isCut' | 'byteCount'>;
 
-/** Most bytes of a page that are shown; the service keeps 10 MiB by default. */
+/** Most bytes of a page that are unpacked; the service keeps 10 MiB by default. */
 const MAX_BYTES = 12 * 1024 * 1024;
+/** Most bytes that are shown: longer texts make a browser slow. */
+const MAX_SHOWN_BYTES = 1024 * 1024;
 
 /** Unpacks a stored page, as far as it is shown. */
 export async function gunzipped(packed: Uint8Array): Promise<PageContent> {
@@ -55,9 +56,9 @@ export async function gunzipped(packed: Uint8Array): Promise<PageContent> {
 
 /** The text of a page, as far as it is shown. */
 export function textOf(body: Uint8Array): PageContent {
-  const isCut = body.byteLength > MAX_BYTES;
-  const content = (isCut ? body.subarray(0, MAX_BYTES) : body) as Uint8Array<ArrayBuffer>;
-  const text = new TextDecoder().decode(content);
+  const isCut = body.byteLength > MAX_SHOWN_BYTES;
+  const content = body as Uint8Array<ArrayBuffer>;
+  const text = new TextDecoder().decode(isCut ? body.subarray(0, MAX_SHOWN_BYTES) : body);
   return { content, text, isCut, byteCount: body.byteLength };
 }
 

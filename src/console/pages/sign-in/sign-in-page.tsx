@@ -1,13 +1,13 @@
+import { Code, ConnectError } from '@connectrpc/connect';
 import { useSignal } from '@preact/signals';
-import { clientsOf } from '../../api/clients.ts';
-import { startSession } from '../../api/session.ts';
+import { endedBecause, startSession } from '../../api/session.ts';
 import { useAction } from '../../api/use-action.ts';
 import { Brand } from '../../shell/shell.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { CheckField, TextField } from '../../ui/field.tsx';
-import { FaultNotice } from '../../ui/notice.tsx';
-import { identify } from './identify.ts';
+import { FaultNotice, Notice } from '../../ui/notice.tsx';
+import { identify, isOperatorToken } from './identify.ts';
 
 /** Asks for a token and finds out what it may do. */
 export function SignInPage() {
@@ -20,7 +20,12 @@ export function SignInPage() {
       startSession(found, keep.value);
       return;
     }
-    await clientsOf(typed).accounts.listAccounts({ pageSize: 1 });
+    if (!(await isOperatorToken(typed))) {
+      throw new ConnectError(
+        'No account has this token, and it is not the operator’s.',
+        Code.Unauthenticated,
+      );
+    }
     startSession({ account: '', admin: typed }, keep.value);
   });
   return (
@@ -38,6 +43,7 @@ export function SignInPage() {
             <h1>Sign in</h1>
             <p class="muted">With a token of your account, or the operator’s.</p>
           </div>
+          {endedBecause.value !== '' && <Notice kind="warn" title={endedBecause.value} />}
           <TextField
             label="Token"
             type="password"
