@@ -79,7 +79,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'npm:@connectrpc/connect',
     'npm:@connectrpc/connect-node',
   ],
-  cli: ['client', 'gen', 'npm:@bufbuild/protobuf', 'npm:commander', 'npm:csv-parse'],
+  cli: ['backup', 'client', 'gen', 'npm:@bufbuild/protobuf', 'npm:commander', 'npm:csv-parse'],
   // Runs in the browser: the service only hands it out, bundled by `console-assets`.
   console: [
     'gen',

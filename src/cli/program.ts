@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { CommandContext, CommandFactory } from './command-context.ts';
 import { createAccountCommand } from './commands/account.ts';
+import { createBackupCommand } from './commands/backup.ts';
 import { createCompleteCommand } from './commands/complete.ts';
 import { createCompletionCommand } from './commands/completion.ts';
 import { createCrawlCommand } from './commands/crawl.ts';
@@ -12,6 +13,7 @@ import { createInitCommand } from './commands/init.ts';
 import { createJobsCommand } from './commands/jobs.ts';
 import { createListenCommand } from './commands/listen.ts';
 import { createPushCommand } from './commands/push.ts';
+import { createRestoreCommand } from './commands/restore.ts';
 import { createResultsCommand } from './commands/results.ts';
 import { createServeCommand } from './commands/serve.ts';
 import { createStatsCommand } from './commands/stats.ts';
@@ -31,6 +33,8 @@ const commands: readonly CommandFactory[] = [
   createAccountCommand,
   createDoctorCommand,
   createListenCommand,
+  createBackupCommand,
+  createRestoreCommand,
   createCompletionCommand,
 ];
 

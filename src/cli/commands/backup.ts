@@ -1,0 +1,60 @@
+import { Command } from 'commander';
+import { backupFolder } from '../../backup/backup-folder.ts';
+import { type FetchProgress, fetchBackup } from '../../backup/fetch-backup.ts';
+import { CliError } from '../cli-error.ts';
+import { type CommandContext, openSession } from '../command-context.ts';
+import { examples } from '../examples.ts';
+import { EXIT_CODE } from '../exit-code.ts';
+
+/** `backup`: a backup of the embedded database, which the running service makes. */
+export function createBackupCommand(context: CommandContext): Command {
+  return new Command('backup')
+    .description('Back up the embedded database while the service runs, and check the copy.')
+    .argument('<file>', 'where the backup goes')
+    .option('--data-dir <folder>', 'read this folder instead; the service must be stopped')
+    .addHelpText(
+      'after',
+      examples(
+        'queued-crawler backup crawler.db',
+        'queued-crawler backup crawler.db --data-dir /var/lib/queued-crawler',
+      ),
+    )
+    .action(async (file: string, options: { dataDir?: string }, command: Command) => {
+      using session = await openSession(context, command);
+      const { settings, output, signal } = session;
+      const onProgress = (progress: FetchProgress): void => output.progress(describe(progress));
+      const { dataDir } = options;
+      if (dataDir === undefined && settings.adminToken === undefined) {
+        throw new CliError(
+          'there is no admin token: give --admin-token, set QUEUED_CRAWLER_ADMIN_TOKEN, or run "queued-crawler init"',
+          EXIT_CODE.denied,
+        );
+      }
+      const content =
+        dataDir === undefined
+          ? await fetchBackup({
+              url: settings.url,
+              adminToken: settings.adminToken ?? '',
+              file,
+              onProgress,
+              signal,
+            })
+          : await backupFolder({ dataDir, file, onProgress });
+      if (output.isJson) await output.json({ file, ...content });
+      else
+        await output.line(
+          `Backed up to ${file}: ${content.jobs} URLs, ${content.results} results.`,
+        );
+    });
+}
+
+function describe(progress: FetchProgress): string {
+  switch (progress.step) {
+    case 'copy':
+      return `${progress.copied} of ${progress.total} pages`;
+    case 'fetch':
+      return `${progress.bytes} of ${progress.of} bytes`;
+    case 'check':
+      return 'the copy is checked';
+  }
+}
