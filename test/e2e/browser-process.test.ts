@@ -63,6 +63,18 @@ describe('a browser', () => {
     expect(await crawl()).toMatchObject({ cb_status: 200 });
   });
 
+  test('whose pages die while nobody uses them has others for the next crawls', async () => {
+    for (let n = 0; n < 3; n += 1) await crawl();
+    const [pid = 0] = chromiumsOf(process.pid);
+    const renderers = descendants(pid, /--type=renderer/);
+    expect(renderers).not.toEqual([]);
+    for (const each of renderers) process.kill(each, 'SIGKILL');
+    const statuses = await Promise.all([crawl(), crawl(), crawl()]);
+    expect(statuses.map(({ cb_status: status, failure }) => failure ?? status)).toEqual([
+      200, 200, 200,
+    ]);
+  });
+
   test('that does not answer is given up for another', async () => {
     const pool = createBrowserPool({
       chromiumPath: '',

@@ -108,7 +108,9 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
       try {
         const page = await visitPage({ task, start, loan }, turn, inTime);
         signal.throwIfAborted();
-        return page;
+        // A page that was dying when it was lent says that there was no response.
+        const isUnanswered = page.originalStatus === 0 && page.failure?.transient === true;
+        if (!loan.isUsed || !isUnanswered || inTime.aborted) return page;
       } catch (error) {
         // It may have ended because of what others did with it.
         const isLost = error instanceof PageEnded || error instanceof CdpError;
