@@ -1,16 +1,21 @@
 import { Argument, Command } from 'commander';
 import { type Account, AccountSchema } from '../../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { TokenType } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { AccountLimitsSchema } from '../../../gen/queuedcrawler/v1/quotas_pb.ts';
 import { usageError } from '../cli-error.ts';
-import { type CommandContext, openSession, type Session } from '../command-context.ts';
+import { type CommandContext, collect, openSession, type Session } from '../command-context.ts';
 import { examples } from '../examples.ts';
+import { fillMessage, parsePairs } from '../fill-message.ts';
 import { plainText, toPlain } from '../message-json.ts';
 import type { Output } from '../output.ts';
 
 interface AccountOptions {
+  readonly limit?: readonly string[];
   readonly email?: string;
   readonly yes?: boolean;
 }
+
+const LIMIT_HELP = `a limit of its own, may be repeated; 0 is none. ${AccountLimitsSchema.fields.map(({ name }) => name).join(', ')}`;
 
 /** `account`: the clients of the service, for its operator. */
 export function createAccountCommand(context: CommandContext): Command {
@@ -53,9 +58,9 @@ export function createAccountCommand(context: CommandContext): Command {
   operation(
     'create',
     'Make an account; its tokens are shown this once.',
-    'create shop --email owner@example.com',
-    async ({ admin, output }, name, { email = '' }) => {
-      const made = await admin.accounts.createAccount({ name, email });
+    'create shop --email owner@example.com --limit crawlers=10',
+    async ({ admin, output }, name, { email = '', limit }) => {
+      const made = await admin.accounts.createAccount({ name, email, ...limitsOf(limit) });
       const { normalToken, javascriptToken } = made;
       if (output.isJson) {
         await output.json({ name, normal_token: normalToken, javascript_token: javascriptToken });
@@ -64,17 +69,25 @@ export function createAccountCommand(context: CommandContext): Command {
       await output.line(`Normal token:     ${normalToken}`);
       await output.line(`JavaScript token: ${javascriptToken}`);
     },
-  ).option('--email <address>', 'who is told of paused crawlers and a full queue');
+  )
+    .option('--email <address>', 'who is told of paused crawlers and a full queue')
+    .option('--limit <name=value>', LIMIT_HELP, collect);
   operation(
     'update',
-    'Change the address of an account; an empty one is nobody.',
+    'Change the address of an account (an empty one is nobody), or all limits of its own.',
     'update shop --email owner@example.com',
-    async ({ admin, output }, name, { email }) => {
-      if (email === undefined) throw usageError('--email is missing');
-      const { account } = await admin.accounts.updateAccount({ name, email });
+    async ({ admin, output }, name, { email, limit }) => {
+      if (email === undefined && limit === undefined) throw usageError('give --email or --limit');
+      const { account } = await admin.accounts.updateAccount({
+        name,
+        ...(email === undefined ? {} : { email }),
+        ...limitsOf(limit),
+      });
       if (account !== undefined) await show(output, account);
     },
-  ).option('--email <address>', 'who is told of paused crawlers and a full queue');
+  )
+    .option('--email <address>', 'who is told of paused crawlers and a full queue')
+    .option('--limit <name=value>', LIMIT_HELP, collect);
   operation(
     'delete',
     'Remove an account that has no crawlers left, with its results.',
@@ -101,6 +114,12 @@ export function createAccountCommand(context: CommandContext): Command {
       else await session.output.line(token);
     });
   return group;
+}
+
+/** The limits of an account's own, of which an update replaces all. */
+function limitsOf(texts: readonly string[] | undefined) {
+  if (texts === undefined) return {};
+  return { limits: fillMessage(AccountLimitsSchema, parsePairs('--limit', texts)) };
 }
 
 async function list({ admin, output }: Session): Promise<void> {

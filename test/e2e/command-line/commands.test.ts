@@ -248,7 +248,9 @@ test('the operator manages accounts', async () => {
   const stats = ['--token', rotated.token, 'stats'];
   expect((await runCommandLine(stats, { env })).code).toBe(0);
   expect((await run('show', 'shop')).json[0]).toMatchObject({ email: 'a@example.com', queued: 0 });
-  expect((await run('update', 'shop', '--email', '')).json[0].email).toBe('');
+  const [updated] = (await run('update', 'shop', '--email', '', '--limit', 'crawlers=3')).json;
+  expect(updated).toMatchObject({ email: '', limits: { crawlers: 3 } });
+  expect((await run('update', 'shop', '--limit', 'speed=3')).stderr).toContain('no limit \\"speed');
   expect((await run('list')).json.map(({ name }) => name)).toEqual(['default', 'shop']);
   expect((await run('delete', 'shop', '--yes')).code).toBe(0);
   const findings = (await doctor).json;
