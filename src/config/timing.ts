@@ -27,7 +27,6 @@ export function appTiming(
       // A turn on MongoDB is several commands, so it has to write much.
       turnMs: config.mongodbUri === undefined ? 2 : 120,
       pollMs: 500,
-      refreshMs: 1_000,
       idleReleaseMs: 2_000,
       // The last 2 s of the shutdown time are for writing the crawls that ended.
       drainMs: Math.max(config.shutdownSeconds - 2, 0) * 1_000,

@@ -63,7 +63,7 @@ export interface CrawlLane {
   readonly wantsLook: boolean;
   /** Whether slots are free, and due jobs for them wait in the store. */
   readonly isStarving: boolean;
-  /** When the next job falls due, if the last look has found none. */
+  /** When the next job falls due, as far as is known. */
   readonly nextDueAt: Date | undefined;
   /** The queue may have jobs that no look has found. */
   expectJobs(): void;
@@ -81,6 +81,8 @@ export interface CrawlLane {
   close(): void;
 }
 
+/** Before the queue is looked at again of which nothing may be crawled. */
+const REST_MS = 500;
 /** Bytes of pages in one write; a larger page is written alone. */
 const WRITE_BYTES = 4 * 1024 * 1024;
 
@@ -198,6 +200,12 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     if (end !== undefined) ended[index] = { ...end, outcome: { ...end.outcome, startedAt } };
   }
 
+  /** A job that goes back to the queue is due there again. */
+  function expectBack(outcome: JobOutcome): void {
+    if (outcome.kind !== 'retry' && outcome.kind !== 'release') return;
+    ahead.expectAt(outcome.dueAt ?? clock.now());
+  }
+
   /** Begins a look for a turn, or waits for memory for what it would find. */
   function beginLook(current: Crawler): QueueLook | undefined {
     if (waiting !== undefined || !ahead.wantsMore) return undefined;
@@ -242,7 +250,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       const starts = [...started.values()];
       started.clear();
       const held = new Map(taken.map((each) => [each.outcome.rid, each.held]));
-      if (!looks) ahead.drop();
+      if (!looks) ahead.rest(new Date(clock.now().getTime() + REST_MS));
       const look = looks ? beginLook(current) : undefined;
       return {
         ended: taken.map(({ outcome }) => outcome),
@@ -254,6 +262,9 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
           if (receipt.lost.length > 0) ahead.expect();
           if (receipt.lost.length > 0 || receipt.paused) ahead.drop();
           if (look !== undefined) ahead.endLook(receipt);
+          else {
+            for (const { outcome } of taken) expectBack(outcome);
+          }
           fill();
         },
         fail() {

@@ -9,6 +9,7 @@ import type { DispatcherDeps } from './dispatcher.ts';
 import { WorkAborted } from './in-flight.ts';
 import { createJobLog } from './job-log.ts';
 import { createPeriod } from './period.ts';
+import type { RunKeeper } from './run-keeper.ts';
 import { createRunStates } from './run-state.ts';
 import { createRunTurn } from './run-turn.ts';
 import { createWakeableSleep } from './wakeable-sleep.ts';
@@ -20,6 +21,7 @@ export interface CrawlerRunDeps extends DispatcherDeps {
   /** The crawler as it was when the run was made. */
   readonly crawler: Crawler;
   readonly paces: DeliveryPaces;
+  readonly keeper: RunKeeper;
 }
 
 /** The dispatching of one crawler by one process, for as long as it has work. */
@@ -56,7 +58,7 @@ const LONGEST_PAUSE_MS = 5_000;
  * those of {@link createRunStates}.
  */
 export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
-  const { store, clock, logger, shared, crawlerId, task, timing, paces } = deps;
+  const { store, clock, logger, shared, crawlerId, task, timing, paces, keeper } = deps;
   const { memory, crawlSlots: slots } = shared;
   const { crawlJob, crawlBytes, postDelivery, mayCrawl } = deps;
   const pause = createWakeableSleep();
@@ -96,16 +98,6 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
 
   const nowMs = (): number => clock.now().getTime();
 
-  async function renewLease(lease: Lease): Promise<void> {
-    const now = clock.now();
-    const [renewed] = await Promise.all([
-      store.queue.renew(lease, timing.leaseMs, now),
-      task.touch(),
-    ]);
-    if (renewed) states.renewed(now.getTime() + timing.leaseMs);
-    else states.end('lease_lost');
-  }
-
   async function refreshCrawler(): Promise<void> {
     configChanged = false;
     try {
@@ -118,21 +110,31 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     }
   }
 
-  /** Renews the lease at intervals of its own, so that a slow turn does not make it lapse. */
-  function startRenewing(lease: Lease): () => void {
-    const renewal = createPeriod(timing.leaseMs / 3, nowMs());
-    const timer = setInterval(
-      () => {
-        if (!renewal.isOver(nowMs())) return;
-        renewal.restart(nowMs());
-        renewLease(lease).catch((error: unknown) => {
-          // The next renewal may come in time.
-          logger.debug({ err: error, crawler: crawlerId }, 'a lease was not renewed');
-        });
+  /** Has the keeper renew the lease and report what comes from other processes. */
+  function keep(lease: Lease): () => void {
+    return keeper.keep({
+      lease,
+      seen: { work: lease.work ?? 0, settings: deps.crawler.updatedAt.getTime() },
+      touch: task.touch,
+      renewed: states.renewed,
+      lost() {
+        states.end('lease_lost');
+        pause.wake();
       },
-      Math.min(timing.pollMs, timing.leaseMs / 10),
-    );
-    return () => clearInterval(timer);
+      gone() {
+        states.end('crawler_gone');
+        pause.wake();
+      },
+      work() {
+        notified = true;
+        pause.wake();
+      },
+      settings() {
+        configChanged = true;
+        notified = true;
+        pause.wake();
+      },
+    });
   }
 
   /** Moves to `draining` when the task has ended. Returns whether the run drains. */
@@ -204,29 +206,22 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   /** Takes turns until the run is over. */
   async function dispatch(): Promise<void> {
     const startMs = nowMs();
-    const refresh = createPeriod(timing.refreshMs, startMs);
-    const poll = createPeriod(timing.pollMs, startMs);
     const idle = createPeriod(timing.idleReleaseMs, startMs);
     nextTurnMs = startMs;
     /** Whether the next turn looks for what no one has notified the run of. */
     let polls = false;
     for (let active = states.active(); active !== undefined; active = states.active()) {
-      if (configChanged || refresh.isOver(nowMs())) {
-        refresh.restart(nowMs());
+      if (configChanged) {
         await refreshCrawler();
         active = states.active();
         if (active === undefined) return;
       }
       const now = nowMs();
       const draining = drain(now);
-      const isDue = (crawls.nextDueAt?.getTime() ?? Number.POSITIVE_INFINITY) <= now;
-      if (notified || isDue || poll.isOver(now)) {
-        notified = false;
-        polls = true;
-        poll.restart(now);
-        deliveries.expectBacklog();
-        crawls.expectJobs();
-      }
+      if (notified) polls = true;
+      if (notified || isOver(crawls.nextDueAt, now)) crawls.expectJobs();
+      if (notified || isOver(deliveries.nextDueAt, now)) deliveries.expectBacklog();
+      notified = false;
       const isUrgentNow = !isUnsure && (draining || isUrgent());
       const waitMs = isUrgentNow ? 0 : Math.max(0, nextTurnMs - now);
       if (waitMs === 0 && (polls || hasWork())) {
@@ -243,7 +238,8 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
         return;
       }
       const next = hasWork() ? Math.max(0, nextTurnMs - nowMs()) : timing.pollMs;
-      await pause.sleep(Math.min(next, msUntil(crawls.nextDueAt)));
+      const due = [crawls.nextDueAt, deliveries.nextDueAt].map(msUntil);
+      await pause.sleep(Math.min(next, ...due));
     }
   }
 
@@ -259,11 +255,11 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
 
   async function dispatchUnder(lease: Lease): Promise<Date | undefined> {
     let pausedUntil: Date | undefined;
-    const stopRenewing = startRenewing(lease);
+    const leave = keep(lease);
     try {
       await dispatch();
     } finally {
-      stopRenewing();
+      leave();
       pausedUntil = deliveries.pausedUntil();
       crawls.close();
       deliveries.abortAll(new WorkAborted('dropped'));
@@ -313,4 +309,8 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     },
     activity: () => ({ crawls: crawls.inFlight, deliveries: deliveries.inFlight }),
   };
+}
+
+function isOver(moment: Date | undefined, nowMs: number): boolean {
+  return moment !== undefined && moment.getTime() <= nowMs;
 }

@@ -57,6 +57,8 @@ export interface DeliveryLane {
   readonly isWaiting: boolean;
   /** Until when the endpoint is sent nothing; undefined when it is, or when nothing waits. */
   pausedUntil(): Date | undefined;
+  /** When the next delivery falls due in the store, as far as is known. */
+  readonly nextDueAt: Date | undefined;
   /** Makes the next turn claim, because the store may have due deliveries. */
   expectBacklog(): void;
   /**
@@ -71,6 +73,8 @@ export interface DeliveryLane {
       /** The turn's held results that were won. */
       readonly held: readonly Delivery[];
       readonly claimed: readonly Delivery[];
+      /** When the next delivery falls due, if none was claimed. */
+      readonly nextDeliveryAt: Date | undefined;
       /** Hands over the memory that the page of a held result holds. */
       readonly keep: (rid: string) => readonly Grant[];
     },
@@ -102,11 +106,17 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   let waiting = false;
   /** Whether the store may hold due deliveries. */
   let backlog = true;
+  let nextDueAt: Date | undefined;
   let memoryWait: AbortController | undefined;
   /** Memory that the lane has waited for, for its next claim. */
   let grantedRoom: Grant | undefined;
   /** Whether new results get the odd slot, when due deliveries want it too. */
   let newFirst = true;
+
+  /** A delivery that goes back to the store is due there at that moment, or at once. */
+  function expectAt(moment: Date | undefined): void {
+    if (moment !== undefined && (nextDueAt === undefined || moment < nextDueAt)) nextDueAt = moment;
+  }
 
   function takeSlots(crawler: Crawler, wanted: number): DeliverySlot[] {
     paced ??= deps.paces.open({ accountId: crawler.accountId, crawlerId }, () => {
@@ -227,6 +237,9 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     get isWaiting() {
       return waiting;
     },
+    get nextDueAt() {
+      return nextDueAt;
+    },
     pausedUntil: () => paced?.pausedUntil(),
     expectBacklog() {
       backlog = true;
@@ -256,7 +269,9 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
         slots,
       };
     },
-    start(turn, { held, claimed, keep }, crawler) {
+    start(turn, { held, claimed, nextDeliveryAt, keep }, crawler) {
+      if (turn.claimLimit > 0) nextDueAt = nextDeliveryAt;
+      else for (const { dueAt } of turn.settlements) expectAt(dueAt);
       const { slots, room } = turn;
       for (const delivery of held) {
         const slot = slots.pop();

@@ -9,6 +9,7 @@ import type { Scheduler, Task } from '../scheduler/scheduler.ts';
 import type { DeliveryOutcome, JobOutcome, Store } from '../store/store.ts';
 import { type CrawlerRun, createCrawlerRun } from './crawler-run.ts';
 import { createDeliveryPaces } from './delivery-paces.ts';
+import { createRunKeeper } from './run-keeper.ts';
 
 /** What the dispatcher works with. */
 export interface DispatcherDeps {
@@ -67,10 +68,8 @@ export interface DispatchTiming {
   readonly leaseMs: number;
   /** The least time between the beginnings of two turns of a run, unless one is urgent. */
   readonly turnMs: number;
-  /** How often a run polls for work of which no one notifies it: pushes elsewhere, due retries. */
+  /** How often a process looks at the crawlers that it holds, for what others have done to them. */
   readonly pollMs: number;
-  /** How often a run reads its crawler's configuration, which another process may have changed. */
-  readonly refreshMs: number;
   /** How long a run without work keeps its crawler. */
   readonly idleReleaseMs: number;
   /** How long crawls in flight may continue after the scheduler began to close. */
@@ -108,6 +107,7 @@ const CROWDED_RETRY_MS = 5_000;
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const runs = new Map<string, { readonly run: CrawlerRun; readonly done: Promise<void> }>();
   const paces = createDeliveryPaces(deps);
+  const keeper = createRunKeeper(deps);
 
   async function run(task: Task): Promise<void> {
     const crawlerId = task.key;
@@ -120,7 +120,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const slot = await acquireRunSlot(crawler, task);
     if (slot === undefined) return;
     const done = Promise.withResolvers<void>();
-    const crawlerRun = createCrawlerRun({ ...deps, crawlerId, task, paces, crawler });
+    const crawlerRun = createCrawlerRun({ ...deps, crawlerId, task, paces, keeper, crawler });
     runs.set(crawlerId, { run: crawlerRun, done: done.promise });
     let wakeAt: Date | undefined;
     try {

@@ -15,15 +15,19 @@ export interface ReadAhead {
   readonly wantsMore: boolean;
   /** Whether all are gone, and the last look has left due jobs in the queue. */
   readonly ranDry: boolean;
-  /** When the next job falls due, if the last look has found none. */
+  /** When the next job falls due, as far as the last look and `expectAt` tell. */
   readonly nextDueAt: Date | undefined;
   /** The queue may have jobs that the last look has not found. */
   expect(): void;
+  /** A job goes back to the queue and falls due at that moment. */
+  expectAt(moment: Date): void;
   /** The job that starts next. Those whose queue deadline has passed are left to the timeouts. */
   first(now: Date): QueuedJob | undefined;
   remove(rid: string): void;
   /** Forgets all jobs; the next ones come from a look that is still to be begun, or to end. */
   drop(): void;
+  /** Forgets all jobs, and looks for none before that moment. */
+  rest(until: Date): void;
   /** Forgets all jobs, and those of a look that is under way; the queue may have others. */
   clear(): void;
   /**
@@ -108,6 +112,9 @@ export function createReadAhead(deps: {
     expect() {
       expects = true;
     },
+    expectAt(moment) {
+      if (nextDueAt === undefined || moment < nextDueAt) nextDueAt = moment;
+    },
     first(now) {
       for (const { job } of entries.values()) {
         const { queueDeadline, firstTriedAt } = job;
@@ -119,6 +126,11 @@ export function createReadAhead(deps: {
     },
     remove,
     drop,
+    rest(until) {
+      drop();
+      expects = false;
+      nextDueAt = until;
+    },
     clear() {
       drop();
       cancelLook();

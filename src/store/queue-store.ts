@@ -55,6 +55,19 @@ export interface Lease {
   readonly epoch: number;
   /** When it ends unless it is renewed; later than requested if taking it took long. */
   readonly until?: Date;
+  /** {@link CrawlerNews.work} when it was taken; default 0. */
+  readonly work?: number;
+}
+
+/** What a process has to know of a crawler that it holds. */
+export interface CrawlerNews {
+  readonly crawlerId: string;
+  /** Whether the lease is still current. */
+  readonly held: boolean;
+  /** Changes when the crawler may have got work from another process. */
+  readonly work: number;
+  /** Changes with the settings and the pauses. */
+  readonly settings: number;
 }
 
 /** A crawl that began since the last turn and is still in flight. */
@@ -111,6 +124,8 @@ export interface TurnReceipt {
   /** The held deliveries that were won, and those that were claimed. */
   readonly held: readonly Delivery[];
   readonly claimed: readonly Delivery[];
+  /** When the next delivery falls due, if some were asked for, none was due, and there is one. */
+  readonly nextDeliveryAt: Date | undefined;
   /**
    * The started jobs whose start was not written, because they were removed meanwhile, or for one
    * of the two reasons below. Their crawls must be dropped.
@@ -120,7 +135,7 @@ export interface TurnReceipt {
   readonly jobs: readonly QueuedJob[];
   /** Whether the look may have left due jobs, because of its limits. */
   readonly hasMore: boolean;
-  /** When the next job falls due, if the look found none and there is one. */
+  /** When the next job falls due, unless the look has left due ones; undefined if none will. */
   readonly nextDueAt: Date | undefined;
   readonly leaseLost: boolean;
   readonly paused: boolean;
@@ -200,8 +215,11 @@ export interface QueueStore {
    * each job that it was crawling grow by one.
    */
   acquire(crawlerId: string, owner: string, ttlMs: number, now: Date): Promise<Lease | undefined>;
-  /** False when the lease was lost. */
-  renew(lease: Lease, ttlMs: number, now: Date): Promise<boolean>;
+  /**
+   * Looks at all crawlers that a process holds, and renews their leases until `now + ttlMs` if that
+   * is given. Crawlers that are gone are left out.
+   */
+  visit(leases: readonly Lease[], now: Date, ttlMs?: number): Promise<CrawlerNews[]>;
   /**
    * Ends the lease and returns when the crawler has work next: its earliest due job (now or later)
    * or delivery. Both in one step, so that a push meanwhile is not missed. Pauses count as for

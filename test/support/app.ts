@@ -48,7 +48,6 @@ export const QUICK: AppTiming = {
     leaseMs: 3_000,
     turnMs: 2,
     pollMs: 30,
-    refreshMs: 100,
     idleReleaseMs: 100,
     drainMs: 3_000,
   },

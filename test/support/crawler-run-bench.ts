@@ -1,6 +1,7 @@
 import { type CrawlerRun, createCrawlerRun } from '../../src/dispatcher/crawler-run.ts';
 import { createDeliveryPaces } from '../../src/dispatcher/delivery-paces.ts';
 import type { DispatcherDeps, DispatchTiming } from '../../src/dispatcher/dispatcher.ts';
+import { createRunKeeper } from '../../src/dispatcher/run-keeper.ts';
 import type { Crawler } from '../../src/domain/crawler.ts';
 import type { Delivery } from '../../src/domain/delivery.ts';
 import type { QueuedJob } from '../../src/domain/job.ts';
@@ -18,7 +19,6 @@ export const RUN_TIMING: DispatchTiming = {
   leaseMs: 15_000,
   turnMs: 0,
   pollMs: 5,
-  refreshMs: 1_000,
   idleReleaseMs: 20,
   drainMs: 10_000,
 };
@@ -132,6 +132,7 @@ export async function createCrawlerRunBench(
         crawler,
         task: { key: crawlerId, signal: controller.signal, touch: async () => undefined },
         paces: createDeliveryPaces({ clock, ackTimeoutMs: given.ackTimeoutMs }),
+        keeper: createRunKeeper(given),
       });
       return { run, done: run.run(), stop: () => controller.abort() };
     },

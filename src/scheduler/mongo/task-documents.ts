@@ -53,6 +53,8 @@ export function createMongoTaskDocuments(documents: Collection<TaskDocument>): T
     return document === null ? undefined : toJobParameters(document);
   }
 
+  const extensions = createExtensions(documents);
+
   return {
     async wake(name, key, at) {
       await upsert(taskIdentity(name, key), {
@@ -90,10 +92,7 @@ export function createMongoTaskDocuments(documents: Collection<TaskDocument>): T
       );
       return matchedCount === 1;
     },
-    async extend(lock, now) {
-      const { matchedCount } = await documents.updateOne(held(lock), { $set: { lockedAt: now } });
-      return matchedCount === 1;
-    },
+    extend: (lock, now) => extensions.add(lock, now),
     async finish(lock, again) {
       if (again === undefined) {
         const idle = { ...held(lock), nextRunAt: { $exists: false } };
@@ -105,6 +104,38 @@ export function createMongoTaskDocuments(documents: Collection<TaskDocument>): T
         $unset: { lockedAt: true },
         ...(again === undefined ? {} : { $min: { nextRunAt: again } }),
       });
+    },
+  };
+}
+
+/** Renews the locks that are to be renewed in one tick by one update. */
+function createExtensions(documents: Collection<TaskDocument>) {
+  let batch:
+    | { readonly locks: TaskLock[]; readonly kept: Promise<ReadonlySet<string>> }
+    | undefined;
+
+  async function extendAll(locks: readonly TaskLock[], now: Date): Promise<ReadonlySet<string>> {
+    await Promise.resolve();
+    batch = undefined;
+    const all = {
+      _id: { $in: locks.map(({ id }) => new ObjectId(id)) },
+      lastModifiedBy: { $in: locks.map(({ token }) => token) },
+      lockedAt: { $ne: null },
+    };
+    const { matchedCount } = await documents.updateMany(all, { $set: { lockedAt: now } });
+    if (matchedCount === locks.length) return new Set(locks.map(({ token }) => token));
+    const left = await documents.find(all, { projection: { lastModifiedBy: 1 } }).toArray();
+    return new Set(left.flatMap(({ lastModifiedBy }) => lastModifiedBy ?? []));
+  }
+
+  return {
+    async add(lock: TaskLock, now: Date): Promise<boolean> {
+      if (batch === undefined) {
+        const locks: TaskLock[] = [];
+        batch = { locks, kept: extendAll(locks, now) };
+      }
+      batch.locks.push(lock);
+      return (await batch.kept).has(lock.token);
     },
   };
 }

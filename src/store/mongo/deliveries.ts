@@ -61,6 +61,18 @@ export async function claimDeliveries(
     .map(toDelivery);
 }
 
+/** When the crawler's next delivery falls due; undefined when none waits. */
+export async function nextDelivery(
+  collections: Collections,
+  crawlerId: string,
+): Promise<Date | undefined> {
+  const next = await collections.deliveries.findOne(
+    { crawlerId, state: 'due' },
+    { sort: { due: 1, _id: 1 }, projection: { due: 1 } },
+  );
+  return next?.due;
+}
+
 /** Writes the ends of attempts, and returns those that were won; the caller counts them. */
 export async function settleDeliveries(
   collections: Collections,

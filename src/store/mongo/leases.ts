@@ -1,9 +1,13 @@
-import type { Lease, QueueStore } from '../store.ts';
-import type { Collections } from './collections.ts';
-import { currentLease, forgetProcesses, MAX_LEASE_MS, setWake } from './lease.ts';
+import type { CrawlerNews, Lease, QueueStore } from '../store.ts';
+import type { Collections, CrawlerDocument } from './collections.ts';
+import { currentLease, forgetProcesses, MAX_LEASE_MS, NO_WORK, setWake } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { recount } from './recount.ts';
 import { freeDeliveries, requeue, takeBack } from './requeue.ts';
+
+const NEWS_FIELDS = { epoch: 1, leaseOwner: 1, leaseUntil: 1, wakes: 1, updatedAt: 1 } as const;
+/** Most jobs and deliveries of former holders that one visit finds. */
+const STRAYS = 100;
 
 /**
  * The leases of the queue: who dispatches a crawler, and what becomes of the work of former
@@ -12,7 +16,7 @@ import { freeDeliveries, requeue, takeBack } from './requeue.ts';
 export function createLeases(
   collections: Collections,
   ledger: Ledger,
-): Pick<QueueStore, 'acquire' | 'renew' | 'release'> {
+): Pick<QueueStore, 'acquire' | 'visit' | 'release'> {
   async function acquire(
     crawlerId: string,
     owner: string,
@@ -24,7 +28,7 @@ export function createLeases(
     const before = await takeLease(collections, { crawlerId, owner, leaseUntil, now });
     if (before === null) return undefined;
     const epoch = before.epoch + 1;
-    const lease: Lease = { crawlerId, owner, epoch };
+    const lease: Lease = { crawlerId, owner, epoch, work: before.wakes };
     const miscounted = before.miscounted === true;
     if (before.leaseOwner === null && !miscounted) {
       await ledger.tidy(crawlerId, () => forgetProcesses(collections, before, now));
@@ -42,35 +46,69 @@ export function createLeases(
     return until === undefined ? undefined : { ...lease, until };
   }
 
-  async function renew(lease: Lease, ttlMs: number, now: Date): Promise<boolean> {
-    if (!(await prolong(collections, lease, ttlMs, now))) return false;
-    const { crawlerId, epoch } = lease;
-    // A former holder that slept between its check of the lease and its claim may have claimed
-    // something since.
-    const stray = { crawlerId, epoch: { $lt: epoch } };
-    const [job, delivery] = await Promise.all([
-      collections.jobs.findOne({ ...stray, state: 'running' }, { projection: { _id: 1 } }),
-      collections.deliveries.findOne({ ...stray, state: 'sending' }, { projection: { _id: 1 } }),
+  async function visit(
+    leases: readonly Lease[],
+    now: Date,
+    ttlMs?: number,
+  ): Promise<CrawlerNews[]> {
+    if (leases.length === 0) return [];
+    const ids = leases.map((each) => each.crawlerId);
+    if (ttlMs !== undefined) {
+      const leaseUntil = new Date(now.getTime() + ttlMs);
+      const owners = [...new Set(leases.map((each) => each.owner))];
+      await collections.crawlers.updateMany(
+        { _id: { $in: ids }, leaseOwner: { $in: owners }, leaseUntil: { $gt: now } },
+        { $set: { leaseUntil, wakeAt: leaseUntil } },
+      );
+      await takeBackStrays(leases, now);
+    }
+    const held = new Map(leases.map((each) => [each.crawlerId, each]));
+    const found: (Pick<CrawlerDocument, '_id'> &
+      Pick<CrawlerDocument, keyof typeof NEWS_FIELDS>)[] = await collections.crawlers
+      .find({ _id: { $in: ids } }, { projection: NEWS_FIELDS })
+      .toArray();
+    return found.map(({ _id: crawlerId, epoch, leaseOwner, leaseUntil, wakes, updatedAt }) => {
+      const lease = held.get(crawlerId);
+      const isOurs = lease?.epoch === epoch && lease.owner === leaseOwner && leaseUntil > now;
+      return { crawlerId, held: isOurs, work: wakes, settings: updatedAt.getTime() };
+    });
+  }
+
+  /**
+   * Takes back what former holders have claimed late: one that slept between its check of the lease
+   * and its claim may have claimed something since.
+   */
+  async function takeBackStrays(leases: readonly Lease[], now: Date): Promise<void> {
+    const stray = leases.map(({ crawlerId, epoch }) => ({ crawlerId, epoch: { $lt: epoch } }));
+    const projection = { crawlerId: 1 } as const;
+    const [jobs, deliveries] = await Promise.all([
+      collections.jobs
+        .find({ state: 'running', $or: stray }, { projection })
+        .limit(STRAYS)
+        .toArray(),
+      collections.deliveries
+        .find({ state: 'sending', $or: stray }, { projection })
+        .limit(STRAYS)
+        .toArray(),
     ]);
-    if (job !== null) {
+    const withJobs = new Set(jobs.map((each) => each.crawlerId));
+    const affected = new Set([...withJobs, ...deliveries.map((each) => each.crawlerId)]);
+    for (const { crawlerId, epoch } of leases) {
+      if (!affected.has(crawlerId)) continue;
       await ledger.runExclusive(crawlerId, async () => {
         // A former holder does not count such a claim. Only a recount shows whether another process
         // did.
-        await requeue(collections, ledger, { crawlerId, epoch, now });
-        await recount(collections, crawlerId, now);
-      });
-    } else if (delivery !== null) {
-      await ledger.runExclusive(crawlerId, async () => {
-        await freeDeliveries(collections, { crawlerId, epoch, now });
+        if (withJobs.has(crawlerId)) await requeue(collections, ledger, { crawlerId, epoch, now });
+        else await freeDeliveries(collections, { crawlerId, epoch, now });
         await recount(collections, crawlerId, now);
       });
     }
-    return true;
   }
 
   async function release(lease: Lease, now: Date): Promise<{ wakeAt: Date | undefined }> {
     const { crawlerId, epoch, owner } = lease;
     return ledger.runExclusive(crawlerId, async () => {
+      if (await releaseEmpty(collections, lease)) return { wakeAt: undefined };
       const crawler = await collections.crawlers.findOne(
         { _id: crawlerId, epoch, leaseOwner: owner },
         { projection: { live: 1, purges: 1, miscounted: 1 } },
@@ -93,7 +131,30 @@ export function createLeases(
     });
   }
 
-  return { acquire, renew, release };
+  return { acquire, visit, release };
+}
+
+/**
+ * Ends the lease of a crawler of which nothing is queued, running or to be delivered. False if that
+ * is not known of it.
+ */
+async function releaseEmpty(
+  collections: Collections,
+  { crawlerId, epoch, owner }: Lease,
+): Promise<boolean> {
+  const { matchedCount } = await collections.crawlers.updateOne(
+    {
+      _id: crawlerId,
+      epoch,
+      leaseOwner: owner,
+      live: 0,
+      deliveriesPending: 0,
+      pending: { $size: 0 },
+      miscounted: { $ne: true },
+    },
+    { $set: { leaseOwner: null, leaseUntil: new Date(0), wakeAt: NO_WORK } },
+  );
+  return matchedCount > 0;
 }
 
 /** Takes the lease if nobody else has a live one, and returns the crawler as it was before. */
@@ -121,7 +182,7 @@ function takeLease(
     { $inc: { epoch: 1 }, $set: { leaseOwner: owner, leaseUntil, wakeAt: leaseUntil } },
     {
       returnDocument: 'before',
-      projection: { epoch: 1, leaseOwner: 1, applied: 1, miscounted: 1 },
+      projection: { epoch: 1, leaseOwner: 1, applied: 1, miscounted: 1, wakes: 1 },
     },
   );
 }

@@ -1,3 +1,4 @@
+import type { QueuedJob } from '../../domain/job.ts';
 import type { QueueLook, TurnReceipt } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { toJob } from './job-document.ts';
@@ -13,35 +14,26 @@ export async function look(
   now: Date,
 ): Promise<Pick<TurnReceipt, 'jobs' | 'hasMore' | 'nextDueAt'>> {
   const pushes = pending.map((each) => each.id);
-  const queued = { crawlerId, queued: true, gen: purges } as const;
   const cursor = collections.jobs
     .find({
-      ...queued,
-      due: { $lte: now },
+      crawlerId,
+      queued: true,
+      gen: purges,
       ...(except.length > 0 ? { _id: { $nin: [...except] } } : {}),
       ...(pushes.length > 0 ? { push: { $nin: pushes } } : {}),
       $or: [{ expires: { $exists: false } }, { queueDeadline: { $gt: now } }],
     })
     .sort({ due: 1, _id: 1 })
     .limit(limit);
-  const jobs = [];
-  let isWhole = true;
+  const jobs: QueuedJob[] = [];
   let bytes = 0;
   // Leaving the loop closes the cursor.
   for await (const document of cursor) {
+    if (document.due > now) return { jobs, hasMore: false, nextDueAt: document.due };
     bytes += document.body?.length() ?? 0;
-    if (jobs.length > 0 && bytes > maxBytes) {
-      isWhole = false;
-      break;
-    }
+    if (jobs.length > 0 && bytes > maxBytes) return { jobs, hasMore: true, nextDueAt: undefined };
     known.note(document._id, document);
     jobs.push(toJob(document));
   }
-  const hasMore = !isWhole || jobs.length >= limit;
-  if (jobs.length > 0) return { jobs, hasMore, nextDueAt: undefined };
-  const next = await collections.jobs.findOne(
-    { ...queued, due: { $gt: now } },
-    { sort: { due: 1, _id: 1 }, projection: { due: 1 } },
-  );
-  return { jobs, hasMore, nextDueAt: next?.due };
+  return { jobs, hasMore: jobs.length >= limit, nextDueAt: undefined };
 }

@@ -1,3 +1,4 @@
+import { createLruMap } from '../../domain/lru-map.ts';
 import { heldDeliveries } from '../held-deliveries.ts';
 import type {
   DeliveryOutcome,
@@ -9,7 +10,7 @@ import type {
 } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { type Batch, createDelta } from './counts.ts';
-import { addSettled, claimDeliveries, settleDeliveries } from './deliveries.ts';
+import { addSettled, claimDeliveries, nextDelivery, settleDeliveries } from './deliveries.ts';
 import { countDeliveries } from './delivery-counts.ts';
 import { type WrittenJobs, writeJobs } from './finish.ts';
 import type { KnownJobs } from './job-facts.ts';
@@ -18,6 +19,9 @@ import { type CrawlerState, type Ledger, type Rider, STATE_FIELDS } from './ledg
 import { look } from './look.ts';
 import { createRareRecount, recount } from './recount.ts';
 
+/** Crawlers that one process remembers between turns. */
+const MAX_STATES = 1_000;
+
 /** Creates `QueueStore.turn`. */
 export function createTurn(
   collections: Collections,
@@ -25,6 +29,8 @@ export function createTurn(
   known: KnownJobs,
 ): QueueStore['turn'] {
   const recountMiscounted = createRareRecount(collections);
+  /** The crawlers as the last turns of their runs have left them. */
+  const states = createLruMap<string, CrawlerState>({ maxEntries: MAX_STATES });
 
   function readState(crawlerId: string): Promise<CrawlerState | null> {
     return collections.crawlers.findOne({ _id: crawlerId }, { projection: STATE_FIELDS });
@@ -42,7 +48,8 @@ export function createTurn(
     const { crawlerId } = lease;
     const { ended = [], started = [], settled = [] } = work;
     const { accountId, purges } = before;
-    const isOurs = isCurrent(before, lease, now);
+    // Only the update below can tell.
+    const isOurs = before.epoch === lease.epoch;
     const batch = ledger.newBatch();
     const written = await writeJobs(
       collections,
@@ -75,27 +82,39 @@ export function createTurn(
   async function takeTurn(lease: Lease, work: TurnWork, now: Date): Promise<TurnReceipt> {
     const { ended = [], started = [], settled = [] } = work;
     const { crawlerId } = lease;
-    let state = await readState(crawlerId);
-    if (state === null) return nothingLeft(work);
-    if (state.miscounted === true) await recountMiscounted(crawlerId, now);
     const writes = ended.length + started.length + settled.length > 0;
+    const last = writes ? states.get(crawlerId) : undefined;
+    states.delete(crawlerId);
+    let state = last?.epoch === lease.epoch ? last : await readState(crawlerId);
+    if (state === null) return nothingLeft(work);
+    if (state.miscounted === true) {
+      await recountMiscounted(crawlerId, now);
+      state = await readState(crawlerId);
+      if (state === null) return nothingLeft(work);
+    }
     const { after, ...done } = writes
       ? await write(lease, work, now, state)
       : { verdicts: [], settled: [], lost: [], after: state };
     if (after === null) return nothingLeft(work);
     state = after;
+    states.set(crawlerId, state);
     const isOurs = isCurrent(state, lease, now);
     const paused = isPaused(state);
+    const posts = isOurs && !state.pausedByMonitor ? work.deliveries : undefined;
     const claimed =
-      work.deliveries !== undefined && isOurs && !state.pausedByMonitor
-        ? await claimDeliveries(collections, ledger.newWriteId(), lease, work.deliveries, now)
-        : [];
+      posts === undefined
+        ? []
+        : await claimDeliveries(collections, ledger.newWriteId(), lease, posts, now);
+    const nextDeliveryAt =
+      posts !== undefined && claimed.length === 0
+        ? await nextDelivery(collections, crawlerId)
+        : undefined;
     const found =
       work.look !== undefined && isOurs && !paused
         ? await look(collections, known, state, work.look, now)
         : { jobs: [], hasMore: false, nextDueAt: undefined };
     const held = isOurs ? heldDeliveries(ended, done.verdicts, now) : [];
-    return { ...done, held, claimed, ...found, leaseLost: !isOurs, paused };
+    return { ...done, held, claimed, nextDeliveryAt, ...found, leaseLost: !isOurs, paused };
   }
 
   return (lease, work, now) =>
@@ -161,6 +180,7 @@ function nothingLeft({ ended = [], started = [], settled = [] }: TurnWork): Turn
     settled: settled.map(() => 'lost' as const),
     held: [],
     claimed: [],
+    nextDeliveryAt: undefined,
     lost: started.map(({ rid }: StartedJob) => rid),
     jobs: [],
     hasMore: false,

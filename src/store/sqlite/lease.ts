@@ -1,6 +1,6 @@
 import { tallyEnd } from '../../domain/tally.ts';
 import { heldBackBy, type Pauses, type WorkKind } from '../rules.ts';
-import type { Lease } from '../store.ts';
+import type { CrawlerNews, Lease } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { type Sql, toOptionalDate } from './sql.ts';
 
@@ -122,8 +122,27 @@ function requeue(sql: Sql, { crawlerId, epoch, now, crashed = false }: FormerWor
   );
 }
 
-/** Prolongs the lease; see `QueueStore.renew`. */
-export function renew(sql: Sql, lease: Lease, ttlMs: number, now: Date): boolean {
+/**
+ * Looks at crawlers and renews their leases; see `QueueStore.visit`. The only process knows of all
+ * work that is pushed.
+ */
+export function visit(
+  sql: Sql,
+  leases: readonly Lease[],
+  now: Date,
+  ttlMs?: number,
+): CrawlerNews[] {
+  return leases.flatMap((lease): CrawlerNews[] => {
+    const { crawlerId } = lease;
+    const row = sql.get('SELECT updated_at FROM crawlers WHERE crawler_id = ?', crawlerId);
+    if (row === undefined) return [];
+    const held = ttlMs === undefined ? isCurrent(sql, lease, now) : prolong(sql, lease, now, ttlMs);
+    return [{ crawlerId, held, work: 0, settings: Number(row.updated_at) }];
+  });
+}
+
+/** Prolongs the lease; false if it is not current. */
+function prolong(sql: Sql, lease: Lease, now: Date, ttlMs: number): boolean {
   const changed = sql.run(
     `UPDATE dispatch SET lease_until = ?
       WHERE crawler_id = ? AND epoch = ? AND lease_owner = ? AND lease_until > ?`,

@@ -5,7 +5,7 @@ import { createCounts } from './counts.ts';
 import { finish } from './finish.ts';
 import type { InThread, ThreadQueue } from './in-thread.ts';
 import { toJob } from './job-row.ts';
-import { acquire, isLeased, purgeCount, release, renew, setWake } from './lease.ts';
+import { acquire, isLeased, purgeCount, release, setWake, visit } from './lease.ts';
 import { push } from './push.ts';
 import { type Sql, toDate } from './sql.ts';
 import { beginSweep } from './sweep.ts';
@@ -130,7 +130,7 @@ function purge(sql: Sql, crawlerId: string, now: Date): number {
 export const queue = {
   push,
   acquire,
-  renew,
+  visit,
   release,
   turn,
   finish,

@@ -1,10 +1,10 @@
 import type { QueuedJob } from '../../domain/job.ts';
 import type { Lease, QueueLook, StartedJob, TurnReceipt, TurnWork } from '../store.ts';
 import { type Counts, createCounts } from './counts.ts';
-import { claimDeliveries, settleDeliveries } from './deliveries.ts';
+import { claimDeliveries, nextDelivery, settleDeliveries } from './deliveries.ts';
 import { endJobs } from './finish.ts';
 import { toJob } from './job-row.ts';
-import type { Sql, SqlRow } from './sql.ts';
+import { type Sql, toDate } from './sql.ts';
 
 /** What a turn knows of its crawler. */
 interface TurnState {
@@ -32,12 +32,14 @@ export function turn(sql: Sql, lease: Lease, work: TurnWork, now: Date): Omit<Tu
     state === undefined || work.deliveries === undefined
       ? []
       : claimDeliveries(sql, lease, work.deliveries, now);
+  const mayPost = state !== undefined && work.deliveries !== undefined && claimed.length === 0;
   counts.write(sql, now);
   const found = mayStart && work.look !== undefined ? look(sql, lease, state, work.look, now) : {};
   return {
     verdicts,
     settled,
     claimed,
+    nextDeliveryAt: mayPost ? nextDelivery(sql, lease.crawlerId) : undefined,
     lost: lost.map(({ rid }) => rid),
     jobs: [],
     hasMore: false,
@@ -108,44 +110,24 @@ function look(
   now: Date,
 ): Pick<TurnReceipt, 'jobs' | 'hasMore' | 'nextDueAt'> {
   const rows = sql.each(
-    `SELECT * FROM jobs WHERE crawler_id = ? AND gen = ? AND state <> 'running' AND due_at <= ?
+    `SELECT * FROM jobs WHERE crawler_id = ? AND gen = ? AND state <> 'running'
       AND rid NOT IN (SELECT value FROM json_each(?))
       AND (queue_deadline IS NULL OR queue_deadline > ? OR first_tried_at IS NOT NULL)
       ORDER BY due_at, rid LIMIT ?`,
     crawlerId,
     purges,
-    now.getTime(),
     JSON.stringify(except),
     now.getTime(),
     limit,
   );
-  const { jobs, isWhole } = jobsWithin(maxBytes, rows);
-  const hasMore = !isWhole || jobs.length >= limit;
-  if (jobs.length > 0) return { jobs, hasMore, nextDueAt: undefined };
-  const next = sql.get(
-    `SELECT min(due_at) AS due FROM jobs
-      WHERE crawler_id = ? AND gen = ? AND state <> 'running' AND due_at > ?`,
-    crawlerId,
-    purges,
-    now.getTime(),
-  )?.due;
-  return { jobs, hasMore, nextDueAt: typeof next === 'number' ? new Date(next) : undefined };
-}
-
-/**
- * The first jobs whose bodies have at most `maxBytes` together, but at least one; and whether these
- * are all.
- */
-function jobsWithin(
-  maxBytes: number,
-  rows: Iterable<SqlRow>,
-): { readonly jobs: QueuedJob[]; readonly isWhole: boolean } {
   const jobs: QueuedJob[] = [];
   let bytes = 0;
   for (const row of rows) {
+    const due = toDate(row.due_at);
+    if (due > now) return { jobs, hasMore: false, nextDueAt: due };
     bytes += row.body instanceof Uint8Array ? row.body.byteLength : 0;
-    if (jobs.length > 0 && bytes > maxBytes) return { jobs, isWhole: false };
+    if (jobs.length > 0 && bytes > maxBytes) return { jobs, hasMore: true, nextDueAt: undefined };
     jobs.push(toJob(row));
   }
-  return { jobs, isWhole: true };
+  return { jobs, hasMore: jobs.length >= limit, nextDueAt: undefined };
 }

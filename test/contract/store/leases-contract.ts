@@ -9,6 +9,7 @@ import {
   newId,
   type OpenStore,
   only,
+  renewLease,
   TTL_MS,
   withStore,
 } from './store-harness.ts';
@@ -24,15 +25,15 @@ export function leasesContract(open: OpenStore): void {
         const made = await crawler();
         const { crawlerId } = made;
         await push(makeJobs(made, 2));
-        const { acquire, renew, release } = store.queue;
+        const { acquire, release } = store.queue;
         const old = await lease(made, at(0), 'first');
         expect(await acquire(crawlerId, 'second', TTL_MS, at(1))).toBeUndefined();
-        expect(await renew(old, TTL_MS, at(10_000))).toBe(true);
+        expect(await renewLease(store, old, TTL_MS, at(10_000))).toBe(true);
         expect(await acquire(crawlerId, 'second', TTL_MS, at(LAPSED))).toBeUndefined();
         const next = await lease(made, at(10_000 + LAPSED), 'second');
         expect(next.epoch).toBeGreaterThan(old.epoch);
         const now = at(10_001 + LAPSED);
-        expect(await renew(old, TTL_MS, now)).toBe(false);
+        expect(await renewLease(store, old, TTL_MS, now)).toBe(false);
         expect(await claimJobs(store, old, 9, now)).toEqual({ jobs: [], leaseLost: true });
         await release(old, now);
         expect(await acquire(crawlerId, 'third', TTL_MS, now)).toBeUndefined();

@@ -14,6 +14,7 @@ import {
   makeJobs,
   type OpenedStore,
   type OpenStore,
+  renewLease,
   type StoreBench,
 } from './store-harness.ts';
 
@@ -258,7 +259,7 @@ class Life {
     const { queue } = this.#bench.store;
     this.#lease ??= await queue.acquire(crawler.crawlerId, owner, TTL_MS, now);
     if (this.#lease === undefined) throw new Error('the lease was refused');
-    await queue.renew(this.#lease, TTL_MS, now);
+    await renewLease(this.#bench.store, this.#lease, TTL_MS, now);
     return this.#lease;
   }
 

@@ -12,6 +12,7 @@ import {
   finishJobs,
   LIMITS,
   makeJobs,
+  renewLease,
   settleDeliveries,
 } from './store-harness.ts';
 
@@ -85,7 +86,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     const now = at(200);
     await bench.push(makeJobs(made, 1), now, { ...LIMITS, crawlerQueue: 2 * BACKLOG });
     const lease = await bench.lease(made, now);
-    await store.queue.renew(lease, 15_000, now);
+    await renewLease(store, lease, 15_000, now);
     const { jobs } = await claimJobs(store, lease, 5, now);
     const [a, b, c] = jobs;
     if (a === undefined || b === undefined || c === undefined) throw new Error('nothing claimed');

@@ -16,6 +16,7 @@ import {
   makeJobs,
   makeScreenshot,
   only,
+  renewLease,
   type StoreBench,
 } from './store-harness.ts';
 
@@ -93,7 +94,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       const stray = { state: 'running', epoch: held.epoch - 1 } as const;
       await c.jobs.updateMany({}, { $set: stray, $unset: { queued: 1 }, $inc: { attempt: 1 } });
       expect((await claimJobs(store, held, 1, now)).jobs).toEqual([]);
-      await store.queue.renew(held, MINUTE, now);
+      await renewLease(store, held, MINUTE, now);
       expect((await claimJobs(store, held, 1, now)).jobs).toHaveLength(1);
       expect(await counters(made)).toMatchObject({ running: 1, waiting: 0 });
     }),

@@ -212,6 +212,16 @@ export async function claimJobs(
   return { jobs: running, leaseLost: receipt.leaseLost };
 }
 
+/** Renews a lease; false when it was lost. */
+export async function renewLease(
+  store: Store,
+  lease: Lease,
+  ttlMs: number,
+  now: Date,
+): Promise<boolean> {
+  return (await store.queue.visit([lease], now, ttlMs))[0]?.held ?? false;
+}
+
 /** Ends jobs under a lease. */
 export async function finishJobs(
   store: Store,

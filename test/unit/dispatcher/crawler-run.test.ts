@@ -195,7 +195,7 @@ test('a run whose renewal is refused stops its crawls and leaves them to the pee
   const { done } = bench.start();
   await startedCrawls(bench, 1);
   // The renewal is sent in time, and arrives when the lease has lapsed and a peer has it.
-  const renewal = bench.faults.hold('queue.renew');
+  const renewal = bench.faults.hold('queue.visit');
   bench.clock.advance(6_000);
   await renewal.reached;
   bench.clock.advance(10_000);
@@ -216,9 +216,9 @@ test('a renewal that fails costs no crawl: the next one comes before the lease e
   const rids = await bench.push(1);
   const { done } = bench.start();
   await startedCrawls(bench, 1);
-  bench.faults.refuse('queue.renew');
+  bench.faults.refuse('queue.visit');
   bench.clock.advance(6_000);
-  const renewal = bench.faults.holdAnswer('queue.renew');
+  const renewal = bench.faults.holdAnswer('queue.visit');
   bench.clock.advance(6_000);
   await renewal.reached;
   renewal.release();

@@ -64,7 +64,7 @@ function startLane(reserve = 0) {
     const held = begun.outcomes.flatMap((each) =>
       each.kind === 'delivery' && each.held ? deliveryOf('page', { rid: each.rid }) : [],
     );
-    lane.start(begun, { held, claimed, keep: () => [] }, crawler);
+    lane.start(begun, { held, claimed, keep: () => [], nextDeliveryAt: undefined }, crawler);
     lane.releaseUnused(begun);
     return { held: held.length, claimLimit };
   }
@@ -101,7 +101,7 @@ test('a lost result and an empty claim give their places back', async () => {
   const { lane, turn } = startLane();
   const begun = lane.begin([endOfCrawl(1)], crawler, false);
   expect(begun.slots).toHaveLength(1);
-  lane.start(begun, { held: [], claimed: [], keep: () => [] }, crawler);
+  lane.start(begun, { held: [], claimed: [], keep: () => [], nextDeliveryAt: undefined }, crawler);
   lane.releaseUnused(begun);
   expect(lane.inFlight).toBe(0);
   turn([], 0);

@@ -10,6 +10,7 @@ import {
   finishJobs,
   makeJobs,
   only,
+  renewLease,
   settleDeliveries,
   TTL_MS,
 } from '../store-harness.ts';
@@ -88,7 +89,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       held.release();
       await claimed;
       expect(await claimDeliveries(store, next, 9, 1e9, LATER)).toEqual([]);
-      expect(await store.queue.renew(next, TTL_MS, LATER)).toBe(true);
+      expect(await renewLease(store, next, TTL_MS, LATER)).toBe(true);
       expect(await claimDeliveries(store, next, 9, 1e9, LATER)).toHaveLength(1);
       expect(await bench.counters(crawler)).toMatchObject({ deliveriesPending: 1 });
     }),
@@ -139,7 +140,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       held.release();
       await claimed;
       expect((await claimJobs(store, next, 9, LATER)).jobs).toEqual([]);
-      await store.queue.renew(next, TTL_MS, LATER);
+      await renewLease(store, next, TTL_MS, LATER);
       expect(await bench.counters(crawler)).toMatchObject({ running: 0, waiting: 2 });
       expect(await store.accounts.queued(crawler.accountId)).toBe(2);
       expect((await claimJobs(store, next, 9, LATER)).jobs).toHaveLength(2);

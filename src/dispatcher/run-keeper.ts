@@ -1,0 +1,100 @@
+import type { Clock } from '../domain/clock.ts';
+import type { Logger } from '../domain/logger.ts';
+import type { CrawlerNews, Lease, Store } from '../store/store.ts';
+import type { DispatchTiming } from './dispatcher.ts';
+import { createPeriod } from './period.ts';
+
+/** A run as the keeper knows it. */
+export interface KeptRun {
+  readonly lease: Lease;
+  /** What the run has seen of the crawler. */
+  readonly seen: Pick<CrawlerNews, 'work' | 'settings'>;
+  /** Keeps the lock of the run's task. */
+  touch(): Promise<void>;
+  renewed(untilMs: number): void;
+  lost(): void;
+  /** The crawler is gone. */
+  gone(): void;
+  /** There may be work from another process. */
+  work(): void;
+  /** The settings or pauses have changed. */
+  settings(): void;
+}
+
+/**
+ * Watches the crawlers of all runs of a process, however many, with one look at intervals of
+ * `pollMs`, and renews their leases together at a third of their time. It does so by a timer of its
+ * own, so that a slow turn makes no lease lapse.
+ */
+export interface RunKeeper {
+  /** Keeps a run until the returned function is called. */
+  keep(run: KeptRun): () => void;
+}
+
+/** Makes a keeper; its timer runs while it keeps runs. */
+export function createRunKeeper(deps: {
+  readonly store: { readonly queue: Pick<Store['queue'], 'visit'> };
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly timing: Pick<DispatchTiming, 'pollMs' | 'leaseMs'>;
+}): RunKeeper {
+  const { store, clock, logger, timing } = deps;
+  const runs = new Map<KeptRun, KeptRun['seen']>();
+  const renewal = createPeriod(timing.leaseMs / 3, clock.now().getTime());
+  let timer: NodeJS.Timeout | undefined;
+  let isVisiting = false;
+
+  async function visit(): Promise<void> {
+    const visited = [...runs.keys()];
+    const now = clock.now();
+    const renews = renewal.isOver(now.getTime());
+    if (renews) renewal.restart(now.getTime());
+    const ttlMs = renews ? timing.leaseMs : undefined;
+    const leases = visited.map(({ lease }) => lease);
+    const touched = renews ? visited.map((run) => run.touch()) : [];
+    const [news] = await Promise.all([store.queue.visit(leases, now, ttlMs), ...touched]);
+    const byCrawler = new Map(news.map((each) => [each.crawlerId, each]));
+    for (const run of visited) {
+      if (runs.has(run)) report(run, byCrawler.get(run.lease.crawlerId), now, ttlMs);
+    }
+  }
+
+  function report(run: KeptRun, news: CrawlerNews | undefined, now: Date, ttlMs?: number): void {
+    const before = runs.get(run);
+    if (news === undefined) {
+      run.gone();
+      return;
+    }
+    runs.set(run, news);
+    if (!news.held) run.lost();
+    else if (ttlMs !== undefined) run.renewed(now.getTime() + ttlMs);
+    if (before?.settings !== news.settings) run.settings();
+    if (before?.work !== news.work) run.work();
+  }
+
+  function tick(): void {
+    if (isVisiting) return;
+    isVisiting = true;
+    visit()
+      .catch((error: unknown) => {
+        // The next look may come before the leases end.
+        logger.debug({ err: error }, 'crawlers were not looked at');
+      })
+      .finally(() => {
+        isVisiting = false;
+      });
+  }
+
+  return {
+    keep(run) {
+      runs.set(run, run.seen);
+      timer ??= setInterval(tick, timing.pollMs);
+      return () => {
+        runs.delete(run);
+        if (runs.size > 0) return;
+        clearInterval(timer);
+        timer = undefined;
+      };
+    },
+  };
+}
