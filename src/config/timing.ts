@@ -27,7 +27,8 @@ export function appTiming(
       // A turn on MongoDB is several commands, so it has to write much.
       turnMs: config.mongodbUri === undefined ? 2 : 120,
       pollMs: 500,
-      idleReleaseMs: 2_000,
+      // On MongoDB each look at an idle crawler costs a command.
+      idleReleaseMs: config.mongodbUri === undefined ? 2_000 : 500,
       // The last 2 s of the shutdown time are for writing the crawls that ended.
       drainMs: Math.max(config.shutdownSeconds - 2, 0) * 1_000,
     },

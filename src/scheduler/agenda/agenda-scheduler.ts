@@ -56,6 +56,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
 
   function pollNow(name: string): void {
     if (closing.signal.aborted || !definitions.has(name) || channel.state !== 'connected') return;
+    fencedRepository.expect(name);
     const now = new Date();
     const jobId = toJobId('');
     void channel.publish({ jobId, jobName: name, nextRunAt: null, priority: 0, timestamp: now });
@@ -66,6 +67,10 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     outage,
     closing: closing.signal,
     lockMs: (name) => definitions.get(name)?.options.lockMs ?? 0,
+    shortestLockMs: () =>
+      Math.min(...[...definitions.values()].map(({ options }) => options.lockMs)),
+    // Agenda polls each name by a timer of its own, all at nearly the same time.
+    lookMs: processEveryMs * 0.8,
     yieldMs: (name) =>
       definitions.get(name)?.options.sharesWithPeers === true ? yieldMs(name) : 0,
     onChange: pollNow,

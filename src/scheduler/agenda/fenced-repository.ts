@@ -10,6 +10,8 @@ export interface FencedRepository {
   claimedTask(attrs: JobParameters): ClaimedTask;
   /** When a run last began or ended, by `performance.now()`. */
   activeAt(): number;
+  /** A task of this name may be due. */
+  expect(name: string): void;
   /** Resolves when no answer to a claim is outstanding. */
   claimsSettled(): Promise<void>;
 }
@@ -111,6 +113,7 @@ export function createFencedRepository(deps: TaskClaimsDeps): FencedRepository {
       return task;
     },
     activeAt: () => activeAt,
+    expect: claims.expect,
     claimsSettled: claims.settled,
   };
 }

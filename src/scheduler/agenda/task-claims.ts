@@ -20,6 +20,10 @@ export interface ClaimedTask extends TaskLock {
 export interface TaskClaimsDeps {
   readonly tasks: TaskDocuments;
   readonly lockMs: (name: string) => number;
+  /** The shortest of all. */
+  readonly shortestLockMs: () => number;
+  /** How long it stays known which names have tasks that are due, unless one is expected. */
+  readonly lookMs: number;
   /** How long a due task is left to other processes before this one claims it. */
   readonly yieldMs: (name: string) => number;
   readonly outage: OutageLog;
@@ -39,6 +43,8 @@ export interface Claim {
 export interface TaskClaims {
   /** Claims the next task of this name; undefined when there is none, or the database is away. */
   next(name: string): Promise<Claim | undefined>;
+  /** A task of this name may be due, so the next claim asks for it by itself. */
+  expect(name: string): void;
   /** Gives a claim back: the task is due as before. */
   giveBack(task: ClaimedTask): Promise<void>;
   /** Repeats a write of a claim through an outage, for as long as its lock can be ours. */
@@ -47,14 +53,15 @@ export interface TaskClaims {
   settled(): Promise<void>;
 }
 
-const LAPSED_CHECK_MS = 1_000;
 const RETRY_MS = 250;
 
 /** Makes the claims of one process. */
 export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
   const { tasks, outage, closing } = deps;
   const inFlight = new Map<string, { again: boolean; readonly done: Promise<unknown> }>();
-  const lapsedCheckAt = new Map<string, number>();
+  const expected = new Set<string>();
+  /** One look at all names, for the claims of all of them. */
+  let look: { readonly untilMs: number; readonly names: Promise<Set<string>> } | undefined;
   const yielding = new Set<string>();
 
   async function persist<T>(task: ClaimedTask, write: () => Promise<T>): Promise<T | undefined> {
@@ -78,12 +85,14 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
     const token = randomUUID();
     const now = new Date();
     const yieldMs = deps.yieldMs(name);
+    const isExpected = expected.delete(name);
+    const isSeen = !isExpected && (await namesDue(now)).delete(name);
+    if (!isExpected && !isSeen) return undefined;
     let job = await tasks.claimDue(name, token, now, new Date(now.getTime() - yieldMs));
     if (job === undefined && yieldMs > 0) claimAfterYield(name, yieldMs);
-    if (job === undefined && (lapsedCheckAt.get(name) ?? 0) <= now.getTime()) {
+    if (job === undefined && isSeen) {
       const lockedBefore = new Date(now.getTime() - deps.lockMs(name));
       job = await tasks.claimLapsed(name, token, lockedBefore, now);
-      if (job === undefined) lapsedCheckAt.set(name, now.getTime() + LAPSED_CHECK_MS);
     }
     if (job === undefined) return undefined;
     const id = String(job._id);
@@ -96,6 +105,19 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
     // In a long series of claims, each task starts now and not after the last claim.
     setImmediate(() => deps.onChange(name));
     return { task, job };
+  }
+
+  /** The names with tasks that are due; those that were claimed since the look are left out. */
+  async function namesDue(now: Date): Promise<Set<string>> {
+    if (look === undefined || look.untilMs <= performance.now()) {
+      const lockedBefore = new Date(now.getTime() - deps.shortestLockMs());
+      const names = tasks.namesDue(now, lockedBefore).then((found) => new Set(found));
+      names.catch(() => {
+        look = undefined;
+      });
+      look = { untilMs: performance.now() + deps.lookMs, names };
+    }
+    return look.names;
   }
 
   /** Claims again when the tasks that are due now are no longer left to others. */
@@ -135,6 +157,7 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
         done.resolve();
       }
     },
+    expect: (name) => void expected.add(name),
     giveBack,
     persist,
     async settled() {

@@ -26,6 +26,11 @@ export interface TaskDocuments {
    * Makes the task due every `intervalMs`: a new one at once, an existing one within the interval.
    */
   repeat(name: string, intervalMs: number, now: Date): Promise<void>;
+  /**
+   * The names of which a task is due at `now`, or has a lock that was last renewed at `lockedBefore`
+   * or earlier.
+   */
+  namesDue(now: Date, lockedBefore: Date): Promise<readonly string[]>;
   /** Locks for `token` the task that has been due longest, at `dueBy` (default `now`) or before. */
   claimDue(
     name: string,

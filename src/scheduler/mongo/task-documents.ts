@@ -71,6 +71,13 @@ export function createMongoTaskDocuments(documents: Collection<TaskDocument>): T
       const nextRunAt = new Date(now.getTime() + intervalMs);
       await documents.updateOne({ task }, { $min: { nextRunAt } });
     },
+    namesDue: (now, lockedBefore) =>
+      documents.distinct('name', {
+        $or: [
+          { lockedAt: null, nextRunAt: { $lte: now } },
+          { lockedAt: { $lte: lockedBefore, $type: 'date' } },
+        ],
+      }),
     claimDue: (name, token, now, dueBy = now) =>
       lock(
         { name, lockedAt: null, nextRunAt: { $lte: dueBy } },

@@ -41,6 +41,14 @@ export function createSqliteTaskDocuments(query: SqlQuery): TaskDocuments {
         ],
       );
     },
+    async namesDue(now, lockedBefore) {
+      const rows = await query(
+        `SELECT DISTINCT name FROM agenda_jobs
+         WHERE (locked_at IS NULL AND next_run_at <= ?) OR locked_at <= ?`,
+        [now.getTime(), lockedBefore.getTime()],
+      );
+      return rows.map((row) => String(row.name));
+    },
     claimDue: (name, token, now, dueBy = now) =>
       claim(
         `UPDATE agenda_jobs SET locked_at = ?, last_modified_by = ? WHERE id = (

@@ -2,7 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { INTERNAL_PREFIX } from '../../domain/crawler-name.ts';
 import type { AccountDocument, Collections } from './collections.ts';
 
-const SECOND_LOOK_MS = 100;
+/** Longer than processes gather changes before they write them. */
+const SECOND_LOOK_MS = 500;
 
 type Totals = Required<
   Pick<AccountDocument, 'queued' | 'crawlers' | 'concurrency' | 'queuedBytes'>

@@ -1,11 +1,15 @@
 import type { Account, TokenOwner } from '../../domain/account.ts';
 import { accountExists, accountHasCrawlers, tokenTaken } from '../../domain/errors.ts';
 import type { AccountStore } from '../store.ts';
+import type { AccountIncrements } from './account-increments.ts';
 import type { AccountDocument, Collections } from './collections.ts';
 import { isDuplicate } from './errors.ts';
 
 /** Accounts and their tokens. */
-export function createAccounts(collections: Collections): AccountStore {
+export function createAccounts(
+  collections: Collections,
+  increments: AccountIncrements,
+): AccountStore {
   async function findByTokenHash(hash: string): Promise<TokenOwner | undefined> {
     const document = await collections.accounts.findOne({ hashes: hash });
     if (document === null) return undefined;
@@ -107,6 +111,7 @@ export function createAccounts(collections: Collections): AccountStore {
     },
 
     async queued(accountId) {
+      await increments.flush();
       const document = await collections.accounts.findOne(
         { _id: accountId },
         { projection: { queued: 1 } },
@@ -115,6 +120,7 @@ export function createAccounts(collections: Collections): AccountStore {
     },
 
     async usage(accountId) {
+      await increments.flush();
       const document = await collections.accounts.findOne(
         { _id: accountId },
         { projection: { crawlers: 1, concurrency: 1, storedBytes: 1, queuedBytes: 1 } },

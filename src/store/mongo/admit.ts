@@ -2,6 +2,7 @@ import { type DomainError, databaseUnavailable } from '../../domain/errors.ts';
 import type { Job } from '../../domain/job.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import type { PushLimits, PushOutcome, PushReceipt } from '../store.ts';
+import type { AccountIncrements } from './account-increments.ts';
 import type { Collections, JobDocument } from './collections.ts';
 import { duplicateIndexes } from './errors.ts';
 import { toJobDocument } from './job-document.ts';
@@ -53,10 +54,14 @@ interface Reservation {
  * Accepts as many of the jobs, from the first on, as there is room for: reserves the room, inserts
  * the jobs and counts them.
  */
-export async function admit(collections: Collections, admission: Admission): Promise<PushReceipt> {
+export async function admit(
+  collections: Collections,
+  accounts: AccountIncrements,
+  admission: Admission,
+): Promise<PushReceipt> {
   const { crawlerId, accountId, id, jobs, limits, now, repeatable } = admission;
   const startedAt = performance.now();
-  const reservation = await reserve(collections, admission);
+  const reservation = await reserve(collections, accounts, admission);
   if (reservation === undefined) return crawlerNotFound(jobs);
   const { taken, refused, gen } = reservation;
   const outcomes = jobs.map(
@@ -94,6 +99,7 @@ export async function admit(collections: Collections, admission: Admission): Pro
 /** Reserves room in the account and the crawler; undefined when the crawler is gone. */
 async function reserve(
   collections: Collections,
+  accounts: AccountIncrements,
   { crawlerId, accountId, id, jobs, limits, now, repeatable }: Admission,
 ): Promise<Reservation | undefined> {
   const rids = jobs.map((job) => job.rid).sort();
@@ -106,7 +112,7 @@ async function reserve(
   };
   const all = amount(jobs);
   const [inAccount, inCrawler] = await Promise.allSettled([
-    reserveInAccount(collections, accountId, all, limits.accountQueue),
+    reserveInAccount(collections, accountId, all, limits.accountQueue, accounts.take(accountId)),
     reserveInCrawler(collections, crawlerId, { entry, n: all.n, limit: limits.crawlerQueue }),
   ]);
   if (inAccount.status === 'rejected') throw inAccount.reason;

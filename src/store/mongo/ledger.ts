@@ -1,4 +1,5 @@
 import type { Filter } from 'mongodb';
+import { type AccountIncrements, createAccountIncrements } from './account-increments.ts';
 import type { Collections, CrawlerDocument, JobDocument, Tombstone } from './collections.ts';
 import { type Batch, batchDelta, type Delta, toUpdate } from './counts.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
@@ -27,6 +28,8 @@ import {
  * their order.
  */
 export interface Ledger {
+  /** The totals of accounts. */
+  readonly accounts: AccountIncrements;
   /** A name for one write, unique among all processes. */
   newWriteId(): string;
   newBatch(): BatchId;
@@ -109,6 +112,7 @@ export type CrawlerState = Pick<CrawlerDocument, '_id' | keyof typeof STATE_FIEL
 /** Creates the ledger of this process. */
 export function createLedger(collections: Collections, processId: string): Ledger {
   const mutex = createKeyedMutex();
+  const accounts = createAccountIncrements(collections);
   const unsure = new Set<string>();
   const untidy = new Map<string, (() => Promise<unknown>)[]>();
   let lastNo = 0;
@@ -151,7 +155,7 @@ export function createLedger(collections: Collections, processId: string): Ledge
       };
       const after = await applyDelta(collections, batch, delta, unchanged);
       if (after !== null) {
-        await countInAccount(collections, after.accountId, delta);
+        accounts.add(after.accountId, delta);
         await tidy(crawlerId, () => removeTombstones(collections, batch, now));
         const all = hasGhosts(after);
         if (all || miscounted)
@@ -219,6 +223,7 @@ export function createLedger(collections: Collections, processId: string): Ledge
   }
 
   return {
+    accounts,
     newWriteId: () => batchLabel(newBatch()),
     newBatch,
     runExclusive: (crawlerId, work) =>
@@ -288,26 +293,6 @@ async function removeTombstones(collections: Collections, batch: Batch, now: Dat
     state: 'ended',
     ...batchFields(batch),
   });
-}
-
-/**
- * Adds to the totals of an account. Never fails: an increment must not be made twice, and
- * `maintain` finds a lost one when it compares the totals.
- */
-export async function countInAccount(
-  collections: Collections,
-  accountId: string,
-  change: {
-    readonly queued: number;
-    readonly queuedBytes?: number;
-    readonly storedBytes?: number;
-  },
-): Promise<void> {
-  const { queued, queuedBytes = 0, storedBytes = 0 } = change;
-  if (queued === 0 && queuedBytes === 0 && storedBytes === 0) return;
-  await collections.accounts
-    .updateOne({ _id: accountId }, { $inc: { queued, queuedBytes, storedBytes } })
-    .catch(() => undefined);
 }
 
 function toEnded(document: JobDocument) {

@@ -52,6 +52,7 @@ export function createMaintenance(collections: Collections, ledger: Ledger) {
     const swept = await sweepAll(collections, now, goesOn, BATCH);
     if (goesOn() && performance.now() - comparedAt >= COMPARE_EVERY_MS) {
       comparedAt = performance.now();
+      await ledger.accounts.flush();
       await repairAccounts(collections);
       await measureNext();
     }

@@ -53,7 +53,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
     await migrate(db, collections);
     const ledger = createLedger(collections, createRid(new Date()));
     const store: Store = {
-      accounts: createAccounts(collections),
+      accounts: createAccounts(collections, ledger.accounts),
       crawlers: createCrawlers(collections, ledger),
       queue: createQueue(collections, ledger),
       deliveries: createDeliveries(collections, ledger),
@@ -66,7 +66,10 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       processes: createProcesses(db, collections),
       ping: async () => void (await db.command({ ping: 1 })),
       maintain: createMaintenance(collections, ledger),
-      close: () => client.close(),
+      async close() {
+        await ledger.accounts.flush();
+        await client.close();
+      },
     };
     return { store: withDomainErrors(store, options.logger), db };
   } catch (error) {

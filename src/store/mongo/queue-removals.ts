@@ -2,7 +2,7 @@ import type { QueuedJob } from '../../domain/job.ts';
 import { toDay } from '../../domain/stats.ts';
 import type { Collections, Tombstone } from './collections.ts';
 import { setWake } from './lease.ts';
-import { countInAccount, type Ledger, readGenerations } from './ledger.ts';
+import { type Ledger, readGenerations } from './ledger.ts';
 import { noteRemoval, sweepUp } from './removal.ts';
 import { batchFields, tombstoneUpdate } from './tombstones.ts';
 
@@ -79,7 +79,7 @@ export async function purge(
   if (before === null) return 0;
   const purged = before.granted ?? 0;
   const queuedBytes = -(before.grantedBytes ?? 0);
-  await countInAccount(collections, before.accountId, { queued: -purged, queuedBytes });
+  ledger.accounts.add(before.accountId, { queued: -purged, queuedBytes });
   await ledger.tidy(crawlerId, () => setWake(collections, crawlerId));
   const until = performance.now() + SWEEP_MS;
   await ledger.tidy(crawlerId, () =>

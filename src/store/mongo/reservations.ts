@@ -1,17 +1,20 @@
 import { toDay } from '../../domain/stats.ts';
 import { EPISODE_END } from '../rules.ts';
+import type { AccountChange } from './account-increments.ts';
 import type { Collections, CrawlerDocument, PendingPush } from './collections.ts';
 import { wakeExpression } from './lease.ts';
 
 /**
  * Takes room for up to `n` URLs in the account, and counts their bytes if there is room for all of
- * them. `granted` is the number taken. Null when there is no such account.
+ * them, after the changes that this process has gathered. `granted` is the number taken. Null when
+ * there is no such account.
  */
 export async function reserveInAccount(
   collections: Collections,
   accountId: string,
   { n, bytes }: { readonly n: number; readonly bytes: number },
   limit: number,
+  gathered: Required<AccountChange>,
 ) {
   const grantedBytes = { $cond: [{ $eq: ['$granted', n] }, bytes, 0] };
   const room = { $max: [0, { $min: [n, { $subtract: [limit + 1, '$queued'] }] }] };
@@ -19,6 +22,9 @@ export async function reserveInAccount(
   return collections.accounts.findOneAndUpdate(
     { _id: accountId },
     [
+      ...(gathered.queued === 0 && gathered.queuedBytes === 0 && gathered.storedBytes === 0
+        ? []
+        : [{ $set: added(gathered) }]),
       { $set: { granted: room, over: staysOver } },
       {
         $set: {
@@ -29,6 +35,14 @@ export async function reserveInAccount(
     ],
     { returnDocument: 'after', projection: { queued: 1, granted: 1 } },
   );
+}
+
+function added(change: Required<AccountChange>) {
+  const sums = Object.entries(change).map(([field, by]) => [
+    field,
+    { $add: [{ $ifNull: [`$${field}`, 0] }, by] },
+  ]);
+  return Object.fromEntries(sums) as Record<keyof AccountChange, object>;
 }
 
 /**
