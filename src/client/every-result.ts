@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client } from '@connectrpc/connect';
+import type { CallOptions, Client } from '@connectrpc/connect';
 import type { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { type CrawledPage, unpackResult } from './crawled-page.ts';
-import { isLost } from './retries.ts';
+import { isLost, notRepeated } from './retries.ts';
 
 /** Results that are acknowledged by one call. */
 const ACKNOWLEDGED_TOGETHER = 100;
@@ -48,23 +48,32 @@ export async function* everyResult(
   let waitMs: number = RECONNECT_MS.first;
 
   async function* connection(): AsyncGenerator<StreamedPage, void, undefined> {
+    const left = new AbortController();
+    const signal = AbortSignal.any([left.signal, ...(options.signal ? [options.signal] : [])]);
     const request = { crawler, follow, resumeToken };
-    for await (const message of storage.streamResults(request, callOptions)) {
-      heardAt = Date.now();
-      waitMs = RECONNECT_MS.first;
-      if (message.result !== undefined) {
-        yield { ...(await unpackResult(message.result)), resumeToken: message.resumeToken };
-        unacknowledged += 1;
+    try {
+      for await (const message of storage.streamResults(request, { signal })) {
+        heardAt = Date.now();
+        waitMs = RECONNECT_MS.first;
+        if (message.result !== undefined) {
+          yield { ...(await unpackResult(message.result)), resumeToken: message.resumeToken };
+          unacknowledged += 1;
+        }
+        resumeToken = message.resumeToken;
+        const isIdle = message.result === undefined;
+        // Not repeated: nobody reads the stream meanwhile, and a service that stops waits for that.
+        const isDue = isIdle || unacknowledged >= ACKNOWLEDGED_TOGETHER;
+        if (isDue) await confirm({ contextValues: notRepeated() });
       }
-      resumeToken = message.resumeToken;
-      const isIdle = message.result === undefined;
-      if (isIdle || unacknowledged >= ACKNOWLEDGED_TOGETHER) await confirm();
+    } finally {
+      // Leaving the loop does not end the call.
+      left.abort();
     }
   }
 
-  async function confirm(): Promise<void> {
+  async function confirm(more: CallOptions = {}): Promise<void> {
     if (!acknowledge || unacknowledged === 0) return;
-    await storage.acknowledgeResults({ crawler, resumeToken }, callOptions);
+    await storage.acknowledgeResults({ crawler, resumeToken }, { ...callOptions, ...more });
     unacknowledged = 0;
   }
 

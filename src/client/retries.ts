@@ -1,7 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DescMethod, Message } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
-import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
+import {
+  Code,
+  ConnectError,
+  createContextKey,
+  createContextValues,
+  type Interceptor,
+} from '@connectrpc/connect';
 import { describeFailure } from './call-failure.ts';
 
 /** How calls are repeated. */
@@ -16,6 +22,11 @@ export interface RetryOptions {
   readonly onRetry?: (failure: unknown, delayMs: number) => void;
 }
 
+const isSingleKey = createContextKey(false, { description: 'the call is not repeated' });
+
+/** For calls whose caller has a way of its own to go on. */
+export const notRepeated = () => createContextValues().set(isSingleKey, true);
+
 /**
  * Repeats unary calls: what the service refused for now with RetryInfo, since such a call has
  * changed nothing; and when the connection or the service was lost, calls that did not get there, and
@@ -24,7 +35,7 @@ export interface RetryOptions {
 export function createRetries(options: RetryOptions = {}): Interceptor {
   const { attempts = 5, firstDelayMs = 200, maxDelayMs = 10_000 } = options;
   return (next) => async (request) => {
-    if (request.stream) return next(request);
+    if (request.stream || request.contextValues.get(isSingleKey)) return next(request);
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await next(request);

@@ -164,8 +164,18 @@ test('every result in order, over a restart of the service, each acknowledged on
   await using _current = { [Symbol.asyncDispose]: () => app.stop() };
   await using client = clientOf(app);
   await client.crawlers.createCrawler({ name: 'kept' });
-  const pages = Array.from({ length: 30 }, (_, page) => `${site.url}/page/${page}`);
-  const pushed = new Set((await all(client.push('kept', pages))).map(({ rid }) => rid));
+  const pages = Array.from({ length: 20 }, (_, page) => `${site.url}/page/${page}`);
+  const pushed = new Set<string | undefined>();
+  const push = async (urls: string[]): Promise<void> => {
+    for await (const { rid } of client.push('kept', urls)) pushed.add(rid);
+  };
+  await push(pages.slice(0, 10));
+  const restart = async (): Promise<void> => {
+    await app.stop();
+    app = await startApp(options);
+    await push(pages.slice(10));
+  };
+  let restarted: Promise<void> | undefined;
   const taken = new Set<string>();
   for await (const page of client.everyResult({
     crawler: 'kept',
@@ -174,12 +184,11 @@ test('every result in order, over a restart of the service, each acknowledged on
   })) {
     expect(page.text()).toContain('<title>Page');
     taken.add(page.rid);
-    if (taken.size === 10) {
-      await app.stop();
-      app = await startApp(options);
-    }
-    if (taken.size === pushed.size) break;
+    // The loop goes on meanwhile; the second half comes over another connection.
+    restarted ??= restart();
+    if (taken.size === pages.length) break;
   }
+  await restarted;
   expect(taken).toEqual(pushed);
   // The loop was left at the last one, which therefore comes again.
   const again = await all(client.everyResult({ acknowledge: true }));
