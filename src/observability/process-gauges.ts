@@ -39,8 +39,13 @@ export function createProcessGauges(registry: Registry, measured: MeasuredProces
     help: 'What the service may still write to the disk of DATA_DIR.',
     registers,
     async collect() {
-      const { bavail, bsize } = await statfs(dataDir);
-      this.set(bavail * bsize);
+      try {
+        const { bavail, bsize } = await statfs(dataDir);
+        this.set(bavail * bsize);
+      } catch {
+        // A disk that is gone must not take the other measurements with it.
+        this.remove();
+      }
     },
   });
 }

@@ -114,15 +114,15 @@ test('a resource that is not there is named, and a retry only where it helps', a
   const storage = createClient(StorageService, transport);
   await crawlers.createCrawler({ name: 'shop' });
   const named = [
-    [crawlers.getCrawler({ name: 'nobody' }), 'crawler', 'nobody'],
-    [crawlers.createCrawler({ name: 'shop', concurrency: 3 }), 'crawler', 'shop'],
-    [crawlers.deleteJob({ name: 'shop', rid: RID }), 'job', RID],
-    [crawlers.getDelivery({ name: 'shop', rid: RID }), 'delivery', RID],
-    [storage.getResult({ rid: RID }), 'result', RID],
-    [storage.getResult({ url: 'http://a.example/' }), 'result', 'http://a.example/'],
+    [failure(crawlers.getCrawler({ name: 'nobody' })), 'crawler', 'nobody'],
+    [failure(crawlers.createCrawler({ name: 'shop', concurrency: 3 })), 'crawler', 'shop'],
+    [failure(crawlers.deleteJob({ name: 'shop', rid: RID })), 'job', RID],
+    [failure(crawlers.getDelivery({ name: 'shop', rid: RID })), 'delivery', RID],
+    [failure(storage.getResult({ rid: RID })), 'result', RID],
+    [failure(storage.getResult({ url: 'http://a.example/' })), 'result', 'http://a.example/'],
   ] as const;
   for (const [call, resourceType, resourceName] of named) {
-    const error = await failure(call);
+    const error = await call;
     expect(error.findDetails(ResourceInfoSchema)[0]).toMatchObject({ resourceType, resourceName });
     expect(error.findDetails(RetryInfoSchema)).toEqual([]);
   }
