@@ -59,7 +59,7 @@ interface Sent {
 async function call(operationId: string, sent: Sent): Promise<RestReply> {
   const found = check.operations.get(operationId);
   if (found === undefined) throw new Error(`there is no operation ${operationId}`);
-  const isAdmin = found.path.startsWith('/accounts');
+  const isAdmin = /^\/(accounts|installation)\b/.test(found.path);
   const token = sent.token ?? (isAdmin ? ADMIN : NORMAL);
   const path = found.path.replace(/\{(\w+)\}/g, (_, name: string) =>
     name === 'token' ? token : (sent.path?.[name] ?? `no-${name}`),
@@ -68,7 +68,10 @@ async function call(operationId: string, sent: Sent): Promise<RestReply> {
   if (!isAdmin && !found.path.includes('{token}')) query.set('token', token);
   const headers = isAdmin ? { authorization: `Bearer ${token}` } : {};
   const target = `${path}?${query.toString()}`;
-  const reply = operationId.startsWith('Watch') ? firstLine(target) : undefined;
+  const reply =
+    'application/x-ndjson' in (found.operation.responses['200']?.content ?? {})
+      ? firstLine(target)
+      : undefined;
   return reply ?? app.rest(found.verb, target, sent.body, headers);
 }
 
@@ -153,6 +156,9 @@ const calls: readonly (readonly [string, () => Sent])[] = [
   ['GetLiveness', () => ({})],
   ['GetReadiness', () => ({})],
   ['GetMetrics', () => ({})],
+  ['StreamResults', () => ({ query: { follow: 'true' } })],
+  ['GetInstallation', () => ({})],
+  ['GetSetup', () => ({})],
   ['WatchActivity', () => ({})],
   ['WatchCrawlers', () => ({})],
   ['WatchCrawler', () => name('hook')],
