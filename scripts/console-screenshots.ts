@@ -39,7 +39,8 @@ await scene.push(
 await using browser = await openConsoleBrowser(scene.app.url);
 for (const picture of PICTURES) {
   if (wanted.length > 0 && !wanted.includes(picture.name)) continue;
-  const page = await browser.open(picture.path, picture.token, picture);
+  const size = { width: 1_280, height: 800, ...picture };
+  const page = await browser.open(picture.path, picture.token, size);
   await page.waitForTimeout(picture.path === '/crawlers/flights' ? CHART_MS : 1_500);
   if (picture.open !== undefined) {
     await page.getByRole('button', { name: picture.open }).first().click();

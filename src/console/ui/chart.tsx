@@ -25,6 +25,9 @@ interface ChartProps {
 }
 
 const HEIGHT = 200;
+/** Steps of the time axis in seconds: its labels show seconds, or days. */
+const TIMES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600];
+const DAYS = [1, 2, 3, 7, 14, 28].map((days) => days * 86_400);
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' });
 /** Steps of the value axis: counts have no fractions. */
@@ -111,6 +114,7 @@ function optionsOf(props: ChartProps, element: HTMLElement): uPlot.Options {
         ...axis,
         grid: { show: false },
         space: 90,
+        incrs: shape === 'bars' ? DAYS : TIMES,
         values: (_plot, ticks) =>
           ticks.map((tick) => (shape === 'bars' ? day : clock).format(tick * 1_000)),
       },

@@ -4,6 +4,7 @@ import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.t
 import { operatorClients } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
 import { useFeed } from '../../api/use-feed.ts';
+import { bytes, count } from '../../format/numbers.ts';
 import { Button } from '../../ui/button.tsx';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
@@ -12,15 +13,15 @@ import { TextField } from '../../ui/field.tsx';
 import { FaultNotice, Notice } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
 
-/** The limits an account may have of its own, by their name in the API. */
+/** The limits an account may have of its own: name in the API, label, how its use is shown. */
 const LIMITS = [
-  ['crawlers', 'Crawlers'],
-  ['concurrency', 'Concurrency of all crawlers'],
-  ['storageBytes', 'Bytes of stored results'],
-  ['queueBytes', 'Bytes in queues'],
-  ['requestsPerSecond', 'Calls a second'],
-  ['probesPerMinute', 'Probes a minute'],
-  ['replaysPerHour', 'Replays an hour'],
+  ['crawlers', 'Crawlers', count],
+  ['concurrency', 'Concurrency of all crawlers', count],
+  ['storageBytes', 'Bytes of stored results', bytes],
+  ['queueBytes', 'Bytes in queues', bytes],
+  ['requestsPerSecond', 'Calls a second', count],
+  ['probesPerMinute', 'Probes a minute', count],
+  ['replaysPerHour', 'Replays an hour', count],
 ] as const;
 
 type LimitDraft = Readonly<Partial<Record<(typeof LIMITS)[number][0], string>>>;
@@ -89,7 +90,7 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
           help="Told of paused crawlers and a full queue; empty for nobody."
         />
         <div class="fields">
-          {LIMITS.map(([name, label]) => (
+          {LIMITS.map(([name, label, show]) => (
             <TextField
               key={name}
               label={label}
@@ -103,7 +104,7 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
               help={
                 quotas?.[name]?.used === undefined
                   ? 'Empty: as the operator’s settings say. 0: no limit.'
-                  : `${quotas[name]?.used} in use. Empty: as the settings say. 0: no limit.`
+                  : `${show(quotas[name]?.used ?? 0n)} in use. Empty: as the settings say. 0: no limit.`
               }
             />
           ))}

@@ -123,6 +123,8 @@ function fieldOf(name: string): Field {
 }
 
 function labelOf(name: string): string {
-  const words = name.replaceAll('_', ' ');
+  const words = name
+    .replaceAll('_', ' ')
+    .replace(/\b(?:css|js|pdf|md)\b/, (word) => word.toUpperCase());
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

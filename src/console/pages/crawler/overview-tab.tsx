@@ -75,7 +75,7 @@ function LiveCharts({ samples }: { readonly samples: readonly Sample[] }) {
   const now = samples.at(-1);
   const hasTimes = samples.some(({ medianMs }) => medianMs !== null);
   return (
-    <div class="columns">
+    <div class="fields">
       <Card title="Throughput">
         <Chart
           label={`Crawls that end in a second, now ${rate((now?.done ?? 0) + (now?.failed ?? 0))}`}
