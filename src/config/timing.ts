@@ -25,10 +25,10 @@ export function appTiming(
     dispatch: {
       leaseMs: 15_000,
       // A turn on MongoDB is several commands, so it has to write much.
-      turnMs: config.mongodbUri === undefined ? 2 : 120,
+      turnMs: config.mongodbUri === '' ? 2 : 120,
       pollMs: 500,
       // On MongoDB each look at an idle crawler costs a command.
-      idleReleaseMs: config.mongodbUri === undefined ? 2_000 : 500,
+      idleReleaseMs: config.mongodbUri === '' ? 2_000 : 500,
       // The last 2 s of the shutdown time are for writing the crawls that ended.
       drainMs: Math.max(config.shutdownSeconds - 2, 0) * 1_000,
     },
