@@ -42,6 +42,7 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
     tracing: context.tracing,
     disk: config.mongodbUri === '' ? createDiskRoom(config.dataDir, config.minFreeBytes) : anyRoom,
     observe: {
+      start: metrics.observeStart,
       crawl: metrics.observeCrawl,
       delivery: metrics.observeDelivery,
       push: metrics.observePush,

@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
-import type { QueuedJob } from '../domain/job.ts';
+import type { DueJob, QueuedJob } from '../domain/job.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { JobOutcome, QueueLook, StartedJob, TurnReceipt } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
@@ -9,7 +9,8 @@ import type { JobLog } from './job-log.ts';
 import { createReadAhead } from './read-ahead.ts';
 
 /** What the lane works with. */
-export interface CrawlLaneDeps extends Pick<DispatcherDeps, 'crawlJob' | 'crawlBytes' | 'logger'> {
+export interface CrawlLaneDeps
+  extends Pick<DispatcherDeps, 'crawlJob' | 'crawlBytes' | 'logger' | 'onStart'> {
   readonly crawlerId: string;
   readonly clock: Clock;
   /** The process's crawls in flight. */
@@ -105,7 +106,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   let waiting: AbortController | undefined;
   let closed = false;
 
-  function startCrawl(queued: QueuedJob, by: Crawler, slot: Grant, base: Grant): void {
+  function startCrawl({ dueAt, ...queued }: DueJob, by: Crawler, slot: Grant, base: Grant): void {
     const { rid } = queued;
     const startedAt = clock.now();
     const attempt = queued.attempt + 1;
@@ -113,6 +114,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     const job: QueuedJob = { ...queued, state: 'running', attempt, firstTriedAt };
     started.set(rid, { rid, attempt, startedAt });
     deps.jobLog?.started(job);
+    deps.onStart?.(startedAt.getTime() - dueAt.getTime());
     const end = (outcome: JobOutcome, held: readonly Grant[]): void => {
       const isNew = started.delete(rid);
       ended.push({ outcome: isNew ? { ...outcome, startedAt } : outcome, held });

@@ -1,11 +1,12 @@
 import type { Crawler } from '../domain/crawler.ts';
+import { defined } from '../domain/defined.ts';
 import { isUnavailable } from '../domain/errors.ts';
 import type { Task } from '../scheduler/scheduler.ts';
 import type { Lease } from '../store/store.ts';
 import { createCrawlLane } from './crawl-lane.ts';
 import { createDeliveryLane } from './delivery-lane.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
-import type { DispatcherDeps } from './dispatcher.ts';
+import type { DispatcherActivity, DispatcherDeps } from './dispatcher.ts';
 import { WorkAborted } from './in-flight.ts';
 import { createJobLog } from './job-log.ts';
 import { createPeriod } from './period.ts';
@@ -39,8 +40,7 @@ export interface CrawlerRun {
   abortJob(rid: string): void;
   /** Ends the run at once; its outcomes are dropped. */
   abort(): void;
-  /** Crawls and deliveries in flight. */
-  activity(): { readonly crawls: number; readonly deliveries: number };
+  activity(): Omit<DispatcherActivity, 'crawlers'>;
 }
 
 /** So many starts and ends, or bytes of pages, are written without waiting for more. */
@@ -76,6 +76,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     crawlBytes,
     mayStart,
     jobLog,
+    ...defined({ onStart: deps.onStart }),
   });
   const deliveries = createDeliveryLane({ ...lane, paces, postDelivery });
   const takeTurn = createRunTurn({
@@ -307,7 +308,12 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
       states.end('aborted');
       pause.wake();
     },
-    activity: () => ({ crawls: crawls.inFlight, deliveries: deliveries.inFlight }),
+    activity: () => ({
+      crawls: crawls.inFlight,
+      deliveries: deliveries.inFlight,
+      buffered: crawls.buffered,
+      unwritten: crawls.unwritten + deliveries.unsettled,
+    }),
   };
 }
 

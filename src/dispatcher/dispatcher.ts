@@ -33,6 +33,8 @@ export interface DispatcherDeps {
   }>;
   /** Whether URLs of the account may be crawled now; if not, they stay queued. Default: always. */
   readonly mayCrawl?: (accountId: string) => Promise<boolean>;
+  /** Called when a crawl starts, with the time since its job was due. */
+  readonly onStart?: (lagMs: number) => void;
   /** Bytes of the memory budget that are reserved for each crawl. */
   readonly crawlBytes: number;
   readonly shared: SharedByCrawlers;
@@ -76,6 +78,19 @@ export interface DispatchTiming {
   readonly drainMs: number;
 }
 
+/** What the dispatcher of one process does now. */
+export interface DispatcherActivity {
+  /** Crawlers dispatched. */
+  readonly crawlers: number;
+  /** Crawls and deliveries in flight. */
+  readonly crawls: number;
+  readonly deliveries: number;
+  /** Jobs read ahead that have not started. */
+  readonly buffered: number;
+  /** Starts and ends of crawls and deliveries that no turn has written. */
+  readonly unwritten: number;
+}
+
 /**
  * Runs crawlers: claims their jobs up to their concurrency, crawls them, delivers their results.
  */
@@ -96,8 +111,7 @@ export interface Dispatcher {
   abortJob(crawlerId: string, rid: string): void;
   /** Aborts all work in this process for a crawler that was removed; results are dropped. */
   abortCrawler(crawlerId: string): void;
-  /** Crawlers dispatched, and crawls and deliveries in flight, in this process. */
-  activity(): { readonly crawlers: number; readonly crawls: number; readonly deliveries: number };
+  activity(): DispatcherActivity;
 }
 
 /** When a crawler is tried again that found too many others of its account waiting for a run. */
@@ -168,10 +182,14 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     abortCrawler: (crawlerId) => runs.get(crawlerId)?.run.abort(),
     activity() {
       const all = [...runs.values()].map((each) => each.run.activity());
+      const sum = (kind: keyof (typeof all)[number]): number =>
+        all.reduce((total, each) => total + each[kind], 0);
       return {
         crawlers: all.length,
-        crawls: all.reduce((sum, each) => sum + each.crawls, 0),
-        deliveries: all.reduce((sum, each) => sum + each.deliveries, 0),
+        crawls: sum('crawls'),
+        deliveries: sum('deliveries'),
+        buffered: sum('buffered'),
+        unwritten: sum('unwritten'),
       };
     },
   };

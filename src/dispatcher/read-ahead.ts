@@ -1,5 +1,5 @@
 import type { Crawler } from '../domain/crawler.ts';
-import type { QueuedJob } from '../domain/job.ts';
+import type { DueJob } from '../domain/job.ts';
 import { chargedJobBytes } from '../domain/quotas.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { QueueLook, TurnReceipt } from '../store/store.ts';
@@ -22,7 +22,7 @@ export interface ReadAhead {
   /** A job goes back to the queue and falls due at that moment. */
   expectAt(moment: Date): void;
   /** The job that starts next. Those whose queue deadline has passed are left to the timeouts. */
-  first(now: Date): QueuedJob | undefined;
+  first(now: Date): DueJob | undefined;
   remove(rid: string): void;
   /** Forgets all jobs; the next ones come from a look that is still to be begun, or to end. */
   drop(): void;
@@ -53,7 +53,7 @@ const JOB_BYTES = 1_024;
 const BODY_BYTES = 2 * 1024 * 1024;
 
 interface Entry {
-  readonly job: QueuedJob;
+  readonly job: DueJob;
   /** The memory that it holds. */
   readonly held: Grant;
 }

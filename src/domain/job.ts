@@ -32,6 +32,12 @@ export interface Job extends CrawlRequest {
   readonly traceparent?: string | undefined;
 }
 
+/** A job that was found in the queue. */
+export interface DueJob extends QueuedJob {
+  /** Since when it could be crawled. */
+  readonly dueAt: Date;
+}
+
 /** A job as the queue holds it. */
 export interface QueuedJob extends Job {
   readonly state: 'waiting' | 'running' | 'retrying';

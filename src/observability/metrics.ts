@@ -11,6 +11,8 @@ import { createQueueGauges, type MeasuredQueues } from './queue-gauges.ts';
 /** The process's measurements, for Prometheus. */
 export interface Metrics {
   observeStoreCall(call: StoreCall): void;
+  /** A crawl began, so long after its job was due. */
+  observeStart(lagMs: number): void;
   observeCrawl(outcome: JobOutcome, crawl: TimedWork): void;
   observeDelivery(outcome: DeliveryOutcome, delivery: TimedWork): void;
   observePush(accepted: number, refused: number): void;
@@ -42,10 +44,17 @@ export function createMetrics(options: { readonly exemplars?: boolean } = {}): M
   const { storeSeconds, crawls, deliveries, pushes, wrongTokens, refusals } =
     createCounters(registry);
   const durations = createDurations(registry, exemplars);
+  const startLag = new Histogram({
+    name: 'queued_crawler_start_lag_seconds',
+    help: 'From the moment a queued URL was due to the start of its crawl.',
+    buckets: LAG_BUCKETS,
+    registers: [registry],
+  });
   return {
     observeStoreCall({ operation, outcome, seconds }) {
       storeSeconds.observe({ operation, outcome }, seconds);
     },
+    observeStart: (lagMs) => startLag.observe(lagMs / 1_000),
     observeCrawl(outcome, crawl) {
       durations.crawl(outcome.kind, crawl);
       const status = 'record' in outcome ? String(outcome.record.cbStatus) : '';
@@ -72,6 +81,9 @@ const OPEN_METRICS = Registry.OPENMETRICS_CONTENT_TYPE;
 const CRAWL_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 90, 300];
 /** Seconds: within the 200 ms that an endpoint has, and beyond them. */
 const DELIVERY_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 5, 30];
+
+/** Seconds: from an idle crawler to a long queue. */
+const LAG_BUCKETS = [0.005, 0.02, 0.1, 0.5, 2, 10, 60, 300, 1_800, 7_200];
 
 /** The durations of crawls and deliveries by their end. */
 function createDurations(registry: Registry, enableExemplars: boolean) {
@@ -155,7 +167,7 @@ function createGauges(registry: Registry, parts: MeasuredParts): void {
   const registers = [registry];
   new Gauge({
     name: 'queued_crawler_active',
-    help: 'What this process is working on: crawlers dispatched, crawls and deliveries under way.',
+    help: 'What this process is working on: crawlers, crawls, deliveries; jobs read ahead (buffered), starts and ends to write (unwritten).',
     labelNames: ['kind'],
     registers,
     collect() {

@@ -71,6 +71,8 @@ export interface ServiceDeps {
   readonly settings: ServiceSettings;
   /** Called for each thing that ended, for metrics. */
   readonly observe: {
+    /** A crawl began, so long after its job was due. */
+    start(lagMs: number): void;
     crawl(outcome: JobOutcome, crawl: TimedWork): void;
     delivery(outcome: DeliveryOutcome, delivery: TimedWork): void;
     push(accepted: number, refused: number): void;
@@ -304,6 +306,7 @@ function wireDispatcher(
       }
     },
     mayCrawl: quotas.mayCrawl,
+    onStart: observe.start,
     crawlBytes: BASE_BYTES,
     shared,
     async postDelivery(crawler, delivery, signal) {

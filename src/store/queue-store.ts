@@ -1,6 +1,6 @@
 import type { TokenType } from '../domain/account.ts';
 import type { Delivery } from '../domain/delivery.ts';
-import type { Job, QueuedJob } from '../domain/job.ts';
+import type { DueJob, Job, QueuedJob } from '../domain/job.ts';
 import type { CrawlRecord } from '../domain/result.ts';
 import type { DeliveryOutcome } from './delivery-store.ts';
 
@@ -132,7 +132,7 @@ export interface TurnReceipt {
    */
   readonly lost: readonly string[];
   /** Empty when the lease is not current or the crawler is paused. */
-  readonly jobs: readonly QueuedJob[];
+  readonly jobs: readonly DueJob[];
   /** Whether the look may have left due jobs, because of its limits. */
   readonly hasMore: boolean;
   /** When the next job falls due, unless the look has left due ones; undefined if none will. */

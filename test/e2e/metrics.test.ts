@@ -45,6 +45,7 @@ test('queues are shown as sums, and by crawler where that is asked for, up to a 
   await using receiver = await startReceiver();
   await using app = await startApp();
   await work(app, site.url, receiver.url);
+  await receiver.until(2);
   const text = await metricsOf(app, '');
   expect(text).toMatch(/^queued_crawler_queue_urls\{state="waiting"\} 2$/m);
   expect(text).not.toContain('crawler="held"');
@@ -57,6 +58,18 @@ test('queues are shown as sums, and by crawler where that is asked for, up to a 
     new RegExp(`queued_crawler_crawler_queue_oldest_due_seconds\\{${labels}\\} \\d`),
   );
   expect(labelled).not.toContain('crawler="hook"');
+});
+
+test('the dispatcher tells how late crawls start, what it has read ahead and what it has not written', async () => {
+  await using site = await startSite();
+  await using receiver = await startReceiver();
+  await using app = await startApp();
+  await work(app, site.url, receiver.url);
+  await receiver.until(2);
+  const text = await metricsOf(app, '');
+  expect(text).toMatch(/^queued_crawler_start_lag_seconds_count 2$/m);
+  expect(text).toMatch(/^queued_crawler_active\{kind="buffered"\} 0$/m);
+  expect(text).toMatch(/^queued_crawler_active\{kind="unwritten"\} \d$/m);
 });
 
 test('durations lead to their traces where there are traces', async () => {

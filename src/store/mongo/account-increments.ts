@@ -1,3 +1,4 @@
+import { quickly } from './client-options.ts';
 import type { Collections } from './collections.ts';
 
 /** Changes of an account's totals. */
@@ -41,7 +42,9 @@ export function createAccountIncrements(collections: Collections): AccountIncrem
       return { updateOne: { filter: { _id: accountId }, update: { $inc: take(accountId) } } };
     });
     if (writes.length === 0) return;
-    await collections.accounts.bulkWrite(writes, { ordered: false }).catch(() => undefined);
+    await collections.accounts
+      .bulkWrite(writes, { ordered: false, ...quickly })
+      .catch(() => undefined);
   }
 
   return {

@@ -34,6 +34,11 @@ export const clientOptions = {
   ignoreUndefined: true,
 } as const satisfies MongoClientOptions;
 
+/**
+ * For writes of which a rollback loses or doubles nothing that anyone was told: see decision 006.
+ */
+export const quickly = { writeConcern: { w: 1 } } as const;
+
 const OURS = new Set(
   `readPreference readPreferenceTags maxStalenessSeconds readConcernLevel w journal j wtimeout wtimeoutMS retryWrites retryReads
   timeoutMS serverSelectionTimeoutMS waitQueueTimeoutMS socketTimeoutMS maxPoolSize`

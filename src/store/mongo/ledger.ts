@@ -1,5 +1,6 @@
 import type { Filter } from 'mongodb';
 import { type AccountIncrements, createAccountIncrements } from './account-increments.ts';
+import { quickly } from './client-options.ts';
 import type { Collections, CrawlerDocument, JobDocument, Tombstone } from './collections.ts';
 import { type Batch, batchDelta, type Delta, toUpdate } from './counts.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
@@ -288,11 +289,10 @@ async function removeTombstones(collections: Collections, batch: Batch, now: Dat
     await wakeNow(collections, crawlerId, now, 'delivery');
   }
   const rids = ended.map((each) => each.rid);
-  await collections.jobs.deleteMany({
-    _id: { $in: rids },
-    state: 'ended',
-    ...batchFields(batch),
-  });
+  await collections.jobs.deleteMany(
+    { _id: { $in: rids }, state: 'ended', ...batchFields(batch) },
+    quickly,
+  );
 }
 
 function toEnded(document: JobDocument) {

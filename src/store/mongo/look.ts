@@ -1,4 +1,4 @@
-import type { QueuedJob } from '../../domain/job.ts';
+import type { DueJob } from '../../domain/job.ts';
 import type { QueueLook, TurnReceipt } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { toJob } from './job-document.ts';
@@ -25,15 +25,16 @@ export async function look(
     })
     .sort({ due: 1, _id: 1 })
     .limit(limit);
-  const jobs: QueuedJob[] = [];
+  const jobs: DueJob[] = [];
   let bytes = 0;
   // Leaving the loop closes the cursor.
   for await (const document of cursor) {
-    if (document.due > now) return { jobs, hasMore: false, nextDueAt: document.due };
+    const dueAt = document.due;
+    if (dueAt > now) return { jobs, hasMore: false, nextDueAt: dueAt };
     bytes += document.body?.length() ?? 0;
     if (jobs.length > 0 && bytes > maxBytes) return { jobs, hasMore: true, nextDueAt: undefined };
     known.note(document._id, document);
-    jobs.push(toJob(document));
+    jobs.push({ ...toJob(document), dueAt });
   }
   return { jobs, hasMore: jobs.length >= limit, nextDueAt: undefined };
 }

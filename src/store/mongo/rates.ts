@@ -1,6 +1,7 @@
 import type { Document } from 'mongodb';
 import { refillWaitMs } from '../../domain/allowance.ts';
 import type { RateStore } from '../store.ts';
+import { quickly } from './client-options.ts';
 import type { Collections } from './collections.ts';
 import { isDuplicate } from './errors.ts';
 
@@ -118,7 +119,7 @@ async function takeTokens(
 }
 
 async function upserted(collections: Collections, key: string, update: Document[]) {
-  const options = { upsert: true, returnDocument: 'after' } as const;
+  const options = { upsert: true, returnDocument: 'after', ...quickly } as const;
   try {
     return await collections.rates.findOneAndUpdate({ _id: key }, update, options);
   } catch (error) {

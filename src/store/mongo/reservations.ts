@@ -1,6 +1,7 @@
 import { toDay } from '../../domain/stats.ts';
 import { EPISODE_END } from '../rules.ts';
 import type { AccountChange } from './account-increments.ts';
+import { quickly } from './client-options.ts';
 import type { Collections, CrawlerDocument, PendingPush } from './collections.ts';
 import { wakeExpression } from './lease.ts';
 
@@ -33,7 +34,7 @@ export async function reserveInAccount(
         },
       },
     ],
-    { returnDocument: 'after', projection: { queued: 1, granted: 1 } },
+    { ...quickly, returnDocument: 'after', projection: { queued: 1, granted: 1 } },
   );
 }
 
@@ -64,7 +65,7 @@ export async function reserveInCrawler(
   return collections.crawlers.findOneAndUpdate(
     { _id: crawlerId },
     [{ $set: { granted: room } }, { $set: { pending } }],
-    { returnDocument: 'after', projection: { granted: 1, purges: 1 } },
+    { ...quickly, returnDocument: 'after', projection: { granted: 1, purges: 1 } },
   );
 }
 

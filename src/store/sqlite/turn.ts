@@ -1,4 +1,4 @@
-import type { QueuedJob } from '../../domain/job.ts';
+import type { DueJob } from '../../domain/job.ts';
 import type { Lease, QueueLook, StartedJob, TurnReceipt, TurnWork } from '../store.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { claimDeliveries, nextDelivery, settleDeliveries } from './deliveries.ts';
@@ -120,14 +120,14 @@ function look(
     now.getTime(),
     limit,
   );
-  const jobs: QueuedJob[] = [];
+  const jobs: DueJob[] = [];
   let bytes = 0;
   for (const row of rows) {
-    const due = toDate(row.due_at);
-    if (due > now) return { jobs, hasMore: false, nextDueAt: due };
+    const dueAt = toDate(row.due_at);
+    if (dueAt > now) return { jobs, hasMore: false, nextDueAt: dueAt };
     bytes += row.body instanceof Uint8Array ? row.body.byteLength : 0;
     if (jobs.length > 0 && bytes > maxBytes) return { jobs, hasMore: true, nextDueAt: undefined };
-    jobs.push(toJob(row));
+    jobs.push({ ...toJob(row), dueAt });
   }
   return { jobs, hasMore: jobs.length >= limit, nextDueAt: undefined };
 }

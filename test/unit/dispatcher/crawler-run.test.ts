@@ -44,7 +44,7 @@ test('a run crawls what is queued and lets its crawler go when it is idle', asyn
   const rids = await bench.push(3);
   const { run, done } = bench.start();
   await startedCrawls(bench, 3);
-  expect(run.activity()).toEqual({ crawls: 3, deliveries: 0 });
+  expect(run.activity()).toMatchObject({ crawls: 3, deliveries: 0, buffered: 0 });
   for (const crawl of bench.crawls) crawl.end();
   await eventually(async () => expect(await storedRids(bench, rids)).toEqual(rids));
   expect(await done).toBeUndefined();

@@ -115,7 +115,7 @@ describe.skipIf(mongodbUri === '')('a recount', () => {
       expect(await finished).toMatchObject({ verdicts: ['won', 'won', 'won'] });
       const counted = { completed: 2, running: 0, retrying: 1, pushed: 3 };
       expect(await bench.counters(crawler)).toMatchObject(counted);
-      expect(await store.accounts.queued(crawler.accountId)).toBe(1);
+      await eventually(async () => expect(await store.accounts.queued(crawler.accountId)).toBe(1));
       expect((await claimJobs(store, next, 9, at(2 * MINUTE))).jobs).toHaveLength(1);
     }),
   );
@@ -213,7 +213,9 @@ describe.skipIf(mongodbUri === '')('a recount', () => {
       expect(await finishJobs(stopped, [toStored(job)], at(0), lease)).toMatchObject({
         verdicts: ['won'],
       });
-      expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0);
+      await eventually(async () =>
+        expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0),
+      );
     }),
   );
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { toJobDocument } from '../../../../src/store/mongo/job-document.ts';
 import { deliveryDocument } from '../../../../src/store/mongo/records.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
 import { makeRecord, toRetry, toStored } from '../outcomes.ts';
@@ -164,7 +165,7 @@ describe.skipIf(mongodbUri === '')('a purge', () => {
       await pushed;
       const ended = { pushed: 6, purged: 6, running: 0, retrying: 0, waiting: 0 };
       expect(await bench.counters(crawler)).toMatchObject(ended);
-      expect(await store.accounts.queued(accountId)).toBe(0);
+      await eventually(async () => expect(await store.accounts.queued(accountId)).toBe(0));
       const days = (await store.stats.history([crawlerId], {})).get(crawlerId);
       expect(days).toMatchObject([{ pushed: 6, purged: 6, retries: 1 }]);
       expect((await claimJobs(stopped, lease, 9, at(1))).jobs).toEqual([]);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Crawler } from '../../../../src/domain/crawler.ts';
 import type { PushRequest, Store } from '../../../../src/store/store.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
 import { toStored } from '../outcomes.ts';
@@ -200,7 +201,7 @@ describe.skipIf(mongodbUri === '')('a push beside what else happens to its crawl
       held.release();
       const refused = { refused: 'crawler_not_found' };
       expect(only(await push).outcomes).toEqual([refused, refused, refused]);
-      expect(await store.accounts.queued(crawler.accountId)).toBe(0);
+      await eventually(async () => expect(await store.accounts.queued(crawler.accountId)).toBe(0));
       expect(await c.jobs.countDocuments()).toBe(0);
     }),
   );
@@ -216,7 +217,9 @@ describe.skipIf(mongodbUri === '')('a push beside what else happens to its crawl
         },
       );
       pass();
-      expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0);
+      await eventually(async () =>
+        expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0),
+      );
     }),
   );
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { eventually } from '../../../support/eventually.ts';
+import { eventually, eventually } from '../../../support/eventually.ts';
 import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
 import { toDelivery, toSettlement, toStored } from '../outcomes.ts';
@@ -47,7 +47,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
           completed: 1,
           deliveriesPending: mode === 'storage' ? 0 : 1,
         });
-        expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0);
+        await eventually(async () => expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0));
       }),
     );
   }
@@ -142,7 +142,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       expect((await claimJobs(store, next, 9, LATER)).jobs).toEqual([]);
       await renewLease(store, next, TTL_MS, LATER);
       expect(await bench.counters(crawler)).toMatchObject({ running: 0, waiting: 2 });
-      expect(await store.accounts.queued(crawler.accountId)).toBe(2);
+      await eventually(async () => expect(await store.accounts.queued(crawler.accountId)).toBe(2));
       expect((await claimJobs(store, next, 9, LATER)).jobs).toHaveLength(2);
       expect(await bench.counters(crawler)).toMatchObject({ running: 2, waiting: 0 });
     }),
