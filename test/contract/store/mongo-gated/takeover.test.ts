@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { eventually, eventually } from '../../../support/eventually.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
 import { toDelivery, toSettlement, toStored } from '../outcomes.ts';
@@ -47,7 +47,9 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
           completed: 1,
           deliveriesPending: mode === 'storage' ? 0 : 1,
         });
-        await eventually(async () => expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0));
+        await eventually(async () =>
+          expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0),
+        );
       }),
     );
   }
