@@ -205,7 +205,7 @@ export async function claimJobs(
   const receipt = await store.queue.turn(lease, { started }, now);
   const running = jobs
     .filter(({ rid }) => !receipt.lost.includes(rid))
-    .map(({ dueAt: _, ...job }): QueuedJob => {
+    .map((job): QueuedJob => {
       const firstTriedAt = job.firstTriedAt ?? now;
       return { ...job, state: 'running', attempt: job.attempt + 1, firstTriedAt };
     });
