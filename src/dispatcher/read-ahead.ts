@@ -47,9 +47,9 @@ export interface ReadAhead {
  */
 const LEAST = 8;
 const MOST = 512;
-/** What a job may be charged for, beside its body, in the memory that is reserved for a look. */
+/** What a job may be charged for in the memory that is reserved for a look. */
 const JOB_BYTES = 1_024;
-/** Bytes for bodies in one look. */
+/** Bytes that jobs may be charged for beyond that in one look, such as for bodies. */
 const BODY_BYTES = 2 * 1024 * 1024;
 
 interface Entry {

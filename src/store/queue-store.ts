@@ -105,7 +105,7 @@ export interface TurnWork {
  */
 export interface QueueLook {
   readonly limit: number;
-  /** Of bodies together, about; at least one job is found. No limit if absent. */
+  /** Of `chargedJobBytes` together, about; at least one job is found. No limit if absent. */
   readonly maxBytes?: number;
   readonly except?: readonly string[];
 }

@@ -31,7 +31,7 @@ export async function look(
   for await (const document of cursor) {
     const dueAt = document.due;
     if (dueAt > now) return { jobs, hasMore: false, nextDueAt: dueAt };
-    bytes += document.body?.length() ?? 0;
+    bytes += document.size ?? document.body?.length() ?? 0;
     if (jobs.length > 0 && bytes > maxBytes) return { jobs, hasMore: true, nextDueAt: undefined };
     known.note(document._id, document);
     jobs.push({ ...toJob(document), dueAt });

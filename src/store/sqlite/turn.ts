@@ -125,7 +125,7 @@ function look(
   for (const row of rows) {
     const dueAt = toDate(row.due_at);
     if (dueAt > now) return { jobs, hasMore: false, nextDueAt: dueAt };
-    bytes += row.body instanceof Uint8Array ? row.body.byteLength : 0;
+    bytes += Number(row.size);
     if (jobs.length > 0 && bytes > maxBytes) return { jobs, hasMore: true, nextDueAt: undefined };
     jobs.push({ ...toJob(row), dueAt });
   }

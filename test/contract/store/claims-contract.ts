@@ -43,7 +43,7 @@ export function claimsContract(open: OpenStore): void {
     );
 
     test(
-      'takes no more bytes of bodies than asked for, but at least one job',
+      'takes no more bytes than asked for, but at least one job',
       withStore(open, async ({ store, crawler, push, lease, counters }) => {
         const made = await crawler();
         const body = new Uint8Array(1_000);
@@ -56,6 +56,22 @@ export function claimsContract(open: OpenStore): void {
         }
         expect(sizes).toEqual([2, 1, 2]);
         expect(await counters(made)).toMatchObject({ waiting: 0, running: 5 });
+      }),
+    );
+
+    test(
+      'takes no more bytes of what else jobs carry than asked for',
+      withStore(open, async ({ store, crawler, push, lease }) => {
+        const made = await crawler();
+        const long = 'x'.repeat(1_000);
+        const heavy = [
+          { url: `https://example.com/${long}` },
+          { parameters: { request_headers: `a:${long}` } },
+          { callbackHeaders: [['a', long]] as const },
+        ];
+        for (const each of heavy) await push([makeJob(made, each)]);
+        const held = await lease(made, at(10));
+        expect((await claimJobs(store, held, 9, at(10), 2_500)).jobs).toHaveLength(2);
       }),
     );
 
