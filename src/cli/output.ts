@@ -14,7 +14,7 @@ export interface Output {
   json(value: unknown): Promise<void>;
   /** Prints a line. Resolves when there is room for more. */
   line(text: string): Promise<void>;
-  /** Writes bytes of a page as they are. */
+  /** Writes a page as it is; on a terminal as text, without what would command the terminal. */
   bytes(bytes: Uint8Array): Promise<void>;
   /** Prints rows below a heading, in columns. */
   table(heading: readonly string[], rows: readonly (readonly string[])[]): Promise<void>;
@@ -56,7 +56,7 @@ export function createOutput(
     isTerminal,
     json: (value) => write(`${JSON.stringify(value)}\n`),
     line: (text) => write(`${text}\n`),
-    bytes: (bytes) => write(bytes),
+    bytes: (bytes) => write(isTerminal ? uncommanding(bytes) : bytes),
     async table(heading, rows) {
       const all = [heading, ...rows];
       const widths = heading.map((_, at) => Math.max(...all.map((row) => width(row[at] ?? ''))));
@@ -81,6 +81,15 @@ export function createOutput(
 
 function width(text: string): number {
   return stripVTControlCharacters(text).length;
+}
+
+/** A page for a terminal: its control characters but tabs and ends of lines are shown as such. */
+function uncommanding(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes).replace(/(?![\t\n])\p{Cc}/gu, (character) => {
+    const code = character.charCodeAt(0);
+    if (character === '\r') return '';
+    return code < 0x20 ? String.fromCodePoint(0x2400 + code) : '\ufffd';
+  });
 }
 
 /** Text of a server or a page, fit for a terminal: without control characters. */

@@ -3,6 +3,7 @@ import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StoredResultSchema } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import type { CrawledPage } from '../client/client.ts';
+import { usageError } from './cli-error.ts';
 import { toPlain } from './message-json.ts';
 
 /** A page in JSON: as text, or in base64 when it is not UTF-8. */
@@ -44,22 +45,32 @@ const EXTENSIONS: readonly (readonly [type: RegExp, extension: string])[] = [
   [/^text\//, 'txt'],
 ];
 
-/** Opens a folder, and makes it if there is none. `stream` names the stream whose token is kept. */
+/** Letters and digits alone name a file of this folder, whatever a service answers. */
+const RID = /^[\da-z]{1,64}$/i;
+
+/**
+ * Opens a folder, and makes it if there is none. `stream` names the stream whose token is kept. Its
+ * methods throw a CliError for a rid that is none.
+ */
 export async function openPageFolder(path: string, stream: string): Promise<PageFolder> {
   await mkdir(path, { recursive: true });
+
+  function fileOf(rid: string, extension: string): string {
+    if (!RID.test(rid)) throw usageError(`${JSON.stringify(rid)} is no rid`);
+    return join(path, `${rid}.${extension}`);
+  }
+
   return {
-    ...placeFile(join(path, `.resume-${stream}`)),
+    ...placeFile(join(path, `.resume-${encodeURIComponent(stream)}`)),
     async write(page) {
       const extension = EXTENSIONS.find(([type]) => type.test(page.contentType))?.[1] ?? 'bin';
-      await writeWhole(join(path, `${page.rid}.${extension}`), page.body);
+      await writeWhole(fileOf(page.rid, extension), page.body);
       const facts = JSON.stringify(resultFacts(page), undefined, 2);
-      await writeWhole(join(path, `${page.rid}.json`), `${facts}\n`);
+      await writeWhole(fileOf(page.rid, 'json'), `${facts}\n`);
     },
-    has: (rid) =>
-      stat(join(path, `${rid}.json`)).then(
-        () => true,
-        () => false,
-      ),
+    async has(rid) {
+      return (await stat(fileOf(rid, 'json')).catch(() => undefined)) !== undefined;
+    },
   };
 }
 

@@ -19,6 +19,9 @@ interface ListenOptions {
   readonly count?: number;
 }
 
+/** 24 bytes in base64, the least of Standard Webhooks, or more. */
+const SECRET = /^(?:whsec_)?[A-Za-z\d+/]{32,}={0,2}$/;
+
 /** `listen`: a webhook receiver for development. */
 export function createListenCommand(context: CommandContext): Command {
   return new Command('listen')
@@ -59,6 +62,10 @@ export function createListenCommand(context: CommandContext): Command {
       const given = options.secret ?? context.env.QUEUED_CRAWLER_WEBHOOK_SECRET;
       if (given !== undefined && options.crawler !== undefined) {
         throw usageError('--crawler makes a secret of its own; leave --secret out');
+      }
+      // By an empty one, as of a variable that is not set, anybody could sign.
+      if (given !== undefined && !SECRET.test(given)) {
+        throw usageError('--secret must be the signing secret of a crawler, whsec_...');
       }
       await listen(session, options, given);
     });

@@ -41,3 +41,14 @@ test('listen points a crawler at itself, verifies and prints what comes, and ref
     expect(genuine[0].body).toContain('<title>Page ');
   }
 });
+
+test('listen takes no secret that anybody could sign by', async () => {
+  const env = { HOME: '/nonexistent', QUEUED_CRAWLER_TOKEN: NORMAL };
+  for (const secret of ['', 'whsec_guess']) {
+    const args = ['listen', '--count', '1', '--secret', secret];
+    await using listening = startCommandLine(args, { env });
+    const { code, stderr } = await listening.ended;
+    expect(code).toBe(2);
+    expect(stderr).toContain('--secret must be');
+  }
+});
