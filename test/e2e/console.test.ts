@@ -264,6 +264,9 @@ test('failures are grouped by reason, deliveries list their attempts and are rep
     await page.getByRole('button', { name: 'Send a test' }).click();
     await page.getByText('The callback URL took it').waitFor();
     await came(12);
+    // A crawler with a webhook has no results here.
+    await goWithin(page, '/crawlers/shop/results');
+    await page.locator('a[aria-current=page]', { hasText: 'Overview' }).waitFor();
   });
 });
 

@@ -104,6 +104,7 @@ function KnownCrawler(props: {
   ]);
   if (crawler === undefined) return <Loading fault={feed.fault} />;
 
+  const tab = tabsOf(crawler).some(([id]) => id === props.tab) ? props.tab : 'overview';
   const view: CrawlerView = { crawler, type, refresh: feed.refresh };
   return (
     <>
@@ -138,12 +139,12 @@ function KnownCrawler(props: {
       )}
       <nav class="tabs" aria-label={`Parts of ${name}`}>
         {tabsOf(crawler).map(([id, title]) => (
-          <Link key={id} to={`/crawlers/${name}/${id}`} current={props.tab === id}>
+          <Link key={id} to={`/crawlers/${name}/${id}`} current={tab === id}>
             {title}
           </Link>
         ))}
       </nav>
-      <Tab tab={props.tab} view={view} samples={samples.value} />
+      <Tab tab={tab} view={view} samples={samples.value} />
     </>
   );
 }
