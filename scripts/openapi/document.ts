@@ -6,6 +6,16 @@ import { methodOperations } from './operations.ts';
 import { errorReplies, errorSchema } from './replies.ts';
 import { createSchemas, described } from './schemas.ts';
 
+/** What most readers look for, in this order; what is the operator's comes behind it. */
+const FIRST = [
+  'PushService',
+  'CrawlerService',
+  'StorageService',
+  'StatsService',
+  'ActivityService',
+  'WatchService',
+];
+
 /**
  * The OpenAPI 3.1 document of an API. The same descriptors result in the same document, byte for
  * byte.
@@ -37,10 +47,12 @@ export function openApiDocument(api: DescribedApi, version: string): object {
     },
     servers: [{ url: 'http://127.0.0.1:8080', description: 'A service started with defaults.' }],
     tags: [
-      ...api.services.map((service) => ({
-        name: service.name,
-        ...described(api.comment(service)),
-      })),
+      ...[...api.services]
+        .sort((a, b) => rank(a.name) - rank(b.name))
+        .map((service) => ({
+          name: service.name,
+          ...described(api.comment(service)),
+        })),
       ...adapterTags,
     ],
     paths: sorted,
@@ -62,6 +74,11 @@ export function openApiDocument(api: DescribedApi, version: string): object {
       schemas: usedBy(sorted, { ...schemas.collected(), Error: errorSchema }),
     },
   };
+}
+
+function rank(service: string): number {
+  const at = FIRST.indexOf(service);
+  return at === -1 ? FIRST.length : at;
 }
 
 function crawlMethod(methods: ReadonlyMap<string, DescMethod>): DescMethod {
