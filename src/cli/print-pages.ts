@@ -14,6 +14,8 @@ export interface Listing<Desc extends DescMessage> {
     pageToken: string,
   ): Promise<{ readonly items: MessageShape<Desc>[]; readonly nextPageToken: string }>;
   readonly heading: readonly string[];
+  /** Tells people that there is nothing, and where else to look. */
+  readonly none?: string;
   /** The columns of one item, as `toPlain` has it. */
   row(plain: Readonly<Record<string, unknown>>): readonly unknown[];
 }
@@ -25,7 +27,7 @@ export interface Listing<Desc extends DescMessage> {
 export async function printPages<Desc extends DescMessage>(
   output: Output,
   limit: number,
-  { desc, read, heading, row }: Listing<Desc>,
+  { desc, read, heading, row, none }: Listing<Desc>,
 ): Promise<void> {
   let left = limit;
   let pageToken = '';
@@ -40,5 +42,6 @@ export async function printPages<Desc extends DescMessage>(
       await output.table(heading, rows);
     }
   } while (pageToken !== '' && left > 0);
+  if (left === limit && none !== undefined && !output.isJson) output.note(none);
   if (pageToken !== '' && !output.isJson) output.note(`the first ${limit}; --limit shows more`);
 }

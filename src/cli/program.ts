@@ -17,6 +17,7 @@ import { createRestoreCommand } from './commands/restore.ts';
 import { createResultsCommand } from './commands/results.ts';
 import { createServeCommand } from './commands/serve.ts';
 import { createStatsCommand } from './commands/stats.ts';
+import { manifest } from './manifest.ts';
 
 /** The commands, in the order of the help; a new one is a file of `commands` and a line here. */
 const commands: readonly CommandFactory[] = [
@@ -45,6 +46,7 @@ const commands: readonly CommandFactory[] = [
 export function createProgram(context: CommandContext): Command {
   const program = new Command('queued-crawler')
     .description('Crawls queued URLs: runs the service, and is a client of it.')
+    .version(manifest.version, '--version', 'print the version')
     .option('--url <url>', 'address of the service (QUEUED_CRAWLER_URL)')
     .option(
       '--token <token>',

@@ -120,7 +120,11 @@ async function* lookAtToken(
   crawlUrl: string | undefined,
 ): AsyncGenerator<Finding, void, undefined> {
   if (token === undefined) {
-    yield { check, state: 'missing', detail: 'for crawlers of this token' };
+    const detail =
+      check === 'token'
+        ? 'give it to "queued-crawler init"; the service was not asked anything'
+        : 'for crawlers that render pages in a browser';
+    yield { check, state: 'missing', detail };
     return;
   }
   await using client = createDoctorClient(settings, token);

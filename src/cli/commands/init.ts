@@ -46,7 +46,8 @@ export function createInitCommand(context: CommandContext): Command {
       const profile = options.local === true ? newLocal(url) : await ask(context, options, url);
       if (options.check && options.local !== true) await check(profile, options);
       await writeProfile(path, name, profile);
-      context.stderr.write(`Profile "${name}" is in ${path}.\n`);
+      const next = profile.local === true ? ' Start the service: queued-crawler serve' : '';
+      context.stderr.write(`Profile "${name}" is in ${path}.${next}\n`);
       if (options.json === true) {
         context.stdout.write(`${JSON.stringify({ profile: name, path, url })}\n`);
       }
@@ -76,7 +77,11 @@ async function ask(context: CommandContext, options: InitOptions, url: string): 
       prompt.close();
     }
   }
-  if (token === undefined || token === '') throw usageError('--token is missing');
+  if (token === undefined || token === '') {
+    throw usageError(
+      'there is no token: give one that the service has printed by --token, or make a service of your own by --local',
+    );
+  }
   const javascript = options.javascriptToken ?? env.QUEUED_CRAWLER_JAVASCRIPT_TOKEN;
   const admin = options.adminToken ?? env.QUEUED_CRAWLER_ADMIN_TOKEN;
   return {

@@ -23,6 +23,12 @@ const KINDS = {
   delivery: FailureKind.DELIVERY,
 } as const;
 
+function othersThan(state: keyof typeof STATES): string {
+  return Object.keys(STATES)
+    .filter((each) => each !== state)
+    .join(' or ');
+}
+
 /** `jobs`: the URLs in the queue of a crawler, and why crawls fail. */
 export function createJobsCommand(context: CommandContext): Command {
   const group = new Command('jobs').description(
@@ -57,6 +63,7 @@ export function createJobsCommand(context: CommandContext): Command {
             const { jobs, nextPageToken } = await session.client.activity.listJobs(request);
             return { items: jobs, nextPageToken };
           },
+          none: `no jobs are ${state}; --state shows those that are ${othersThan(state)}`,
           heading: ['RID', 'STATE', 'TRIES', 'PUSHED', 'NEXT TRY', 'LAST FAILURE', 'URL'],
           row: (plain) => [
             plain.rid,

@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { type GlobalOptions, resolveSettings } from '../cli-settings.ts';
 import type { CommandContext } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
+import { manifest } from '../manifest.ts';
+import { profilesPath } from '../profiles.ts';
 
 interface ServeOptions {
   readonly host?: string;
@@ -44,6 +45,11 @@ export function createServeCommand(context: CommandContext): Command {
         ...context.env,
         ...present({ HOST: options.host, PORT: options.port, DATA_DIR: options.dataDir }),
       };
+      if (profile.local === true) {
+        context.stderr.write(
+          `The tokens are those of profile "${settings.profileName}" in ${profilesPath(context.env)}.\n`,
+        );
+      }
       const file = options.envFile === undefined ? [] : [`--env-file=${options.envFile}`];
       const service = fileURLToPath(new URL('../../main.ts', import.meta.url));
       const child = spawn(process.execPath, [...nodeOptions(), ...file, service], {
@@ -58,10 +64,7 @@ export function createServeCommand(context: CommandContext): Command {
 
 /** The options of `npm start`, which holds them. */
 function nodeOptions(): string[] {
-  const { scripts } = createRequire(import.meta.url)('../../../package.json') as {
-    scripts: { start: string };
-  };
-  return scripts.start.split(' ').filter((word) => word.startsWith('--'));
+  return manifest.scripts.start.split(' ').filter((word) => word.startsWith('--'));
 }
 
 function present(values: Readonly<Record<string, string | undefined>>): Record<string, string> {

@@ -68,6 +68,7 @@ test('how it ends says what was wrong, and so does its text', async () => {
   const url = 'http://a.example/';
   const cases: readonly [args: string[], code: number, text: RegExp][] = [
     [['stats'], 0, /^$/],
+    [['jobs', 'list', 'shop'], 0, /no jobs are waiting; --state shows those that are retrying or/],
     [['crawl', 'http://127.0.0.1:1/'], 1, /cb_status 523 port_not_allowed/],
     [['bogus'], 2, /unknown command 'bogus'/],
     [['push', 'shop', url, '--batch-size', '0'], 2, /--batch-size must be a whole number from 1/],
@@ -267,7 +268,13 @@ test('the operator manages accounts', async () => {
 test('init and serve are all it takes to start a service on this machine', async () => {
   await using folder = await temporaryFolder();
   const env = { HOME: folder.path };
-  expect((await runCommandLine(['init', '--local'], { env })).code).toBe(0);
+  const { stdout: version } = await runCommandLine(['--version'], { env });
+  expect(version).toMatch(/^\d+\.\d+\.\d+\n$/);
+  const lost = await runCommandLine(['init'], { env });
+  expect([lost.code, lost.stderr]).toEqual([2, expect.stringMatching(/--token.*--local/)]);
+  expect((await runCommandLine(['doctor'], { env })).stdout).toMatch(/token +missing +give it to/);
+  const made = await runCommandLine(['init', '--local'], { env });
+  expect([made.code, made.stderr]).toEqual([0, expect.stringContaining('queued-crawler serve')]);
   const args = ['serve', '--port', '0', '--data-dir', join(folder.path, 'data')];
   await using service = startCommandLine(args, { env });
   const url = await eventually(() => {
@@ -275,6 +282,7 @@ test('init and serve are all it takes to start a service on this machine', async
     expect(found).toBeDefined();
     return found ?? '';
   });
+  expect(service.stderr).toContain(join(folder.path, '.config/queued-crawler/profiles.json'));
   const remote = { HOME: folder.path, QUEUED_CRAWLER_URL: url };
   expect((await runCommandLine(['crawler', 'create', 'shop'], { env: remote })).code).toBe(0);
   expect((await runCommandLine(['account', 'list'], { env: remote })).stdout).toContain('default');
