@@ -70,7 +70,7 @@ export function wireEdge(
       toError: (error, place) => toConnectError(error, logger, place),
     }),
     isReady,
-    ...(isWorker ? {} : { console: createConsoleSite() }),
+    ...(isWorker ? {} : { console: createConsoleSite(VERSION) }),
     ...createOperations(context, service.authenticator, backups),
     ...(tls === undefined ? {} : { tls }),
     logger,

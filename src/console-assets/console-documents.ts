@@ -56,10 +56,13 @@ export const PREVIEW_HEADERS: Readonly<Record<string, string>> = {
 const ICON =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#3350d4"/><path d="M9 10h14M9 16h14M9 22h8" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>';
 
-/** The console's page. */
-export function pageDocument(files: { readonly script: string; readonly style: string }): string {
+/** The console's page; the version is that of the service. */
+export function pageDocument(
+  files: { readonly script: string; readonly style: string },
+  version: string,
+): string {
   return `<!doctype html>
-<html lang="en">
+<html lang="en" data-version="${version}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

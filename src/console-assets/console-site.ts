@@ -31,11 +31,11 @@ interface Site {
   readonly assets: ReadonlyMap<string, ConsoleFile>;
 }
 
-/** Makes the site. The console is bundled at the first request and kept, about 1 MB. */
-export function createConsoleSite(): ConsoleSite {
+/** Makes the site, which shows the version. The console is bundled at the first request and kept, about 1 MB. */
+export function createConsoleSite(version: string): ConsoleSite {
   let made: Promise<Site> | undefined;
   const site = (): Promise<Site> =>
-    (made ??= makeSite().catch((error: unknown) => {
+    (made ??= makeSite(version).catch((error: unknown) => {
       made = undefined;
       throw error;
     }));
@@ -64,11 +64,11 @@ export function createConsoleSite(): ConsoleSite {
   };
 }
 
-async function makeSite(): Promise<Site> {
+async function makeSite(version: string): Promise<Site> {
   const bundle = await bundleConsole();
   const html = 'text/html; charset=utf-8';
   return {
-    page: await compress(Buffer.from(pageDocument(bundle)), html),
+    page: await compress(Buffer.from(pageDocument(bundle, version)), html),
     preview: await compress(Buffer.from(PREVIEW_DOCUMENT), html),
     assets: bundle.files,
   };

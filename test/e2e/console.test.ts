@@ -1,6 +1,7 @@
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { VERSION } from '../../src/config/version.ts';
 import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
 import { type ConsoleScene, startConsoleScene } from '../support/console-scene.ts';
 import { eventually } from '../support/eventually.ts';
@@ -408,6 +409,7 @@ test('the operator sees processes and database, and what is not set up', async (
   await closing(page, async () => {
     await page.getByText('answers you').waitFor();
     await page.getByText('Embedded').waitFor();
+    await page.getByText(`Version ${VERSION}`).waitFor();
     await page.getByRole('link', { name: 'Setup' }).click();
     await page.getByText('SMTP_URL', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Try mail and browser' }).click();

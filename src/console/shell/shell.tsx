@@ -89,6 +89,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
             <Button kind="plain" onClick={() => endSession()}>
               <Icon name="leave" /> Sign out
             </Button>
+            <small class="version">Version {document.documentElement.dataset['version']}</small>
           </div>
         </div>
         <div>
