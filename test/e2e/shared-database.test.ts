@@ -54,4 +54,17 @@ describe.skipIf(mongodbUri === '')('what one process changes, another knows at o
       }
     }
   });
+
+  test('the service makes no backups of it and says what does', async () => {
+    await using database = testDatabase();
+    await using app = await startApp({ env: { MONGODB_URI: database.uri } });
+    for (const method of ['POST', 'GET']) {
+      const { status, json, text } = await app.rest(method, '/backup', undefined, admin);
+      expect([status, json]).toMatchObject([409, { code: 'backup_not_embedded' }]);
+      expect(text).toContain('docs/operate.md');
+    }
+    const { text } = await app.rest('GET', '/metrics', undefined, admin);
+    expect(text).toContain('queued_crawler_database_up 1');
+    expect(text).not.toContain('queued_crawler_last_backup');
+  });
 });
