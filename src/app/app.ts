@@ -77,6 +77,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
   stack.defer(() => agenda.close(closeMs));
   const scheduler = onMachineTime(agenda, clock);
   const service = wireService(context, { store, scheduler, engines });
+  const backups = openBackups(config, backend, logger);
+  stack.defer(() => backups?.close(closeMs));
   metrics.watch({
     process: {
       version: VERSION,
@@ -89,12 +91,12 @@ export async function startApp(deps: AppDeps): Promise<App> {
       read: () => store.stats.queueDepths(config.metricsCrawlers),
       byCrawler: config.metricsCrawlers > 0,
     },
+    browser: engines.browserActivity,
+    backups: backups && { everyMs: backupEveryMs(config), list: backups.list },
     dispatcher: service.dispatcher.activity,
     threads: engines.threads.activity,
     pools: measuredPools(pools),
   });
-  const backups = openBackups(config, backend, logger);
-  stack.defer(() => backups?.close(closeMs));
   const operator = wireOperator(context, { service, store }, stack);
   const edge = wireEdge(context, { service, store, operator, backups });
   if (config.role !== 'api') {
@@ -125,9 +127,13 @@ function openBackups(config: Config, { embedded }: Backend, logger: Logger): Bac
     database: embedded.path,
     folder: config.backupDir === '' ? join(config.dataDir, 'backups') : config.backupDir,
     keep: config.backupKeep,
-    everyMs: config.backupEveryHours * 3_600_000,
+    everyMs: backupEveryMs(config),
     logger,
   });
+}
+
+function backupEveryMs({ backupEveryHours }: Pick<Config, 'backupEveryHours'>): number {
+  return backupEveryHours * 3_600_000;
 }
 
 function tracingSettings(config: Config) {

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import type { BrowserPool } from '../engine/browser/browser-pool.ts';
 import { NO_SANDBOX, runsAsRoot } from '../engine/browser/sandbox.ts';
 import type { CrawlEngine } from '../engine/engine.ts';
 import { createLazyEngine } from '../engine/lazy-engine.ts';
@@ -7,6 +8,7 @@ import { createHttpClient } from '../net/create-http-client.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import type { NetworkSettings } from '../net/network-settings.ts';
 import { createResolver } from '../net/resolver.ts';
+import type { MeasuredBrowser } from '../observability/browser-gauges.ts';
 import { createRefusedConnections } from '../observability/refused-connections.ts';
 import { type CrawlThreads, createCrawlThreads } from '../threads/crawl-threads.ts';
 import { createDocumentThreads } from '../threads/document-threads.ts';
@@ -20,6 +22,7 @@ export interface Engines {
   readonly threads: CrawlThreads;
   /** Crawls of the JavaScript token. */
   readonly browser: CrawlEngine;
+  readonly browserActivity: MeasuredBrowser;
 }
 
 /** Opens the engines; `stack` closes them. */
@@ -33,12 +36,12 @@ export function openEngines(context: AppContext, stack: AsyncDisposableStack): E
   const guard = createAddressGuard(config.networkAllow, { deny: config.networkDeny });
   const shared = { client, guard, network, lookup, onRefused };
   const threads = openThreads(context, shared, stack);
-  const browser = lazyBrowserEngine(context, shared);
+  const { browser, browserActivity } = lazyBrowserEngine(context, shared);
   stack.defer(() => browser.close());
   if (config.role !== 'api' && config.chromiumSandbox === 'auto' && runsAsRoot()) {
     logger.warn({}, NO_SANDBOX);
   }
-  return { client, guard, threads, browser };
+  return { client, guard, threads, browser, browserActivity };
 }
 
 interface SharedByEngines extends Pick<Engines, 'client' | 'guard'> {
@@ -94,11 +97,19 @@ function openThreads(
 function lazyBrowserEngine(
   { config, clock, pools, logger }: AppContext,
   { client, guard, lookup, onRefused }: SharedByEngines,
-): CrawlEngine {
-  return createLazyEngine(async () => {
+): Pick<Engines, 'browser' | 'browserActivity'> {
+  let pool: BrowserPool | undefined;
+  const browser = createLazyEngine(async () => {
     const { createBrowserEngine } = await import('../engine/browser/browser-engine.ts');
     const { createBrowserPool } = await import('../engine/browser/browser-pool.ts');
     const { chromiumPath, chromiumSandbox: sandbox, crawlerIdentity: identity } = config;
+    pool = createBrowserPool({
+      chromiumPath,
+      sandbox,
+      isHonest: identity === 'named',
+      turns: pools.browserTurns,
+      logger,
+    });
     return createBrowserEngine({
       client,
       clock,
@@ -107,17 +118,14 @@ function lazyBrowserEngine(
       limits: crawlLimits(config),
       maxPages: config.browserPages,
       identity,
-      pool: createBrowserPool({
-        chromiumPath,
-        sandbox,
-        isHonest: identity === 'named',
-        turns: pools.browserTurns,
-        logger,
-      }),
+      pool,
       guard,
       lookup,
       onRefused,
       proxyTarget: config.proxyTarget,
     });
   });
+  return { browser, browserActivity: () => pool?.activity() ?? NO_BROWSER };
 }
+
+const NO_BROWSER = { pages: 0, memoryBytes: { browser: 0, renderer: 0, other: 0 } };

@@ -5,6 +5,8 @@ import type { FairPool } from '../fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
 import type { StoreCall } from '../store/with-metrics.ts';
 import type { CrawlThreads } from '../threads/crawl-threads.ts';
+import { createBackupGauges, type MeasuredBackups } from './backup-gauges.ts';
+import { createBrowserGauges, type MeasuredBrowser } from './browser-gauges.ts';
 import { createProcessGauges, type MeasuredProcess } from './process-gauges.ts';
 import { createQueueGauges, type MeasuredQueues } from './queue-gauges.ts';
 
@@ -28,6 +30,9 @@ export interface Metrics {
 export interface MeasuredParts {
   readonly process: MeasuredProcess;
   readonly queues: MeasuredQueues;
+  readonly browser: MeasuredBrowser;
+  /** Undefined where the database is not embedded. */
+  readonly backups: MeasuredBackups | undefined;
   readonly dispatcher: () => ReturnType<Dispatcher['activity']>;
   readonly threads: () => ReturnType<CrawlThreads['activity']>;
   /** By name. */
@@ -164,6 +169,8 @@ function createGauges(registry: Registry, parts: MeasuredParts): void {
   const { dispatcher, threads, pools } = parts;
   createProcessGauges(registry, parts.process);
   createQueueGauges(registry, parts.queues);
+  createBrowserGauges(registry, parts.browser);
+  if (parts.backups !== undefined) createBackupGauges(registry, parts.backups);
   const registers = [registry];
   new Gauge({
     name: 'queued_crawler_active',

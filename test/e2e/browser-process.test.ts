@@ -75,6 +75,20 @@ describe('a browser', () => {
     ]);
   });
 
+  test.runIf(process.platform === 'linux')('tells its pages and its memory', async () => {
+    await crawl();
+    await eventually(async () => {
+      const { text } = await app.rest('GET', '/metrics');
+      const megabytes = (kind: string): number => {
+        const name = `queued_crawler_browser_memory_bytes\\{kind="${kind}"\\} (\\d+)`;
+        return Number(new RegExp(`^${name}$`, 'm').exec(text)?.[1]) / 1_048_576;
+      };
+      expect(text).toMatch(/^queued_crawler_browser_pages [1-4]$/m);
+      expect(megabytes('browser')).toBeGreaterThan(5);
+      expect(megabytes('renderer')).toBeGreaterThan(5);
+    });
+  });
+
   test('that does not answer is given up for another', async () => {
     const pool = createBrowserPool({
       chromiumPath: '',

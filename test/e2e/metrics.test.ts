@@ -72,6 +72,26 @@ test('the dispatcher tells how late crawls start, what it has read ahead and wha
   expect(text).toMatch(/^queued_crawler_active\{kind="unwritten"\} \d$/m);
 });
 
+test('when the last backup was made, and how often one is to be made', async () => {
+  const seconds = async (app: TestApp): Promise<number> => {
+    const text = await metricsOf(app, '');
+    return Number(/^queued_crawler_last_backup_timestamp_seconds (.+)$/m.exec(text)?.[1]);
+  };
+  await using app = await startApp({ env: { BACKUP_EVERY_HOURS: '0' } });
+  expect(await seconds(app)).toBe(0);
+  expect(await metricsOf(app, '')).toMatch(/^queued_crawler_backup_interval_seconds 0$/m);
+  await app.stop();
+  const env = { BACKUP_EVERY_HOURS: '24' };
+  await using again = await startApp({ dataDir: app.dataDir, env });
+  expect(await metricsOf(again, '')).toMatch(/^queued_crawler_backup_interval_seconds 86400$/m);
+  await eventually(async () => {
+    const authorization = `Bearer ${ADMIN}`;
+    const { json } = await again.rest('GET', '/backup', undefined, { authorization });
+    const madeAt = Date.parse(json.backups[0]?.made_at) / 1_000;
+    expect(await seconds(again)).toBeCloseTo(madeAt, 2);
+  });
+});
+
 test('durations lead to their traces where there are traces', async () => {
   await using site = await startSite();
   await using receiver = await startReceiver();
@@ -108,7 +128,9 @@ test.skipIf(!hasPrometheus)(
   async () => {
     await using site = await startSite();
     await using receiver = await startReceiver();
-    await using app = await startApp({ env: { METRICS_TOKEN: TOKEN, METRICS_CRAWLERS: '10' } });
+    await using app = await startApp({
+      env: { METRICS_TOKEN: TOKEN, METRICS_CRAWLERS: '10', BACKUP_EVERY_HOURS: '1' },
+    });
     await work(app, site.url, receiver.url);
     await receiver.until(2);
     await using prometheus = await startPrometheus({
@@ -139,7 +161,7 @@ test.skipIf(!hasPrometheus)(
       },
       { timeoutMs: 60_000 },
     );
-    expect(await prometheus.rules()).toHaveLength(10);
+    expect(await prometheus.rules()).toHaveLength(11);
     expect(await prometheus.query('up')).toMatchObject([{ value: [expect.any(Number), '1'] }]);
   },
 );

@@ -3,6 +3,7 @@ import type { Logger } from '../../domain/logger.ts';
 import type { Claimant, FairPool } from '../../fairness/fair-pool.ts';
 import { BrowserBusy, BrowserUnavailable } from './browser-failures.ts';
 import { createChromiumStarter, type SandboxMode } from './chromium-starter.ts';
+import type { MemoryByKind } from './memory-watch.ts';
 import {
   type BrowserPage,
   type PageOptions,
@@ -34,6 +35,14 @@ export interface BrowserPoolDeps {
   readonly idleMs?: number;
 }
 
+/** What the browsers of a process take now; zeros while none runs. */
+export interface BrowserActivity {
+  /** Pages that are open, in use or kept for another crawl. */
+  readonly pages: number;
+  /** Zeros except on Linux. */
+  readonly memoryBytes: MemoryByKind;
+}
+
 /** The right to have one page open, until it is disposed of. */
 export interface BrowserTurn extends Disposable {
   /** Keeps the turn, after it is disposed of, until a page that it was for is out of the way. */
@@ -52,6 +61,7 @@ export interface BrowserPool {
   acquire(claimant: Claimant, maxWaitMs: number, signal: AbortSignal): Promise<BrowserTurn>;
   /** Opens a page, for whoever has a turn. Rejects with {@link BrowserUnavailable}. */
   open(options: PageOptions): Promise<BrowserPage>;
+  activity(): BrowserActivity;
   close(): Promise<void>;
 }
 
@@ -151,6 +161,17 @@ export function createBrowserPool(deps: BrowserPoolDeps): BrowserPool {
       };
     },
     open,
+    activity() {
+      const memoryBytes = { browser: 0, renderer: 0, other: 0 };
+      let pages = 0;
+      for (const browser of all) {
+        pages += browser.pages;
+        memoryBytes.browser += browser.bytes.browser;
+        memoryBytes.renderer += browser.bytes.renderer;
+        memoryBytes.other += browser.bytes.other;
+      }
+      return { pages, memoryBytes };
+    },
     async close() {
       closed = true;
       await current?.catch(() => undefined);

@@ -1,10 +1,15 @@
 import type { Logger } from '../../domain/logger.ts';
 import { type BrowserProcess, browserProcesses, type ProcessKind } from './process-watch.ts';
 
+/** Bytes of memory by kind of process. */
+export type MemoryByKind = Readonly<Record<ProcessKind, number>>;
+
 /** Ends the processes of one browser that take too much memory. */
 export interface MemoryWatch {
   /** When a process was last ended, on the scale of `performance.now()`; -Infinity for never. */
   readonly killedAt: number;
+  /** As it was last looked at, at most half a second ago; zeros except on Linux. */
+  readonly bytes: MemoryByKind;
   stop(): void;
 }
 
@@ -23,12 +28,15 @@ export function watchMemory(deps: {
 }): MemoryWatch {
   const { logger, maxProcessBytes } = deps;
   let killedAt = Number.NEGATIVE_INFINITY;
+  let bytes = sumByKind([]);
   let isChecking = false;
 
   async function check(): Promise<void> {
     const processes = await browserProcesses(deps.pid);
-    for (const { pid, kind, bytes } of tooLarge(processes, maxProcessBytes, deps.openPages())) {
-      const fields = { kind, bytes, limit: maxProcessBytes };
+    bytes = sumByKind(processes);
+    for (const each of tooLarge(processes, maxProcessBytes, deps.openPages())) {
+      const { pid, kind } = each;
+      const fields = { kind, bytes: each.bytes, limit: maxProcessBytes };
       logger.warn(fields, 'a process of Chromium took too much memory');
       if (kind !== 'renderer') deps.onSharedProcessTooLarge();
       // The browser process ends once its last page is closed.
@@ -53,6 +61,9 @@ export function watchMemory(deps: {
     get killedAt() {
       return killedAt;
     },
+    get bytes() {
+      return bytes;
+    },
     stop: () => clearInterval(timer),
   };
 }
@@ -75,6 +86,12 @@ function tooLarge(
 
 function isOfKind(kind: ProcessKind): (each: BrowserProcess) => boolean {
   return (each) => each.kind === kind;
+}
+
+function sumByKind(processes: readonly BrowserProcess[]): MemoryByKind {
+  const sums = { browser: 0, renderer: 0, other: 0 };
+  for (const { kind, bytes } of processes) sums[kind] += bytes;
+  return sums;
 }
 
 function kill(pid: number): void {

@@ -10,7 +10,7 @@ import type {
   CdpResult,
 } from './cdp-connection.ts';
 import type { ChromiumProcess } from './chromium-process.ts';
-import { watchMemory } from './memory-watch.ts';
+import { type MemoryByKind, watchMemory } from './memory-watch.ts';
 
 /** How a page is opened. */
 export interface PageOptions {
@@ -49,6 +49,10 @@ export interface BrowserPage {
 export interface RunningBrowser {
   /** Whether it takes new pages. */
   readonly isOpen: boolean;
+  /** Pages that are open, in use or kept for another crawl. */
+  readonly pages: number;
+  /** Memory of its processes; see `MemoryWatch`. */
+  readonly bytes: MemoryByKind;
   /** Rejects when the browser has ended or does not reply; it takes no more pages then. */
   open(options: PageOptions): Promise<BrowserPage>;
   readonly ended: Promise<void>;
@@ -208,6 +212,12 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
   return {
     get isOpen() {
       return !isRetired;
+    },
+    get pages() {
+      return pages.size;
+    },
+    get bytes() {
+      return memory.bytes;
     },
     async open(options) {
       try {
