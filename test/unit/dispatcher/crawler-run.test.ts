@@ -193,7 +193,7 @@ test('a run whose renewal is refused stops its crawls and leaves them to the pee
   const bench = await createCrawlerRunBench(store);
   const [rid = ''] = await bench.push(1);
   const { done } = bench.start();
-  await startedCrawls(bench, 1);
+  await startsWritten(bench, 1);
   // The renewal is sent in time, and arrives when the lease has lapsed and a peer has it.
   const renewal = bench.faults.hold('queue.visit');
   bench.clock.advance(6_000);
