@@ -13,8 +13,6 @@ const TOKEN = 'demo-normal-token';
 const TIMEOUT_MS = 60_000;
 
 interface Activity {
-  readonly waiting: number;
-  readonly running: number;
   readonly retrying: number;
   readonly completed: number;
   readonly failed: number;
@@ -133,11 +131,18 @@ async function countStored(url: string, rids: readonly string[]): Promise<number
   return found;
 }
 
+let shown = '';
+
+/** Shows how far it is, where that has changed. */
 function showProgress(webhook: Activity, storage: Activity, delivered: number): void {
-  const row = (name: string, { waiting, running, retrying, completed }: Activity): string =>
-    `${name}: ${completed}/${URLS} crawled, ${running} running, ${waiting} waiting, ${retrying} to be retried`;
-  const line = `${row('webhook', webhook)}, ${delivered} delivered | ${row('storage', storage)}`;
-  process.stdout.write(process.stdout.isTTY ? `\r\u001b[2K  ${line}` : `  ${line}\n`);
+  const row = (name: string, { retrying, completed }: Activity): string =>
+    `${name}: ${completed}/${URLS} crawled, ${retrying} to retry`;
+  const line = `  ${row('webhook', webhook)}, ${delivered} delivered | ${row('storage', storage)}`;
+  if (line === shown) return;
+  shown = line;
+  // A line that the terminal wraps could not be overwritten.
+  const fitting = line.slice(0, (process.stdout.columns ?? 80) - 1);
+  process.stdout.write(process.stdout.isTTY ? `\r\u001b[2K${fitting}` : `${line}\n`);
 }
 
 async function demo(): Promise<void> {
