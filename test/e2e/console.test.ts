@@ -224,6 +224,8 @@ test('a hostile page does nothing in the preview', async () => {
     await page.getByRole('button', { name: /Open the result/ }).click();
     const preview = page.frameLocator('iframe.preview').frameLocator('iframe');
     await preview.getByText('Harmless').waitFor();
+    // No policy stops hints to connect somewhere, and no event tells of them.
+    expect(await preview.locator('link, meta').count()).toBe(0);
     await preview.getByRole('link', { name: 'leave' }).click();
     await preview.getByRole('button', { name: 'send' }).click();
     expect(await page.evaluate(() => document.title)).not.toContain('attacked');
@@ -232,6 +234,20 @@ test('a hostile page does nothing in the preview', async () => {
     expect(asked.filter((url) => url.includes('stolen'))).toEqual([]);
     // What the page tried and was not let do.
     browser.problems.splice(0);
+  });
+});
+
+test('JSON of any depth is shown, and unfolded step by step', async () => {
+  await make('nested');
+  await scene.push('nested', ['/deep.json']);
+  const page = await browser.open('/crawlers/nested/results', NORMAL);
+  await closing(page, async () => {
+    await page.getByRole('button', { name: /Open the result/ }).click();
+    await page.getByText('first:').waitFor();
+    const tree = page.locator('.tree details');
+    expect(await tree.count()).toBe(3);
+    await tree.last().locator('summary').click();
+    await eventually(async () => expect(await tree.count()).toBe(4));
   });
 });
 

@@ -23,6 +23,7 @@ const ARTICLE = `<!doctype html><html lang="en"><head><meta charset="utf-8"><tit
 const ATTACK = `<!doctype html><html><head><title>attack</title>
 <script>top.document.title='attacked';fetch('/stolen')</script>
 <meta http-equiv="refresh" content="0;url=/stolen-refresh"><link rel="stylesheet" href="/stolen.css">
+<LINK/rel="preconnect" href="https://stolen.example/"><link	rel="dns-prefetch" href="//stolen.example">
 <style>@import '/stolen-import.css';body{background:url(/stolen-style.png)}</style></head>
 <body onload="top.location='/stolen'"><p>Harmless</p><img src="/stolen.png" onerror="top.document.title='attacked'">
 <img src="//stolen.example/pixel.png"><iframe src="/stolen-frame"></iframe><object data="/stolen-object"></object>
@@ -43,6 +44,11 @@ export async function startConsoleScene(): Promise<ConsoleScene> {
         },
         '/attack': (_request, response) => {
           response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(ATTACK);
+        },
+        '/deep.json': (_request, response) => {
+          const deep = `${'['.repeat(50_000)}"deepest"${']'.repeat(50_000)}`;
+          const type = { 'content-type': 'application/json' };
+          response.writeHead(200, type).end(`{"deep":${deep},"first":1}`);
         },
         '/data.json': (_request, response) => {
           response

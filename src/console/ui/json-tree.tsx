@@ -1,6 +1,10 @@
+import { useSignal } from '@preact/signals';
+
 /** Entries of one object or list that are shown; the source has the rest. */
 const MAX_ENTRIES = 500;
+/** What is open at first: the value itself, and small ones in it. */
 const OPEN_DEPTH = 2;
+const OPEN_ENTRIES = 50;
 
 /** A JSON value that can be unfolded. */
 export function JsonTree({ value }: { readonly value: unknown }) {
@@ -21,18 +25,32 @@ function Node(props: { readonly name: string; readonly value: unknown; readonly 
       </div>
     );
   }
+  return <Branch name={name} value={value} depth={depth} />;
+}
+
+/** Has its entries only while it is open: a page may nest or repeat them to any number. */
+function Branch(props: { readonly name: string; readonly value: object; readonly depth: number }) {
+  const { name, value, depth } = props;
   const entries = Object.entries(value);
+  const isSmall = depth < OPEN_DEPTH && entries.length <= OPEN_ENTRIES;
+  const isOpen = useSignal(depth === 0 || isSmall);
   const size = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`;
   return (
-    <details open={depth < OPEN_DEPTH}>
+    <details
+      open={isOpen.value}
+      onToggle={(event) => {
+        isOpen.value = event.currentTarget.open;
+      }}
+    >
       <summary>
         {name !== '' && <span class="key">{name} </span>}
         <span class="muted">{size}</span>
       </summary>
-      {entries.slice(0, MAX_ENTRIES).map(([key, each]) => (
-        <Node key={key} name={key} value={each} depth={depth + 1} />
-      ))}
-      {entries.length > MAX_ENTRIES && (
+      {isOpen.value &&
+        entries
+          .slice(0, MAX_ENTRIES)
+          .map(([key, each]) => <Node key={key} name={key} value={each} depth={depth + 1} />)}
+      {isOpen.value && entries.length > MAX_ENTRIES && (
         <div class="leaf muted">{entries.length - MAX_ENTRIES} more in the source</div>
       )}
     </details>

@@ -20,9 +20,18 @@ export function HtmlPreview({ html }: { readonly html: string }) {
         const inner = within.createElement('iframe');
         inner.setAttribute('sandbox', '');
         inner.setAttribute('title', 'The page');
-        inner.srcdoc = html;
+        inner.srcdoc = withoutHints(html);
         within.body.replaceChildren(inner);
       }}
     />
   );
+}
+
+/**
+ * Makes every `link` and `meta` an element that does nothing: no policy keeps a browser from looking up and
+ * connecting to the hosts that hints name (`preconnect`, `dns-prefetch`), so a site would see who
+ * looks at its page. The tag is one of the few that a head may have and that need no end.
+ */
+function withoutHints(html: string): string {
+  return html.replace(/<(?:link|meta)(?=[\s/>])/gi, '<bgsound');
 }
