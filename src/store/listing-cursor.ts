@@ -1,5 +1,10 @@
 import { invalidPageToken } from '../domain/errors.ts';
-import { LISTING_SCAN, type Listing, type ListingPart } from './listing-store.ts';
+import {
+  LISTING_CHARACTERS,
+  LISTING_SCAN,
+  type Listing,
+  type ListingPart,
+} from './listing-store.ts';
 
 /** A row's position in a listing: by a moment, then by `rid`. */
 export interface ListingPlace {
@@ -15,30 +20,41 @@ export function partStart({ cursor }: ListingPart): ListingPlace | undefined {
   return { at: new Date(Number(ms)), rid };
 }
 
+/** The length of a row's texts together. */
+export function characters(row: object): number {
+  return Object.values(row).reduce<number>(
+    (sum, value) => (typeof value === 'string' ? sum + value.length : sum),
+    0,
+  );
+}
+
 /**
- * Takes those of the scanned rows that are wanted. `scanned` is at most `scan` rows from the start of
- * the part on, in order; fewer mean that there are no more. `last` is the row behind which the next
- * part begins.
+ * Takes those of the scanned rows that are wanted, as long as all have few enough characters.
+ * `scanned` is at most `scan` rows from the start of the part on, in order; fewer mean that there are
+ * no more. `last` is the row behind which the next part begins.
  */
-export function takeRows<Row>(
+export function takeRows<Row extends object>(
   scanned: Iterable<Row>,
   { limit, scan = LISTING_SCAN }: { readonly limit: number; readonly scan?: number },
   isWanted: (row: Row) => boolean,
 ): { readonly rows: Row[]; readonly last: Row | undefined } {
   const rows: Row[] = [];
   let seen = 0;
+  let room = LISTING_CHARACTERS;
   let last: Row | undefined;
   for (const row of scanned) {
     seen += 1;
+    room -= characters(row);
     last = row;
     if (isWanted(row)) rows.push(row);
-    if (rows.length === limit) break;
+    if (rows.length === limit || room < 0) break;
   }
-  return { rows, last: rows.length < limit && seen < scan ? undefined : last };
+  const isEnd = rows.length < limit && seen < scan && room >= 0;
+  return { rows, last: isEnd ? undefined : last };
 }
 
 /** The same as a part of a listing that is ordered by `place`. */
-export function takePart<Row>(
+export function takePart<Row extends object>(
   scanned: Iterable<Row>,
   limits: { readonly limit: number; readonly scan?: number },
   isWanted: (row: Row) => boolean,

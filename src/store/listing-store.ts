@@ -120,3 +120,6 @@ export const LISTED_ATTEMPTS = 20;
 
 /** The most rows that one part of a listing looks through. */
 export const LISTING_SCAN = 2_000;
+
+/** The most characters that these rows have, about: headers of sites may make each of them long. */
+export const LISTING_CHARACTERS = 4 * 1024 * 1024;

@@ -1,12 +1,19 @@
-import type { Filter } from 'mongodb';
+import type { Filter, FindCursor } from 'mongodb';
 import type { TokenType } from '../../domain/account.ts';
 import { CB_STATUS } from '../../domain/status.ts';
-import { type ListingPlace, mapListing, partStart, takePart } from '../listing-cursor.ts';
+import {
+  characters,
+  type ListingPlace,
+  mapListing,
+  partStart,
+  takePart,
+} from '../listing-cursor.ts';
 import {
   type DeliveryFilter,
   type FoundRid,
   type JobSummary,
   LISTED_ATTEMPTS,
+  LISTING_CHARACTERS,
   LISTING_SCAN,
   type ListingPart,
   type ListingStore,
@@ -77,11 +84,11 @@ export function createListings(collections: Collections): ListingStore {
       range === undefined ? {} : { createdAt: { $gte: range.from, $lt: range.to } },
       behind('createdAt', partStart(part), direction),
     ];
-    return collections.deliveries
+    const cursor = collections.deliveries
       .find<DeliveryRow>({ $and: conditions }, { projection: NO_PAGE })
       .sort({ createdAt: direction, _id: direction })
-      .limit(scan)
-      .toArray();
+      .limit(scan);
+    return readLight(cursor);
   }
 
   return {
@@ -144,7 +151,7 @@ export function createListings(collections: Collections): ListingStore {
     async results(selection, outcome, part) {
       const { crawlerId } = selection;
       const scan = outcome === 'completed' ? LISTING_SCAN : part.limit;
-      const found = await collections.results
+      const cursor = collections.results
         .find<ResultRow>(
           {
             ...(crawlerId === undefined ? { scope: scopeKey(selection) } : { crawlerId }),
@@ -154,8 +161,8 @@ export function createListings(collections: Collections): ListingStore {
           { projection: { body: 0 } },
         )
         .sort({ storedAt: -1, _id: -1 })
-        .limit(scan)
-        .toArray();
+        .limit(scan);
+      const found = await readLight(cursor);
       const hidden = await findUncommitted(
         collections,
         found.map(({ _id }) => _id),
@@ -196,6 +203,19 @@ export function createListings(collections: Collections): ListingStore {
     const crawler = await readGenerations(collections, job.crawlerId);
     return crawler !== null && (job.state === 'running' || job.gen >= crawler.purges);
   }
+}
+
+/** Reads rows as long as they have few enough characters; the row that passes the limit is the last. */
+async function readLight<Row extends object>(cursor: FindCursor<Row>): Promise<Row[]> {
+  const rows: Row[] = [];
+  let room = LISTING_CHARACTERS;
+  // Leaving the loop closes the cursor.
+  for await (const row of cursor) {
+    rows.push(row);
+    room -= characters(row);
+    if (room < 0) break;
+  }
+  return rows;
 }
 
 /** The condition of rows behind a position, in either direction. */

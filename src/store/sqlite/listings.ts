@@ -106,10 +106,14 @@ function deliveries(
 }
 
 /** By the next attempt. Those that are being sent are few, and keep the time they were due at. */
-function pendingDeliveries(sql: Sql, crawlerId: string, part: ListingPart): SqlRow[] {
+function* pendingDeliveries(
+  sql: Sql,
+  crawlerId: string,
+  part: ListingPart,
+): Generator<SqlRow, void, undefined> {
   const start = partStart(part);
   const select = (state: 'due' | 'sending') =>
-    sql.all(
+    sql.each(
       `SELECT ${SUMMARY_COLUMNS} FROM deliveries WHERE crawler_id = ? AND state = '${state}'
         AND (due_at, rid) > (?, ?) ORDER BY due_at, rid LIMIT ${LISTING_SCAN}`,
       crawlerId,
@@ -118,7 +122,16 @@ function pendingDeliveries(sql: Sql, crawlerId: string, part: ListingPart): SqlR
     );
   const order = (a: SqlRow, b: SqlRow): number =>
     Number(a.due_at) - Number(b.due_at) || (String(a.rid) < String(b.rid) ? -1 : 1);
-  return [...select('due'), ...select('sending')].sort(order).slice(0, LISTING_SCAN);
+  const sending = [...select('sending')];
+  let left = LISTING_SCAN;
+  for (const due of select('due')) {
+    while (sending[0] !== undefined && order(sending[0], due) < 0 && left-- > 0) {
+      yield sending.shift() as SqlRow;
+    }
+    if (left-- <= 0) return;
+    yield due;
+  }
+  yield* sending.slice(0, left);
 }
 
 function deliveriesByAge(

@@ -51,6 +51,36 @@ async function delivering(
 export function listingsContract(open: OpenStore): void {
   describe('listings', () => {
     test(
+      'a part ends early where sites have sent long headers, and all rows come nevertheless',
+      withStore(open, async ({ store, crawler, running }) => {
+        const originalHeaders = { long: 'x'.repeat(50_000) };
+        const failed = { cbStatus: 522, details: { failure: 'timeout', originalHeaders } };
+        for (const delivery of ['storage', 'webhook'] as const) {
+          const made = await crawler({ delivery });
+          const { lease, jobs } = await running(made, 100);
+          const end = delivery === 'storage' ? toStored : toDelivery;
+          await finishJobs(
+            store,
+            jobs.map((job) => end(job, failed)),
+            at(1),
+            lease,
+          );
+          const { accountId, tokenType, crawlerId } = made;
+          const selection = { accountId, tokenType, crawlerId };
+          const read = (part: ListingPart) =>
+            delivery === 'storage'
+              ? store.listings.results(selection, 'failed', part)
+              : store.listings.deliveries(crawlerId, { outcome: 'failed' }, part);
+          const first = await read({ limit: 2_000 });
+          expect(first.rows.length).toBeGreaterThan(50);
+          expect(first.rows.length).toBeLessThan(100);
+          const rids = toRids(await readAll<{ readonly rid: string }>(2_000, read));
+          expect(rids.toSorted()).toEqual(toRids(jobs).toSorted());
+        }
+      }),
+    );
+
+    test(
       'crawlers come with their counters, of the accounts asked for, by name',
       withStore(open, async ({ store, account, crawler, push }) => {
         const [one, two] = [await account(), await account()];
