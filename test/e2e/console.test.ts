@@ -1,11 +1,17 @@
-import axe from 'axe-core';
+import { fromJson, type JsonObject } from '@bufbuild/protobuf';
 import type { Page } from 'playwright-core';
+import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import {
+  CrawlerService,
+  CreateCrawlerRequestSchema,
+} from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { VERSION } from '../../src/config/version.ts';
 import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
+import { expectAccessiblePages, goWithin, type PageLook } from '../support/console-pages.ts';
 import { type ConsoleScene, startConsoleScene } from '../support/console-scene.ts';
 import { eventually } from '../support/eventually.ts';
-import { byLength, isLong } from '../support/length.ts';
+import { createGrpcClient } from '../support/grpc-client.ts';
 import { ADMIN, JAVASCRIPT, NORMAL } from '../support/tokens.ts';
 
 // One service and one browser for all tests, which use crawlers of their own where they change something.
@@ -31,19 +37,6 @@ const crawler = async (name: string) =>
   (await scene.app.rest('GET', `/crawler/${NORMAL}/${name}`)).json;
 const make = (name: string, more: object = {}) =>
   scene.app.rest('POST', `/crawler/${NORMAL}`, { name, ...more });
-
-/** Every page at every width and in both themes at full length, else each page in one of two ways. */
-const SIZES = byLength<readonly (readonly [number, 'light' | 'dark'])[]>(
-  [
-    [1_440, 'light'],
-    [375, 'dark'],
-  ],
-  [1_440, 768, 375].flatMap((width) => [
-    [width, 'light'],
-    [width, 'dark'],
-  ]),
-);
-const sizesOf = (at: number): typeof SIZES => (isLong ? SIZES : SIZES.slice(at % 2).slice(0, 1));
 
 async function closing(page: Page, use: () => Promise<void>): Promise<void> {
   await use();
@@ -137,15 +130,28 @@ test('a crawler is made with its settings, edited, paused, unpaused, purged and 
     await page.getByLabel('Delay, milliseconds').fill('250');
     const example = page.getByRole('region', { name: 'REST' });
     expect(await example.innerText()).toContain('"max_retries":3');
+    await page.getByText('gRPC', { exact: true }).click();
+    const shown = await page.getByRole('region', { name: 'gRPC' }).innerText();
+    expect(shown).toContain('queuedcrawler.v1.CrawlerService/CreateCrawler');
+    const shownMessage = JSON.parse(/-d '(.+)'/.exec(shown)?.[1] ?? '') as JsonObject;
+    using grpc = createGrpcClient(new URL(scene.app.url).host);
+    const asShown = { ...shownMessage, name: 'made-by-grpc' };
+    await grpc.call(
+      CrawlerService.method.createCrawler,
+      fromJson(CreateCrawlerRequestSchema, asShown),
+      NORMAL,
+    );
     await page.getByRole('button', { name: 'Create crawler' }).click();
-    await page.getByText('whsec_').waitFor();
+    const first = (await page.getByText('whsec_').innerText()).trim();
     await page.getByRole('button', { name: 'I have kept it' }).click();
-    expect(await crawler('made')).toMatchObject({
-      delivery: 'webhook',
-      concurrency: 7,
-      max_retries: 3,
-      politeness: { delay_ms: 250 },
-    });
+    for (const name of ['made', 'made-by-grpc']) {
+      expect(await crawler(name)).toMatchObject({
+        delivery: 'webhook',
+        concurrency: 7,
+        max_retries: 3,
+        politeness: { delay_ms: 250 },
+      });
+    }
 
     await page.getByRole('button', { name: 'Pause', exact: true }).click();
     await page.getByRole('button', { name: 'Unpause', exact: true }).waitFor();
@@ -167,7 +173,17 @@ test('a crawler is made with its settings, edited, paused, unpaused, purged and 
     await page.getByText('Saved; it applies at once.').waitFor();
     expect((await crawler('made')).concurrency).toBe(9);
     await page.getByRole('button', { name: 'Make a new one' }).click();
-    await page.getByText('whsec_').waitFor();
+    const second = (await page.getByText('whsec_').innerText()).trim();
+    expect(second).not.toBe(first);
+    const tried = await scene.app.rest('POST', `/crawler/${NORMAL}/made/test_delivery`);
+    expect(tried.json.acknowledged).toBe(true);
+    const post = scene.receiver.deliveries.at(-1);
+    const headers = post?.headers ?? {};
+    const at = new Date(Number(headers['webhook-timestamp']) * 1_000);
+    for (const secret of [first, second]) {
+      const signature = new Webhook(secret).sign(headers['webhook-id'] ?? '', at, post?.text ?? '');
+      expect(headers['webhook-signature']?.split(' ')).toContain(signature);
+    }
 
     await page.getByRole('button', { name: 'Purge the queue' }).click();
     const purge = page.getByRole('button', { name: 'Purge', exact: true });
@@ -322,6 +338,15 @@ test('storage lists what belongs to no crawler, and asynchronous crawls that wai
     await page.getByText('Removed the job.').waitFor();
     const found = await scene.app.rest('GET', `/async/${NORMAL}/find_by_rid/${waiting}`);
     expect(found.json.status).toBe('NOT_QUEUED');
+
+    for (const at of [1, 2]) await crawl(`/status/503?purged=${at}`);
+    await jobs.getByText('purged=2').waitFor();
+    await page.getByRole('button', { name: 'Purge…' }).click();
+    await page.getByLabel('Type async to confirm').fill('async');
+    await page.getByRole('button', { name: 'Purge', exact: true }).click();
+    await page.getByText('Removed 2 asynchronous crawls').waitFor();
+    const left = await scene.app.rest('GET', `/async/${NORMAL}`);
+    expect(left.json.jobs ?? []).toEqual([]);
   });
 });
 
@@ -459,61 +484,64 @@ test('it is live while the service streams, and says so when it is not', async (
   });
 });
 
-test('no page has a serious fault of accessibility, in either theme and at any width', async () => {
-  const pages: readonly (readonly [string, string])[] = [
-    ['/crawlers', NORMAL],
-    ['/crawlers/+new', NORMAL],
-    ...['overview', 'jobs', 'results', 'failures', 'push', 'settings'].map(
-      (tab) => [`/crawlers/news/${tab}`, NORMAL] as const,
-    ),
-    ['/crawlers/shop/deliveries', NORMAL],
-    ['/crawl', NORMAL],
-    ['/find', NORMAL],
-    ['/storage', NORMAL],
-    ['/account', NORMAL],
-    ['/accounts', ADMIN],
-    ['/system', ADMIN],
-    ['/setup', ADMIN],
-  ];
-  for (const token of [NORMAL, ADMIN]) {
-    const page = await browser.open('', token);
-    for (const [at, [path, by]] of pages.entries()) {
-      if (by !== token) continue;
-      await goWithin(page, path);
-      await page.locator('main h1').waitFor();
-      for (const [width, theme] of sizesOf(at)) {
-        await page.setViewportSize({ width, height: 800 });
-        await page.emulateMedia({ colorScheme: theme });
-        expect([path, width, await seriousFaults(page)]).toEqual([path, width, []]);
-        const overflow = await page.evaluate(
-          () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
-        );
-        expect([path, width, overflow]).toEqual([path, width, 0]);
-      }
+test('queue, results and deliveries follow the stream, with no timer between', async () => {
+  await make('followed');
+  await make('followed-hook', { callback_url: scene.receiver.url });
+  await make('followed-queue');
+  await scene.app.rest('POST', `/crawler/${NORMAL}/followed-queue/pause`);
+  const page = await browser.open('/crawlers', NORMAL);
+  await closing(page, async () => {
+    await page.getByText('Live', { exact: true }).waitFor();
+    // No pause between two polls ends any more.
+    await page.evaluate(() => {
+      const start = setTimeout as (run: () => void, ms?: number) => number;
+      Object.assign(window, {
+        setTimeout: (run: () => void, ms = 0) => (ms > 1_000 ? 0 : start(run, ms)),
+      });
+    });
+    for (const [name, tab, empty] of [
+      ['followed', 'results', 'No result is kept'],
+      ['followed-hook', 'deliveries', 'No delivery is like that'],
+      ['followed-queue', 'jobs', 'Nothing waits'],
+    ] as const) {
+      await goWithin(page, `/crawlers/${name}/${tab}`);
+      await page.getByText(empty).waitFor();
+      const [rid = ''] = await scene.push(name, ['/page/1']);
+      await page.getByText(rid).waitFor();
     }
-    await page.context().close();
-  }
-  browser.problems.splice(0).forEach((each) => expect(each).toContain('401'));
+  });
 });
 
-/** Opens a path without loading the console anew, which would end the session. */
-async function goWithin(page: Page, path: string): Promise<void> {
-  await page.evaluate((to) => {
-    history.pushState(null, '', `/console${to}`);
-    dispatchEvent(new PopStateEvent('popstate'));
-  }, path);
-}
-
-/** What axe-core finds that keeps people from using the page. */
-async function seriousFaults(page: Page): Promise<string[]> {
-  // Over the DevTools protocol, which the policy of the page does not concern.
-  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe.source);
-  return page.evaluate(async () => {
-    const { violations } = await (window as unknown as { axe: typeof axe }).axe.run(document, {
-      resultTypes: ['violations'],
-    });
-    return violations
-      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-      .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+test('a hidden tab holds no stream, and is live again when it is seen', async () => {
+  const page = await browser.open('/crawlers', NORMAL);
+  await closing(page, async () => {
+    const seen = (isSeen: boolean) =>
+      page.evaluate((hidden) => {
+        Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'));
+      }, !isSeen);
+    await page.getByText('Live', { exact: true }).waitFor();
+    const isWatch = (request: { url(): string }): boolean => request.url().includes('/Watch');
+    const closed = page.waitForEvent('requestfailed', isWatch);
+    await seen(false);
+    await closed;
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    await make('made-while-hidden');
+    expect(await page.getByRole('link', { name: 'made-while-hidden' }).count()).toBe(0);
+    expect(asked).toEqual([]);
+    const opened = page.waitForRequest(isWatch);
+    await seen(true);
+    await page.getByRole('link', { name: 'made-while-hidden' }).waitFor();
+    await opened;
   });
-}
+});
+
+// In all ways at full length: console-full.test.ts.
+test('no page has a serious fault of accessibility, each in one of two looks', async () => {
+  const looks: readonly PageLook[] = [
+    { width: 1_440, theme: 'light' },
+    { width: 375, theme: 'dark' },
+  ];
+  await expectAccessiblePages(browser, (at) => looks.slice(at % 2).slice(0, 1));
+});

@@ -29,6 +29,11 @@ export interface FeedSource<Data> {
   readonly poll: (signal: AbortSignal) => Promise<Data>;
   /** Between two polls, in milliseconds. Default 5,000; the pause grows while calls fail. */
   readonly everyMs?: number;
+  /**
+   * What another feed's stream says of the data: with each new value `poll` is called at once.
+   * Undefined while nothing is streamed.
+   */
+  readonly changes?: string | undefined;
 }
 
 const POLL_MS = 5_000;
@@ -46,7 +51,7 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
   const state = useSignal<FeedState>('starting');
   const latest = useRef(source);
   latest.current = source;
-  /** Ends the pause before the next poll; undefined while there is none. */
+  /** Makes the next poll due now; undefined while a stream is read. */
   const wake = useRef<(() => void) | undefined>(undefined);
 
   useEffect(() => {
@@ -74,6 +79,7 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
 
     async function follow(): Promise<void> {
       let failures = 0;
+      const polled = (): FeedState => (latest.current.changes === undefined ? 'polling' : 'live');
       while (!ended.signal.aborted) {
         const { stream, poll, everyMs = POLL_MS } = latest.current;
         if (stream !== undefined) {
@@ -86,8 +92,13 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
           await untilVisible(ended.signal);
           if (ended.signal.aborted) return;
         }
+        // What is being read may already be older than the change that asks for it again.
+        let isStale = false;
+        wake.current = () => {
+          isStale = true;
+        };
         try {
-          take(await poll(ended.signal), 'polling');
+          take(await poll(ended.signal), polled());
           failures = 0;
         } catch (error) {
           if (ended.signal.aborted) return;
@@ -96,7 +107,7 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
         }
         const pause = Math.min(everyMs * 2 ** failures, SLOWEST_MS);
         await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, pause);
+          const timer = setTimeout(resolve, isStale && failures === 0 ? 0 : pause);
           wake.current = () => {
             clearTimeout(timer);
             resolve();
@@ -117,25 +128,25 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
     };
   }, [source.key]);
 
-  return {
-    data: data.value,
-    fault: fault.value,
-    state: state.value,
-    refresh() {
-      if (wake.current !== undefined) {
-        wake.current();
-        return;
-      }
-      const { poll, key } = latest.current;
-      poll(new AbortController().signal).then(
-        (next) => {
-          if (latest.current.key === key) data.value = next;
-        },
-        // The stream reports what goes wrong.
-        () => undefined,
-      );
-    },
+  const refresh = (): void => {
+    if (wake.current !== undefined) {
+      wake.current();
+      return;
+    }
+    const { poll, key } = latest.current;
+    poll(new AbortController().signal).then(
+      (next) => {
+        if (latest.current.key === key) data.value = next;
+      },
+      // The stream reports what goes wrong.
+      () => undefined,
+    );
   };
+  useEffect(() => {
+    if (source.changes !== undefined && state.peek() !== 'starting') refresh();
+  }, [source.changes]);
+
+  return { data: data.value, fault: fault.value, state: state.value, refresh };
 }
 
 /**

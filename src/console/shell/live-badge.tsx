@@ -1,5 +1,8 @@
 import { feedStates } from '../api/use-feed.ts';
 
+const LIVE =
+  'Figures are streamed by the service; lists are read again at once when they change, and every few seconds';
+
 /** Whether what is shown is live; it says so when it is not. */
 export function LiveBadge() {
   const states = new Set(feedStates.value.values());
@@ -13,7 +16,7 @@ export function LiveBadge() {
   }
   if (states.has('live')) {
     return (
-      <span class="live on" role="status" title="Streamed by the service as it happens">
+      <span class="live on" role="status" title={LIVE}>
         Live
       </span>
     );

@@ -16,10 +16,14 @@ export interface Pages<Row> extends Feed<ListPage<Row>> {
   readonly next: (() => void) | undefined;
 }
 
-/** Reads a list page by page; the page that is shown is read again every few seconds. */
+/**
+ * Reads a list page by page; the page that is shown is read again every few seconds, and at once
+ * when `changes` do.
+ */
 export function usePages<Row>(
   key: string,
   read: (pageToken: string, signal: AbortSignal) => Promise<ListPage<Row>>,
+  changes?: string,
 ): Pages<Row> {
   const trail = useSignal<{ readonly key: string; readonly tokens: readonly string[] }>({
     key,
@@ -30,6 +34,7 @@ export function usePages<Row>(
   const feed = useFeed({
     key: `${key} ${pageToken}`,
     everyMs: 4_000,
+    changes,
     poll: (signal) => read(pageToken, signal),
   });
   const next = feed.data?.nextPageToken ?? '';

@@ -1,6 +1,8 @@
+import { toJson } from '@bufbuild/protobuf';
 import { useSignal } from '@preact/signals';
 import {
   type Crawler,
+  CrawlerActivitySchema,
   CrawlerStatus,
   type TokenType,
 } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
@@ -27,6 +29,8 @@ import { SettingsTab } from './settings-tab.tsx';
 export interface CrawlerView {
   readonly crawler: Crawler;
   readonly type: TokenType;
+  /** Differs when its lists do, as the stream tells; undefined while nothing is streamed. */
+  readonly changes: string | undefined;
   /** Reads it again, after a change. */
   readonly refresh: () => void;
 }
@@ -105,7 +109,8 @@ function KnownCrawler(props: {
   if (crawler === undefined) return <Loading fault={feed.fault} />;
 
   const tab = tabsOf(crawler).some(([id]) => id === props.tab) ? props.tab : 'overview';
-  const view: CrawlerView = { crawler, type, refresh: feed.refresh };
+  const changes = feed.state === 'live' ? changesOf(crawler) : undefined;
+  const view: CrawlerView = { crawler, type, changes, refresh: feed.refresh };
   return (
     <>
       <div class="page-head">
@@ -149,6 +154,12 @@ function KnownCrawler(props: {
   );
 }
 
+/** The counters and moments of a crawler, which move with everything that its lists show. */
+function changesOf({ activity }: Crawler): string {
+  if (activity === undefined) return '';
+  return JSON.stringify(toJson(CrawlerActivitySchema, { ...activity, rates: undefined }));
+}
+
 function tabsOf(crawler: Crawler | undefined): readonly (readonly [string, string])[] {
   if (crawler === undefined) return [];
   return [
@@ -176,6 +187,7 @@ function Tab(props: {
           title="Results"
           crawler={view.crawler.name}
           type={view.type}
+          changes={view.changes}
           next={
             <Link to={`/crawlers/${view.crawler.name}/push`} class="button">
               Push URLs

@@ -43,13 +43,17 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
   const open = useSignal<Delivery | undefined>(undefined);
   const isRange = useSignal(false);
   const clients = clientsFor(view.type);
-  const pages = usePages(`deliveries ${name} ${state.value}`, async (pageToken, signal) => {
-    const { deliveries, nextPageToken } = await clients.activity.listDeliveries(
-      { name, state: STATE_OF[state.peek()], pageSize: 50, pageToken },
-      { signal },
-    );
-    return { rows: deliveries, nextPageToken };
-  });
+  const pages = usePages(
+    `deliveries ${name} ${state.value}`,
+    async (pageToken, signal) => {
+      const { deliveries, nextPageToken } = await clients.activity.listDeliveries(
+        { name, state: STATE_OF[state.peek()], pageSize: 50, pageToken },
+        { signal },
+      );
+      return { rows: deliveries, nextPageToken };
+    },
+    view.changes,
+  );
   const replay = useAction(async (rids: readonly string[]) => {
     const { replayed } = await clients.crawlers.replayDeliveries(
       rids.length === 1 ? { name, rid: rids[0] ?? '' } : { name, rids: [...rids] },

@@ -31,6 +31,7 @@ export function FailuresTab({ view }: { readonly view: CrawlerView }) {
   if (crawler.callbackUrl !== undefined) kinds.push(['delivery', 'Deliveries']);
   const { data, fault } = useFeed({
     key: `failures ${crawler.name} ${kind.value}`,
+    changes: view.changes,
     poll: (signal) =>
       clientsFor(type).activity.listFailures(
         { name: crawler.name, kind: KIND_OF[kind.peek()] },

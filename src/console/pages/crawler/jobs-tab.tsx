@@ -31,13 +31,17 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
   const { crawler, type } = view;
   const state = useSignal<keyof typeof STATE_OF>('');
   const clients = clientsFor(type);
-  const pages = usePages(`jobs ${crawler.name} ${state.value}`, async (pageToken, signal) => {
-    const { jobs, nextPageToken } = await clients.activity.listJobs(
-      { name: crawler.name, state: STATE_OF[state.peek()], pageSize: 50, pageToken },
-      { signal },
-    );
-    return { rows: jobs, nextPageToken };
-  });
+  const pages = usePages(
+    `jobs ${crawler.name} ${state.value}`,
+    async (pageToken, signal) => {
+      const { jobs, nextPageToken } = await clients.activity.listJobs(
+        { name: crawler.name, state: STATE_OF[state.peek()], pageSize: 50, pageToken },
+        { signal },
+      );
+      return { rows: jobs, nextPageToken };
+    },
+    view.changes,
+  );
   const remove = useAction(async ({ rid, url }: QueuedJob) => {
     await clients.crawlers.deleteJob({ name: crawler.name, rid });
     toast(`Removed ${url}`);

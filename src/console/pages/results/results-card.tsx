@@ -34,6 +34,8 @@ export function ResultsCard(props: {
   /** Empty for all crawlers, and for the crawls that belong to none. */
   readonly crawler: string;
   readonly type: TokenType;
+  /** Differs when the results do; undefined where nothing is streamed. */
+  readonly changes?: string | undefined;
   /** Where URLs are pushed or crawled, to fill an empty list. */
   readonly next: ComponentChildren;
 }) {
@@ -41,13 +43,17 @@ export function ResultsCard(props: {
   const outcome = useSignal<keyof typeof OUTCOME_OF>('');
   const open = useSignal('');
   const clients = clientsFor(type);
-  const pages = usePages(`results ${crawler} ${outcome.value}`, async (pageToken, signal) => {
-    const { results, nextPageToken } = await clients.activity.listResults(
-      { name: crawler, outcome: OUTCOME_OF[outcome.peek()], pageSize: 50, pageToken },
-      { signal },
-    );
-    return { rows: results, nextPageToken };
-  });
+  const pages = usePages(
+    `results ${crawler} ${outcome.value}`,
+    async (pageToken, signal) => {
+      const { results, nextPageToken } = await clients.activity.listResults(
+        { name: crawler, outcome: OUTCOME_OF[outcome.peek()], pageSize: 50, pageToken },
+        { signal },
+      );
+      return { rows: results, nextPageToken };
+    },
+    props.changes,
+  );
   const remove = useAction(async (rid: string) => {
     await clients.storage.deleteResult({ rid });
     toast('Removed the result.');

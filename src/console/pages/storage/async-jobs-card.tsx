@@ -1,4 +1,5 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { useSignal } from '@preact/signals';
 import type { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
@@ -6,6 +7,7 @@ import { Moment } from '../../format/moment.tsx';
 import { count } from '../../format/numbers.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
+import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
 import { DataTable } from '../../ui/data-table.tsx';
 import { FaultNotice } from '../../ui/notice.tsx';
 import { Pager } from '../../ui/pager.tsx';
@@ -27,10 +29,25 @@ export function AsyncJobsCard(props: { readonly title: string; readonly type: To
     toast('Removed the job.');
     pages.refresh();
   });
+  const isPurge = useSignal(false);
   const rows = pages.data?.rows ?? [];
   if (rows.length === 0 && pages.back === undefined) return null;
   return (
-    <Card flush title={props.title}>
+    <Card
+      flush
+      title={props.title}
+      actions={
+        <Button
+          small
+          kind="danger"
+          onClick={() => {
+            isPurge.value = true;
+          }}
+        >
+          Purge…
+        </Button>
+      }
+    >
       <FaultNotice fault={remove.fault} />
       <DataTable
         label="Asynchronous crawls"
@@ -79,6 +96,27 @@ export function AsyncJobsCard(props: { readonly title: string; readonly type: To
         ]}
       />
       <Pager pages={pages} />
+      {isPurge.value && (
+        <ConfirmByName
+          title="Purge the asynchronous crawls"
+          name="async"
+          verb="Purge"
+          onClose={() => {
+            isPurge.value = false;
+          }}
+          perform={async () => {
+            const { purged } = await crawlers.purgeAsyncJobs({});
+            isPurge.value = false;
+            toast(`Removed ${count(purged)} asynchronous crawls.`);
+            pages.refresh();
+          }}
+        >
+          <p>
+            Removes all asynchronous crawls of this token that wait, retries included. What is being
+            crawled finishes; results stay.
+          </p>
+        </ConfirmByName>
+      )}
     </Card>
   );
 }
