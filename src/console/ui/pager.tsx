@@ -2,8 +2,12 @@ import { Button } from './button.tsx';
 import type { Pages } from './use-pages.ts';
 
 /** The way to the pages before and after; nothing where there is only one. */
-export function Pager({ pages }: { readonly pages: Pick<Pages<unknown>, 'back' | 'next'> }) {
-  const { back, next } = pages;
+export function Pager(props: {
+  readonly pages: Pick<Pages<unknown>, 'back' | 'next'>;
+  /** Which rows are shown of how many, where that is known. */
+  readonly shown?: string;
+}) {
+  const { back, next } = props.pages;
   if (back === undefined && next === undefined) return null;
   return (
     <nav class="card-head" aria-label="Pages">
@@ -13,6 +17,7 @@ export function Pager({ pages }: { readonly pages: Pick<Pages<unknown>, 'back' |
       <Button small disabled={next === undefined} onClick={() => next?.()}>
         More
       </Button>
+      {props.shown !== undefined && <span class="muted small">{props.shown}</span>}
     </nav>
   );
 }

@@ -9,12 +9,13 @@ import { Card, Figures } from '../../ui/card.tsx';
 import { DataTable } from '../../ui/data-table.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
+import { Pager } from '../../ui/pager.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { crawlerColumns, isAttention, sortCrawlers } from './crawler-columns.tsx';
 import { crawlersSource } from './crawler-feed.ts';
 
-/** Rows that are shown at first, and more at each request. */
-const STEP = 50;
+/** Rows of a page: what is drawn anew each second, and at each key in the filter. */
+const PAGE_ROWS = 50;
 
 const FILTERS = [
   ['', 'All'],
@@ -26,7 +27,7 @@ const FILTERS = [
 /** All crawlers and what they do. */
 export function CrawlersPage() {
   const { data, fault, refresh } = useFeed(crawlersSource());
-  const shown = useSignal(STEP);
+  const at = useSignal(0);
   const text = query.value.get('q') ?? '';
   const filter = (query.value.get('show') ?? '') as (typeof FILTERS)[number][0];
   const by = query.value.get('sort') ?? 'name';
@@ -75,6 +76,14 @@ export function CrawlersPage() {
     by,
     descending,
   );
+  // Of the last page, when there are fewer rows than there were.
+  const first = Math.min(
+    at.value,
+    Math.floor(Math.max(rows.length - 1, 0) / PAGE_ROWS) * PAGE_ROWS,
+  );
+  const goTo = (row: number): void => {
+    at.value = row;
+  };
   return (
     <>
       {head}
@@ -91,7 +100,7 @@ export function CrawlersPage() {
               placeholder="Filter by name"
               value={text}
               onInput={(event) => {
-                shown.value = STEP;
+                at.value = 0;
                 setQuery('q', event.currentTarget.value);
               }}
             />
@@ -100,7 +109,10 @@ export function CrawlersPage() {
             label="Show"
             value={filter}
             options={FILTERS}
-            onPick={(value) => setQuery('show', value)}
+            onPick={(value) => {
+              at.value = 0;
+              setQuery('show', value);
+            }}
           />
         </div>
         {rows.length === 0 ? (
@@ -118,27 +130,24 @@ export function CrawlersPage() {
           <DataTable
             label="Crawlers"
             columns={crawlerColumns}
-            rows={rows.slice(0, shown.value)}
+            rows={rows.slice(first, first + PAGE_ROWS)}
             keyOf={(row) => row.name}
             sort={{ by, descending }}
             onSort={(id) => {
+              at.value = 0;
               setQuery('order', id === by && !descending ? 'desc' : '');
               setQuery('sort', id === 'name' ? '' : id);
               if (id !== by && id !== 'name') setQuery('order', 'desc');
             }}
           />
         )}
-        {rows.length > shown.value && (
-          <div class="empty">
-            <Button
-              onClick={() => {
-                shown.value += STEP;
-              }}
-            >
-              Show {count(Math.min(STEP, rows.length - shown.value))} more of {count(rows.length)}
-            </Button>
-          </div>
-        )}
+        <Pager
+          pages={{
+            back: first === 0 ? undefined : () => goTo(first - PAGE_ROWS),
+            next: first + PAGE_ROWS >= rows.length ? undefined : () => goTo(first + PAGE_ROWS),
+          }}
+          shown={`${count(first + 1)} to ${count(Math.min(first + PAGE_ROWS, rows.length))} of ${count(rows.length)}`}
+        />
       </Card>
     </>
   );

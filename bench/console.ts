@@ -1,0 +1,156 @@
+import { parseArgs } from 'node:util';
+import type { Page } from 'playwright-core';
+import { openConsoleBrowser } from '../test/support/console-browser.ts';
+import { call, startService, TOKEN } from './bench-setup.ts';
+import { busyWarning, describeMachine, packageVersion } from './machine.ts';
+
+// Measures how long the console takes from an input to the paint that answers it, and to its first
+// paint, with many crawlers whose counters move, as Chromium itself times events.
+
+const HELP = `Usage: npm run bench:console [-- --crawlers 1000] [--rounds 10]
+
+Milliseconds from input to the next paint (Event Timing, in steps of 8; at most 16 counts as 16) of what people do
+in the list of crawlers, and to the first paint. The aims are 100 and 300. Ends with 1 when one is missed.
+`;
+const INTERACTION_MS = 100;
+const FIRST_PAINT_MS = 300;
+/** Crawlers whose counters move each second. */
+const MOVING = 100;
+
+const { values } = parseArgs({
+  options: {
+    crawlers: { type: 'string', default: '1000' },
+    rounds: { type: 'string', default: '10' },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+/** Something that people do, round after round. */
+type Interaction = (page: Page, round: number) => Promise<void>;
+
+const INTERACTIONS: Readonly<Record<string, Interaction>> = {
+  'type in the filter': async (page) => {
+    await page.keyboard.press('/');
+    await page.keyboard.type('crawler-09', { delay: 50 });
+  },
+  'delete in the filter': async (page) => {
+    await page.getByLabel('Filter by name').focus();
+    for (let at = 0; at < 10; at += 1) await page.keyboard.press('Backspace', { delay: 50 });
+    await page.getByLabel('Filter by name').blur();
+  },
+  'sort by a column': (page, round) =>
+    page.getByRole('button', { name: ['Waiting', 'Name', 'Last push'][round % 3] ?? '' }).click(),
+  'show only some': (page, round) =>
+    page.getByRole('button', { name: ['Paused', 'All'][round % 2] ?? '', exact: true }).click(),
+  'go to the next rows': (page) => page.getByRole('button', { name: 'More', exact: true }).click(),
+  'open the palette and type': async (page) => {
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('crawler-05', { delay: 50 });
+    await page.keyboard.press('Escape');
+  },
+  'open a crawler': async (page) => {
+    await page.locator('.name-link').first().click();
+    await page.getByRole('navigation', { name: /^Parts of/ }).waitFor();
+    await page.keyboard.press('g');
+    await page.keyboard.press('c');
+    await page.locator('.name-link').first().waitFor();
+  },
+};
+
+/** The longest event since the last call, in milliseconds; 16 when none took longer. */
+async function longestEvent(page: Page): Promise<number> {
+  return page.evaluate(async () => {
+    // An event is reported after the paint that followed it.
+    await new Promise((resolve) =>
+      requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve, 50))),
+    );
+    const timed = window as unknown as { durations: number[]; observer?: PerformanceObserver };
+    if (timed.observer === undefined) {
+      timed.durations = [];
+      timed.observer = new PerformanceObserver((list) => {
+        for (const { duration } of list.getEntries()) timed.durations.push(duration);
+      });
+      timed.observer.observe({ type: 'event', durationThreshold: 16 } as PerformanceObserverInit);
+    }
+    for (const { duration } of timed.observer.takeRecords()) timed.durations.push(duration);
+    return Math.max(16, ...timed.durations.splice(0));
+  });
+}
+
+/** When the console was first painted, in milliseconds after the navigation began. */
+async function firstPaint(page: Page): Promise<number> {
+  await page.reload();
+  await page.getByRole('button', { name: 'Sign in' }).waitFor();
+  return page.evaluate(
+    () => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? Number.NaN,
+  );
+}
+
+function print(what: string, times: readonly number[], aim: number): void {
+  const sorted = [...times].sort((left, right) => left - right);
+  const [median, longest] = [sorted[sorted.length >> 1] ?? 0, sorted.at(-1) ?? 0];
+  const figures = [median, longest].map((time) => time.toFixed(0).padStart(8)).join('');
+  console.log(`${what.padEnd(34)}${figures}${median > aim ? '   too slow' : ''}`);
+  if (median > aim) process.exitCode = 1;
+}
+
+/** Makes crawlers that have something waiting; a half of them is paused by the user. */
+async function makeCrawlers(service: string, count: number): Promise<void> {
+  const names = Array.from({ length: count }, (_, at) => `crawler-${String(at).padStart(4, '0')}`);
+  const left = names.entries();
+  await Promise.all(
+    Array.from({ length: 16 }, async () => {
+      for (const [at, name] of left) {
+        await call(`${service}/crawler/${TOKEN}`, 'POST', { name });
+        if (at < MOVING || at % 2 === 0) {
+          await call(`${service}/crawler/${TOKEN}/${name}/pause`, 'POST');
+        }
+      }
+    }),
+  );
+}
+
+async function keepMoving(service: string, ended: AbortSignal): Promise<void> {
+  while (!ended.aborted) {
+    for (let at = 0; at < MOVING && !ended.aborted; at += 1) {
+      const name = `crawler-${String(at).padStart(4, '0')}`;
+      const items = [{ url: `https://example.com/${Math.random()}` }];
+      await call(`${service}/crawler/${TOKEN}/${name}/push_batch`, 'POST', { items });
+    }
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+}
+
+async function main(): Promise<void> {
+  const [crawlers, rounds] = [Number(values.crawlers), Number(values.rounds)];
+  console.log(describeMachine({ Preact: packageVersion('preact') }));
+  console.log(busyWarning() ?? 'The machine was idle before the start.');
+  await using service = await startService({ ACCOUNT_CRAWLER_LIMIT: String(crawlers + 1) });
+  await makeCrawlers(service.url, crawlers);
+  const ended = new AbortController();
+  const moving = keepMoving(service.url, ended.signal);
+  await using browser = await openConsoleBrowser(service.url);
+  console.log(`${'milliseconds'.padEnd(34)}  median longest`);
+
+  const outside = await browser.open('', '');
+  const paints: number[] = [];
+  for (let round = 0; round < rounds; round += 1) paints.push(await firstPaint(outside));
+  print('first paint', paints, FIRST_PAINT_MS);
+
+  const page = await browser.open('/crawlers', TOKEN);
+  await page.locator('.name-link').first().waitFor();
+  for (const [what, interact] of Object.entries(INTERACTIONS)) {
+    await longestEvent(page);
+    const times: number[] = [];
+    for (let round = 0; round < rounds; round += 1) {
+      await interact(page, round);
+      times.push(await longestEvent(page));
+    }
+    print(`${what}, ${crawlers} crawlers`, times, INTERACTION_MS);
+  }
+  ended.abort();
+  await moving;
+}
+
+if (values.help) console.log(HELP);
+else await main();
