@@ -49,6 +49,11 @@ export function statsHandlers(deps: {
         crawlers: crawlers.map((row) => crawlerStats(row, limits.crawlerQueue)),
         asyncCrawls: asyncCrawls.map((row) => asyncCrawlStats(row, limits.crawlerQueue)),
         quotas: quotasMessage(report),
+        stored: found.stored.map(({ tokenType, results, bytes }) => ({
+          tokenType: toTokenTypeValue(tokenType),
+          results: BigInt(results),
+          bytes: BigInt(bytes),
+        })),
       };
     },
   });

@@ -225,7 +225,7 @@ export function createService(deps: ServiceDeps): Service {
     }),
     storage: createStorage({ results: store.results }),
     resultStreams: createResultStreams({ results: store.results, access }),
-    statistics: createStatistics({ store }),
+    statistics: createStatistics({ store, clock }),
     listings: createListings({ store, access }),
     listCrawlers: createCrawlerList({ overviews }),
     listFailures: createFailureGroups({ listings: store.listings, access }),

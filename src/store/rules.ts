@@ -15,6 +15,9 @@ export const MAX_LOGGED_ATTEMPTS = 100;
  */
 export const EPISODE_END = 0.9;
 
+/** At most so many results are added up for statistics. */
+export const MAX_SUMMED_RESULTS = 2_000_000;
+
 /** The two pauses of a crawler. */
 export interface Pauses {
   readonly pausedByUser: boolean;

@@ -215,6 +215,13 @@ export interface NumberedResults {
   readonly isEnd: boolean;
 }
 
+/** What a token has in storage. */
+export interface ResultTotals {
+  readonly results: number;
+  /** As the storage quota counts them. */
+  readonly bytes: number;
+}
+
 export interface ResultStore {
   /** Stores a record that belongs to no crawler: an inline crawl with `store`. */
   put(scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): Promise<void>;
@@ -233,6 +240,8 @@ export interface ResultStore {
     page: RidsPage,
   ): Promise<{ readonly rids: string[]; readonly cursor: string | undefined }>;
   count(scope: ResultScope): Promise<number>;
+  /** Undefined for more results than `MAX_SUMMED_RESULTS`, which would take too long to add up. */
+  totals(scope: ResultScope): Promise<ResultTotals | undefined>;
   /**
    * Returns the next results behind `after`, up to `limit`, in the order of their commits. A place of another series, or ahead of every number, as after a backup was
    * restored, counts as the beginning.

@@ -83,6 +83,11 @@ test('the stores of the two tokens are separate', async () => {
   expect(other.status).toBe(404);
   const count = await app.rest('GET', `/storage/total_count?token=${JAVASCRIPT}`);
   expect(count.json).toEqual({ totalCount: 0 });
+  const stats = (await app.rest('GET', `/crawler/${JAVASCRIPT}/stats`)).json;
+  const [normal, javascript] = stats.stored;
+  expect(normal).toMatchObject({ token_type: 'normal', results: 1 });
+  expect(normal.bytes).toBeGreaterThan(1_024);
+  expect(javascript).toMatchObject({ token_type: 'javascript', results: 0, bytes: 0 });
   const rids = { rids: [rid] };
   expect((await app.rest('POST', `/storage/bulk?token=${JAVASCRIPT}`, rids)).json).toEqual([]);
 });

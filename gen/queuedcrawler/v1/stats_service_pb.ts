@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file queuedcrawler/v1/stats_service.proto.
  */
 export const file_queuedcrawler_v1_stats_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRxdWV1ZWRjcmF3bGVyL3YxL3N0YXRzX3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEiSgoPR2V0U3RhdHNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEhQKDGhpc3RvcnlfZnJvbRgCIAEoCRISCgpoaXN0b3J5X3RvGAMgASgJIuYCChBHZXRTdGF0c1Jlc3BvbnNlEjcKC2NvbmN1cnJlbmN5GAEgASgLMiIucXVldWVkY3Jhd2xlci52MS5Db25jdXJyZW5jeVN0YXRzEisKBXF1ZXVlGAIgASgLMhwucXVldWVkY3Jhd2xlci52MS5RdWV1ZVN0YXRzEhEKCWNvbXBsZXRlZBgDIAEoAxIOCgZmYWlsZWQYBCABKAMSLQoHaGlzdG9yeRgFIAMoCzIcLnF1ZXVlZGNyYXdsZXIudjEuSGlzdG9yeURheRIwCghjcmF3bGVycxgGIAMoCzIeLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlclN0YXRzEjcKDGFzeW5jX2NyYXdscxgHIAMoCzIhLnF1ZXVlZGNyYXdsZXIudjEuQXN5bmNDcmF3bFN0YXRzEi8KBnF1b3RhcxgIIAEoCzIfLnF1ZXVlZGNyYXdsZXIudjEuQWNjb3VudFF1b3RhcyIyChBDb25jdXJyZW5jeVN0YXRzEg0KBWxpbWl0GAEgASgDEg8KB3J1bm5pbmcYAiABKAMiPgoKUXVldWVTdGF0cxIPCgd3YWl0aW5nGAEgASgDEhAKCHJldHJ5aW5nGAIgASgDEg0KBWxpbWl0GAMgASgDIsUCCgpIaXN0b3J5RGF5EgwKBGRhdGUYASABKAkSDgoGcHVzaGVkGAIgASgDEg8KB3N1Y2Nlc3MYAyABKAMSDgoGZmFpbGVkGAQgASgDEkIKDGJ5X2NiX3N0YXR1cxgFIAMoCzIsLnF1ZXVlZGNyYXdsZXIudjEuSGlzdG9yeURheS5CeUNiU3RhdHVzRW50cnkSEgoKZGVsaXZlcmllcxgGIAEoAxIZChFkZWxpdmVyeV9mYWlsdXJlcxgHIAEoAxIOCgZiaWxsZWQYCCABKAMSDwoHcmV0cmllcxgJIAEoAxIQCgh0aW1lb3V0cxgKIAEoAxIPCgdkZWxldGVkGAsgASgDEg4KBnB1cmdlZBgMIAEoAxoxCg9CeUNiU3RhdHVzRW50cnkSCwoDa2V5GAEgASgFEg0KBXZhbHVlGAIgASgDOgI4ASKMAgoPQXN5bmNDcmF3bFN0YXRzEi8KCnRva2VuX3R5cGUYASABKA4yGy5xdWV1ZWRjcmF3bGVyLnYxLlRva2VuVHlwZRI3Cgtjb25jdXJyZW5jeRgCIAEoCzIiLnF1ZXVlZGNyYXdsZXIudjEuQ29uY3VycmVuY3lTdGF0cxIrCgVxdWV1ZRgDIAEoCzIcLnF1ZXVlZGNyYXdsZXIudjEuUXVldWVTdGF0cxIzCghhY3Rpdml0eRgEIAEoCzIhLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlckFjdGl2aXR5Ei0KB2hpc3RvcnkYBSADKAsyHC5xdWV1ZWRjcmF3bGVyLnYxLkhpc3RvcnlEYXkiyAIKDENyYXdsZXJTdGF0cxIMCgRuYW1lGAEgASgJEi8KCnRva2VuX3R5cGUYAiABKA4yGy5xdWV1ZWRjcmF3bGVyLnYxLlRva2VuVHlwZRIvCgZzdGF0dXMYAyABKA4yHy5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsZXJTdGF0dXMSNwoLY29uY3VycmVuY3kYBCABKAsyIi5xdWV1ZWRjcmF3bGVyLnYxLkNvbmN1cnJlbmN5U3RhdHMSKwoFcXVldWUYBSABKAsyHC5xdWV1ZWRjcmF3bGVyLnYxLlF1ZXVlU3RhdHMSMwoIYWN0aXZpdHkYBiABKAsyIS5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsZXJBY3Rpdml0eRItCgdoaXN0b3J5GAcgAygLMhwucXVldWVkY3Jhd2xlci52MS5IaXN0b3J5RGF5MoQBCgxTdGF0c1NlcnZpY2USdAoIR2V0U3RhdHMSIS5xdWV1ZWRjcmF3bGVyLnYxLkdldFN0YXRzUmVxdWVzdBoiLnF1ZXVlZGNyYXdsZXIudjEuR2V0U3RhdHNSZXNwb25zZSIhkAIBgtPkkwIYEhYvY3Jhd2xlci97dG9rZW59L3N0YXRzQnAKEHF1ZXVlZGNyYXdsZXIudjFQAVogcXVldWVkY3Jhd2xlci92MTtxdWV1ZWRjcmF3bGVydjGqAhBRdWV1ZWRDcmF3bGVyLlYxygIQUXVldWVkQ3Jhd2xlclxWMeoCEVF1ZXVlZENyYXdsZXI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_queuedcrawler_v1_crawler_service, file_queuedcrawler_v1_quotas]);
+  fileDesc("CiRxdWV1ZWRjcmF3bGVyL3YxL3N0YXRzX3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEiSgoPR2V0U3RhdHNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEhQKDGhpc3RvcnlfZnJvbRgCIAEoCRISCgpoaXN0b3J5X3RvGAMgASgJIpcDChBHZXRTdGF0c1Jlc3BvbnNlEjcKC2NvbmN1cnJlbmN5GAEgASgLMiIucXVldWVkY3Jhd2xlci52MS5Db25jdXJyZW5jeVN0YXRzEisKBXF1ZXVlGAIgASgLMhwucXVldWVkY3Jhd2xlci52MS5RdWV1ZVN0YXRzEhEKCWNvbXBsZXRlZBgDIAEoAxIOCgZmYWlsZWQYBCABKAMSLQoHaGlzdG9yeRgFIAMoCzIcLnF1ZXVlZGNyYXdsZXIudjEuSGlzdG9yeURheRIwCghjcmF3bGVycxgGIAMoCzIeLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlclN0YXRzEjcKDGFzeW5jX2NyYXdscxgHIAMoCzIhLnF1ZXVlZGNyYXdsZXIudjEuQXN5bmNDcmF3bFN0YXRzEi8KBnF1b3RhcxgIIAEoCzIfLnF1ZXVlZGNyYXdsZXIudjEuQWNjb3VudFF1b3RhcxIvCgZzdG9yZWQYCSADKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLlN0b3JlZFJlc3VsdHMiYAoNU3RvcmVkUmVzdWx0cxIvCgp0b2tlbl90eXBlGAEgASgOMhsucXVldWVkY3Jhd2xlci52MS5Ub2tlblR5cGUSDwoHcmVzdWx0cxgCIAEoAxINCgVieXRlcxgDIAEoAyIyChBDb25jdXJyZW5jeVN0YXRzEg0KBWxpbWl0GAEgASgDEg8KB3J1bm5pbmcYAiABKAMiPgoKUXVldWVTdGF0cxIPCgd3YWl0aW5nGAEgASgDEhAKCHJldHJ5aW5nGAIgASgDEg0KBWxpbWl0GAMgASgDIsUCCgpIaXN0b3J5RGF5EgwKBGRhdGUYASABKAkSDgoGcHVzaGVkGAIgASgDEg8KB3N1Y2Nlc3MYAyABKAMSDgoGZmFpbGVkGAQgASgDEkIKDGJ5X2NiX3N0YXR1cxgFIAMoCzIsLnF1ZXVlZGNyYXdsZXIudjEuSGlzdG9yeURheS5CeUNiU3RhdHVzRW50cnkSEgoKZGVsaXZlcmllcxgGIAEoAxIZChFkZWxpdmVyeV9mYWlsdXJlcxgHIAEoAxIOCgZiaWxsZWQYCCABKAMSDwoHcmV0cmllcxgJIAEoAxIQCgh0aW1lb3V0cxgKIAEoAxIPCgdkZWxldGVkGAsgASgDEg4KBnB1cmdlZBgMIAEoAxoxCg9CeUNiU3RhdHVzRW50cnkSCwoDa2V5GAEgASgFEg0KBXZhbHVlGAIgASgDOgI4ASKMAgoPQXN5bmNDcmF3bFN0YXRzEi8KCnRva2VuX3R5cGUYASABKA4yGy5xdWV1ZWRjcmF3bGVyLnYxLlRva2VuVHlwZRI3Cgtjb25jdXJyZW5jeRgCIAEoCzIiLnF1ZXVlZGNyYXdsZXIudjEuQ29uY3VycmVuY3lTdGF0cxIrCgVxdWV1ZRgDIAEoCzIcLnF1ZXVlZGNyYXdsZXIudjEuUXVldWVTdGF0cxIzCghhY3Rpdml0eRgEIAEoCzIhLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlckFjdGl2aXR5Ei0KB2hpc3RvcnkYBSADKAsyHC5xdWV1ZWRjcmF3bGVyLnYxLkhpc3RvcnlEYXkiyAIKDENyYXdsZXJTdGF0cxIMCgRuYW1lGAEgASgJEi8KCnRva2VuX3R5cGUYAiABKA4yGy5xdWV1ZWRjcmF3bGVyLnYxLlRva2VuVHlwZRIvCgZzdGF0dXMYAyABKA4yHy5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsZXJTdGF0dXMSNwoLY29uY3VycmVuY3kYBCABKAsyIi5xdWV1ZWRjcmF3bGVyLnYxLkNvbmN1cnJlbmN5U3RhdHMSKwoFcXVldWUYBSABKAsyHC5xdWV1ZWRjcmF3bGVyLnYxLlF1ZXVlU3RhdHMSMwoIYWN0aXZpdHkYBiABKAsyIS5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsZXJBY3Rpdml0eRItCgdoaXN0b3J5GAcgAygLMhwucXVldWVkY3Jhd2xlci52MS5IaXN0b3J5RGF5MoQBCgxTdGF0c1NlcnZpY2USdAoIR2V0U3RhdHMSIS5xdWV1ZWRjcmF3bGVyLnYxLkdldFN0YXRzUmVxdWVzdBoiLnF1ZXVlZGNyYXdsZXIudjEuR2V0U3RhdHNSZXNwb25zZSIhkAIBgtPkkwIYEhYvY3Jhd2xlci97dG9rZW59L3N0YXRzQnAKEHF1ZXVlZGNyYXdsZXIudjFQAVogcXVldWVkY3Jhd2xlci92MTtxdWV1ZWRjcmF3bGVydjGqAhBRdWV1ZWRDcmF3bGVyLlYxygIQUXVldWVkQ3Jhd2xlclxWMeoCEVF1ZXVlZENyYXdsZXI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_queuedcrawler_v1_crawler_service, file_queuedcrawler_v1_quotas]);
 
 /**
  * @generated from message queuedcrawler.v1.GetStatsRequest
@@ -112,6 +112,14 @@ export type GetStatsResponse = Message<"queuedcrawler.v1.GetStatsResponse"> & {
    * @generated from field: queuedcrawler.v1.AccountQuotas quotas = 8;
    */
   quotas?: AccountQuotas | undefined;
+
+  /**
+   * Results in storage by token type, up to a minute old; a type with more than 2,000,000 is left out. What else counts in
+   * `quotas.storage_bytes` are pages kept for their delivery or its replay, and screenshots.
+   *
+   * @generated from field: repeated queuedcrawler.v1.StoredResults stored = 9;
+   */
+  stored: StoredResults[];
 };
 
 /**
@@ -120,6 +128,41 @@ export type GetStatsResponse = Message<"queuedcrawler.v1.GetStatsResponse"> & {
  */
 export const GetStatsResponseSchema: GenMessage<GetStatsResponse> = /*@__PURE__*/
   messageDesc(file_queuedcrawler_v1_stats_service, 1);
+
+/**
+ * The results that one token has in storage.
+ *
+ * @generated from message queuedcrawler.v1.StoredResults
+ */
+export type StoredResults = Message<"queuedcrawler.v1.StoredResults"> & {
+  /**
+   * Whose they are.
+   *
+   * @generated from field: queuedcrawler.v1.TokenType token_type = 1;
+   */
+  tokenType: TokenType;
+
+  /**
+   * How many.
+   *
+   * @generated from field: int64 results = 2;
+   */
+  results: bigint;
+
+  /**
+   * Bytes of their pages as they are stored, and 1,024 for each.
+   *
+   * @generated from field: int64 bytes = 3;
+   */
+  bytes: bigint;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.StoredResults.
+ * Use `create(StoredResultsSchema)` to create a new message.
+ */
+export const StoredResultsSchema: GenMessage<StoredResults> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_stats_service, 2);
 
 /**
  * Use of the crawling slots.
@@ -147,7 +190,7 @@ export type ConcurrencyStats = Message<"queuedcrawler.v1.ConcurrencyStats"> & {
  * Use `create(ConcurrencyStatsSchema)` to create a new message.
  */
 export const ConcurrencyStatsSchema: GenMessage<ConcurrencyStats> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_stats_service, 2);
+  messageDesc(file_queuedcrawler_v1_stats_service, 3);
 
 /**
  * Depth of the queue.
@@ -182,7 +225,7 @@ export type QueueStats = Message<"queuedcrawler.v1.QueueStats"> & {
  * Use `create(QueueStatsSchema)` to create a new message.
  */
 export const QueueStatsSchema: GenMessage<QueueStats> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_stats_service, 3);
+  messageDesc(file_queuedcrawler_v1_stats_service, 4);
 
 /**
  * What happened on one day, or in all days of the range.
@@ -280,7 +323,7 @@ export type HistoryDay = Message<"queuedcrawler.v1.HistoryDay"> & {
  * Use `create(HistoryDaySchema)` to create a new message.
  */
 export const HistoryDaySchema: GenMessage<HistoryDay> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_stats_service, 4);
+  messageDesc(file_queuedcrawler_v1_stats_service, 5);
 
 /**
  * Statistics of the `async=true` crawls of one token.
@@ -329,7 +372,7 @@ export type AsyncCrawlStats = Message<"queuedcrawler.v1.AsyncCrawlStats"> & {
  * Use `create(AsyncCrawlStatsSchema)` to create a new message.
  */
 export const AsyncCrawlStatsSchema: GenMessage<AsyncCrawlStats> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_stats_service, 5);
+  messageDesc(file_queuedcrawler_v1_stats_service, 6);
 
 /**
  * Statistics of one crawler.
@@ -392,7 +435,7 @@ export type CrawlerStats = Message<"queuedcrawler.v1.CrawlerStats"> & {
  * Use `create(CrawlerStatsSchema)` to create a new message.
  */
 export const CrawlerStatsSchema: GenMessage<CrawlerStats> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_stats_service, 6);
+  messageDesc(file_queuedcrawler_v1_stats_service, 7);
 
 /**
  * Statistics of all crawlers of the account, of either token. See CrawlerService on `token`.

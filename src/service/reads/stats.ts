@@ -1,10 +1,12 @@
-import type { TokenOwner } from '../../domain/account.ts';
+import type { TokenOwner, TokenType } from '../../domain/account.ts';
+import type { Clock } from '../../domain/clock.ts';
 import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
-import { invalidField } from '../../domain/errors.ts';
+import { DomainError, invalidField } from '../../domain/errors.ts';
 import { parseDay } from '../../domain/limits.ts';
 import { addDays, type HistoryDay, toHistoryDay } from '../../domain/stats.ts';
-import type { Store } from '../../store/store.ts';
+import type { ResultTotals, Store } from '../../store/store.ts';
+import { createExpiringCache } from '../crawlers/expiring-cache.ts';
 
 /** A crawler's counters and its days. */
 export interface CrawlerStatistics {
@@ -25,6 +27,13 @@ export interface AccountStatistics {
   /** All time, or the sum of the days when a range was asked for. */
   readonly completed: number;
   readonly failed: number;
+  /** Results in storage by token type, up to a minute old; not of a type that has too many. */
+  readonly stored: readonly StoredTotals[];
+}
+
+/** What a token has in storage. */
+export interface StoredTotals extends ResultTotals {
+  readonly tokenType: TokenType;
 }
 
 /** Reading statistics. */
@@ -37,15 +46,36 @@ export interface Statistics {
 }
 
 const PAGE = 1_000;
+/** Adding up the results of an account reads an entry of each, at most once in this time. */
+const STORED_MS = 60_000;
+const MAX_CACHED = 10_000;
 
 /**
- * Makes the statistics use case. Its cost grows with the number of crawlers and days, not with jobs
- * or results.
+ * Makes the statistics use case. Its cost grows with the number of crawlers and days, not with jobs;
+ * what is stored is added up once a minute.
  */
 export function createStatistics(deps: {
-  readonly store: Pick<Store, 'crawlers' | 'stats'>;
+  readonly store: Pick<Store, 'crawlers' | 'stats' | 'results'>;
+  readonly clock: Clock;
 }): Statistics {
-  const { crawlers, stats } = deps.store;
+  const { clock } = deps;
+  const { crawlers, stats, results } = deps.store;
+  const known = createExpiringCache<readonly StoredTotals[]>({
+    clock,
+    ttlMs: STORED_MS,
+    maxEntries: MAX_CACHED,
+  });
+
+  async function addUpStored(accountId: string): Promise<readonly StoredTotals[]> {
+    const found = await Promise.all(
+      (['normal', 'javascript'] as const).map(async (tokenType) => {
+        // A database that takes too long for it must not take the other statistics with it.
+        const totals = await results.totals({ accountId, tokenType }).catch(unlessAway);
+        return totals === undefined ? [] : [{ tokenType, ...totals }];
+      }),
+    );
+    return found.flat();
+  }
 
   async function allCrawlers(accountId: string): Promise<Crawler[]> {
     const all: Crawler[] = [];
@@ -67,15 +97,17 @@ export function createStatistics(deps: {
       if (from !== undefined && to !== undefined && from > to) {
         throw invalidField('history_from', 'history_from must not be after history_to.');
       }
-      const all = await allCrawlers(owner.account.accountId);
+      const { accountId } = owner.account;
+      const all = await allCrawlers(accountId);
       const ids = all.map((crawler) => crawler.crawlerId);
       const range = {
         ...(from === undefined ? {} : { from }),
         ...(to === undefined ? {} : { to }),
       };
-      const [counters, days] = await Promise.all([
+      const [counters, days, stored = []] = await Promise.all([
         crawlers.counters(ids),
         stats.history(ids, range),
+        known.get(accountId, () => addUpStored(accountId)),
       ]);
       const rows = all.flatMap((crawler) => {
         const own = counters.get(crawler.crawlerId);
@@ -89,6 +121,7 @@ export function createStatistics(deps: {
         crawlers: rows.filter((row) => !isInternal(row.crawler)),
         asyncCrawls: rows.filter((row) => isInternal(row.crawler)),
         history,
+        stored,
         completed: bounded
           ? sum(history, (day) => day.success)
           : sum(rows, (row) => row.counters.completed),
@@ -98,6 +131,10 @@ export function createStatistics(deps: {
       };
     },
   };
+}
+
+function unlessAway(error: unknown): undefined {
+  if (!(error instanceof DomainError) || error.kind !== 'unavailable') throw error;
 }
 
 /** The sum of a number over rows. */

@@ -13,6 +13,7 @@ import {
   toRecord,
 } from './records.ts';
 import { createResultOrder } from './result-order.ts';
+import { resultTotals } from './stored-bytes.ts';
 import { findUncommitted } from './uncommitted.ts';
 
 /**
@@ -124,6 +125,8 @@ export function createResults(collections: Collections): ResultStore {
     },
 
     count: (scope) => collections.results.countDocuments({ scope: scopeKey(scope) }),
+
+    totals: (scope) => resultTotals(collections, scope),
 
     following: order.following,
 

@@ -1,4 +1,6 @@
 import { chargedBytes } from '../../domain/quotas.ts';
+import { MAX_SUMMED_RESULTS } from '../rules.ts';
+import type { ResultScope, ResultTotals } from '../store.ts';
 import type { Collections } from './collections.ts';
 import type { Removed } from './expiry.ts';
 import { scopeAccountId, scopeKey } from './records.ts';
@@ -35,6 +37,21 @@ export async function keptBytes(
     })
     .toArray();
   return total(sums);
+}
+
+/** The results of a token and the bytes they count for. */
+export async function resultTotals(
+  collections: Collections,
+  scope: ResultScope,
+): Promise<ResultTotals | undefined> {
+  const sums = await collections.results
+    .aggregate<Sum>(
+      [{ $match: { scope: scopeKey(scope) } }, { $limit: MAX_SUMMED_RESULTS + 1 }, SUM],
+      { hint: 'time_size', maxTimeMS: MEASURE_MS },
+    )
+    .toArray();
+  const results = sums[0]?.n ?? 0;
+  return results > MAX_SUMMED_RESULTS ? undefined : { results, bytes: total(sums) };
 }
 
 /** Removes a batch of the results past their retention. */

@@ -1,7 +1,15 @@
 import { chargedBytes, chargedRecordBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord, StoredResult } from '../../domain/result.ts';
 import { parsePageStart, ridsPage } from '../cursor.ts';
-import type { ResultPlace, ResultScope, ResultSelection, ResultStore, RidsPage } from '../store.ts';
+import { MAX_SUMMED_RESULTS } from '../rules.ts';
+import type {
+  ResultPlace,
+  ResultScope,
+  ResultSelection,
+  ResultStore,
+  ResultTotals,
+  RidsPage,
+} from '../store.ts';
 import { addStored } from './accounts.ts';
 import { insertResult } from './finish.ts';
 import type { InThread } from './in-thread.ts';
@@ -106,6 +114,21 @@ function count(sql: Sql, scope: ResultScope): number {
   return Number(row?.n ?? 0);
 }
 
+function totals(sql: Sql, { accountId, tokenType }: ResultScope): ResultTotals | undefined {
+  // The index has the sizes: no result is read.
+  const row = sql.get(
+    `SELECT count(*) AS n, sum(size) AS bytes FROM
+      (SELECT size FROM results INDEXED BY results_by_seq WHERE account_id = ? AND token_type = ?
+        LIMIT ?)`,
+    accountId,
+    tokenType,
+    MAX_SUMMED_RESULTS + 1,
+  );
+  const n = Number(row?.n ?? 0);
+  if (n > MAX_SUMMED_RESULTS) return undefined;
+  return { results: n, bytes: Number(row?.bytes ?? 0) + n * chargedBytes(0) };
+}
+
 function removeUpTo(
   sql: Sql,
   selection: ResultSelection,
@@ -125,6 +148,7 @@ export const results = {
   remove,
   rids,
   count,
+  totals,
   following,
   removeUpTo,
 } satisfies InThread<ResultStore>;

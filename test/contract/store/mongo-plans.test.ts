@@ -118,6 +118,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     await store.results.get(scope, a.rid);
     await store.results.newestByUrl(scope, a.url);
     await store.results.rids(scope, { limit: 10, order: 'desc' });
+    await store.results.totals(scope);
     const read = await store.results.following(scope, undefined, 2);
     await store.results.following({ ...scope, crawlerId: made.crawlerId }, read.place, 2);
     await store.results.removeUpTo(scope, { ...read.place, seq: 1 }, 2);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Job } from '../../../src/domain/job.ts';
 import { chargedBytes, chargedJobBytes } from '../../../src/domain/quotas.ts';
+import type { ResultScope } from '../../../src/store/store.ts';
 import { EXPIRES, makeRecord, toDelivery, toRetry, toSettlement, toStored } from './outcomes.ts';
 import {
   at,
@@ -172,6 +173,34 @@ export function quotasContract(open: OpenStore): void {
         expect(await stored()).toBe(PAGE);
         await store.maintain(at(2 * HOUR));
         expect(await stored()).toBe(0);
+      }),
+    );
+
+    test(
+      'are told apart by token where results are stored',
+      withStore(open, async ({ store, account }) => {
+        const { accountId } = await account();
+        const scopes = (['normal', 'javascript'] as const).map((tokenType) => {
+          return { accountId, tokenType };
+        });
+        const totals = () => Promise.all(scopes.map((scope) => store.results.totals(scope)));
+        const none = { results: 0, bytes: 0 };
+        expect(await totals()).toEqual([none, none]);
+        const [normal, javascript] = scopes as [ResultScope, ResultScope];
+        const put = async (scope: ResultScope): Promise<string> => {
+          const { rid, url } = makeJob(makeCrawler(accountId));
+          await store.results.put(scope, makeRecord({ rid, url }), at(0), EXPIRES);
+          return rid;
+        };
+        const first = await put(normal);
+        await put(normal);
+        await put(javascript);
+        const two = { results: 2, bytes: 2 * PAGE };
+        const one = { results: 1, bytes: PAGE };
+        expect(await totals()).toEqual([two, one]);
+        await store.results.remove(normal, [first]);
+        expect(await totals()).toEqual([one, one]);
+        expect((await store.accounts.usage(accountId))?.storedBytes).toBe(2 * PAGE);
       }),
     );
 

@@ -48,7 +48,7 @@ async function startStatistics() {
     clock,
     crawl,
     createCrawler: (name: string) => useCases.crawlers.create(owner, name, { settings: {} }),
-    statistics: createStatistics({ store }),
+    statistics: createStatistics({ store, clock }),
     today: () => toDay(clock.now()),
     [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
   };

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import type { GetActivityResponse } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { accountClients } from '../../api/clients.ts';
 import { addToSession, session, tokenTypes } from '../../api/session.ts';
 import { useAction } from '../../api/use-action.ts';
@@ -80,6 +81,16 @@ export function AccountPage() {
               />
             ))}
           </div>
+        </Card>
+      )}
+      {stats.data !== undefined && stats.data.stored.length > 0 && (
+        <Card title="In storage">
+          <Facts
+            items={stats.data.stored.map(({ tokenType, results, bytes: size }) => [
+              tokenType === TokenType.NORMAL ? 'Normal token' : 'JavaScript token',
+              `${count(results)} results, ${bytes(size)}`,
+            ])}
+          />
         </Card>
       )}
       {tokenTypes.value.length < 2 && <OtherToken />}
