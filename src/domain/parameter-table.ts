@@ -5,7 +5,12 @@ import { CONNECTION_HEADERS, HEADER_NAME, HEADER_VALUE, splitHeaderList } from '
 export type ParameterKind =
   | { readonly type: 'boolean' }
   | { readonly type: 'integer'; readonly min: number; readonly max: number; readonly unit: string }
-  | { readonly type: 'word'; readonly words: readonly string[] }
+  | {
+      readonly type: 'word';
+      readonly words: readonly string[];
+      /** The word that serves best in place of one that is not allowed. */
+      readonly nearest?: (word: string) => string;
+    }
   | {
       readonly type: 'text';
       /** In characters. */
@@ -45,6 +50,20 @@ export const SCRAPER_NAMES = [
 ] as const;
 /** A value of `scraper`. */
 export type ScraperName = (typeof SCRAPER_NAMES)[number];
+
+/** What names of other scrapers, such as `amazon-product-details`, are nearest to. */
+const NEAREST: readonly (readonly [RegExp, ScraperName])[] = [
+  [/serp|search|listing|results|categor/i, 'generic-extractor'],
+  [/product|item|offer/i, 'product'],
+  [/e-?mail|leads?\b|contact/i, 'email-extractor'],
+  [/article|news|blog|post|story/i, 'article'],
+  [/\blinks?\b|url/i, 'links'],
+  [/meta|schema|json/i, 'metadata'],
+];
+
+function nearestScraper(name: string): ScraperName {
+  return NEAREST.find(([pattern]) => pattern.test(name))?.[1] ?? 'generic-extractor';
+}
 
 function checkHeaders(text: string): string {
   for (const [name] of splitHeaderList(text)) {
@@ -152,7 +171,11 @@ const anyToken = {
   get_headers: [flag, 'false', "The target's headers in the result, each as `original_<name>`."],
   get_cookies: [flag, 'false', "The target's Set-Cookie in the result, as `original_set_cookie`."],
   country: [text(2, checkCountry), '', 'Exit country; needs a proxy of the operator for it.'],
-  scraper: [words(...SCRAPER_NAMES), '', 'Structured data instead of the page.'],
+  scraper: [
+    { ...words(...SCRAPER_NAMES), nearest: nearestScraper },
+    '',
+    'Structured data instead of the page.',
+  ],
   autoparse: [flag, 'false', 'Structured data, by a scraper chosen from the page.'],
   custom_success_codes: [
     text(256, checkStatuses),

@@ -75,10 +75,18 @@ function checkValue(name: string, kind: ParameterKind, value: unknown): unknown 
       throw invalidField(name, `${name} must be a whole number from ${kind.min} to ${kind.max}.`);
     case 'word':
       if (typeof value === 'string' && kind.words.includes(value)) return value;
-      throw invalidField(name, `${name} must be one of ${kind.words.join(', ')}.`);
+      throw invalidField(
+        name,
+        `${name} must be one of ${kind.words.join(', ')}${nearestWord(kind, value)}.`,
+      );
     case 'text':
       return checkText(name, kind, value);
   }
+}
+
+function nearestWord(kind: Extract<ParameterKind, { type: 'word' }>, value: unknown): string {
+  if (kind.nearest === undefined || typeof value !== 'string') return '';
+  return `; nearest to the name given is ${kind.nearest(value)}`;
 }
 
 function checkText(

@@ -167,3 +167,14 @@ test('get_headers and get_cookies tell what the target sent; pretty indents', as
   const plain = await app.rest('GET', `/?token=${NORMAL}&url=${url}`);
   expect(plain.headers.get('original_x_shop')).toBeNull();
 });
+
+test('a scraper that is not there is refused, with the one that is nearest', async () => {
+  const refused = async (scraper: string) => {
+    const url = encodeURIComponent('https://example.com/');
+    const reply = await app.rest('GET', `/?token=${NORMAL}&url=${url}&scraper=${scraper}`);
+    expect(reply.status).toBe(422);
+    return reply.text;
+  };
+  expect(await refused('amazon-product-details')).toContain('nearest to the name given is product');
+  expect(await refused('google-serp')).toContain('nearest to the name given is generic-extractor');
+});
