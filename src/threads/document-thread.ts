@@ -1,7 +1,6 @@
 import { parentPort } from 'node:worker_threads';
-import { Readability } from '@mozilla/readability';
-import TurndownService from 'turndown';
 import { type DocumentOutput, UNREADABLE } from '../engine/extract/format-page.ts';
+import { markdown } from '../engine/extract/markdown/markdown.ts';
 import { parseDocument } from '../engine/extract/parse-document.ts';
 import { scraperFor, scrapers } from '../engine/extract/scrapers/scrapers.ts';
 import type { DocumentTask } from './document-threads.ts';
@@ -9,29 +8,12 @@ import type { DocumentTask } from './document-threads.ts';
 // The program of a document thread: it parses one document at a time, so that a hostile one can be
 // stopped and stalls nobody else.
 
-const turndown = new TurndownService({
-  headingStyle: 'atx',
-  codeBlockStyle: 'fenced',
-  bulletListMarker: '-',
-});
-turndown.remove(['script', 'style', 'noscript', 'template', 'iframe']);
-
-function markdown(document: Document, readable: boolean): string {
-  const main = readable ? new Readability(document).parse() : undefined;
-  if (main?.content !== undefined && main.content !== null) {
-    const text = turndown.turndown(parseDocument(main.content).body);
-    const title = main.title?.trim() ?? '';
-    return title === '' ? text : `# ${title}\n\n${text}`;
-  }
-  return turndown.turndown(document.body);
-}
-
 function perform({ html, url, work }: DocumentTask): string {
   const document = parseDocument(
     Buffer.from(html.buffer, html.byteOffset, html.byteLength).toString(),
   );
-  if (work === 'md' || work === 'readable_md') return markdown(document, work === 'readable_md');
   const page = { document, url };
+  if (work === 'md' || work === 'readable_md') return markdown(page, work === 'readable_md');
   const name = work === 'autoparse' ? scraperFor(page) : work;
   const data = scrapers[name](page) as object;
   return JSON.stringify(work === 'autoparse' ? { scraper: name, ...data } : data);

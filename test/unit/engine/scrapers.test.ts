@@ -126,5 +126,7 @@ test('generic-extractor: a table within a cell is a table of its own', () => {
     '<table><tr><th>a</th><td>b<table><tr><td>c</td></tr></table></td></tr></table>',
   );
   const page = { document, url: 'https://shop.example/' };
-  expect(scrapers['generic-extractor']?.(page)).toMatchObject({ tables: [[['a', 'bc']], [['c']]] });
+  expect(scrapers['generic-extractor']?.(page)).toMatchObject({
+    tables: [[['a', 'b c']], [['c']]],
+  });
 });

@@ -1,4 +1,4 @@
-import { Readability } from '@mozilla/readability';
+import { readMain } from '../readable.ts';
 import {
   blockLines,
   hasSchemaType,
@@ -30,9 +30,7 @@ export function article(page: ScrapedPage) {
   const object = jsonLdObjects(page).find((each) => hasSchemaType(each, ...TYPES));
   const published = metaContent(page, 'article:published_time', 'date') ?? object?.datePublished;
   // Readability takes the document apart, so it comes last.
-  const readable = new Readability(page.document, {
-    serializer: (node) => node as Element,
-  }).parse();
+  const readable = readMain(page, false);
   const main = readable?.content ?? null;
   const html = main?.innerHTML ?? '';
   const text = blockLines(main);

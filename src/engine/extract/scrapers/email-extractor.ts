@@ -1,4 +1,4 @@
-import { blockText, type ScrapedPage } from './scraper.ts';
+import { elementText, type ScrapedPage } from './scraper.ts';
 
 const LOCAL = /[A-Za-z0-9._%+-]/;
 const DOMAIN_CHARACTER = /[A-Za-z0-9.-]/;
@@ -22,7 +22,7 @@ export function emailExtractor(page: ScrapedPage) {
     add(decoded(anchor.getAttribute('href') ?? ''));
   }
   // Without spaces between blocks, the end of one would become part of an address in the next.
-  add(blockText(page.document.documentElement));
+  add(elementText(page.document.documentElement) ?? '');
   return { emails: [...found] };
 }
 

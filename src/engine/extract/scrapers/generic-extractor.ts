@@ -1,8 +1,10 @@
 import { links } from './links.ts';
 import { metadata } from './metadata.ts';
-import { blockText, elementText, resolveAddress, type ScrapedPage } from './scraper.ts';
+import { elementText, imageAddress, type ScrapedPage } from './scraper.ts';
 
 const MAX_TABLES = 50;
+/** What has text that browsers do not show. */
+const UNSEEN = 'script, style, noscript, template, svg, video, audio, canvas, annotation';
 
 /** What every page may have: metadata, text, headings, links, images and tables. */
 export function genericExtractor(page: ScrapedPage) {
@@ -11,7 +13,7 @@ export function genericExtractor(page: ScrapedPage) {
   const found = links(page);
   const images = new Map<string, { url: string; alt: string }>();
   for (const image of document.querySelectorAll('img')) {
-    const url = resolveAddress(page, image.getAttribute('src') ?? image.getAttribute('data-src'));
+    const url = imageAddress(page, image);
     if (url !== undefined && !images.has(url)) {
       images.set(url, { url, alt: image.getAttribute('alt') ?? '' });
     }
@@ -21,12 +23,11 @@ export function genericExtractor(page: ScrapedPage) {
     return text === undefined ? [] : [{ level: Number(heading.tagName.slice(1)), text }];
   });
   const tables = [...document.querySelectorAll('table')].slice(0, MAX_TABLES).map(tableCells);
-  for (const unseen of document.querySelectorAll('script, style, noscript, template'))
-    unseen.remove();
+  for (const unseen of document.querySelectorAll(UNSEEN)) unseen.remove();
   return {
     ...facts,
     headings,
-    text: blockText(document.body),
+    text: elementText(document.body) ?? '',
     ...found,
     images: [...images.values()],
     tables,

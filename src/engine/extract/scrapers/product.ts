@@ -28,8 +28,12 @@ export function product(page: ScrapedPage) {
   const rating = firstObject(object.aggregateRating);
   const item = page.document.querySelector('[itemtype$="schema.org/Product" i]');
   const prop = (name: string): string | undefined => {
-    const element = item?.querySelector(`[itemprop~="${name}"]`);
-    const value = element?.getAttribute('content') ?? element?.getAttribute('src');
+    const all = [...(item?.querySelectorAll(`[itemprop~="${name}"]`) ?? [])];
+    // The name of the brand may come before the product's own.
+    const own = all.find((each) => each.parentElement?.closest('[itemscope]') === item);
+    const element = own ?? all[0];
+    const link = element?.tagName === 'LINK' ? element.getAttribute('href') : undefined;
+    const value = element?.getAttribute('content') ?? element?.getAttribute('src') ?? link;
     return value ?? elementText(element);
   };
   const price =

@@ -11,35 +11,33 @@ export interface ScrapedPage {
  */
 export type Scraper = (page: ScrapedPage) => unknown;
 
-/** The text of an element in one line; undefined when it has none. */
-export function elementText(element: Element | null | undefined): string | undefined {
-  const text = element?.textContent?.replace(/\s+/g, ' ').trim();
-  return text === undefined || text === '' ? undefined : text;
-}
-
 const BLOCKS =
-  'address, article, aside, blockquote, br, dd, div, dl, dt, figcaption, figure, footer, form, h1, h2, h3, h4, h5, h6, header, hr, li, main, nav, ol, option, p, pre, section, table, td, th, tr, ul';
+  'address article aside blockquote br dd div dl dt figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr li main nav ol option p pre section table td th tr ul';
 
 /**
  * Elements whose text is separate although they are not blocks: titles, controls, and what is not
  * shown.
  */
 const APART =
-  'title, body, script, style, noscript, template, button, label, select, textarea, iframe';
+  'title body script style noscript template button label select textarea iframe svg summary';
+
+const SEPARATE = new Set(`${BLOCKS} ${APART}`.toUpperCase().split(' '));
 
 /**
- * The text of an element in one line, with a space where a block begins or ends. Modifies the
- * document.
+ * The text of an element in one line, with a space where a block begins or ends; undefined when it
+ * has none.
  */
-export function blockText(element: Element | null): string {
-  return elementText(separated(element, ' ')) ?? '';
+export function elementText(element: Element | null | undefined): string | undefined {
+  const text = separated(element ?? null, ' ')
+    .replace(/\s+/g, ' ')
+    .trim();
+  return text === '' ? undefined : text;
 }
 
-/** The text of an element with a line for each block. Modifies the document. */
+/** The text of an element with a line for each block and for each line of code. */
 export function blockLines(element: Element | null): string {
-  const text = separated(element, BREAK)?.textContent ?? '';
   // The newlines of the source are spaces; those of blocks are not.
-  return text
+  return separated(element, BREAK)
     .replace(/[^\S\u2029]+/g, ' ')
     .replace(/ ?\u2029[ \u2029]*/g, '\n')
     .trim();
@@ -48,13 +46,28 @@ export function blockLines(element: Element | null): string {
 /** The paragraph separator of Unicode, which pages do not use. */
 const BREAK = '\u2029';
 
-function separated(element: Element | null, mark: string): Element | null {
-  for (const block of element?.querySelectorAll(`${BLOCKS}, ${APART}`) ?? []) {
-    block.before(mark);
-    block.after(mark);
-  }
-  return element;
+function separated(element: Element | null, mark: string): string {
+  const parts: string[] = [];
+  const add = (node: Node, isCode: boolean): void => {
+    for (const child of node.childNodes) {
+      if (child.nodeType === TEXT_NODE) {
+        const text = child.nodeValue ?? '';
+        parts.push(isCode ? text.replaceAll('\n', mark) : text);
+      } else if (child.nodeType === ELEMENT_NODE) {
+        const name = child.nodeName.toUpperCase();
+        const isApart = SEPARATE.has(name);
+        if (isApart) parts.push(mark);
+        add(child, isCode || name === 'PRE');
+        if (isApart) parts.push(mark);
+      }
+    }
+  };
+  if (element !== null) add(element, element.nodeName === 'PRE');
+  return parts.join('');
 }
+
+const ELEMENT_NODE = 1;
+const TEXT_NODE = 3;
 
 /**
  * Cached for each document: a search walks the whole page, and a page has many links to resolve.
@@ -76,6 +89,16 @@ export function resolveAddress(page: ScrapedPage, href: string | null): string |
   const from = baseAddress(page);
   const url = from === null ? null : URL.parse(href.trim(), from);
   return url !== null && /^https?:$/.test(url.protocol) ? url.href : undefined;
+}
+
+/** Where pages keep the address of an image that is loaded when it comes into view. */
+const IMAGE_ATTRIBUTES = ['src', 'data-src', 'data-lazy-src', 'data-original'];
+
+/** The absolute address of an image; undefined without one, or with its data in the page. */
+export function imageAddress(page: ScrapedPage, image: Element): string | undefined {
+  return IMAGE_ATTRIBUTES.map((name) => resolveAddress(page, image.getAttribute(name))).find(
+    (address) => address !== undefined,
+  );
 }
 
 /**
