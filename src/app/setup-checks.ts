@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
 import { exposureWarning } from '../config/exposure.ts';
+import type { CheckedBrowser } from '../engine/browser/check-browser.ts';
 import { checkMail } from '../mail/check-mail.ts';
 import type { SetupCheck, SetupFinding } from '../service/operator/setup.ts';
 import type { AppContext } from './app-context.ts';
@@ -22,7 +23,7 @@ export function setupChecks({
     databaseCheck(config),
     ...(config.mongodbUri === '' ? [diskCheck(config)] : []),
     mailCheck(config),
-    ...(config.role === 'api' ? [] : [browserCheck(config, logger)]),
+    ...(config.role === 'api' ? [] : browserChecks(config, logger)),
     tlsCheck(config),
     publicUrlCheck(config),
     monitoringCheck(config),
@@ -77,15 +78,32 @@ function mailCheck({ smtpUrl, mailFrom }: Config): SetupCheck {
   };
 }
 
-function browserCheck(config: Config, logger: AppContext['logger']): SetupCheck {
+function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck[] {
   const { chromiumPath, chromiumSandbox: sandbox } = config;
-  return {
+  let checking: Promise<CheckedBrowser> | undefined;
+
+  async function isThere(): Promise<boolean> {
+    const { findChromium } = await import('../engine/browser/chromium-binary.ts');
+    return (await findChromium(chromiumPath).catch(() => undefined)) !== undefined;
+  }
+
+  async function startBrowser(): Promise<CheckedBrowser> {
+    const { checkBrowser } = await import('../engine/browser/check-browser.ts');
+    return checkBrowser({ chromiumPath, sandbox, logger });
+  }
+
+  /** Both checks are tried at the same time, and share one browser. */
+  function check(): Promise<CheckedBrowser> {
+    return (checking ??= startBrowser().finally(() => {
+      checking = undefined;
+    }));
+  }
+
+  const browser: SetupCheck = {
     name: 'browser',
     settings: ['CHROMIUM_PATH', 'CHROMIUM_SANDBOX', 'BROWSER_PAGES'],
     async look() {
-      const { findChromium } = await import('../engine/browser/chromium-binary.ts');
-      const path = await findChromium(chromiumPath).catch(() => undefined);
-      if (path === undefined) {
+      if (!(await isThere())) {
         return missing(
           'There is no Chromium that can be run.',
           'Crawls of the JavaScript token wait until there is one: install Chromium, or set CHROMIUM_PATH.',
@@ -95,11 +113,28 @@ function browserCheck(config: Config, logger: AppContext['logger']): SetupCheck 
         'Start Chromium by hand to see what it lacks; in containers see CHROMIUM_SANDBOX.';
       return { state: 'unchecked', finding: 'There is a Chromium.', advice };
     },
+    try: async () => `${(await check()).product} starts.`,
+  };
+  const fonts: SetupCheck = {
+    name: 'fonts',
+    settings: ['CHROMIUM_PATH'],
+    async look() {
+      if (!(await isThere())) {
+        return missing('Fonts are looked for with Chromium.', 'See browser.');
+      }
+      const finding = 'Fonts are looked for when the set-up is checked.';
+      return { state: 'unchecked', finding, advice: 'See browser.' };
+    },
     async try() {
-      const { checkBrowser } = await import('../engine/browser/check-browser.ts');
-      return `${await checkBrowser({ chromiumPath, sandbox, logger })} starts.`;
+      const { missingFonts } = await check();
+      if (missingFonts.length === 0) return 'Chromium has fonts for all scripts that are tried.';
+      return missing(
+        `Chromium has no font for ${missingFonts.join(', ')}.`,
+        'Screenshots and PDFs show boxes instead: install fonts, on Debian fonts-noto-cjk, fonts-noto-core and fonts-noto-color-emoji.',
+      );
     },
   };
+  return [browser, fonts];
 }
 
 function tlsCheck(config: Config): SetupCheck {

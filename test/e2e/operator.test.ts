@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { expect, test } from 'vitest';
@@ -97,6 +98,20 @@ test('a browser that starts is found to work', async () => {
   const items = await setup(app, '?check=true');
   expect(items.get('browser')).toMatchObject({ state: 'ok' });
   expect(items.get('browser')?.finding).toMatch(/chrom/i);
+});
+
+const hasFontList = spawnSync('fc-list').status === 0;
+
+test.runIf(hasFontList)('scripts without a font are named, with what to install', async () => {
+  await using app = await startApp();
+  const fonts = (await setup(app, '?check=true')).get('fonts');
+  const languages = { Japanese: 'ja', Korean: 'ko', Hindi: 'hi', Thai: 'th' };
+  const lacks = Object.entries(languages)
+    .filter(([, code]) => spawnSync('fc-list', [`:lang=${code}`]).stdout.length === 0)
+    .map(([script]) => script);
+  const named = Object.keys(languages).filter((script) => fonts?.finding.includes(script));
+  expect(named).toEqual(lacks);
+  if (lacks.length > 0) expect(fonts?.advice).toContain('fonts-noto-core');
 });
 
 test.runIf(process.env.TEST_STORE === 'mongodb')(

@@ -1,21 +1,29 @@
 import type { Logger } from '../../domain/logger.ts';
 import { createChromiumStarter, type SandboxMode } from './chromium-starter.ts';
+import { findMissingFonts, type Script } from './missing-fonts.ts';
 
 const CLOSE_MS = 2_000;
 
+/** A browser that starts. */
+export interface CheckedBrowser {
+  /** Its name and version. */
+  readonly product: string;
+  /** What its pictures show as boxes. */
+  readonly missingFonts: readonly Script[];
+}
+
 /**
- * Starts a Chromium beside the one that crawls, and ends it. Resolves with its name and version;
- * rejects as the starter does.
+ * Starts a Chromium beside the one that crawls, and ends it. Rejects as the starter does.
  */
 export async function checkBrowser(deps: {
   readonly chromiumPath: string;
   readonly sandbox: SandboxMode;
   readonly logger: Logger;
-}): Promise<string> {
+}): Promise<CheckedBrowser> {
   const chromium = await createChromiumStarter(deps).start();
   try {
     const { product } = await chromium.cdp.send('Browser.getVersion');
-    return product;
+    return { product, missingFonts: await findMissingFonts(chromium.cdp) };
   } finally {
     await chromium.close(CLOSE_MS);
   }

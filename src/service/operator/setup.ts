@@ -26,9 +26,9 @@ export interface SetupCheck extends Pick<SetupItem, 'name' | 'settings'> {
   look(): SetupFinding | Promise<SetupFinding>;
   /**
    * Tries whether it works, for what `look` finds unchecked; throws if not, with a message for a
-   * person. Resolves with what was found.
+   * person. Resolves with what was found; as text when all is well.
    */
-  try?(signal: AbortSignal): Promise<string>;
+  try?(signal: AbortSignal): Promise<string | SetupFinding>;
 }
 
 /** Says what is set up and what is not: what failed first, then what is missing. */
@@ -69,6 +69,7 @@ async function readOne(check: SetupCheck, tries: boolean): Promise<SetupItem> {
   const signal = AbortSignal.timeout(TRY_MS);
   try {
     const finding = await raceAbort(check.try(signal), signal);
+    if (typeof finding !== 'string') return { name, settings, ...finding };
     return { name, settings, state: 'ok', finding, advice: '' };
   } catch (error) {
     const reason = signal.aborted ? `It took longer than ${TRY_MS / 1_000} s.` : messageOf(error);
