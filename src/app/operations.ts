@@ -26,6 +26,27 @@ export function createOperations(
     authenticator.authenticateAdmin(bearerOf(request), request.socket?.remoteAddress ?? '');
   }
 
+  /** The same with a line of the log, as the admin calls of the API have: a backup has every secret. */
+  function auditAdmin(request: AnyRequest, route: string): void {
+    const line = {
+      audit: 'admin',
+      remote: request.socket?.remoteAddress ?? '',
+      method: `${request.method} ${route}`,
+      requestId: request.headers['x-request-id'],
+    };
+    try {
+      assertAdmin(request);
+    } catch (error) {
+      const { kind, reason } = error as DomainError;
+      // Throttled calls are not logged one by one: there may be too many.
+      if (kind !== 'exhausted') {
+        logger.warn({ ...line, by: 'unauthenticated', outcome: reason }, 'admin call refused');
+      }
+      throw error;
+    }
+    logger.info({ ...line, by: 'admin' }, 'admin call');
+  }
+
   function assertMayMeasure(request: AnyRequest): void {
     const { metricsToken } = config;
     if (metricsToken === '' || isSameToken(bearerOf(request) ?? '', metricsToken)) return;
@@ -54,12 +75,12 @@ export function createOperations(
       }, request),
     backup: (request) =>
       answer(() => {
-        assertAdmin(request);
+        auditAdmin(request, '/backup');
         return answerBackup(backups, request, logger);
       }, request),
     logLevel: (request) =>
       answer(() => {
-        assertAdmin(request);
+        auditAdmin(request, '/log-level');
         return setLogLevel(logger, request);
       }, request),
   };
@@ -79,9 +100,10 @@ function setLogLevel(logger: AdjustableLogger, { method, url = '' }: AnyRequest)
       throw new DomainError('invalid', 'invalid_level', message, { field: 'level' });
     }
     const before = logger.level;
-    logger.level = level;
-    // Errors are always kept unless the log is off.
+    // Told whatever both levels keep, so that nobody silences the log unseen.
+    logger.level = 'warn';
     if (level !== before) logger.warn({ level, before }, 'the log level was changed');
+    logger.level = level;
   } else if (method !== 'GET' || named !== undefined) {
     const how = 'GET /log-level shows the level, PUT /log-level/LEVEL sets it.';
     throw new GatewayError(405, 'method_not_allowed', how, { headers: { allow: 'GET, PUT' } });

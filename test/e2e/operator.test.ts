@@ -60,6 +60,21 @@ test('an operator sees the database and the processes, over each protocol and wi
   });
 });
 
+test('who asks for backups or changes the log is told in the log, and who is refused', async () => {
+  await using app = await startApp();
+  await app.rest('GET', '/backup', undefined, admin);
+  await app.rest('GET', '/backup/queued-crawler-1.db', undefined, admin);
+  await app.rest('GET', '/log-level', undefined, { authorization: `Bearer ${NORMAL}` });
+  await eventually(() => {
+    const audits = app.log.filter((line) => line.includes('"audit":"admin"'));
+    expect(audits.map((line) => JSON.parse(line) as object)).toMatchObject([
+      { method: 'GET /backup', by: 'admin', msg: 'admin call' },
+      { method: 'GET /backup', by: 'admin', msg: 'admin call' },
+      { method: 'GET /log-level', by: 'unauthenticated', outcome: 'invalid_token' },
+    ]);
+  });
+});
+
 test('what is not set up is said with what to do, and what is set up is tried when asked for', async () => {
   await using mail = await startMailServer();
   await using app = await startApp({

@@ -126,13 +126,16 @@ test('the admin token changes the level while the service runs; each change of a
   await eventually(() => expect(linesOfJob()).toHaveLength(3));
   expect(linesOfJob().map(({ msg }) => msg)).toEqual([
     'a job was pushed',
-    'a job was claimed',
+    'a crawl started',
     'a crawl ended',
   ]);
   const [pushed] = linesOfJob();
   expect(linesOfJob().every(({ crawler }) => crawler === pushed?.crawler)).toBe(true);
 
   await level('PUT', '/error', ADMIN);
+  await eventually(() => {
+    expect(service.output).toMatch(/"before":"debug".*"the log level was changed"/);
+  });
   const before = service.output;
   await service.rest('GET', `/crawler/${NORMAL}/stats`);
   expect(service.output).toBe(before);
