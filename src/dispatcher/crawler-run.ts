@@ -238,7 +238,8 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
         states.end(states.hasLease() ? reason : 'lease_lost');
         return;
       }
-      const next = hasWork() ? Math.max(0, nextTurnMs - nowMs()) : timing.pollMs;
+      const restMs = isBusy() ? timing.pollMs : Math.min(timing.pollMs, timing.idleReleaseMs);
+      const next = hasWork() ? Math.max(0, nextTurnMs - nowMs()) : restMs;
       const due = [crawls.nextDueAt, deliveries.nextDueAt].map(msUntil);
       await pause.sleep(Math.min(next, ...due));
     }
