@@ -32,6 +32,7 @@ try {
       'processes',
       'faults',
       'chaos',
+      'commands',
       'migrate',
       'backup',
     ),

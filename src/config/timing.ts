@@ -25,7 +25,7 @@ export function appTiming(
     dispatch: {
       leaseMs: 15_000,
       // A turn on MongoDB is several commands, so it has to write much.
-      turnMs: config.mongodbUri === '' ? 2 : 120,
+      turnMs: config.mongodbUri === '' ? 2 : 150,
       pollMs: 500,
       // On MongoDB each look at an idle crawler costs a command.
       idleReleaseMs: config.mongodbUri === '' ? 2_000 : 500,

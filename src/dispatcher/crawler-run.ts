@@ -167,7 +167,6 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     return (
       crawls.inFlight > 0 ||
       crawls.unwritten > 0 ||
-      crawls.buffered > 0 ||
       deliveries.inFlight > 0 ||
       deliveries.unsettled > 0
     );
@@ -230,7 +229,9 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
         nextTurnMs = now + timing.turnMs;
         await tryTurn(active.lease, !draining && !isUnsure);
       }
-      if (isBusy() || (!draining && !isUnsure && waitsForRoom())) {
+      // What was read ahead does not start any more in a run that is about to end.
+      const goesOn = !draining && !isUnsure && (crawls.buffered > 0 || waitsForRoom());
+      if (isBusy() || goesOn) {
         idle.restart(nowMs());
       } else if (draining || isUnsure || (!notified && idle.isOver(nowMs()))) {
         // In the same step as the last look at `notified`, so that a later `notify` returns false.

@@ -24,7 +24,8 @@ async function seen(app: TestApp) {
   const stats = (await app.rest('GET', `/crawler/${NORMAL}/stats`)).json;
   const rids = (await app.rest('GET', `/storage/rids?token=${NORMAL}`)).json;
   const pages = (await app.rest('POST', `/storage/bulk?token=${NORMAL}`, { rids })).json;
-  return { stats, rids, pages };
+  // The bytes of an account are added up once a minute.
+  return { stats: { ...stats, stored: undefined }, rids, pages };
 }
 
 test('a copy of a stopped DATA_DIR is a backup', async () => {

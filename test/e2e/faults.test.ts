@@ -187,7 +187,9 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
       }
       await load.done;
       await expectBalance(services[0], receiver, load.acknowledged);
-      expect(await stats(services[1])).toEqual(await stats(services[0]));
+      // Each process adds up the bytes of its accounts once a minute.
+      const [a, b] = await Promise.all(services.slice(0, 2).map(stats));
+      expect({ ...b, stored: undefined }).toEqual({ ...a, stored: undefined });
     } finally {
       await Promise.all(services.map((service) => service.kill9()));
     }

@@ -86,7 +86,9 @@ describe.skipIf(mongodbUri === '')('processes on one database', () => {
     expect(new Set(rids.json)).toEqual(new Set(pushed.get('store')));
     // The last delivery is written a moment after its receiver has it.
     await eventually(async () => {
-      const [a, b, c] = await Promise.all(services.map(stats));
+      // Each process adds up the bytes of its accounts once a minute.
+      const all = await Promise.all(services.map(stats));
+      const [a, b, c] = all.map((each) => ({ ...each, stored: undefined }));
       expect(b).toEqual(a);
       expect(c).toEqual(a);
     });

@@ -5,6 +5,7 @@ const LONGEST = [
   'contract/store/mongo.test.ts',
   'e2e/faults.test.ts',
   'e2e/chaos.test.ts',
+  'e2e/commands.test.ts',
   'contract/store/sqlite.test.ts',
   'e2e/processes.test.ts',
   'e2e/abuse/tenant.test.ts',

@@ -105,8 +105,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   async function runJob(job: Job, { options, handler }: Definition): Promise<void> {
     const claimed = fencedRepository.claimedTask(job.attrs);
     const { key = '' } = (job.attrs.data ?? {}) as { readonly key?: string };
-    const repeats = job.attrs.type === 'single';
-    const run = createTaskRun({ key, repeats, claimed, options, handler, tasks, outage, logger });
+    const run = createTaskRun({ key, claimed, options, handler, tasks, outage, logger });
     runs.add(run);
     if (closing.signal.aborted) run.abort(stopping());
     await run.run();

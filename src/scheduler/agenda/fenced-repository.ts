@@ -73,7 +73,7 @@ export function createFencedRepository(deps: TaskClaimsDeps): FencedRepository {
     running.delete(task);
     activeAt = performance.now();
     task.ended.resolve();
-    setImmediate(() => deps.onChange(task.name));
+    if (!task.repeats) setImmediate(() => deps.onChange(task.name));
   }
 
   async function release(ids: readonly string[]): Promise<void> {

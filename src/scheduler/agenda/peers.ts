@@ -10,7 +10,7 @@ export interface Peers {
   leave(): Promise<void>;
 }
 
-const HEARTBEAT_MS = 2_000;
+const HEARTBEAT_MS = 4_000;
 
 /** Makes the view of one process. While the database is away, the last count stays. */
 export function createPeers(presence: Presence | undefined, processName: string): Peers {

@@ -6,6 +6,8 @@ import type { TaskDocuments, TaskLock } from './task-documents.ts';
 /** A claim while this process holds it. */
 export interface ClaimedTask extends TaskLock {
   readonly name: string;
+  /** Whether it is the only task of its name, which repeats by its interval. */
+  readonly repeats: boolean;
   /** When the lock was last renewed, as the database has it. */
   lockedAt: Date;
   /** When to run again after this run; absent when the run did its work. */
@@ -54,6 +56,8 @@ export interface TaskClaims {
 }
 
 const RETRY_MS = 250;
+/** The part of a lock's time for which it is respected beyond it, so that its run stops first. */
+const LAPSE_MARGIN = 0.05;
 
 /** Makes the claims of one process. */
 export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
@@ -91,19 +95,20 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
     let job = await tasks.claimDue(name, token, now, new Date(now.getTime() - yieldMs));
     if (job === undefined && yieldMs > 0) claimAfterYield(name, yieldMs);
     if (job === undefined && isSeen) {
-      const lockedBefore = new Date(now.getTime() - deps.lockMs(name));
+      const lockedBefore = new Date(now.getTime() - deps.lockMs(name) * (1 + LAPSE_MARGIN));
       job = await tasks.claimLapsed(name, token, lockedBefore, now);
     }
     if (job === undefined) return undefined;
     const id = String(job._id);
     const ended = Promise.withResolvers<void>();
-    const task: ClaimedTask = { id, token, name, lockedAt: now, abandoned: false, ended };
+    const repeats = job.type === 'single';
+    const task: ClaimedTask = { id, token, name, repeats, lockedAt: now, abandoned: false, ended };
     if (closing.aborted) {
       await giveBack(task);
       return undefined;
     }
     // In a long series of claims, each task starts now and not after the last claim.
-    setImmediate(() => deps.onChange(name));
+    if (!repeats) setImmediate(() => deps.onChange(name));
     return { task, job };
   }
 

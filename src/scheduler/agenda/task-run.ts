@@ -7,8 +7,6 @@ import type { TaskDocuments } from './task-documents.ts';
 /** What {@link createTaskRun} works with. */
 export interface TaskRunDeps {
   readonly key: string;
-  /** Whether the task repeats by its interval; then a failed run waits for the next interval. */
-  readonly repeats: boolean;
   readonly claimed: ClaimedTask;
   readonly options: TaskOptions;
   readonly handler: (task: Task) => Promise<void>;
@@ -100,7 +98,8 @@ export function createTaskRun(deps: TaskRunDeps): TaskRun {
   }
 
   function runAgain(inMs: number): void {
-    if (!deps.repeats) claimed.again = new Date(Date.now() + inMs);
+    // A failed run of a task that repeats waits for the next interval.
+    if (!claimed.repeats) claimed.again = new Date(Date.now() + inMs);
   }
 
   return {

@@ -1,9 +1,12 @@
 import type { DueJob } from '../../domain/job.ts';
 import type { QueueLook, TurnReceipt } from '../store.ts';
-import type { Collections } from './collections.ts';
+import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
 import { toJob } from './job-document.ts';
 import type { KnownJobs } from './job-facts.ts';
 import type { CrawlerState } from './ledger.ts';
+
+/** A push that is older has been counted, or is among those that the crawler's reader knows. */
+const YOUNG_MS = 10 * 60_000;
 
 /** Finds due jobs of counted pushes; see `QueueLook`. */
 export async function look(
@@ -25,16 +28,45 @@ export async function look(
     })
     .sort({ due: 1, _id: 1 })
     .limit(limit);
-  const jobs: DueJob[] = [];
+  const found: JobDocument[] = [];
+  let hasMore = false;
+  let nextDueAt: Date | undefined;
   let bytes = 0;
   // Leaving the loop closes the cursor.
   for await (const document of cursor) {
-    const dueAt = document.due;
-    if (dueAt > now) return { jobs, hasMore: false, nextDueAt: dueAt };
+    if (document.due > now) {
+      nextDueAt = document.due;
+      break;
+    }
     bytes += document.size ?? document.body?.length() ?? 0;
-    if (jobs.length > 0 && bytes > maxBytes) return { jobs, hasMore: true, nextDueAt: undefined };
-    known.note(document._id, document);
-    jobs.push({ ...toJob(document), dueAt });
+    hasMore = found.length > 0 && bytes > maxBytes;
+    if (hasMore) break;
+    found.push(document);
+    hasMore = found.length >= limit;
   }
-  return { jobs, hasMore: jobs.length >= limit, nextDueAt: undefined };
+  const counted = await withoutPending(collections, crawlerId, found, now);
+  for (const document of counted) known.note(document._id, document);
+  const jobs = counted.map((document): DueJob => ({ ...toJob(document), dueAt: document.due }));
+  return { jobs, hasMore, nextDueAt };
+}
+
+/**
+ * Leaves out the jobs of pushes that are not counted yet. A push that reserved its room after the
+ * crawler was read is not among those that the query has excluded; read now, the crawler still has
+ * its entry, or the push is counted.
+ */
+async function withoutPending(
+  collections: Collections,
+  crawlerId: string,
+  found: readonly JobDocument[],
+  now: Date,
+): Promise<readonly JobDocument[]> {
+  const young = now.getTime() - YOUNG_MS;
+  if (!found.some(({ createdAt }) => createdAt.getTime() > young)) return found;
+  const crawler: Pick<CrawlerDocument, 'pending'> | null = await collections.crawlers.findOne(
+    { _id: crawlerId },
+    { projection: { pending: 1 } },
+  );
+  const pending = new Set(crawler?.pending.map((each) => each.id));
+  return crawler === null ? [] : found.filter(({ push }) => !pending.has(push));
 }

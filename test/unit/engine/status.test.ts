@@ -73,6 +73,7 @@ describe('the verdict on a failure', () => {
     ['host_busy', 599, true],
     ['memory_busy', 599, true],
     ['crawl_crashed', 599, false],
+    ['selector_not_found', 523, false],
     ['queue_timeout', 699, false],
     ['engine_failed', 599, true],
     ['address_not_allowed', 523, false],
@@ -98,7 +99,7 @@ describe('the verdict on a failure', () => {
   });
 
   test('the table above is whole', () => {
-    expect(Object.keys(FAILURES)).toHaveLength(32);
+    expect(Object.keys(FAILURES)).toHaveLength(33);
   });
 });
 

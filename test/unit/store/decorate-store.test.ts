@@ -26,6 +26,8 @@ function countingStore() {
     rates: nothing,
     screenshots: nothing,
     notices: nothing,
+    listings: nothing,
+    processes: nothing,
     async ping() {
       done.push('ping');
     },

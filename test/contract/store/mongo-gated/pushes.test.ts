@@ -178,13 +178,12 @@ describe.skipIf(mongodbUri === '')('a push beside what else happens to its crawl
       const pushing = pusher.queue.push([makeRequest(crawler)], LIMITS, at(0));
       await counting.reached;
       look.release();
-      expect((await claimed).jobs).toEqual([]);
-      expect(await bench.counters(crawler)).toMatchObject({ running: 0, waiting: 1, pushed: 1 });
+      const { jobs } = await claimed;
+      expect(jobs).toHaveLength(1);
+      expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 0, pushed: 1 });
       counting.release();
       await pushing;
-      expect(await bench.counters(crawler)).toMatchObject({ running: 0, waiting: 4, pushed: 4 });
-      const { jobs } = await claimJobs(stopped, lease, 9, at(1));
-      expect(jobs).toHaveLength(4);
+      expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 3, pushed: 4 });
       expect((await store.queue.find(crawlerId, jobs[0]?.rid ?? ''))?.state).toBe('running');
     }),
   );
