@@ -188,8 +188,10 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
       await load.done;
       await expectBalance(services[0], receiver, load.acknowledged);
       // Each process adds up the bytes of its accounts once a minute.
-      const [a, b] = await Promise.all(services.slice(0, 2).map(stats));
-      expect({ ...b, stored: undefined }).toEqual({ ...a, stored: undefined });
+      await eventually(async () => {
+        const [a, b] = await Promise.all(services.slice(0, 2).map(stats));
+        expect({ ...b, stored: undefined }).toEqual({ ...a, stored: undefined });
+      });
     } finally {
       await Promise.all(services.map((service) => service.kill9()));
     }

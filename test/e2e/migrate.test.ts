@@ -121,8 +121,7 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
   });
 });
 
-/** Statistics without the moments of probes: those go on after the move. */
-/** What a process probes, or adds up once a minute. */
+/** What goes on after the move: the moments of probes, and bytes that are added up once a minute. */
 const UNSTEADY = new Set(['last_probe_at', 'stored']);
 
 function unprobed(statistics: object): unknown {
