@@ -52,9 +52,16 @@ export function toCrawlerMessage(
       pauseReason: crawler.pauseReason,
       activity: counters === undefined ? undefined : toActivityMessage(counters, rates),
     }),
+    processes: processesOf(crawler, counters),
     createdAt: timestampFromDate(crawler.createdAt),
     updatedAt: timestampFromDate(crawler.updatedAt),
   };
+}
+
+/** The process that dispatches the crawler has all of its slots. */
+function processesOf({ concurrency }: Crawler, counters: CrawlerCounters | undefined) {
+  const { processId: id = '', until } = counters?.dispatchedBy ?? {};
+  return until === undefined || until.getTime() <= Date.now() ? [] : [{ id, slots: concurrency }];
 }
 
 /** The settings that mean something in the crawler's delivery mode. */

@@ -109,4 +109,6 @@ export type CounterName = (typeof counterNames)[number];
  */
 export interface CrawlerCounters extends Readonly<Record<CounterName, number>> {
   readonly last: CrawlerMoments;
+  /** The process that dispatches it, until that moment unless it renews its lease. */
+  readonly dispatchedBy?: { readonly processId: string; readonly until: Date };
 }

@@ -240,3 +240,17 @@ test('deliveries are listed by their state and replayed one, several or in parts
   const storing = await createCrawler(app, 'storing');
   expect((await storing.post('test_delivery')).json).toMatchObject({ code: 'no_webhook' });
 });
+
+test('a crawler shows the process that works on it and its slots, and none when it is idle', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  const worked = await createCrawler(app, 'worked', { concurrency: 3 });
+  const processes = async () =>
+    (await app.rest('GET', `/crawler/${NORMAL}/worked`)).json.processes as unknown;
+  expect(await processes()).toEqual([]);
+  await worked.push(`${site.url}/page/1?delay=1500`);
+  await eventually(async () => {
+    expect(await processes()).toEqual([{ id: expect.stringMatching(/^.+:\d+:.+$/), slots: 3 }]);
+  });
+  await eventually(async () => expect(await processes()).toEqual([]));
+});

@@ -178,11 +178,14 @@ export const COUNTER_FIELDS = {
   purged: 1,
   deliveriesPending: 1,
   last: 1,
+  leaseOwner: 1,
+  leaseUntil: 1,
 } as const;
 
 /** The counters of a document. */
 export function toCounters(document: CrawlerDocument): CrawlerCounters {
   const { live, running, retrying, completed, failed, deleted, purged } = document;
+  const { leaseOwner: processId, leaseUntil: until } = document;
   return {
     waiting: live - running - retrying,
     running,
@@ -194,5 +197,6 @@ export function toCounters(document: CrawlerDocument): CrawlerCounters {
     purged,
     deliveriesPending: document.deliveriesPending,
     last: document.last ?? {},
+    ...(processId === null ? {} : { dispatchedBy: { processId, until } }),
   };
 }

@@ -62,6 +62,9 @@ export function toCounters(row: SqlRow): CrawlerCounters {
     deleted: Number(row.deleted),
     purged: Number(row.purged),
     deliveriesPending: Number(row.deliveries_pending),
+    ...(row.lease_owner === null
+      ? {}
+      : { dispatchedBy: { processId: String(row.lease_owner), until: toDate(row.lease_until) } }),
     last: {
       ...(row.last_push_at === null ? {} : { push: toDate(row.last_push_at) }),
       ...(row.last_crawl_at === null ? {} : { crawl: toDate(row.last_crawl_at) }),

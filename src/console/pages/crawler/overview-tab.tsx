@@ -50,6 +50,7 @@ export function OverviewTab(props: {
           />
           <Facts
             items={[
+              ['Worked on by', <Processes of={crawler.processes} />],
               ['Last push', <Moment at={activity?.lastPushAt} />],
               ['Last crawl', <Moment at={activity?.lastCrawlAt} />],
               ...(crawler.callbackUrl === undefined
@@ -123,5 +124,20 @@ function LiveCharts({ samples }: { readonly samples: readonly Sample[] }) {
         </Card>
       )}
     </div>
+  );
+}
+
+/** The processes that work on the crawler, and the slots of each. */
+function Processes({ of: processes }: { readonly of: CrawlerView['crawler']['processes'] }) {
+  if (processes.length === 0) return <span class="muted">no process now</span>;
+  return (
+    <ul class="unmarked">
+      {processes.map(({ id, slots }) => (
+        <li key={id}>
+          <span title={id}>{id.split(':').slice(0, 2).join(':')}</span>, {count(slots)}{' '}
+          {slots === 1 ? 'slot' : 'slots'}
+        </li>
+      ))}
+    </ul>
   );
 }
