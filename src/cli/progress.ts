@@ -21,7 +21,7 @@ export function createProgress(
   share: () => number | undefined = () => undefined,
 ): Progress {
   const startedAt = performance.now();
-  let drawnAt = 0;
+  let drawnAt = Number.NEGATIVE_INFINITY;
   let count = 0;
   let waiting = '';
   let waitingUntil = 0;

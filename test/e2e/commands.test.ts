@@ -10,7 +10,7 @@ import {
   commandsPerUrl,
   commandsWhenIdle,
 } from '../support/commands/measure-commands.ts';
-import { byLength } from '../support/length.ts';
+import { byLength, isLong } from '../support/length.ts';
 import { mongodbUri, testDatabase } from '../support/mongodb.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startSite } from '../support/site.ts';
@@ -40,7 +40,7 @@ describe.skipIf(mongodbUri === '')('commands to MongoDB, counted in the driver',
     expectPerUrl(await commandsOfOneUrl(bench, byLength(3, 10)), 36);
   });
 
-  test('pages of 1 s at concurrency 50: one per URL at most', async () => {
+  test.runIf(isLong)('pages of 1 s at concurrency 50: one per URL at most', async () => {
     const urls = byLength(150, 500);
     expectPerUrl(await commandsPerUrl(bench, { pageMs: 1_000, concurrency: 50, urls }), 1);
   });
@@ -55,8 +55,11 @@ describe.skipIf(mongodbUri === '')('commands to MongoDB, counted in the driver',
     expectPerUrl(await commandsPerUrl(bench, { pageMs: 0, concurrency: 50, urls }), 0.12);
   });
 
-  test('leased crawlers without work: 12 a second at most, however many they are', async () => {
-    const figure = await commandsOfLeased(bench, byLength(100, 500), byLength(5, 10));
-    expect(figure.perUnit, JSON.stringify(figure.commands)).toBeLessThanOrEqual(12);
-  });
+  test.runIf(isLong)(
+    'leased crawlers without work: 12 a second at most, however many they are',
+    async () => {
+      const figure = await commandsOfLeased(bench, byLength(100, 500), byLength(5, 10));
+      expect(figure.perUnit, JSON.stringify(figure.commands)).toBeLessThanOrEqual(12);
+    },
+  );
 });

@@ -170,32 +170,35 @@ async function expectBalance(
 }
 
 describe.skipIf(mongodbUri === '')('on MongoDB', () => {
-  test('processes killed with -9 one after the other, while others run, lose nothing', async () => {
-    await using database = testDatabase();
-    await using receiver = await startReceiver();
-    await using site = await startSite();
-    const env = { MONGODB_URI: database.uri };
-    const services = await Promise.all([startProcess(env), startProcess(env)]);
-    try {
-      await makeCrawlers(services[0], receiver);
-      const load = pushUnderLoad(() => services, site.url, { batches: byLength(20, 60) });
-      for (const [kill, point] of killPoints(byLength(2, 5)).entries()) {
-        await load.until(point);
-        const victim = kill % services.length;
-        await services[victim]?.kill9();
-        services[victim] = await startProcess(env);
+  test.runIf(isLong)(
+    'processes killed with -9 one after the other, while others run, lose nothing',
+    async () => {
+      await using database = testDatabase();
+      await using receiver = await startReceiver();
+      await using site = await startSite();
+      const env = { MONGODB_URI: database.uri };
+      const services = await Promise.all([startProcess(env), startProcess(env)]);
+      try {
+        await makeCrawlers(services[0], receiver);
+        const load = pushUnderLoad(() => services, site.url, { batches: byLength(20, 60) });
+        for (const [kill, point] of killPoints(byLength(2, 5)).entries()) {
+          await load.until(point);
+          const victim = kill % services.length;
+          await services[victim]?.kill9();
+          services[victim] = await startProcess(env);
+        }
+        await load.done;
+        await expectBalance(services[0], receiver, load.acknowledged);
+        // Each process adds up the bytes of its accounts once a minute.
+        await eventually(async () => {
+          const [a, b] = await Promise.all(services.slice(0, 2).map(stats));
+          expect({ ...b, stored: undefined }).toEqual({ ...a, stored: undefined });
+        });
+      } finally {
+        await Promise.all(services.map((service) => service.kill9()));
       }
-      await load.done;
-      await expectBalance(services[0], receiver, load.acknowledged);
-      // Each process adds up the bytes of its accounts once a minute.
-      await eventually(async () => {
-        const [a, b] = await Promise.all(services.slice(0, 2).map(stats));
-        expect({ ...b, stored: undefined }).toEqual({ ...a, stored: undefined });
-      });
-    } finally {
-      await Promise.all(services.map((service) => service.kill9()));
-    }
-  });
+    },
+  );
 
   test.runIf(isLong)(
     'removals while processes are killed with -9 are counted for what they were',
