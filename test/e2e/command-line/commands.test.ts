@@ -30,6 +30,7 @@ test('a crawler is made, shown, changed, paused and removed, in the words of the
       delivery: 'storage',
       token_type: 'normal',
       concurrency: 7,
+      processes: [],
       status: 'running',
       max_retries: 110,
       retry_window_hours: 48,
