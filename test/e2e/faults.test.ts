@@ -333,39 +333,35 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
 const program = mongodProgram();
 
 describe.skipIf(program === undefined)('with a MongoDB of its own', () => {
-  test.runIf(isLong)(
-    'a database killed with -9 under load is waited for: 503 while it is away, nothing acknowledged is lost',
-    async () => {
-      await using mongod: Mongod = await startMongod(program ?? '');
-      await using receiver = await startReceiver();
-      await using site = await startSite();
-      const env = { MONGODB_URI: `${mongod.uri}/faults` };
-      const services = await Promise.all([startProcess(env), startProcess(env)]);
-      const first = services[0];
-      try {
-        await makeCrawlers(first, receiver);
-        const load = pushUnderLoad(() => services, site.url, { batches: byLength(15, 40) });
-        for (const point of killPoints(byLength(1, 2))) {
-          await load.until(point);
-          await mongod.kill();
-          const push = `/?token=${NORMAL}&crawler=store&callback=true&url=${encodeURIComponent(site.url)}`;
-          const refused = await first.rest('GET', push);
-          expect(refused.status).toBe(503);
-          expect(refused.json).toMatchObject({ code: 'database_unavailable' });
-          expect((await first.rest('GET', '/readyz')).status).toBe(503);
-          expect((await first.rest('GET', '/healthz')).status).toBe(200);
-          await mongod.start();
-        }
-        await load.done;
-        expect(
-          new Set(load.refusals),
-          services.map((each) => each.errors + each.output).join(''),
-        ).toEqual(new Set([503]));
-        await expectBalance(first, receiver, load.acknowledged);
-      } finally {
-        await Promise.all(services.map((service) => service.kill9()));
+  test('a database killed with -9 under load is waited for: 503 while it is away, nothing acknowledged is lost', async () => {
+    await using mongod: Mongod = await startMongod(program ?? '');
+    await using receiver = await startReceiver();
+    await using site = await startSite();
+    const env = { MONGODB_URI: `${mongod.uri}/faults` };
+    const services = await Promise.all([startProcess(env), startProcess(env)]);
+    const first = services[0];
+    try {
+      await makeCrawlers(first, receiver);
+      const load = pushUnderLoad(() => services, site.url, { batches: byLength(15, 40) });
+      for (const point of killPoints(byLength(1, 2))) {
+        await load.until(point);
+        await mongod.kill();
+        const push = `/?token=${NORMAL}&crawler=store&callback=true&url=${encodeURIComponent(site.url)}`;
+        const refused = await first.rest('GET', push);
+        expect(refused.status).toBe(503);
+        expect(refused.json).toMatchObject({ code: 'database_unavailable' });
+        expect((await first.rest('GET', '/readyz')).status).toBe(503);
+        expect((await first.rest('GET', '/healthz')).status).toBe(200);
+        await mongod.start();
       }
-    },
-    240_000,
-  );
+      await load.done;
+      expect(
+        new Set(load.refusals),
+        services.map((each) => each.errors + each.output).join(''),
+      ).toEqual(new Set([503]));
+      await expectBalance(first, receiver, load.acknowledged);
+    } finally {
+      await Promise.all(services.map((service) => service.kill9()));
+    }
+  }, 240_000);
 });

@@ -116,6 +116,8 @@ export async function writeJobs(
     return [{ ...each, writeId: `${batchLabel(batch)}.${index}`, facts: found }];
   });
   if (writes.length === 0) return undefined;
+  // A write that fails leaves unknown what it has done, so the next try reads the jobs again.
+  for (const { rid } of [...outcomes, ...started]) known.forget(rid);
   await stageRecords(collections, writing, writes);
   const { matchedCount } = await collections.jobs.bulkWrite(
     writes.map((each) => updateFor(each, writing)),
@@ -127,7 +129,6 @@ export async function writeJobs(
       : await findWon(collections, writes, writing);
   const ended = won.flatMap((each) => ('outcome' in each ? [each] : []));
   const begun = won.flatMap((each) => ('start' in each ? [each] : []));
-  for (const { outcome } of ended) known.forget(outcome.rid);
   for (const { rid, attempt } of [...begun.map(({ start }) => start), ...repeated]) {
     const before = facts.get(rid);
     if (before !== undefined) known.note(rid, { ...before, attempt, state: 'running' });
@@ -212,8 +213,28 @@ async function stageRecords(
   }
   await Promise.all([
     insertRecords(collections.results, results),
-    insertRecords(collections.deliveries, deliveries),
+    insertRecords(collections.deliveries, deliveries, (each) =>
+      setHolder(collections, each, epoch),
+    ),
   ]);
+}
+
+/**
+ * Holds a delivery for the lease of `current`, or stages it, as this write wants. An earlier try of
+ * the turn, which failed after it had written the delivery, may have wanted the other.
+ */
+async function setHolder(
+  collections: Collections,
+  { _id, claim, state, attempt, epoch }: DeliveryDocument,
+  current: number | undefined,
+): Promise<void> {
+  if (current === undefined) return;
+  await collections.deliveries.updateOne(
+    { _id, claim, $or: [{ state: 'staged' }, { state: 'sending', epoch: current, attempt: 1 }] },
+    epoch === undefined
+      ? { $set: { state, attempt }, $unset: { epoch: 1 } }
+      : { $set: { state, attempt, epoch } },
+  );
 }
 
 /** Removes the records of outcomes that were lost. */

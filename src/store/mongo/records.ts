@@ -102,11 +102,13 @@ export function deliveryDocument({
 }
 
 /**
- * Inserts records. Replaces one of an older attempt of its job, and keeps one of a newer attempt.
+ * Inserts records of jobs that have not ended. Replaces one of an older attempt of its job, and
+ * keeps one of the same or a newer attempt, after `revise` had a look at it.
  */
 export async function insertRecords<T extends ResultDocument | DeliveryDocument>(
   collection: Collection<T>,
   documents: readonly T[],
+  revise: (document: T) => Promise<void> = () => Promise.resolve(),
 ): Promise<void> {
   if (documents.length === 0) return;
   try {
@@ -119,6 +121,7 @@ export async function insertRecords<T extends ResultDocument | DeliveryDocument>
         await collection.replaceOne(older as never, document as never, { upsert: true });
       } catch (newer) {
         if (!isDuplicate(newer)) throw newer;
+        await revise(document);
       }
     }
   }

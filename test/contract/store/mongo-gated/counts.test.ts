@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { eventually } from '../../../support/eventually.ts';
 import { type Command, commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
-import { toDelivery, toRetry, toStored } from '../outcomes.ts';
+import { toDelivery, toRetry, toSettlement, toStored } from '../outcomes.ts';
 import {
   at,
   claimDeliveries,
@@ -11,6 +11,7 @@ import {
   LIMITS,
   makeJobs,
   only,
+  settleDeliveries,
   TTL_MS,
 } from '../store-harness.ts';
 import { withProcesses } from './gated.ts';
@@ -219,6 +220,40 @@ describe.skipIf(mongodbUri === '')('a recount', () => {
       );
     }),
   );
+
+  for (const [first, second] of [
+    [false, true],
+    [true, false],
+  ] as const) {
+    test(
+      `a delivery that was ${first ? 'held' : 'staged'} by a turn that failed is ${second ? 'held' : 'due'} by the next one`,
+      withProcesses(async ({ bench, stopped, gate }) => {
+        const crawler = await bench.crawler({ delivery: 'webhook' });
+        await bench.push(makeJobs(crawler, 1));
+        const lease = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
+        if (lease === undefined) throw new Error('no lease');
+        const job = only((await claimJobs(stopped, lease, 1, at(0))).jobs);
+        // The record is written, the end is not.
+        const back = gate.refuse(commandOn('update', 'jobs', '"ended"'));
+        const failed = finishJobs(stopped, [toDelivery(job, {}, { held: first })], at(1), lease);
+        await expect(failed).rejects.toMatchObject({ kind: 'unavailable' });
+        back();
+        const end = toDelivery(job, {}, { held: second });
+        const { verdicts, held } = await finishJobs(stopped, [end], at(2), lease);
+        expect(verdicts).toEqual(['won']);
+        const claimed = await claimDeliveries(stopped, lease, 9, 1e9, at(3));
+        const [delivery] = [...held, ...claimed];
+        if (delivery === undefined) throw new Error('the delivery was lost');
+        const settled = await settleDeliveries(
+          stopped,
+          [toSettlement(delivery, 'delivered')],
+          at(4),
+        );
+        expect(settled).toEqual(['won']);
+        expect(await bench.counters(crawler)).toMatchObject({ completed: 1, deliveriesPending: 0 });
+      }),
+    );
+  }
 
   test(
     'of a crawler that never stands still is left to the holder of its lease',
