@@ -3,6 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { createRid } from '../../../src/domain/rid.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
+import { lendAgain } from '../../support/lend-again.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { storeContract } from './store-contract.ts';
@@ -12,20 +13,41 @@ async function openInFolder(dataDir: string) {
   return openSqliteStore({ dataDir, logger: silentLogger });
 }
 
+const lend = lendAgain(
+  async () => {
+    const folder = await temporaryFolder();
+    let opened = await openInFolder(folder.path);
+    return {
+      get opened() {
+        return opened;
+      },
+      async reopen() {
+        await opened.store.close();
+        opened = await openInFolder(folder.path);
+        return opened.store;
+      },
+      async [Symbol.asyncDispose]() {
+        await opened.store.close();
+        await folder[Symbol.asyncDispose]();
+      },
+    };
+  },
+  async ({ opened: { query } }) => {
+    // `result_order` has one row, which a migration inserts.
+    const tables = await query(
+      "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'result_order'",
+      [],
+    );
+    await Promise.all(tables.map(({ name }) => query(`DELETE FROM ${String(name)}`, [])));
+  },
+);
+
 storeContract('SQLite', async () => {
-  const folder = await temporaryFolder();
-  let current = await openInFolder(folder.path);
+  const lent = await lend();
   return {
-    store: current.store,
-    async reopen() {
-      await current.store.close();
-      current = await openInFolder(folder.path);
-      return current.store;
-    },
-    async [Symbol.asyncDispose]() {
-      await current.store.close();
-      await folder[Symbol.asyncDispose]();
-    },
+    store: lent.resource.opened.store,
+    reopen: lent.resource.reopen,
+    [Symbol.asyncDispose]: () => lent[Symbol.asyncDispose](),
   };
 });
 
