@@ -2,8 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
+import { EXIT_CODE } from '../../src/cli/exit-code.ts';
+import { runProgram } from '../../src/cli/run-program.ts';
+import { isLong } from './length.ts';
 
 const PROGRAM = join(import.meta.dirname, '..', '..', 'bin', 'queued-crawler.js');
 
@@ -13,7 +17,6 @@ export interface CommandLineOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Standard input; none by default. */
   readonly input?: string | Iterable<string> | AsyncIterable<string>;
-  readonly cwd?: string;
 }
 
 /** What the program printed and how it ended. */
@@ -40,39 +43,28 @@ export interface CommandLine extends AsyncDisposable {
 /** Starts `queued-crawler` as a user does, in a process of its own. */
 export function startCommandLine(
   args: readonly string[],
-  { env, input, cwd }: CommandLineOptions,
+  { env, input }: CommandLineOptions,
 ): CommandLine {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const cache = NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
   const child = spawn(process.execPath, [PROGRAM, ...args], {
     env: { PATH, ...cache, ...env },
-    cwd,
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
   let stdout = '';
   let stderr = '';
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text;
+  child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+    stdout += chunk;
   });
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    stderr += chunk;
   });
   if (input !== undefined && child.stdin !== null) {
     const source = Readable.from(typeof input === 'string' ? [input] : input);
     // The program may end before it has read everything.
     pipeline(source, child.stdin).catch(() => undefined);
   }
-  const ended = once(child, 'close').then(([code]): CommandLineEnd => {
-    return {
-      code: code as number | null,
-      stdout,
-      stderr,
-      get json() {
-        const lines = stdout.split('\n').filter((line) => line !== '');
-        return lines.map((line) => JSON.parse(line) as unknown);
-      },
-    };
-  });
+  const ended = once(child, 'close').then(([code]) => toEnd(code as number | null, stdout, stderr));
   return {
     process: child,
     get stdout() {
@@ -94,11 +86,49 @@ export function startCommandLine(
   };
 }
 
-/** Runs it to its end. */
+/**
+ * Runs it to its end: at full length in a process, otherwise in this one, which takes a tenth of the
+ * time.
+ */
 export async function runCommandLine(
   args: readonly string[],
   options: CommandLineOptions,
 ): Promise<CommandLineEnd> {
+  if (!isLong) return runHere(args, options);
   await using program = startCommandLine(args, options);
   return await program.ended;
+}
+
+async function runHere(
+  args: readonly string[],
+  { env, input = '' }: CommandLineOptions,
+): Promise<CommandLineEnd> {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const printed = Promise.all([text(stdout), text(stderr)]);
+  let code: number = EXIT_CODE.ok;
+  await runProgram(args, {
+    env,
+    stdin: Readable.from(typeof input === 'string' ? [input] : input),
+    stdout,
+    stderr,
+    signal: new AbortController().signal,
+    setExitCode(set) {
+      code = set;
+    },
+  });
+  stdout.end();
+  stderr.end();
+  return toEnd(code, ...(await printed));
+}
+
+function toEnd(code: number | null, stdout: string, stderr: string): CommandLineEnd {
+  return {
+    code,
+    stdout,
+    stderr,
+    get json() {
+      const lines = stdout.split('\n').filter((line) => line !== '');
+      return lines.map((line) => JSON.parse(line) as unknown);
+    },
+  };
 }

@@ -93,7 +93,9 @@ test('how it ends says what was wrong, and so does its text', async () => {
       expect(end.stderr).not.toContain(NORMAL);
     }),
   );
-  const failed = await runCommandLine(['--json', 'crawler', 'show', 'nope'], { env });
+  await using failing = startCommandLine(['--json', 'crawler', 'show', 'nope'], { env });
+  const failed = await failing.ended;
+  expect(failed.code).toBe(4);
   expect(JSON.parse(failed.stderr)).toEqual({
     error: { message: 'There is no crawler "nope".', reason: 'crawler_not_found', field: 'name' },
   });
