@@ -32,11 +32,25 @@ afterEach(() => {
   expect(browser.problems.splice(0)).toEqual([]);
 });
 
+/** No page waits longer between two polls that succeed. */
+const POLL_MS = 5_000;
+
 /** The crawler as the API has it. */
 const crawler = async (name: string) =>
   (await scene.app.rest('GET', `/crawler/${NORMAL}/${name}`)).json;
 const make = (name: string, more: object = {}) =>
   scene.app.rest('POST', `/crawler/${NORMAL}`, { name, ...more });
+
+// Most tests use one page, which is signed in once; a test that fails leaves its page behind.
+let signedIn: Page | undefined;
+
+async function onPage(path: string, use: (page: Page) => Promise<void>): Promise<void> {
+  const page = signedIn ?? (await browser.open(path, NORMAL));
+  signedIn = undefined;
+  await goWithin(page, path);
+  await use(page);
+  signedIn = page;
+}
 
 async function closing(page: Page, use: () => Promise<void>): Promise<void> {
   await use();
@@ -100,8 +114,7 @@ test('a wrong token is refused in words, a kept one survives a reload, and neith
 });
 
 test('crawlers are listed with what they do, filtered and sorted', async () => {
-  const page = await browser.open('/crawlers', NORMAL);
-  await closing(page, async () => {
+  await onPage('/crawlers', async (page) => {
     const row = (name: string) => page.getByRole('row').filter({ hasText: name });
     await row('forum').getByText('Paused', { exact: true }).waitFor();
     await row('forum').getByText('12', { exact: true }).waitFor();
@@ -120,8 +133,7 @@ test('crawlers are listed with what they do, filtered and sorted', async () => {
 });
 
 test('a crawler is made with its settings, edited, paused, unpaused, purged and deleted', async () => {
-  const page = await browser.open('/crawlers/+new', NORMAL);
-  await closing(page, async () => {
+  await onPage('/crawlers/+new', async (page) => {
     await page.getByLabel('Name').fill('made');
     await page.getByText('Webhook', { exact: true }).click();
     await page.getByLabel('Callback URL').fill(scene.receiver.url);
@@ -208,8 +220,7 @@ test('a crawler is made with its settings, edited, paused, unpaused, purged and 
 test('results are shown as page, source and tree, and removed', async () => {
   await make('kept');
   const [article, data] = await scene.push('kept', ['/article', '/data.json']);
-  const page = await browser.open('/crawlers/kept/results', NORMAL);
-  await closing(page, async () => {
+  await onPage('/crawlers/kept/results', async (page) => {
     await page.getByRole('button', { name: /Open the result of .*article/ }).click();
     const preview = page.frameLocator('iframe.preview').frameLocator('iframe');
     await preview.getByText('Rain again on the coast').waitFor();
@@ -256,8 +267,7 @@ test('a hostile page does nothing in the preview', async () => {
 test('JSON of any depth is shown, and unfolded step by step', async () => {
   await make('nested');
   await scene.push('nested', ['/deep.json']);
-  const page = await browser.open('/crawlers/nested/results', NORMAL);
-  await closing(page, async () => {
+  await onPage('/crawlers/nested/results', async (page) => {
     await page.getByRole('button', { name: /Open the result/ }).click();
     await page.getByText('first:').waitFor();
     const tree = page.locator('.tree details');
@@ -268,8 +278,7 @@ test('JSON of any depth is shown, and unfolded step by step', async () => {
 });
 
 test('failures are grouped by reason, deliveries list their attempts and are replayed', async () => {
-  const page = await browser.open('/crawlers/news/failures', NORMAL);
-  await closing(page, async () => {
+  await onPage('/crawlers/news/failures', async (page) => {
     await page.getByText('address not allowed').click();
     await page.getByText('169.254.1.1').waitFor();
     await page.getByRole('navigation', { name: 'Places' }).getByText('Crawlers').click();
@@ -304,8 +313,7 @@ test('failures are grouped by reason, deliveries list their attempts and are rep
 });
 
 test('a page is crawled at once with parameters, and a rid is found across crawlers', async () => {
-  const page = await browser.open('/crawl', NORMAL);
-  await closing(page, async () => {
+  await onPage('/crawl', async (page) => {
     await page.getByLabel('URL', { exact: true }).fill(`${scene.site.url}/echo`);
     await page.getByText('Request', { exact: true }).click();
     await page.getByLabel('User agent').fill('from-the-console');
@@ -329,7 +337,7 @@ test('storage lists what belongs to no crawler, and asynchronous crawls that wai
     scene.app.rest('GET', `/?token=${NORMAL}&async=true&url=${scene.site.url}${path}`);
   const stored = (await crawl('/page/77')).json.rid;
   const waiting = (await crawl('/status/503?waits')).json.rid;
-  const page = await browser.open('/storage', NORMAL);
+  const page = await browser.open('/storage', NORMAL, { hasTestClock: true });
   await closing(page, async () => {
     await page.getByText(stored).waitFor();
     const jobs = page.getByRole('table', { name: 'Asynchronous crawls' });
@@ -340,6 +348,7 @@ test('storage lists what belongs to no crawler, and asynchronous crawls that wai
     expect(found.json.status).toBe('NOT_QUEUED');
 
     for (const at of [1, 2]) await crawl(`/status/503?purged=${at}`);
+    await page.clock.fastForward(POLL_MS);
     await jobs.getByText('purged=2').waitFor();
     await page.getByRole('button', { name: 'Purge…' }).click();
     await page.getByLabel('Type async to confirm').fill('async');
@@ -351,8 +360,7 @@ test('storage lists what belongs to no crawler, and asynchronous crawls that wai
 });
 
 test('everything is reached by the keyboard', async () => {
-  const page = await browser.open('/crawlers', NORMAL);
-  await closing(page, async () => {
+  await onPage('/crawlers', async (page) => {
     await page.getByRole('link', { name: 'news' }).waitFor();
     await page.keyboard.press('?');
     await page.getByRole('dialog', { name: 'Keyboard' }).getByText('New crawler').waitFor();
@@ -460,7 +468,7 @@ test('the operator sees processes and database, and what is not set up', async (
 
 test('it is live while the service streams, and says so when it is not', async () => {
   await make('watched');
-  const page = await browser.open('/crawlers/watched', NORMAL);
+  const page = await browser.open('/crawlers/watched', NORMAL, { hasTestClock: true });
   await closing(page, async () => {
     await page.getByText('Live', { exact: true }).waitFor();
     // Nothing asks: what is pushed elsewhere appears by itself.
@@ -475,6 +483,7 @@ test('it is live while the service streams, and says so when it is not', async (
     await page.getByText('Not live: asked every few seconds').waitFor();
     await page.getByRole('link', { name: 'watched' }).waitFor();
     await page.route('**/queuedcrawler.v1.*/*', (route) => route.abort());
+    await page.clock.fastForward(POLL_MS);
     await page.getByText('Not live: no answer').waitFor();
     await page.getByText('The service does not answer.').waitFor();
     await page.unrouteAll();
@@ -513,7 +522,7 @@ test('queue, results and deliveries follow the stream, with no timer between', a
 });
 
 test('a hidden tab holds no stream, and is live again when it is seen', async () => {
-  const page = await browser.open('/crawlers', NORMAL);
+  const page = await browser.open('/crawlers', NORMAL, { hasTestClock: true });
   await closing(page, async () => {
     const seen = (isSeen: boolean) =>
       page.evaluate((hidden) => {
@@ -533,6 +542,7 @@ test('a hidden tab holds no stream, and is live again when it is seen', async ()
     const opened = page.waitForRequest(isWatch);
     await seen(true);
     await page.getByRole('link', { name: 'made-while-hidden' }).waitFor();
+    await page.clock.fastForward(POLL_MS);
     await opened;
   });
 });

@@ -8,6 +8,8 @@ export interface ConsoleView {
   readonly width?: number;
   readonly height?: number;
   readonly theme?: 'light' | 'dark';
+  /** Whether `page.clock` can put the time of the page forward. Default false. */
+  readonly hasTestClock?: boolean;
 }
 
 /** A Chromium that opens the console and notes what a person would find in its tools. */
@@ -42,7 +44,8 @@ export async function openConsoleBrowser(url: string): Promise<ConsoleBrowser> {
   const problems: string[] = [];
   return {
     problems,
-    async open(path, token, { width = 1_440, height = 900, theme = 'light' } = {}) {
+    async open(path, token, view = {}) {
+      const { width = 1_440, height = 900, theme = 'light', hasTestClock = false } = view;
       const context: BrowserContext = await browser.newContext({
         viewport: { width, height },
         colorScheme: theme,
@@ -51,6 +54,7 @@ export async function openConsoleBrowser(url: string): Promise<ConsoleBrowser> {
         permissions: ['clipboard-read', 'clipboard-write'],
       });
       const page = await context.newPage();
+      if (hasTestClock) await page.clock.install();
       page.setDefaultTimeout(20_000);
       page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
       page.on('console', (message) => {
