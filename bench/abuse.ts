@@ -5,8 +5,9 @@ import { call, startBench, TOKEN } from './bench-setup.ts';
 
 // Measures what one account gets while another floods the service within its limits: the median
 // times of a push, from push to stored result, and from push to webhook, in quiet and during each
-// attack.
+// attack. An argument runs only the attacks whose name holds it: `npm run bench:abuse -- backlog`.
 
+const only = process.argv[2] ?? '';
 const ROUNDS = 60;
 const ADMIN = 'bench-admin-token-0123';
 /** Between two calls that sample how fast the API answers. */
@@ -166,6 +167,7 @@ console.log(
 );
 line('quiet', quiet);
 for (const [name, start] of Object.entries(attacks)) {
+  if (!name.includes(only)) continue;
   const end = await start();
   line(name, await measure(victim));
   await end();

@@ -5,7 +5,14 @@ import { toJobDocument } from '../store/mongo/job-document.ts';
 import { hashUrl, scopeKey } from '../store/mongo/records.ts';
 import { toJob } from '../store/sqlite/job-row.ts';
 import { toNotice } from '../store/sqlite/notices.ts';
-import { type SqlRow, toDate, toOptionalDate, toOptionalText } from '../store/sqlite/sql.ts';
+import { PAGE_PIECES } from '../store/sqlite/pages.ts';
+import {
+  type SqlRow,
+  toBytes,
+  toDate,
+  toOptionalDate,
+  toOptionalText,
+} from '../store/sqlite/sql.ts';
 import type { OpenSqliteStore } from '../store/sqlite/sqlite-store.ts';
 import { crawlerDocument } from './crawler-document.ts';
 
@@ -32,8 +39,8 @@ export interface CopyStep {
 /** The steps of a copy in their order; crawlers are last. */
 export function copySteps(from: Source): CopyStep[] {
   const readPage = async (row: SqlRow): Promise<Binary> => {
-    const [page] = await from.query('SELECT body FROM pages WHERE page_id = ?', [row.page_id ?? 0]);
-    return new Binary(page?.body instanceof Uint8Array ? page.body : new Uint8Array(0));
+    const pieces = await from.query(PAGE_PIECES, [row.page_id ?? 0]);
+    return new Binary(Buffer.concat(pieces.map(({ body }) => toBytes(body))));
   };
   const recordFields = async (row: SqlRow) => ({
     _id: String(row.rid),

@@ -1,12 +1,12 @@
 import type { QueuedJob } from '../../domain/job.ts';
-import { chargedRecordBytes } from '../../domain/quotas.ts';
+import { chargedBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import { resultEnd, tallyEnd } from '../../domain/tally.ts';
 import type { JobOutcome, ResultSelection, Verdict } from '../store.ts';
 import { detailsText } from '../stored-details.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { purgeCount, wakeBy } from './lease.ts';
-import { insertPage } from './pages.ts';
+import { type PlacedRecord, placedBytes, placePage } from './pages.ts';
 import { nextResultSeq } from './result-order.ts';
 import { insertRow, type Sql, type SqlRow, toMs } from './sql.ts';
 
@@ -86,7 +86,7 @@ function endJob(finishing: Finishing, outcome: JobOutcome, purges: number): Verd
   sql.run('DELETE FROM jobs WHERE rid = ?', rid);
   leaveState(counts, crawlerId, job);
   counts.addBytes(accountId, 'queued_bytes', -size);
-  counts.addBytes(accountId, 'stored_bytes', chargedRecordBytes(outcome.record));
+  counts.addBytes(accountId, 'stored_bytes', chargedBytes(placedBytes(outcome.record)));
   const { cbStatus } = outcome.record;
   const { billed, timedOut } = outcome;
   counts.addTally(crawlerId, tallyEnd({ end: resultEnd(cbStatus), cbStatus, billed, timedOut }));
@@ -174,18 +174,18 @@ export function insertResult(
   });
 }
 
-/** Inserts the page of a record, and returns the columns that results and deliveries share. */
-function insertRecord(sql: Sql, record: CrawlRecord): SqlRow {
+/** Places the page of a record, and returns the columns that results and deliveries share. */
+function insertRecord(sql: Sql, record: PlacedRecord): SqlRow {
   return {
     rid: record.rid,
-    page_id: insertPage(sql, record.body),
+    page_id: placePage(sql, record),
     url: record.url,
     pushed_url: record.pushedUrl,
     cb_status: record.cbStatus,
     original_status: record.originalStatus,
     content_type: record.contentType,
     extras: detailsText(record.details),
-    size: record.body.byteLength,
+    size: placedBytes(record),
   };
 }
 

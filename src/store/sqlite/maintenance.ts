@@ -1,10 +1,12 @@
 import { chargedBytes } from '../../domain/quotas.ts';
 import { addStored } from './accounts.ts';
+import { removePage } from './pages.ts';
 import { sweepScreenshots } from './screenshots.ts';
 import type { Sql, SqlValue } from './sql.ts';
 
-// A step is one write, for which everything else waits. This many rows take some milliseconds.
-const BATCH = 500;
+// A step is one write, for which everything else waits. This many rows take some milliseconds; so
+// many pages of 8 MiB take 50.
+const BATCH = 100;
 // Operations that were in progress when an account was removed, such as an inline crawl to be
 // stored, have ended after this.
 const LAST_WRITES_MS = 3_600_000;
@@ -23,7 +25,7 @@ function sweepWithPages(sql: Sql, table: 'results' | 'deliveries', now: Date): n
     BATCH,
   );
   for (const row of gone) {
-    sql.run('DELETE FROM pages WHERE page_id = ?', Number(row.page_id));
+    removePage(sql, Number(row.page_id));
     const accountId = row.account_id ?? accountOf(sql, String(row.crawler_id));
     addStored(sql, String(accountId), -chargedBytes(Number(row.size)));
     if (table === 'deliveries' && (row.state === 'due' || row.state === 'sending')) {
@@ -57,7 +59,7 @@ function sweepRemoved(sql: Sql, now: Date): number {
       BATCH - swept,
     );
     for (const { page_id } of gone) {
-      sql.run('DELETE FROM pages WHERE page_id = ?', Number(page_id));
+      removePage(sql, Number(page_id));
     }
     swept += gone.length;
     if (swept >= BATCH) break;

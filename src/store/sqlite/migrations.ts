@@ -175,6 +175,12 @@ export const migrations: readonly string[] = [
   ALTER TABLE jobs ADD COLUMN traceparent TEXT;
   ALTER TABLE deliveries ADD COLUMN traceparent TEXT;
   `,
+  // A large page is written in pieces, each in a transaction of its own. Until its record is written
+  // it is unfinished.
+  `
+  CREATE TABLE page_pieces (page_id INTEGER, piece INTEGER, body BLOB NOT NULL, PRIMARY KEY (page_id, piece));
+  CREATE TABLE unfinished_pages (page_id INTEGER PRIMARY KEY);
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

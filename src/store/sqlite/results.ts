@@ -1,4 +1,4 @@
-import { chargedBytes, chargedRecordBytes } from '../../domain/quotas.ts';
+import { chargedBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord, StoredResult } from '../../domain/result.ts';
 import { parsePageStart, ridsPage } from '../cursor.ts';
 import { MAX_SUMMED_RESULTS } from '../rules.ts';
@@ -13,7 +13,7 @@ import type {
 import { addStored } from './accounts.ts';
 import { insertResult } from './finish.ts';
 import type { InThread } from './in-thread.ts';
-import { toRecord } from './pages.ts';
+import { placedBytes, removePage, toRecord } from './pages.ts';
 import { following, ridsUpTo } from './result-order.ts';
 import { type Sql, type SqlRow, toDate } from './sql.ts';
 
@@ -23,7 +23,7 @@ function toResult(sql: Sql, row: SqlRow): StoredResult {
 
 function put(sql: Sql, scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): void {
   insertResult(sql, scope, record, now, expiresAt);
-  addStored(sql, scope.accountId, chargedRecordBytes(record));
+  addStored(sql, scope.accountId, chargedBytes(placedBytes(record)));
 }
 
 function get(sql: Sql, scope: ResultScope, rid: string): StoredResult | undefined {
@@ -77,7 +77,7 @@ function remove(sql: Sql, scope: ResultScope, rids: readonly string[]): Set<stri
       scope.tokenType,
     );
     if (row === undefined) continue;
-    sql.run('DELETE FROM pages WHERE page_id = ?', Number(row.page_id));
+    removePage(sql, Number(row.page_id));
     removed.add(rid);
     bytes += chargedBytes(Number(row.size));
   }

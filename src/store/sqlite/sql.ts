@@ -99,6 +99,11 @@ export function toDate(value: SqlValue | undefined): Date {
   return new Date(Number(value));
 }
 
+/** A stored value of bytes; empty when there is none. */
+export function toBytes(value: SqlValue | undefined): Uint8Array {
+  return value instanceof Uint8Array ? value : new Uint8Array(0);
+}
+
 /** A stored text that may be null. */
 export function toOptionalText(value: SqlValue | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined;

@@ -2,6 +2,7 @@ import type { Logger } from '../../domain/logger.ts';
 import { heldDeliveries } from '../held-deliveries.ts';
 import type { AggregateName, Store } from '../store.ts';
 import type { ThreadStore } from './in-thread.ts';
+import { createPageWriter } from './page-writer.ts';
 import { preparePrivateFile } from './private-file.ts';
 import { openSqliteDatabase, type SqliteDatabase } from './thread/database.ts';
 import { aggregates } from './thread/operations.ts';
@@ -37,22 +38,31 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   const upkeep = createUpkeep(database);
   const queue = remote('queue');
   const crawlers = remote('crawlers');
+  const results = remote('results');
+  const writePages = createPageWriter(database);
   const store: Store = {
     accounts: remote('accounts'),
     crawlers: { ...crawlers, remove: upkeep.sweepsAfter(crawlers.remove) },
     queue: {
       ...queue,
       async turn(lease, work, now) {
-        const receipt = await queue.turn(lease, work, now);
-        const held = receipt.leaseLost
-          ? []
-          : heldDeliveries(work.ended ?? [], receipt.verdicts, now);
+        const outcomes = work.ended ?? [];
+        const receipt = await writePages.outcomes(outcomes, (ended) =>
+          queue.turn(lease, { ...work, ended }, now),
+        );
+        const held = receipt.leaseLost ? [] : heldDeliveries(outcomes, receipt.verdicts, now);
         return { ...receipt, held };
       },
+      finish: (outcomes, now) =>
+        writePages.outcomes(outcomes, (placed) => queue.finish(placed, now)),
       purge: upkeep.sweepsAfter(queue.purge),
     },
     deliveries: remote('deliveries'),
-    results: remote('results'),
+    results: {
+      ...results,
+      put: (scope, record, now, expiresAt) =>
+        writePages.record(record, (placed) => results.put(scope, placed, now, expiresAt)),
+    },
     stats: remote('stats'),
     rates: remote('rates'),
     screenshots: remote('screenshots'),

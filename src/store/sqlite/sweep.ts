@@ -1,11 +1,12 @@
 import { chargedBytes } from '../../domain/quotas.ts';
 import { addStored } from './accounts.ts';
 import { purgeCount } from './lease.ts';
+import { removePage } from './pages.ts';
 import { insertRow, type Sql } from './sql.ts';
 
 // A sweep is one write, for which everything else waits. This many rows take some milliseconds.
 const ROWS = 2_000;
-const PAGES = 200;
+const PAGES = 100;
 
 /** Notes that a crawler or its queue is gone, and sweeps up the first of its rows. */
 export function beginSweep(sql: Sql, crawlerId: string, accountId: string): void {
@@ -60,7 +61,7 @@ function sweepRemoved(sql: Sql, crawlerId: string, accountId: string): boolean {
     PAGES,
   );
   for (const { page_id } of pages) {
-    sql.run('DELETE FROM pages WHERE page_id = ?', Number(page_id));
+    removePage(sql, Number(page_id));
   }
   const bytes = pages.reduce((sum, { size }) => sum + chargedBytes(Number(size)), 0);
   addStored(sql, accountId, -bytes);

@@ -8,6 +8,7 @@ import {
 import { DomainError } from '../../../domain/errors.ts';
 import { voidLeases } from '../lease.ts';
 import { migrate } from '../migrations.ts';
+import { dropAllUnfinished } from '../pages.ts';
 import { createSql, type Sql } from '../sql.ts';
 import {
   type Answer,
@@ -108,6 +109,18 @@ function tryRollback(sql: Sql): void {
   }
 }
 
+/**
+ * Moves what was written into the database, as SQLite does by itself after 8 MB, which then takes
+ * as long as one write of 8 MB.
+ */
+function checkpoint(sql: Sql): void {
+  try {
+    sql.exec('PRAGMA wal_checkpoint(PASSIVE)');
+  } catch {
+    // The next one takes it along.
+  }
+}
+
 async function copyTo(
   port: MessagePort,
   database: DatabaseSync,
@@ -132,6 +145,7 @@ function serve(port: MessagePort, database: DatabaseSync): void {
   const sql = createSql(database);
   sql.exec('BEGIN');
   voidLeases(sql, new Date());
+  dropAllUnfinished(sql);
   sql.exec('COMMIT');
   let copying = Promise.resolve();
   port.on('message', (first: Received) => {
@@ -148,6 +162,7 @@ function serve(port: MessagePort, database: DatabaseSync): void {
       message = receiveMessageOnPort(port)?.message as Received | undefined;
     }
     if (calls.length > 0) port.postMessage(performBatch(sql, calls));
+    if (calls.some(({ operation }) => operation === 'pages.writePieces')) checkpoint(sql);
     if (closes) {
       database.close();
       port.close();

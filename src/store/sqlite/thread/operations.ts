@@ -5,6 +5,7 @@ import type { InThread, ThreadStore } from '../in-thread.ts';
 import { listings } from '../listings.ts';
 import { maintain } from '../maintenance.ts';
 import { notices } from '../notices.ts';
+import { pages } from '../pages.ts';
 import { processes } from '../processes.ts';
 import { queue } from '../queue.ts';
 import { rates } from '../rates.ts';
@@ -43,7 +44,7 @@ export const operations: ReadonlyMap<string, Operation> = new Map<string, Operat
   ['maintain', maintain],
   ['sweep', sweep],
   ['ping', (sql: Sql) => sql.get('SELECT 1')],
-  ...Object.entries(aggregates).flatMap(([aggregate, methods]) =>
+  ...Object.entries({ ...aggregates, pages }).flatMap(([aggregate, methods]) =>
     Object.entries(methods).map(
       ([name, operation]) => [`${aggregate}.${name}`, operation as Operation] as const,
     ),
