@@ -166,7 +166,7 @@ const anyToken = {
   cookies_session: [
     text(32, checkPrintable),
     '',
-    'Name of a cookie jar kept between calls; expires 300 s after its last use.',
+    'Name of a cookie jar kept between calls of the same token; expires 300 s after its last use.',
   ],
   get_headers: [flag, 'false', "The target's headers in the result, each as `original_<name>`."],
   get_cookies: [flag, 'false', "The target's Set-Cookie in the result, as `original_set_cookie`."],

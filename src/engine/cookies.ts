@@ -1,8 +1,8 @@
 import { Cookie, CookieJar, MemoryCookieStore } from 'tough-cookie';
-import type { Clock } from '../domain/clock.ts';
-import { createLruMap } from '../domain/lru-map.ts';
+import { defined } from '../domain/defined.ts';
+import type { SessionCookie } from '../domain/session-cookies.ts';
 
-/** The cookies of one crawl, or of the crawls of one session. */
+/** The cookies of one crawl. */
 export interface Cookies {
   /** The `Cookie` header's value for a URL; empty for none. */
   headerFor(url: string): string;
@@ -14,6 +14,8 @@ export interface Cookies {
    * one of the same name.
    */
   give(url: string, text: string): void;
+  /** All of them, for the session of the crawl. */
+  all(): readonly SessionCookie[];
 }
 
 /**
@@ -36,17 +38,27 @@ function givenMark(url: string): string {
   return GIVEN + (URL.parse(url)?.origin ?? '');
 }
 
-/** Makes an empty set. It is bounded, because sites decide what is put into it. */
-export function createCookies(): Cookies {
+/**
+ * Makes a set of the cookies of a session, by default an empty one. It is bounded, because sites
+ * decide what is put into it.
+ */
+export function createCookies(session: readonly SessionCookie[] = []): Cookies {
   // Most crawls see no cookie, so the jar is made with the first one.
-  let jar: CookieJar | undefined;
+  let jar: { readonly cookies: CookieJar; readonly store: MemoryCookieStore } | undefined;
   let stored = 0;
+
+  function openJar(): NonNullable<typeof jar> {
+    if (jar !== undefined) return jar;
+    const store = new MemoryCookieStore();
+    jar = { cookies: new CookieJar(store, { looseMode: true }), store };
+    return jar;
+  }
 
   function store(cookie: string | Cookie, url: string): void {
     if (stored >= MAX_COOKIES) return;
-    jar ??= new CookieJar(new MemoryCookieStore(), { looseMode: true });
+    const { cookies } = openJar();
     try {
-      const kept = jar.setCookieSync(cookie, url, { ignoreError: true, loose: true });
+      const kept = cookies.setCookieSync(cookie, url, { ignoreError: true, loose: true });
       if (kept !== undefined) stored += 1;
     } catch {
       // Hosts such as a bare `local` can have no cookies; the jar throws for them in spite of
@@ -56,12 +68,14 @@ export function createCookies(): Cookies {
 
   function matching(url: string): readonly Cookie[] {
     try {
-      return jar?.getCookiesSync(url) ?? [];
+      return jar?.cookies.getCookiesSync(url) ?? [];
     } catch {
       // As in `store`.
       return [];
     }
   }
+
+  for (const cookie of session) openJar().store.putCookie(toJarCookie(cookie), ignoreStored);
 
   return {
     headerFor(url) {
@@ -89,44 +103,59 @@ export function createCookies(): Cookies {
         store(new Cookie({ key: name, value: value.join('='), path: '/', extensions }), url);
       }
     },
-  };
-}
-
-/** Cookie sets that outlive a crawl. */
-export interface CookieSessions {
-  /**
-   * The cookies of an account's session; new ones when there is no session or its last use was 300
-   * s ago.
-   */
-  open(accountId: string, session: string): Cookies;
-}
-
-/** How long a session lasts after its last use. */
-const SESSION_MS = 300_000;
-const MAX_SESSIONS = 5_000;
-
-/**
- * Makes an empty collection, in the memory of this process. Of more than 5,000 sessions the least
- * recently used ones are dropped.
- */
-export function createCookieSessions(deps: { readonly clock: Clock }): CookieSessions {
-  const sessions = createLruMap<string, { readonly cookies: Cookies; readonly usedAt: number }>({
-    maxEntries: MAX_SESSIONS,
-  });
-  return {
-    open(accountId, session) {
-      const now = deps.clock.now().getTime();
-      const key = `${accountId} ${session}`;
-      const known = sessions.get(key);
-      const cookies =
-        known !== undefined && known.usedAt + SESSION_MS > now ? known.cookies : createCookies();
-      sessions.set(key, { cookies, usedAt: now });
-      // The entries are in the order of their last use, so the expired ones come first.
-      for (const [oldest, { usedAt }] of sessions.entries()) {
-        if (usedAt + SESSION_MS > now) break;
-        sessions.delete(oldest);
-      }
-      return cookies;
+    all() {
+      let all: readonly Cookie[] = [];
+      jar?.store.getAllCookies((_error, found) => {
+        all = found ?? [];
+      });
+      return all.map(toSessionCookie);
     },
   };
+}
+
+function toJarCookie(cookie: SessionCookie): Cookie {
+  const { name, value, domain, path, expires, httpOnly, secure, sameSite, origin } = cookie;
+  const isHostOnly = !domain.startsWith('.');
+  return new Cookie({
+    key: name,
+    value,
+    domain: isHostOnly ? domain : domain.slice(1),
+    hostOnly: isHostOnly,
+    path,
+    expires: expires === undefined ? 'Infinity' : new Date(expires * 1_000),
+    httpOnly,
+    secure,
+    extensions: origin === undefined ? null : [GIVEN + origin],
+    ...defined({ sameSite: sameSite?.toLowerCase() }),
+  });
+}
+
+const SAME_SITE = new Map([
+  ['strict', 'Strict'],
+  ['lax', 'Lax'],
+  ['none', 'None'],
+] as const);
+
+function toSessionCookie(cookie: Cookie): SessionCookie {
+  const { key: name, value, path, httpOnly, secure, sameSite, extensions } = cookie;
+  const given = extensions?.find((each) => each.startsWith(GIVEN));
+  const created = cookie.creation instanceof Date ? cookie.creation : undefined;
+  const expires = cookie.expiryTime(created) ?? Infinity;
+  return {
+    name,
+    value,
+    domain: `${cookie.hostOnly === false ? '.' : ''}${cookie.domain ?? ''}`,
+    path: path ?? '/',
+    httpOnly,
+    secure,
+    ...defined({
+      expires: expires === Infinity ? undefined : Math.round(expires / 1_000),
+      sameSite: SAME_SITE.get(sameSite as 'lax'),
+      origin: given?.slice(GIVEN.length),
+    }),
+  };
+}
+
+function ignoreStored(): void {
+  // The store is in memory: nothing can fail.
 }

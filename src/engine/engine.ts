@@ -1,6 +1,7 @@
 import type { TokenType } from '../domain/account.ts';
 import type { Politeness } from '../domain/crawler-settings.ts';
 import type { CrawlRequest } from '../domain/job.ts';
+import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
 import type { Room } from '../net/http-client.ts';
 
 /** Runs work that may keep the processor busy, when it is the account's turn. */
@@ -9,15 +10,24 @@ export type ProcessBody = <Result>(
   work: () => Result | Promise<Result>,
 ) => Promise<Result>;
 
+/** The cookies that crawls with the same `cookies_session` share. */
+export interface CookieSession {
+  read(): Promise<readonly SessionCookie[]>;
+  /** Keeps what a crawl changed, for crawls that read later. */
+  change(changes: CookieChanges): void;
+}
+
 /** One crawl. */
 export interface CrawlTask {
   readonly request: CrawlRequest;
   readonly tokenType: TokenType;
-  /** Keeps cookie sessions and host queues of different accounts apart. */
+  /** Keeps host queues of different accounts apart. */
   readonly accountId: string;
   /** Undefined for an inline crawl. */
   readonly crawlerId: string | undefined;
   readonly politeness: Politeness | undefined;
+  /** Default: the cookies of the crawl are its own. */
+  readonly session?: CookieSession;
   /** Memory for the bodies that the crawl reads; default: only the size limit applies. */
   readonly room?: Room;
   /** Runs the work on a body of so many bytes; default: at once. */

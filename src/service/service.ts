@@ -24,6 +24,7 @@ import { createQuotas, type Quotas } from './accounts/quotas.ts';
 import { createCrawlerAccess } from './crawlers/crawler-access.ts';
 import { type CrawlerManagement, createCrawlerManagement } from './crawlers/crawlers.ts';
 import { createMonitor } from './crawlers/monitor.ts';
+import { createCookieSessions } from './crawls/cookie-sessions.ts';
 import { type CrawlJobs, createCrawlJobs } from './crawls/crawl-job.ts';
 import { type CrawlTimes, createCrawlTimes } from './crawls/crawl-times.ts';
 import { createCrawling } from './crawls/crawling.ts';
@@ -170,6 +171,7 @@ export function createService(deps: ServiceDeps): Service {
     politeness: deps.politeness,
     proxies: settings.proxies,
     screenshots: store.screenshots,
+    sessions: createCookieSessions({ store: store.cookieSessions, clock, logger }),
     clock,
     publicUrl: settings.publicUrl,
   });

@@ -5,6 +5,7 @@ import type { CrawlerSettings } from '../domain/crawler-settings.ts';
 import type { QueuedNotice } from '../domain/notice.ts';
 import type { AccountLimits, AccountUsage } from '../domain/quotas.ts';
 import type { CrawlRecord, StoredResult } from '../domain/result.ts';
+import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
 import type { HistoryDay } from '../domain/stats.ts';
 import type { DeliveryStore } from './delivery-store.ts';
 import type { ListingStore } from './listing-store.ts';
@@ -36,6 +37,7 @@ export interface Store {
   readonly notices: NoticeStore;
   readonly listings: ListingStore;
   readonly processes: ProcessStore;
+  readonly cookieSessions: CookieSessionStore;
   /** Resolves when the database answers; throws `unavailable` otherwise. */
   ping(): Promise<void>;
   /**
@@ -167,7 +169,10 @@ export interface CrawlerStore {
   claimProbes(now: Date, intervalMs: number, limit: number): Promise<Crawler[]>;
 }
 
-/** The storage of a token: the results of the two tokens of an account are separate. */
+/**
+ * The storage of a token: the results and cookie sessions of the two tokens of an account are
+ * separate.
+ */
 export interface ResultScope {
   readonly accountId: string;
   readonly tokenType: TokenType;
@@ -333,4 +338,20 @@ export interface ScreenshotStore {
   put(screenshot: StoredScreenshot): Promise<void>;
   /** Undefined when there is no such screenshot, or no longer. */
   get(id: string, now: Date): Promise<{ contentType: string; bytes: Uint8Array } | undefined>;
+}
+
+/** The cookies of crawls with the same `cookies_session`, bounded by `domain/session-cookies.ts`. */
+export interface CookieSessionStore {
+  /** Returns the cookies of a session, whose time begins again; none when there is no session. */
+  open(scope: ResultScope, name: string, now: Date): Promise<SessionCookie[]>;
+  /**
+   * Merges the changes of some crawls into a session, cookie by cookie, so that crawls of several
+   * processes lose nothing of each other. Creates the session, whose time begins again.
+   */
+  change(
+    scope: ResultScope,
+    name: string,
+    changes: readonly CookieChanges[],
+    now: Date,
+  ): Promise<void>;
 }

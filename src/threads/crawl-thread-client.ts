@@ -1,5 +1,5 @@
 import type { Logger } from '../domain/logger.ts';
-import type { Page } from '../engine/engine.ts';
+import type { CookieSession, Page } from '../engine/engine.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { RefusedConnection } from '../net/create-http-client.ts';
 import { createBatchedPort } from './batched-port.ts';
@@ -17,6 +17,8 @@ export interface ThreadRequest {
   readonly signal: AbortSignal;
   /** Makes the message, which carries the request's number. */
   readonly message: (id: number) => ToCrawlThread;
+  /** The session that the request may change. */
+  readonly session?: CookieSession | undefined;
   /** Buffers of the message that are handed over instead of copied. */
   readonly transfer?: readonly ArrayBuffer[];
 }
@@ -53,6 +55,7 @@ export interface CrawlThreadClientDeps {
 interface Pending {
   readonly claimant: Claimant;
   readonly signal: AbortSignal;
+  readonly session: CookieSession | undefined;
   readonly resolve: (answer: ThreadAnswer) => void;
   readonly reject: (error: Error) => void;
   /** Memory beyond the base. */
@@ -108,6 +111,7 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
     const { kind, id } = message;
     if (kind === 'wants') void grant(id, request, message.bytes);
     else if (kind === 'gives') giveBack(request);
+    else if (kind === 'cookies') request.session?.change(message.changes);
     else {
       pending.delete(id);
       if (kind === 'failed') request.reject(new Error(message.message));
@@ -136,11 +140,11 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
     get inFlight() {
       return pending.size;
     },
-    async send({ claimant, signal, message, transfer = [] }) {
+    async send({ claimant, signal, session, message, transfer = [] }) {
       lastId = (lastId % MAX_ID) + 1;
       const id = lastId;
       const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer>();
-      const request: Pending = { claimant, signal, resolve, reject, held: undefined };
+      const request: Pending = { claimant, signal, session, resolve, reject, held: undefined };
       const onAbort = (): void => {
         if (!pending.delete(id)) return;
         port.post({ kind: 'abort', id });

@@ -4,7 +4,8 @@ import { systemClock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
 import { discard } from '../domain/discard.ts';
 import type { Logger } from '../domain/logger.ts';
-import type { CrawlTask, Page, ProcessBody } from '../engine/engine.ts';
+import type { SessionCookie } from '../domain/session-cookies.ts';
+import type { CookieSession, CrawlTask, Page, ProcessBody } from '../engine/engine.ts';
 import { createHttpEngine } from '../engine/http/http-engine.ts';
 import { type Claimant, createFairPool } from '../fairness/fair-pool.ts';
 import { createHttpClient } from '../net/create-http-client.ts';
@@ -91,6 +92,14 @@ function createRoom(id: number, crawl: Running): Room {
   };
 }
 
+/** The session of one crawl, as the service read it. */
+function createSession(id: number, cookies: readonly SessionCookie[]): CookieSession {
+  return {
+    read: async () => cookies,
+    change: (changes) => post({ kind: 'cookies', id, changes }),
+  };
+}
+
 /**
  * Large bodies are processed one at a time, the accounts in turn; between two of them the thread
  * reads on and finishes small pages.
@@ -138,7 +147,13 @@ async function perform(
   const crawl: Running = { abort: new AbortController(), roomGranted: undefined };
   running.set(id, crawl);
   const process = bodyProcessor(id, message.task, crawl.abort.signal);
-  const task: CrawlTask = { ...message.task, room: createRoom(id, crawl), process };
+  const { cookies } = message;
+  const task: CrawlTask = {
+    ...message.task,
+    room: createRoom(id, crawl),
+    process,
+    ...defined({ session: cookies && createSession(id, cookies) }),
+  };
   try {
     const page = await engine.crawl(task, crawl.abort.signal);
     const { spec } = message;

@@ -91,15 +91,19 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
   const quarantine = deps.threads;
 
   async function crawl({ task, spec, isSuspect }: CrawlOrder, signal: AbortSignal) {
+    const { session, ...sent } = task;
+    const cookies = await session?.read();
     const index = isSuspect || routing.isSuspect(task) ? quarantine : routing.choose(task);
     try {
       return await pool.send(index, {
         claimant: toClaimant(task),
         signal,
+        session,
         message: (id) => ({
           kind: 'crawl',
           id,
-          task: { ...task, politeness: undefined, request: toRequest(task.request) },
+          task: { ...sent, politeness: undefined, request: toRequest(task.request) },
+          cookies,
           spec,
         }),
       });

@@ -1,3 +1,4 @@
+import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
 import type { CrawlTask, Page } from '../engine/engine.ts';
 import type { HttpEngineDeps } from '../engine/http/http-engine.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
@@ -22,7 +23,9 @@ export type ToCrawlThread =
   | {
       readonly kind: 'crawl';
       readonly id: number;
-      readonly task: CrawlTask;
+      readonly task: Omit<CrawlTask, 'session'>;
+      /** The cookies of its session; undefined when it has none. */
+      readonly cookies: readonly SessionCookie[] | undefined;
       readonly spec: ResultSpec;
     }
   | {
@@ -41,6 +44,8 @@ export type FromCrawlThread =
   /** Its document must be read first. */
   | { readonly kind: 'page'; readonly id: number; readonly page: Page }
   | { readonly kind: 'failed'; readonly id: number; readonly message: string }
+  /** What a crawl changed in its session. */
+  | { readonly kind: 'cookies'; readonly id: number; readonly changes: CookieChanges }
   /** Needs room for `bytes` in all before it reads on. */
   | { readonly kind: 'wants'; readonly id: number; readonly bytes: number }
   /** Needs no more than the base from now on. */

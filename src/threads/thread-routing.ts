@@ -4,9 +4,8 @@ import type { CrawlTask } from '../engine/engine.ts';
 /** Decides which thread a crawl runs in. */
 export interface ThreadRouting {
   /**
-   * The thread for a crawl. Crawls that share connections and cookies stay together: those of one
-   * session, else those of one host, go to the thread of the first of them, which was the one with
-   * the fewest requests in flight.
+   * The thread for a crawl. Crawls of one host share connections: they go to the thread of the first
+   * of them, which was the one with the fewest requests in flight.
    */
   choose(task: CrawlTask): number;
   /** The thread for work that shares nothing with other work. */
@@ -41,9 +40,7 @@ export function createThreadRouting(deps: {
     leastLoaded,
     choose(task) {
       if (deps.threads === 1) return 0;
-      const { cookies_session: session } = task.request.parameters;
-      const key =
-        session === undefined || session === '' ? targetHost(task) : `${task.accountId} ${session}`;
+      const key = targetHost(task);
       const place = places.get(key) ?? leastLoaded();
       places.set(key, place);
       return place;

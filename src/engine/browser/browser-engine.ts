@@ -13,7 +13,6 @@ import type { CrawlerIdentity } from '../http/user-agents.ts';
 import { createPoliteness } from '../politeness/politeness.ts';
 import { BrowserBusy, BrowserUnavailable, PageEnded } from './browser-failures.ts';
 import type { BrowserPool, BrowserTurn } from './browser-pool.ts';
-import { createBrowserSessions } from './browser-sessions.ts';
 import { CdpError } from './cdp-connection.ts';
 import { pageKind } from './page-kind.ts';
 import { createPageLender, type PageLoan } from './page-lender.ts';
@@ -60,7 +59,6 @@ const BUSY_MS = 1_000;
  */
 export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
   const { pool, clock, limits, proxies, logger, identity = 'named' } = deps;
-  const sessions = createBrowserSessions({ clock });
   const politeness = createPoliteness({ client: deps.client, clock });
   const lender = createPageLender({ pool, maxPages: deps.maxPages });
 
@@ -135,7 +133,7 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     const ended = AbortSignal.any([inTime, over.signal]);
     const exceededSize = (): boolean =>
       proxy.isExhausted || proxy.wasCutOff(pageVisit.document?.url ?? '');
-    const pageVisit = createPageVisit({ clock, limits, sessions, identity }, { ...input, ended });
+    const pageVisit = createPageVisit({ clock, limits, identity }, { ...input, ended });
     proxy.begin(() => {
       if (exceededSize()) over.abort();
     });

@@ -1,6 +1,6 @@
 import type { Protocol } from 'devtools-protocol';
 import { defined } from '../../domain/defined.ts';
-import type { BrowserCookie } from './browser-sessions.ts';
+import type { SessionCookie } from '../../domain/session-cookies.ts';
 import { CdpError } from './cdp-connection.ts';
 import type { BrowserPage } from './running-browser.ts';
 
@@ -12,15 +12,15 @@ import type { BrowserPage } from './running-browser.ts';
 export async function addCookies(
   page: BrowserPage,
   start: URL,
-  session: readonly BrowserCookie[],
+  session: readonly SessionCookie[],
   given: string | undefined,
 ): Promise<void> {
-  const kept = session.map(toCookieParam);
   const own = (given ?? '').split(';').flatMap((pair) => {
     const [name = '', ...value] = pair.split('=');
     if (name.trim() === '') return [];
     return [{ name: name.trim(), value: value.join('=').trim(), url: start.href }];
   });
+  const kept = session.map(toCookieParam);
   await Promise.all([...kept, ...own].map((cookie) => addCookie(page, cookie)));
 }
 
@@ -34,22 +34,20 @@ async function addCookie(page: BrowserPage, cookie: Protocol.Network.CookieParam
 }
 
 /** All cookies in the context of a page. */
-export async function readCookies(page: BrowserPage): Promise<readonly BrowserCookie[]> {
+export async function readCookies(page: BrowserPage): Promise<readonly SessionCookie[]> {
   const { cookies } = await page.sendToBrowser('Storage.getCookies', {
     browserContextId: page.contextId,
   });
-  return cookies;
+  return cookies.map(toSessionCookie);
 }
 
-function toCookieParam(cookie: BrowserCookie): Protocol.Network.CookieParam {
+function toCookieParam(cookie: SessionCookie): Protocol.Network.CookieParam {
   const { name, value, domain, path, expires, httpOnly, secure, sameSite } = cookie;
-  return {
-    name,
-    value,
-    domain,
-    path,
-    httpOnly,
-    secure,
-    ...defined({ expires: cookie.session ? undefined : expires, sameSite }),
-  };
+  return { name, value, domain, path, httpOnly, secure, ...defined({ expires, sameSite }) };
+}
+
+function toSessionCookie(cookie: Protocol.Network.Cookie): SessionCookie {
+  const { name, value, domain, path, httpOnly, secure, sameSite, session, expires } = cookie;
+  const lasting = session ? {} : { expires };
+  return { name, value, domain, path, httpOnly, secure, ...lasting, ...defined({ sameSite }) };
 }

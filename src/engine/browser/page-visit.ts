@@ -1,9 +1,9 @@
 import type { Clock } from '../../domain/clock.ts';
+import { cookieChanges } from '../../domain/session-cookies.ts';
 import type { CrawlTask, Page } from '../engine.ts';
 import { failedResponse } from '../failed-page.ts';
 import { parseRequestHeaders } from '../http/request-headers.ts';
 import type { CrawlerIdentity } from '../http/user-agents.ts';
-import type { BrowserSessions } from './browser-sessions.ts';
 import type { CdpHandlers } from './cdp-connection.ts';
 import { createDevice } from './devices.ts';
 import type { DocumentResponse } from './document-response.ts';
@@ -45,7 +45,6 @@ export interface VisitInput {
 export interface PageVisitDeps {
   readonly clock: Clock;
   readonly limits: { readonly timeoutMs: number; readonly maxBodyBytes: number };
-  readonly sessions: BrowserSessions;
   readonly identity: CrawlerIdentity;
 }
 
@@ -55,11 +54,10 @@ const CAPTURE_RESERVE_SHARE = 0.25;
 
 /** Makes a visit; the time of the crawl starts now. */
 export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVisit {
-  const { clock, limits, sessions, identity } = deps;
+  const { clock, limits, identity } = deps;
   const { task, start } = input;
   const { proxy } = input.loan;
   const { maxBodyBytes } = limits;
-  const { cookies_session: session } = task.request.parameters;
   const endsAt = performance.now() + limits.timeoutMs;
   const reserveMs = Math.min(CAPTURE_RESERVE_MS, limits.timeoutMs * CAPTURE_RESERVE_SHARE);
   const timeLeft: Budget = (mostMs) => Math.max(Math.min(mostMs, endsAt - performance.now()), 1);
@@ -84,7 +82,8 @@ export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVis
           document = response;
         },
       });
-      const before = session === undefined ? [] : sessions.cookies(task.accountId, session);
+      const { session } = task;
+      const before = (await session?.read()) ?? [];
       await addCookies(page, start, before, task.request.parameters.set_cookies);
       const capturing = loadAndCapture({
         ...opened,
@@ -102,9 +101,8 @@ export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVis
       });
       captured.catch(ignoreGone);
       const result = await Promise.race([endOfDocuments(task, opened, clock), captured]);
-      if (session !== undefined) {
-        sessions.keep(task.accountId, session, before, await readCookies(page));
-      }
+      const changes = session && cookieChanges(before, await readCookies(page));
+      if (changes !== undefined) session?.change(changes);
       return result;
     },
   };

@@ -1,6 +1,7 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { CrawlRequest } from '../../domain/job.ts';
 import type { Logger } from '../../domain/logger.ts';
+import { cookieChanges } from '../../domain/session-cookies.ts';
 import {
   parseSuccessCodes,
   type StatusVerdict,
@@ -9,7 +10,7 @@ import {
 } from '../../domain/status.ts';
 import type { HttpClient, HttpResponse } from '../../net/http-client.ts';
 import { headerValues } from '../../net/raw-headers.ts';
-import { type Cookies, createCookieSessions, createCookies } from '../cookies.ts';
+import { createCookies } from '../cookies.ts';
 import { resolveTarget } from '../crawl-target.ts';
 import type { CrawlEngine, CrawlTask, Page, ProcessBody } from '../engine.ts';
 import { asFailedPage, failedPage, failedResponse, failureFields } from '../failed-page.ts';
@@ -41,12 +42,11 @@ export interface HttpEngineDeps {
 const runAtOnce: ProcessBody = async (_bodyBytes, work) => work();
 
 /**
- * Makes the engine that crawls by plain HTTP requests. Cookie sessions, the limits of hosts and
- * robots.txt files are in memory.
+ * Makes the engine that crawls by plain HTTP requests. The limits of hosts and robots.txt files are
+ * in memory.
  */
 export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
   const { client, clock, limits, proxies, logger } = deps;
-  const sessions = createCookieSessions({ clock });
   const politeness = createPoliteness({ client, clock });
   const agents = userAgents(deps.identity ?? 'named', packagedChromeMajor());
 
@@ -61,11 +61,15 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     try {
       const { room, process = runAtOnce } = task;
       const request = withUserAgent(task.request);
+      const kept = (await task.session?.read()) ?? [];
+      const cookies = createCookies(kept);
+      const { set_cookies: given } = request.parameters;
+      if (given !== undefined) cookies.give(start.href, given);
       const result = await follow({
         client,
         request,
         start,
-        cookies: openCookies(task, start),
+        cookies,
         proxy,
         deadline,
         maxBodyBytes: limits.maxBodyBytes,
@@ -73,6 +77,8 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
         room,
         claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
       });
+      const changes = task.session && cookieChanges(kept, cookies.all());
+      if (changes !== undefined) task.session?.change(changes);
       const bodyBytes = result.response?.body.byteLength ?? 0;
       page = await process(bodyBytes, () => toPage(task, result));
       return page;
@@ -85,14 +91,6 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     const { user_agent: given, device = 'desktop' } = request.parameters;
     const parameters = { ...request.parameters, user_agent: given ?? agents[device] };
     return { ...request, parameters };
-  }
-
-  function openCookies({ accountId, request }: CrawlTask, start: URL): Cookies {
-    const { cookies_session: session, set_cookies: given } = request.parameters;
-    const cookies =
-      session === undefined || session === '' ? createCookies() : sessions.open(accountId, session);
-    if (given !== undefined) cookies.give(start.href, given);
-    return cookies;
   }
 
   function toPage(task: CrawlTask, result: FollowResult): Page {

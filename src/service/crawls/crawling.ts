@@ -7,6 +7,7 @@ import type { PolitenessGate } from '../../engine/politeness/politeness.ts';
 import type { ScreenshotStore } from '../../store/store.ts';
 import { buildResult } from '../../threads/build-result.ts';
 import type { Crawled, CrawlOrder, CrawlThreads } from '../../threads/crawl-threads.ts';
+import type { CookieSessions } from './cookie-sessions.ts';
 
 const SCREENSHOT_MS = 60 * 60 * 1_000;
 
@@ -31,6 +32,7 @@ export interface CrawlingDeps {
   /** Proxy URLs by name, for robots.txt. */
   readonly proxies: Readonly<Record<string, string>>;
   readonly screenshots: Pick<ScreenshotStore, 'put'>;
+  readonly sessions: CookieSessions;
   readonly clock: Clock;
   /** Base of `screenshot_url`, without a slash at its end. */
   readonly publicUrl: () => string;
@@ -84,12 +86,23 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
     return { result: await buildResult({ page, request: task.request, spec }), held: undefined };
   }
 
+  function crawl(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
+    const { task } = order;
+    if (task.tokenType === 'javascript') return inBrowser(order, signal);
+    return task.politeness === undefined ? threads.crawl(order, signal) : politely(order, signal);
+  }
+
   return {
     result,
-    crawl(order, signal) {
+    async crawl(order, signal) {
       const { task } = order;
-      if (task.tokenType === 'javascript') return inBrowser(order, signal);
-      return task.politeness === undefined ? threads.crawl(order, signal) : politely(order, signal);
+      const { cookies_session: name = '' } = task.request.parameters;
+      if (name === '') return crawl(order, signal);
+      const session = deps.sessions.open(task, name);
+      const crawled = await crawl({ ...order, task: { ...task, session } }, signal);
+      // Whoever has the page may count on its cookies, in whatever process.
+      await session.written();
+      return crawled;
     },
   };
 }

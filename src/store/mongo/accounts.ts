@@ -107,7 +107,9 @@ export function createAccounts(
         { $set: { removedAt: now } },
         { upsert: true },
       );
-      return (await collections.accounts.deleteOne({ _id: accountId })).deletedCount > 0;
+      const { deletedCount } = await collections.accounts.deleteOne({ _id: accountId });
+      await collections.cookieSessions.deleteMany({ accountId });
+      return deletedCount > 0;
     },
 
     async queued(accountId) {

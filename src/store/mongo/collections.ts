@@ -220,6 +220,17 @@ export interface ProcessDocument extends Omit<ProcessReport, 'processId'> {
   readonly _id: string;
 }
 
+/** The cookies of a session. `_id` is `<accountId>/<tokenType>/<name>`. */
+export interface CookieSessionDocument {
+  readonly _id: string;
+  readonly accountId: string;
+  /** JSON. */
+  readonly cookies: string;
+  /** The id of the last write that changed them. */
+  readonly mark: string;
+  readonly usedAt: Date;
+}
+
 /** Every collection of the store. */
 export interface Collections {
   readonly accounts: Collection<AccountDocument>;
@@ -236,6 +247,7 @@ export interface Collections {
   readonly removals: Collection<RemovalDocument>;
   readonly removedAccounts: Collection<RemovedAccountDocument>;
   readonly processes: Collection<ProcessDocument>;
+  readonly cookieSessions: Collection<CookieSessionDocument>;
 }
 
 /** The collections of a database. */
@@ -255,5 +267,6 @@ export function toCollections(db: Db): Collections {
     removals: db.collection('removals'),
     removedAccounts: db.collection('removed_accounts'),
     processes: db.collection('processes'),
+    cookieSessions: db.collection('cookie_sessions'),
   };
 }

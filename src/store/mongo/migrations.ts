@@ -1,5 +1,6 @@
 import { type Collection, type Db, type Document, MongoNetworkTimeoutError } from 'mongodb';
 import { databaseTooNew } from '../../domain/errors.ts';
+import { SESSION_MS } from '../../domain/session-cookies.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import type { Collections } from './collections.ts';
 
@@ -213,6 +214,10 @@ async function createIndexes(collections: Collections): Promise<void> {
     ]),
     collections.processes.createIndexes([
       { key: { reportedAt: 1 }, name: 'expiry', expireAfterSeconds: 3_600 },
+    ]),
+    collections.cookieSessions.createIndexes([
+      { key: { accountId: 1, usedAt: -1 }, name: 'account_use' },
+      { key: { usedAt: 1 }, name: 'expiry', expireAfterSeconds: SESSION_MS / 1_000 },
     ]),
     collections.notices.createIndexes([{ key: { dueAt: 1 }, name: 'due' }]),
     collections.screenshots.createIndexes([

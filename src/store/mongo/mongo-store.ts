@@ -6,6 +6,7 @@ import type { Store } from '../store.ts';
 import { createAccounts } from './accounts.ts';
 import { clientOptions, withoutOurs } from './client-options.ts';
 import { toCollections } from './collections.ts';
+import { createCookieSessions } from './cookie-sessions.ts';
 import { createCrawlers } from './crawlers.ts';
 import { createDeliveries } from './deliveries.ts';
 import { toDomainError } from './errors.ts';
@@ -64,6 +65,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       notices: createNotices(collections, ledger),
       listings: createListings(collections),
       processes: createProcesses(db, collections),
+      cookieSessions: createCookieSessions(collections),
       ping: async () => void (await db.command({ ping: 1 })),
       maintain: createMaintenance(collections, ledger),
       async close() {

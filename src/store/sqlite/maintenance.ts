@@ -1,5 +1,6 @@
 import { chargedBytes } from '../../domain/quotas.ts';
 import { addStored } from './accounts.ts';
+import { sweepSessions } from './cookie-sessions.ts';
 import { removePage } from './pages.ts';
 import { sweepScreenshots } from './screenshots.ts';
 import type { Sql, SqlValue } from './sql.ts';
@@ -112,6 +113,7 @@ export function maintain(sql: Sql, now: Date): Step {
     sweepRemoved(sql, now),
     sweepRequests(sql, now),
     sweepScreenshots(sql, now, BATCH),
+    sweepSessions(sql, now, BATCH),
   ];
   const expired = counts.reduce((sum, each) => sum + each, 0);
   const isMoreDue = counts.some((each) => each === BATCH);

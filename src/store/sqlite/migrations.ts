@@ -181,6 +181,16 @@ export const migrations: readonly string[] = [
   CREATE TABLE page_pieces (page_id INTEGER, piece INTEGER, body BLOB NOT NULL, PRIMARY KEY (page_id, piece));
   CREATE TABLE unfinished_pages (page_id INTEGER PRIMARY KEY);
   `,
+  // Cookies that crawls share by name, for some minutes.
+  `
+  CREATE TABLE cookie_sessions (
+    account_id TEXT NOT NULL, token_type TEXT NOT NULL, name TEXT NOT NULL, cookies TEXT NOT NULL,
+    used_at INTEGER NOT NULL,
+    PRIMARY KEY (account_id, token_type, name)
+  );
+  CREATE INDEX cookie_sessions_by_use ON cookie_sessions (account_id, used_at);
+  CREATE INDEX cookie_sessions_expiry ON cookie_sessions (used_at);
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

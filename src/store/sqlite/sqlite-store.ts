@@ -69,6 +69,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     notices: remote('notices'),
     listings: remote('listings'),
     processes: remote('processes'),
+    cookieSessions: remote('cookieSessions'),
     ping: async () => void (await database.call('ping', [])),
     maintain: upkeep.maintain,
     close: () => database.close(),

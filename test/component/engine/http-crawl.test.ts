@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Page } from '../../../src/engine/engine.ts';
+import { mergeCookies, type SessionCookie } from '../../../src/domain/session-cookies.ts';
+import type { CookieSession, Page } from '../../../src/engine/engine.ts';
 import { packagedChromeMajor, userAgents } from '../../../src/engine/http/user-agents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startHttpEngine, type TestEngine, textOf } from '../../support/http-engine.ts';
@@ -321,18 +322,38 @@ describe('cookies', () => {
     expect(echoOf(await engine.crawl(`${site.url}/echo`)).headers).not.toHaveProperty('cookie');
   });
 
-  test('of a session last 300 s after its last use, for its account alone', async () => {
-    const session = { cookies_session: 'mine' };
-    const cookieNow = async (more = {}) =>
-      echoOf(await engine.crawl(`${site.url}/echo`, session, more)).headers['cookie'];
-    await engine.crawl(`${site.url}/cookies/set?a=1`, session);
-    expect(await cookieNow({ accountId: 'other' })).toBeUndefined();
-    clock.advance(290_000);
-    expect(await cookieNow()).toBe('a=1');
-    clock.advance(290_000);
-    expect(await cookieNow()).toBe('a=1');
-    clock.advance(301_000);
-    expect(await cookieNow()).toBeUndefined();
+  test('of a session are sent and changed as the site says; given ones stay with their origin', async () => {
+    await using other = await startSite();
+    const wide = stack.use(startHttpEngine({ allow: '127.0.0.1' }));
+    let cookies: readonly SessionCookie[] = [];
+    const session: CookieSession = {
+      read: async () => cookies,
+      change(changes) {
+        cookies = mergeCookies(cookies, [changes], new Date());
+      },
+    };
+    const cookieAt = async (url: string) =>
+      echoOf(await wide.crawl(`${url}/echo`, {}, { session })).headers['cookie'];
+    const given = { set_cookies: 'own=1' };
+    await wide.crawl(`${site.url}/cookies/set?a=1&b=2`, given, { session });
+    // As it is stored.
+    cookies = JSON.parse(JSON.stringify(cookies));
+    expect(cookies.map(({ name }) => name)).toEqual(['own', 'a', 'b']);
+    expect(await cookieAt(site.url)).toBe('own=1; a=1; b=2');
+    expect(await cookieAt(other.url)).toBe('a=1; b=2');
+    const removing = await startSite({
+      routes: {
+        '/': (_request, response) =>
+          response
+            .writeHead(200, {
+              'set-cookie': ['a=; Max-Age=0; Path=/', 'c=3; Path=/; Max-Age=9999'],
+            })
+            .end('<p>x'),
+      },
+    });
+    await using _closing = removing;
+    await wide.crawl(removing.url, {}, { session });
+    expect(await cookieAt(other.url)).toBe('b=2; c=3');
   });
 
   test('stay within what servers take', async () => {

@@ -2,6 +2,7 @@ import { describe } from 'vitest';
 import { accountsContract } from './accounts-contract.ts';
 import { balanceContract } from './balance-contract.ts';
 import { claimsContract } from './claims-contract.ts';
+import { cookieSessionsContract } from './cookie-sessions-contract.ts';
 import { crawlersContract } from './crawlers-contract.ts';
 import { deliveriesContract } from './deliveries-contract.ts';
 import { endsContract } from './ends-contract.ts';
@@ -37,6 +38,7 @@ const contracts = [
   resultsContract,
   listingsContract,
   processesContract,
+  cookieSessionsContract,
   resultOrderContract,
   statsContract,
   quotasContract,

@@ -34,6 +34,7 @@ async function crawlPolitely(
     threads: { crawl: () => Promise.reject(new Error('crawled')) } as never,
     browser: undefined as never,
     screenshots: undefined as never,
+    sessions: undefined as never,
     politeness,
     proxies,
     clock: { now: () => new Date() },

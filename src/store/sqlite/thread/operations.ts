@@ -1,4 +1,5 @@
 import { accounts } from '../accounts.ts';
+import { cookieSessions } from '../cookie-sessions.ts';
 import { crawlers } from '../crawlers.ts';
 import { deliveries } from '../deliveries.ts';
 import type { InThread, ThreadStore } from '../in-thread.ts';
@@ -28,6 +29,7 @@ export const aggregates = {
   notices,
   listings,
   processes,
+  cookieSessions,
 } satisfies { readonly [Name in keyof ThreadStore]: InThread<ThreadStore[Name]> };
 
 /** A synchronous operation on the database; it runs inside the transaction of its batch. */

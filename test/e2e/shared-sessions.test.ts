@@ -1,0 +1,47 @@
+import { describe, expect, test } from 'vitest';
+import { JAVASCRIPT, NORMAL } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
+import { mongodbUri, testDatabase } from '../support/mongodb.ts';
+import { type ServiceProcess, startProcess } from '../support/service-process.ts';
+import { startSite } from '../support/site.ts';
+
+const SESSION = { cookies_session: 'login', format: 'json' };
+
+async function crawl(service: ServiceProcess, token: string, url: string) {
+  const query = new URLSearchParams({ token, url, ...SESSION });
+  const { json } = await service.rest('GET', `/?${query}`);
+  expect(json).toMatchObject({ cb_status: 200 });
+  return json;
+}
+
+describe.skipIf(mongodbUri === '')('two processes on one database', () => {
+  test('share the cookies of a session, of either token for itself', async () => {
+    await using database = testDatabase();
+    await using site = await startSite();
+    const env = { MONGODB_URI: database.uri };
+    await using first = await startProcess(env);
+    await using second = await startProcess(env);
+    const cookiesAt = async (service: ServiceProcess, token = NORMAL): Promise<string> => {
+      const { body } = await crawl(service, token, `${site.url}/echo`);
+      return JSON.parse(body).headers.cookie ?? '';
+    };
+    // Whoever has the page of a login can go on in another process at once.
+    await crawl(first, JAVASCRIPT, `${site.url}/cookies/set?browser=1`);
+    await crawl(first, NORMAL, `${site.url}/cookies/set?login=1`);
+    expect(await cookiesAt(second, JAVASCRIPT)).toBe('browser=1');
+    expect(await cookiesAt(second)).toBe('login=1');
+    // Both at the same time, each with cookies of its own.
+    const names = Array.from({ length: 10 }, (_, n) => `c${n}`);
+    await Promise.all(
+      names.map((name, n) =>
+        crawl(n % 2 === 0 ? first : second, NORMAL, `${site.url}/cookies/set?${name}=1`),
+      ),
+    );
+    await eventually(async () => {
+      for (const service of [first, second]) {
+        const cookies = (await cookiesAt(service)).split('; ').sort();
+        expect(cookies).toEqual([...names.map((name) => `${name}=1`), 'login=1']);
+      }
+    });
+  });
+});
