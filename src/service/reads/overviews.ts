@@ -2,6 +2,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { CrawlerCounters } from '../../domain/crawler.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import type { CrawlerOverview, ListingStore } from '../../store/store.ts';
+import { createSharedReadings } from './shared-readings.ts';
 
 /** What happens in a second at one crawler, or at several. */
 export interface ActivityRates {
@@ -28,8 +29,9 @@ export interface AccountOverview {
 
 /** Reads what accounts do, all their crawlers in one query. */
 export interface Overviews {
+  /** Calls for one account share its readings, so that many do not keep the database from others. */
   read(accountId: string): Promise<AccountOverview>;
-  /** The same for several accounts, in the same one query. */
+  /** Reads several accounts in the same one query, for nobody else. */
   readAll(accountIds: readonly string[]): Promise<Map<string, AccountOverview>>;
 }
 
@@ -90,10 +92,10 @@ export function createOverviews(deps: {
 
   return {
     readAll,
-    async read(accountId) {
+    read: createSharedReadings(async (accountId) => {
       const overview = (await readAll([accountId])).get(accountId);
       return overview ?? { observedAt: deps.clock.now(), crawlers: [] };
-    },
+    }),
   };
 }
 

@@ -43,7 +43,7 @@ interface Watched {
 
 /** Makes the poll. It has a timer while somebody watches. */
 export function createOverviewPoll(deps: {
-  readonly overviews: Pick<Overviews, 'readAll'>;
+  readonly overviews: Overviews;
   /** Default 1,000. */
   readonly intervalMs?: number;
 }): OverviewPoll {
@@ -61,6 +61,11 @@ export function createOverviewPoll(deps: {
       const account = watched.get(accountId);
       if (account !== undefined) account.snapshot = toSnapshot(overview, account.snapshot);
     }
+  }
+
+  async function readFirst(accountId: string, account: Watched): Promise<void> {
+    const overview = await overviews.read(accountId);
+    account.snapshot ??= toSnapshot(overview, undefined);
   }
 
   async function readWatched(): Promise<void> {
@@ -109,7 +114,7 @@ export function createOverviewPoll(deps: {
   ): AsyncGenerator<Snapshot, never, undefined> {
     const account = join(accountId);
     try {
-      if (account.snapshot === undefined) await raceAbort(read([accountId]), signal);
+      if (account.snapshot === undefined) await raceAbort(readFirst(accountId, account), signal);
       let seen: Snapshot | undefined;
       for (;;) {
         if (account.snapshot !== undefined && account.snapshot !== seen) {
