@@ -1,10 +1,11 @@
 import type { Message } from '@bufbuild/protobuf';
 import { acquireWithin } from '../fairness/acquire-within.ts';
 import type { FairPool } from '../fairness/fair-pool.ts';
-import { ROOM_WAIT_MS } from '../http/room.ts';
+import { ROOM_WAIT_MS, type RoomGrant } from '../http/room.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Call, Method } from './method.ts';
 import { type Access, methodPolicy } from './policy.ts';
+import { replyBytes } from './reply-bytes.ts';
 
 /** Checks who calls, before anything of the call is read. */
 export interface Admission {
@@ -44,8 +45,9 @@ export interface CallSlots {
 }
 
 /**
- * Wraps methods so that they run only with a checked token, and in a slot where their policy asks
- * for one. The slot is released when the method returns, not when its reply has been sent.
+ * Wraps methods so that they run only with a checked token, and in a slot and with memory where
+ * their policy asks for them. The slot is released when the method returns, not when its reply has
+ * been sent; until then the call keeps the memory that its reply takes.
  */
 export function withAdmission(
   methods: readonly Method[],
@@ -53,7 +55,7 @@ export function withAdmission(
   { slots, waitMs = ROOM_WAIT_MS }: CallSlots,
 ): Method[] {
   return methods.map((method): Method => {
-    const { access, takesSlot } = methodPolicy(method.desc);
+    const { access, takesSlot, readBytes } = methodPolicy(method.desc);
     // Messages of a stream carry the token, and the handler checks it for each message.
     if (method.kind !== 'unary' || access === 'public') return method;
     return {
@@ -62,15 +64,25 @@ export function withAdmission(
         await admission.admit(access, tokenInMessage(request), call);
         if (!takesSlot) return method.handle(request, call);
         const accountId = call.caller?.owner.account.accountId ?? 'operator';
+        // Before the slot: a call that waits for memory must not keep the others waiting.
+        const memory = readBytes === 0 ? undefined : await takeMemory(call, readBytes);
         const slot = await acquireWithin(slots, { accountId }, 1, waitMs);
         try {
-          return await method.handle(request, call);
+          const reply = await method.handle(request, call);
+          memory?.shrink(replyBytes(reply));
+          return reply;
         } finally {
           slot.release();
         }
       },
     };
   });
+}
+
+/** The request has been decoded: what its body took is given back, or calls would wait for each other. */
+function takeMemory({ room }: Call, bytes: number): Promise<RoomGrant> {
+  room.giveBack();
+  return room.take(bytes);
 }
 
 function tokenInMessage(request: Message): string {

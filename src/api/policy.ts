@@ -13,9 +13,17 @@ export interface MethodPolicy {
   readonly maxFields: number;
   /** Whether a call takes one of the slots that accounts share. */
   readonly takesSlot: boolean;
+  /** Memory that is reserved while the method reads, in bytes; 0 for what reads little. */
+  readonly readBytes: number;
 }
 
 const KIB = 1024;
+
+/**
+ * A part of a list has at most `LISTING_CHARACTERS`, which are in memory as rows, as a message and
+ * encoded; the statistics of thousands of crawlers are as large.
+ */
+const LIST_BYTES = 16 * KIB * KIB;
 
 /**
  * The longest message of a call whose token is in the message: it is read before the caller is
@@ -24,12 +32,13 @@ const KIB = 1024;
 export const MAX_UNKNOWN_CALLER_BYTES = 64 * KIB;
 
 const small = { maxBytes: 64 * KIB, maxFields: 4_096 };
-const ordinary: MethodPolicy = { access: 'account', ...small, takesSlot: true };
+const ordinary: MethodPolicy = { access: 'account', ...small, takesSlot: true, readBytes: 0 };
 const unauthenticated: MethodPolicy = {
   access: 'public',
   maxBytes: 4 * KIB,
   maxFields: 64,
   takesSlot: false,
+  readBytes: 0,
 };
 // A body for the target is at most 1 MiB, a third longer in JSON. Crawls take long, and have limits
 // of their own.
@@ -38,6 +47,7 @@ const oneUrl: MethodPolicy = {
   maxBytes: 2 * KIB * KIB,
   maxFields: 4_096,
   takesSlot: false,
+  readBytes: 0,
 };
 // 1,000 URLs of 8 KiB with their parameters. Decoding one takes about 100 ms of the main thread.
 const manyUrls: MethodPolicy = { ...oneUrl, maxBytes: 10 * KIB * KIB, maxFields: 100_000 };
@@ -61,11 +71,23 @@ const pushes: Readonly<Record<string, MethodPolicy>> = {
 /** It waits for a callback URL, which may take as long as a delivery. */
 const waitsForOthers: ReadonlySet<string> = new Set(['TestDelivery']);
 
+const longReads: ReadonlySet<string> = new Set([
+  'ListCrawlers',
+  'ListAsyncJobs',
+  'ListJobs',
+  'ListResults',
+  'ListDeliveries',
+  'ListFailures',
+  'GetActivity',
+  'GetStats',
+]);
+
 /** The policy of a method; one that is not listed needs a token and takes small messages. */
 export function methodPolicy(desc: DescMethod): MethodPolicy {
   const service = desc.parent.typeName;
   if (service === 'queuedcrawler.v1.PushService') return pushes[desc.name] ?? ordinary;
   if (waitsForOthers.has(desc.name)) return { ...ordinary, takesSlot: false };
+  if (longReads.has(desc.name)) return { ...ordinary, readBytes: LIST_BYTES };
   return services[service] ?? ordinary;
 }
 

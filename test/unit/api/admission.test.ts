@@ -4,6 +4,7 @@ import { create } from '@bufbuild/protobuf';
 import { Code, createClient } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
 import { describe, expect, test } from 'vitest';
+import { ActivityService } from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import {
   CrawlerService,
   ListCrawlersRequestSchema,
@@ -131,6 +132,53 @@ describe('the memory of bodies', () => {
   });
 });
 
+/** A call with a room of its own in the pools. */
+function callOf(token: string, pools = createUnlimitedPools()): Call {
+  const call = { bearer: token } as Call;
+  const owner = () => ({ accountId: call.caller?.owner.account.accountId, remote: '' });
+  return Object.assign(call, { room: createRoom(pools, owner, () => undefined) });
+}
+
+test('long lists wait for memory and keep what their replies take; short calls do not wait', async () => {
+  const MIB = KIB * KIB;
+  const memory = createFairPool({ name: 'memory', capacity: 64 * MIB, maxWaiting: 100 });
+  const pools = createRoomPools(memory, 64 * MIB);
+  const release = Promise.withResolvers<void>();
+  let running = 0;
+  const methods = withAdmission(
+    [
+      ...partialMethodsOf(ActivityService, {
+        async listResults() {
+          running += 1;
+          await release.promise;
+          return { results: [{ url: 'x'.repeat(MIB) }] };
+        },
+      }),
+      ...partialMethodsOf(CrawlerService, { getCrawler: async () => ({}) }),
+    ],
+    admission,
+    { slots: createFairPool({ name: 'calls', capacity: 100 }), waitMs: 60_000 },
+  );
+  const handle = (name: string, call: Call) => {
+    const method = methods.find(({ desc }) => desc.name === name);
+    if (method?.kind !== 'unary') throw new Error(name);
+    return method.handle({} as never, call);
+  };
+  const calls = Array.from({ length: 20 }, (_, n) => callOf(`good-${n}`, pools));
+  const lists = calls.map((call) => handle('ListResults', call));
+  await eventually(() => expect(memory.waiting).toBe(16));
+  expect(running).toBe(4);
+  await handle('GetCrawler', callOf('good-short', pools));
+  release.resolve();
+  await Promise.all(lists);
+  for (const { room } of calls) {
+    expect(room.held).toBeGreaterThanOrEqual(2 * MIB);
+    expect(room.held).toBeLessThan(2.1 * MIB);
+    room.release();
+  }
+  expect(memory.used).toBe(0);
+});
+
 describe('slots', () => {
   test('a thousand slow calls of one account leave the others their turn, and pushes take none', async () => {
     const slots = createFairPool({ name: 'calls', capacity: 4, reserve: 4, maxWaiting: 1_000 });
@@ -157,7 +205,7 @@ describe('slots', () => {
     const handle = (name: string, request: object, token: string) => {
       const method = methods.find(({ desc }) => desc.name === name);
       if (method?.kind !== 'unary') throw new Error(name);
-      return method.handle(request as never, { bearer: token } as Call);
+      return method.handle(request as never, callOf(token));
     };
     const list = (token: string) =>
       handle('ListCrawlers', create(ListCrawlersRequestSchema), token);
