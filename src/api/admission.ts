@@ -11,7 +11,7 @@ import { replyBytes } from './reply-bytes.ts';
 export interface Admission {
   /**
    * Checks the token of a call, or `authorization: Bearer` when `token` is empty, and sets
-   * `call.caller`. Rejects with `unauthenticated`, or with `exhausted` when too many wrong tokens
+   * `call.caller`, or `call.isOperator` for the admin token. Rejects with `unauthenticated`, or with `exhausted` when too many wrong tokens
    * came from the same address.
    */
   admit(access: Access, token: string, call: Call): Promise<void>;
@@ -24,6 +24,7 @@ export function createAdmission(authenticator: Authenticator): Admission {
       if (access === 'public') return;
       if (access === 'admin') {
         authenticator.authenticateAdmin(call.bearer, call.remote);
+        call.isOperator = true;
         return;
       }
       const given = token === '' ? call.bearer : token;

@@ -36,6 +36,8 @@ export interface Call {
   readonly sent: Promise<boolean>;
   /** Set once a token of the call has been checked. */
   caller?: KnownCaller;
+  /** Set once the admin token of the call has been checked. */
+  isOperator?: boolean;
   /** Why the call failed, for the log: the reason that the client was told. */
   failure?: string;
   /** Set where the call counts as one by this token of its account, whichever it carries. */

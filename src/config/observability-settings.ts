@@ -87,6 +87,6 @@ export const observabilitySettings = {
     fallback: '1',
     parse: ratio,
     meaning:
-      'The part of the traces that is kept, from 0 to 1; for a call that belongs to a trace, its client decides.',
+      'The part of the traces that is kept, from 0 to 1; for a call with a token that belongs to a trace, its client decides.',
   },
 } as const;

@@ -19,7 +19,10 @@ export interface Span {
    * to no trace.
    */
   readonly traceparent: string | undefined;
-  /** Ends it. `error` is the reason of a failure, a word rather than a text. */
+  /**
+   * Ends it. `error` is the reason of a failure, a word rather than a text. What is never ended is
+   * never sent.
+   */
   end(attributes?: SpanAttributes, error?: string): void;
   /** Gives it a name that was not known when it began. */
   rename(name: string): void;
@@ -28,6 +31,8 @@ export interface Span {
 /** Traces of work, from a call through the queue to the delivery, over all processes. */
 export interface Tracing {
   start(span: SpanStart): Span;
+  /** Draws whether a trace is kept that nobody who is known has asked for. */
+  keepsUnasked(): boolean;
   /** Sends what has ended and is not sent yet; for some seconds at most. */
   close(): Promise<void>;
 }
@@ -39,6 +44,7 @@ export const noTracing: Tracing = {
     end: () => undefined,
     rename: () => undefined,
   }),
+  keepsUnasked: () => false,
   close: () => Promise.resolve(),
 };
 

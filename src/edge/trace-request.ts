@@ -26,6 +26,9 @@ export function traceRequest(tracing: Tracing, request: AnyRequest, response: An
   response.once('close', () => {
     const { route, protocol, call } = note;
     const status = response.statusCode;
+    // A client decides for its trace; a stranger could have all of its requests traced.
+    const isKnown = call?.caller !== undefined || call?.isOperator === true;
+    if (parent !== undefined && !isKnown && !tracing.keepsUnasked()) return;
     const account = call?.caller?.owner.account.name;
     const isRpc = protocol !== 'rest' && protocol !== 'http';
     if (route !== '') span.rename(route);

@@ -12,6 +12,8 @@ export interface RequestNote {
 /** What the log tells of a call. */
 export interface NotedCall {
   readonly caller?: { readonly owner: { readonly account: { readonly name: string } } };
+  /** Whether it came with the admin token. */
+  readonly isOperator?: boolean;
   /** The reason of its failure. */
   readonly failure?: string;
 }

@@ -85,6 +85,7 @@ export async function openTracing(settings: TracingSettings, logger: Logger): Pr
   const tracer = provider.getTracer('queued-crawler', settings.version);
   return {
     start: (span) => startSpan(tracer, span),
+    keepsUnasked: () => Math.random() < settings.ratio,
     // Spans that cannot be sent have been reported; they must not keep the service from stopping.
     close: () => provider.shutdown().catch(() => undefined),
   };

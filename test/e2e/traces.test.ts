@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { NORMAL, startApp } from '../support/app.ts';
+import { ADMIN, NORMAL, startApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { mongodProgram } from '../support/mongod.ts';
 import { testDatabase } from '../support/mongodb.ts';
@@ -154,4 +154,24 @@ test('a receiver of traces that is away costs a warning, nothing else', async ()
   await eventually(() => expect(app.log.join('')).toContain('traces could not be sent'), {
     timeoutMs: 30_000,
   });
+});
+
+test('a client decides whether its trace is kept, a stranger does not', async () => {
+  await using otlp = await startOtlpReceiver();
+  await using app = await startApp({
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: otlp.url, OTEL_TRACES_SAMPLER_ARG: '0' },
+  });
+  const call = (path: string, token: string) =>
+    fetch(app.url + path, { headers: { traceparent, authorization: `Bearer ${token}` } });
+  for (const path of [`/crawler/${'x'.repeat(32)}`, '/accounts', '/nowhere', '/docs']) {
+    await (await call(path, 'nobody')).text();
+  }
+  expect((await call(`/crawler/${NORMAL}`, NORMAL)).status).toBe(200);
+  expect((await call('/accounts', ADMIN)).status).toBe(200);
+  await eventually(() => {
+    expect(otlp.spans.filter(({ kind }) => kind === 2)).toHaveLength(2);
+  });
+  expect(otlp.spans.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['GET /crawler/{token}', 'GET /accounts']),
+  );
 });
