@@ -169,13 +169,15 @@ async function perform(
 
 const starts = createStartQueue<Extract<ToCrawlThread, { kind: 'crawl' | 'build' }>>({
   sliceMs: START_SLICE_MS,
-  start(message) {
+  async start(message) {
     const { id } = message;
-    perform(message).catch((error: unknown) => {
+    try {
+      await perform(message);
+    } catch (error) {
       if (!running.get(id)?.abort.signal.aborted) {
         post({ kind: 'failed', id, message: error instanceof Error ? error.message : '' });
       }
-    });
+    }
   },
 });
 

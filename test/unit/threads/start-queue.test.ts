@@ -1,42 +1,78 @@
 import { expect, test } from 'vitest';
 import { createStartQueue } from '../../../src/threads/start-queue.ts';
 
-/** A queue whose clock moves by 1 ms with each start, and whose slices the test runs. */
-function startQueue(sliceMs: number) {
+/**
+ * A queue whose clock moves with each start, and whose slices the test runs. What ends takes `endMs`
+ * of an iteration of the event loop.
+ */
+function startQueue({ sliceMs = 1_000, startMs = 1, endMs = 0 } = {}) {
   const started: string[] = [];
   const slices: (() => void)[] = [];
+  const rests: (() => void)[] = [];
+  const ends = new Map<string, () => void>();
   let nowMs = 0;
   const queue = createStartQueue<string>({
     sliceMs,
     now: () => nowMs,
     defer: (run) => void slices.push(run),
+    rest: (run) => void rests.push(run),
     start(item) {
       started.push(item);
-      nowMs += 1;
+      nowMs += startMs;
+      return new Promise((resolve) => ends.set(item, resolve));
     },
   });
-  return { queue, started, slices };
+
+  /** Ends all that is in flight, in one iteration of the event loop. */
+  async function endAll(): Promise<void> {
+    for (const end of ends.values()) end();
+    ends.clear();
+    // What follows the ends.
+    for (let n = 0; n < 5; n += 1) await Promise.resolve();
+    nowMs += endMs;
+    for (const slice of slices.splice(0)) slice();
+  }
+
+  return {
+    queue,
+    started,
+    slices,
+    rests,
+    endAll,
+    inFlight: () => [...ends.keys()],
+    pass: (ms: number) => {
+      nowMs += ms;
+    },
+  };
+}
+
+function add(
+  queue: ReturnType<typeof startQueue>['queue'],
+  account: string,
+  from: number,
+  count: number,
+) {
+  for (let n = from; n < from + count; n += 1) queue.add(n, account, `${account}-${n}`);
 }
 
 test('accounts take turns, whatever one of them has queued', () => {
-  const { queue, started } = startQueue(100);
-  for (let n = 0; n < 3; n += 1) queue.add(n, 'flood', `flood-${n}`);
-  queue.add(10, 'other', 'other-0');
-  queue.add(11, 'other', 'other-1');
+  const { queue, started } = startQueue();
+  add(queue, 'flood', 0, 3);
+  add(queue, 'other', 10, 2);
   queue.run();
-  expect(started).toEqual(['flood-0', 'other-0', 'flood-1', 'other-1', 'flood-2']);
+  expect(started).toEqual(['flood-0', 'other-10', 'flood-1', 'other-11', 'flood-2']);
 });
 
 test('a slice ends in time, and the event loop runs before the next', () => {
-  const { queue, started, slices } = startQueue(2);
-  for (let n = 0; n < 5; n += 1) queue.add(n, 'flood', `flood-${n}`);
+  const { queue, started, slices } = startQueue({ sliceMs: 2 });
+  add(queue, 'flood', 0, 5);
   queue.run();
   expect(started).toHaveLength(2);
-  queue.add(10, 'other', 'other-0');
+  add(queue, 'other', 10, 1);
   queue.run();
   expect(started).toHaveLength(2);
   slices.shift()?.();
-  expect(started.slice(2)).toEqual(['flood-2', 'other-0']);
+  expect(started.slice(2)).toEqual(['flood-2', 'other-10']);
   slices.shift()?.();
   slices.shift()?.();
   expect(started).toHaveLength(6);
@@ -44,11 +80,46 @@ test('a slice ends in time, and the event loop runs before the next', () => {
 });
 
 test('what is removed does not start, and keeps nobody waiting', () => {
-  const { queue, started, slices } = startQueue(1);
-  for (let n = 0; n < 4; n += 1) queue.add(n, 'flood', `flood-${n}`);
+  const { queue, started, slices } = startQueue({ sliceMs: 1 });
+  add(queue, 'flood', 0, 4);
   for (let n = 0; n < 4; n += 1) queue.remove(n);
-  queue.add(10, 'other', 'other-0');
+  add(queue, 'other', 10, 1);
   queue.run();
-  expect(started).toEqual(['other-0']);
+  expect(started).toEqual(['other-10']);
   expect(slices).toEqual([]);
+});
+
+test('an account whose answers make the iterations of a shared thread long has fewer in flight', async () => {
+  const { queue, inFlight, rests, endAll, pass } = startQueue({ startMs: 0, endMs: 30 });
+  add(queue, 'flood', 0, 1_000);
+  add(queue, 'other', 1_000, 1);
+  queue.run();
+  expect(inFlight()).toHaveLength(1_001);
+  add(queue, 'flood', 2_000, 2_000);
+  const counts: number[] = [];
+  for (let n = 0; n < 9; n += 1) {
+    await endAll();
+    queue.run();
+    rests.shift()?.();
+    counts.push(inFlight().length);
+  }
+  expect(counts).toEqual([500, 250, 125, 62, 31, 15, 8, 8, 8]);
+  // Others start at once beside it.
+  add(queue, 'other', 5_000, 3);
+  rests.shift()?.();
+  expect(inFlight()).toHaveLength(11);
+  // The answers of a slow site do not come together: the window opens.
+  pass(100);
+  rests.shift()?.();
+  expect(inFlight()).toHaveLength(111);
+});
+
+test('an account that has a thread to itself is not bounded', async () => {
+  const { queue, inFlight, endAll } = startQueue({ endMs: 30 });
+  for (let round = 0; round < 5; round += 1) {
+    add(queue, 'flood', round * 200, 200);
+    queue.run();
+    expect(inFlight()).toHaveLength(200);
+    await endAll();
+  }
 });

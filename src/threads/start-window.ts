@@ -1,0 +1,49 @@
+/**
+ * How many crawls of one account may be in flight in a thread that others use as well. Quick
+ * sites answer all of them at the same moment, and what is answered at once is one iteration of
+ * the event loop, which everybody's crawl passes several times. So the window is halved after each
+ * long iteration and opens again with time: for sites that answer quickly it stays as small as keeps
+ * the iterations short, for slow ones it opens until it bounds nothing.
+ */
+export interface StartWindow {
+  /** Reports that an account has something to start. */
+  seen(accountId: string): void;
+  /** Whether an account that has `inFlight` crawls in flight may start another. */
+  isOpen(inFlight: number): boolean;
+  /** Reports an iteration of the event loop in which crawls ended, `most` of one account in flight. */
+  passed(iterationMs: number, most: number): void;
+}
+
+/** So few of an account are always in flight: what tenants with little to crawl need. */
+const FEW = 8;
+const LONG_MS = 2;
+/** Crawls that the window opens by in a millisecond. */
+const OPENS_PER_MS = 1;
+/** Without another account for this long, a thread is one account's own. */
+const SHARED_MS = 1_000;
+
+/** Makes a window that is open. `now` is in milliseconds. */
+export function createStartWindow(now: () => number): StartWindow {
+  let lastAccount: string | undefined;
+  let sharedUntil = Number.NEGATIVE_INFINITY;
+  let size = Number.POSITIVE_INFINITY;
+  let sizedAt = 0;
+
+  function current(): number {
+    return size + (now() - sizedAt) * OPENS_PER_MS;
+  }
+
+  return {
+    seen(accountId) {
+      if (accountId === lastAccount) return;
+      if (lastAccount !== undefined) sharedUntil = now() + SHARED_MS;
+      lastAccount = accountId;
+    },
+    isOpen: (inFlight) => inFlight < FEW || now() >= sharedUntil || inFlight < current(),
+    passed(iterationMs, most) {
+      if (iterationMs <= LONG_MS) return;
+      size = Math.max(FEW, Math.floor(Math.min(current(), most) / 2));
+      sizedAt = now();
+    },
+  };
+}
