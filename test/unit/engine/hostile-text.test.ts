@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parseCallbackHeaders } from '../../../src/domain/callback-headers.ts';
 import { createCookies } from '../../../src/engine/cookies.ts';
+import { prepareDocument } from '../../../src/engine/extract/markdown/prepare-document.ts';
 import { parseDocument } from '../../../src/engine/extract/parse-document.ts';
 import { scrapers } from '../../../src/engine/extract/scrapers/scrapers.ts';
 import { detectBlock } from '../../../src/engine/http/block-pages.ts';
@@ -192,6 +193,21 @@ describe('pages do not hold up scrapers more than their length', () => {
     ['email-extractor', `a@${filled('a-', PAGE)}`],
   ] as const)('%s', (name, body) => {
     within(() => scrapers[name](page(body)));
+  });
+
+  test.each([
+    ['<a href=/x><div>'],
+    ['<a href=/x><h2>a'],
+    ['<a href=/x><h2>a</h2><div>a</div></a>'],
+    ['<a href=/x><object>'],
+    ['<h1><div><br>'],
+    ['<h1><a href=/x>#</a><div>'],
+    ['<a href="http://["><div>'],
+    ['<pre><br>'],
+    ['<img src=/x>'],
+  ])('%s, again and again, as Markdown', (part) => {
+    const hostile = page(filled(part, PAGE));
+    within(() => prepareDocument(hostile));
   });
 
   test('addresses are found as before', () => {
