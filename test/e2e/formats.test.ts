@@ -45,6 +45,9 @@ test('md: the page as Markdown, or its main content only', async () => {
   expect(whole.text).toContain('## How it began');
   expect(whole.text).toContain('- One **point**'.replace('- ', '-   '));
   expect(whole.text).toContain('Imprint');
+  expect(whole.text).toContain(`[more](${site.url}/more?a=1)`);
+  expect(whole.text).toContain(`[the end](${site.url}/article#end)`);
+  expect(whole.text).toContain(`![a picture](${site.url}/img/a.png)`);
   const main = await app.rest('GET', `/?token=${NORMAL}&url=${url}&format=md&md_readability=true`);
   expect(main.text).toContain('Paragraph 8');
   expect(main.text).not.toContain('Imprint');

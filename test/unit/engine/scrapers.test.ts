@@ -50,7 +50,12 @@ test('article: title, author, date and the text without what surrounds it', () =
   expect(found.content).toContain('Paragraph 8');
   expect(found.content).not.toContain('Imprint');
   expect(found.content).toMatch(/^How it began\nParagraph 1 /);
-  expect(found.content).toMatch(/and more\.\nOne point\nTwo$/);
+  expect(found.html).toContain('href="https://shop.example/more?a=1"');
+  expect(found.html).toContain('src="https://shop.example/img/a.png"');
+  expect(found.html).toContain(
+    'srcset="https://shop.example/img/a.png 1x, https://shop.example/b.png 2x"',
+  );
+  expect(found.content).toMatch(/the end and \.\nOne point\nTwo$/);
 });
 
 test('article: a page of few words, without a title', () => {

@@ -4,6 +4,7 @@ import {
   hasSchemaType,
   jsonLdObjects,
   metaContent,
+  resolveAddress,
   type ScrapedPage,
 } from './scraper.ts';
 
@@ -32,6 +33,7 @@ export function article(page: ScrapedPage) {
   // Readability takes the document apart, so it comes last.
   const readable = readMain(page, false);
   const main = readable?.content ?? null;
+  if (main !== null) completeAddresses(page, main);
   const html = main?.innerHTML ?? '';
   const text = blockLines(main);
   return {
@@ -45,4 +47,19 @@ export function article(page: ScrapedPage) {
     html,
     length: text.length,
   };
+}
+
+/** Makes the addresses of links and pictures absolute: the content is shown elsewhere. */
+function completeAddresses(page: ScrapedPage, main: Element): void {
+  const complete = (text: string): string => resolveAddress(page, text) ?? text;
+  for (const name of ['href', 'src', 'poster']) {
+    for (const element of main.querySelectorAll(`[${name}]`)) {
+      element.setAttribute(name, complete(element.getAttribute(name) ?? ''));
+    }
+  }
+  for (const element of main.querySelectorAll('[srcset]')) {
+    const candidates = (element.getAttribute('srcset') ?? '').split(/,\s/);
+    const completed = candidates.map((each) => each.trim().replace(/^\S+/, complete));
+    element.setAttribute('srcset', completed.join(', '));
+  }
 }
