@@ -29,6 +29,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'npm:linkedom',
     'npm:turndown',
     'npm:parse5',
+    'npm:third-party-web',
     'npm:tough-cookie',
   ],
   webhook: ['domain', 'fairness', 'net'],

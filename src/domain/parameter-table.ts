@@ -103,7 +103,14 @@ function checkSelector(text: string): string {
 }
 
 /** What `block_resources` names. */
-export const RESOURCE_KINDS = ['images', 'media', 'fonts', 'stylesheets', 'third_party'] as const;
+export const RESOURCE_KINDS = [
+  'images',
+  'media',
+  'fonts',
+  'stylesheets',
+  'third_party',
+  'ads',
+] as const;
 
 function checkResources(text: string): string {
   const names = text.split(',').map((name) => name.trim());
@@ -201,7 +208,7 @@ const javascriptToken = {
   block_resources: [
     text(256, checkResources),
     '',
-    'What the page does not load: some of images, media, fonts, stylesheets, third_party.',
+    'What the page does not load: some of images, media, fonts, stylesheets, third_party, ads.',
   ],
   locale: [
     text(35, checkLocale),

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { JAVASCRIPT, startApp, type TestApp } from '../support/app.ts';
 import { bytesRoute, crawlInBrowser, htmlRoute } from '../support/browser-crawls.ts';
+import { startDnsServer } from '../support/dns-server.ts';
 import { type Site, startSite } from '../support/site.ts';
 
 const later = (ms: number, script: string): string =>
@@ -105,6 +106,27 @@ describe('block_resources', () => {
     });
     expect(result).toMatchObject({ cb_status: 200 });
     expect(site.hits()).toBe(before);
+  });
+
+  test('ads leaves out what advertising companies have, and nothing of other sites', async () => {
+    await using dns = await startDnsServer({ '*.criteo.net': ['127.0.0.1'] });
+    const advertiser = `http://static.criteo.net:${site.port}`;
+    const other = `http://localhost:${site.port}`;
+    const html = `<script src="${other}/script.js"></script><script src="${advertiser}/script.js?ad"></script>`;
+    await using own = await startSite({ routes: { '/': htmlRoute(html) } });
+    await using wide = await startApp({
+      env: {
+        NETWORK_ALLOW: `${own.host},localhost:${site.port},127.0.0.1`,
+        DNS_SERVERS: dns.address,
+      },
+    });
+    const scripted = async (url: string, parameters: Readonly<Record<string, string>> = {}) =>
+      (await crawlInBrowser(wide, url, parameters)).body.split('<p>scripted</p>').length - 1;
+    expect(await scripted(own.url)).toBe(2);
+    expect(await scripted(own.url, { block_resources: 'ads' })).toBe(1);
+    // The company's own pages have what they need.
+    const page = `${advertiser}/assets`;
+    expect(await scripted(page, { block_resources: 'ads' })).toBe(1);
   });
 });
 

@@ -208,8 +208,8 @@ export type CrawlParameters = Message<"queuedcrawler.v1.CrawlParameters"> & {
   waitForSelector?: string | undefined;
 
   /**
-   * What the page does not load, separated by commas: `images`, `media`, `fonts`, `stylesheets`, and `third_party` for all
-   * from other sites. JavaScript token.
+   * What the page does not load, separated by commas: `images`, `media`, `fonts`, `stylesheets`, `third_party` for all
+   * from other sites, and `ads` for what belongs to known advertising companies. JavaScript token.
    *
    * @generated from field: optional string block_resources = 27;
    */

@@ -1,5 +1,6 @@
 import type { Protocol } from 'devtools-protocol';
 import type { RESOURCE_KINDS } from '../../domain/parameter-table.ts';
+import { isOfAdvertiser } from './advertisers.ts';
 import { siteOf } from './site-of.ts';
 
 type Kind = (typeof RESOURCE_KINDS)[number];
@@ -24,6 +25,7 @@ export function createResourceFilter(
   return ({ request, resourceType }, pageUrl) => {
     const kind = KINDS[resourceType];
     if (kind !== undefined && names.has(kind)) return true;
-    return names.has('third_party') && siteOf(request.url) !== siteOf(pageUrl);
+    if (names.has('third_party') && siteOf(request.url) !== siteOf(pageUrl)) return true;
+    return names.has('ads') && isOfAdvertiser(request.url, pageUrl);
   };
 }

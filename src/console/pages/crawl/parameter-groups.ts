@@ -55,7 +55,7 @@ export const PARAMETER_GROUPS: readonly ParameterGroup[] = [
       ['scroll_interval', 'Seconds to scroll, 1 to 60.'],
       [
         'block_resources',
-        'Leaves out images, media, fonts, stylesheets or third_party; by commas.',
+        'Leaves out images, media, fonts, stylesheets, third_party or ads; by commas.',
       ],
       ['include_frames', 'Puts frames of the own origin into the page.'],
       ['locale', 'What the page sees, such as de-DE.'],
