@@ -108,7 +108,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const { port, url } = await listen(edge, context);
   backups?.start();
   // After everything that can fail, because the tokens are shown once.
-  const newTokens = await ensureAccount(config, store, service);
+  const newTokens = await ensureAccount(config, store, service, logger);
 
   const open = stack.move();
   return {
@@ -181,9 +181,10 @@ async function ensureAccount(
   config: Config,
   store: Store,
   service: Service,
+  logger: Logger,
 ): Promise<TokenPair | undefined> {
   const tokens = await ensureDefaultAccount(
-    { accounts: store.accounts, management: service.accounts },
+    { accounts: store.accounts, management: service.accounts, logger },
     {
       ...(config.normalToken === '' ? {} : { normal: config.normalToken }),
       ...(config.javascriptToken === '' ? {} : { javascript: config.javascriptToken }),

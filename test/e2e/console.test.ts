@@ -360,7 +360,9 @@ test('storage lists what belongs to no crawler, and asynchronous crawls that wai
 });
 
 test('everything is reached by the keyboard', async () => {
-  await onPage('/crawlers', async (page) => {
+  // A page of its own: nothing has the focus yet.
+  const page = await browser.open('/crawlers', NORMAL);
+  await closing(page, async () => {
     await page.getByRole('link', { name: 'news' }).waitFor();
     await page.keyboard.press('?');
     await page.getByRole('dialog', { name: 'Keyboard' }).getByText('New crawler').waitFor();
@@ -490,6 +492,13 @@ test('it is live while the service streams, and says so when it is not', async (
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByText('Live', { exact: true }).waitFor();
     browser.problems.splice(0).forEach((each) => expect(each).toContain('ERR_FAILED'));
+  });
+});
+
+test('the overview of a crawler that is at work names the process that works on it, and its slots', async () => {
+  await onPage('/crawlers/flights', async (page) => {
+    const facts = page.locator('.facts > div').filter({ hasText: 'Worked on by' });
+    await facts.getByText(/^\S+:\d+, 4 slots$/).waitFor();
   });
 });
 

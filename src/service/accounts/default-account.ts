@@ -1,5 +1,6 @@
 import type { TokenType } from '../../domain/account.ts';
 import { DomainError } from '../../domain/errors.ts';
+import type { Logger } from '../../domain/logger.ts';
 import type { AccountStore } from '../../store/store.ts';
 import type { AccountManagement, TokenPair } from './accounts.ts';
 import { tokenHash } from './tokens.ts';
@@ -10,10 +11,14 @@ export const DEFAULT_ACCOUNT = 'default';
 /**
  * Creates the account `default` if there is none, with the preset tokens where given, and returns
  * its tokens: they can be shown only now. If the account exists, preset tokens that differ from its
- * own replace them, and undefined is returned.
+ * own replace them, which the log tells, and undefined is returned.
  */
 export async function ensureDefaultAccount(
-  deps: { readonly accounts: AccountStore; readonly management: AccountManagement },
+  deps: {
+    readonly accounts: AccountStore;
+    readonly management: AccountManagement;
+    readonly logger: Pick<Logger, 'warn'>;
+  },
   preset: Partial<TokenPair>,
   email: string,
 ): Promise<TokenPair | undefined> {
@@ -34,8 +39,16 @@ export async function ensureDefaultAccount(
     const hash = tokenHash(token);
     if (existing.tokenHashes[tokenType] !== hash) changed[tokenType] = hash;
   }
+  const tokens = Object.keys(changed);
+  if (tokens.length > 0) {
+    // A profile of `init --local`, for one, may be younger than the data.
+    deps.logger.warn(
+      { account: DEFAULT_ACCOUNT, tokens },
+      'NORMAL_TOKEN or JAVASCRIPT_TOKEN has replaced a token of the account: the former one is refused from now on',
+    );
+  }
   const patch = {
-    ...(Object.keys(changed).length > 0 ? { tokenHashes: changed } : {}),
+    ...(tokens.length > 0 ? { tokenHashes: changed } : {}),
     ...(email !== '' && email !== existing.email ? { email } : {}),
   };
   if (Object.keys(patch).length > 0) await deps.accounts.update(existing.accountId, patch);

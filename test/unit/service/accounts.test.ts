@@ -3,6 +3,7 @@ import { createRid } from '../../../src/domain/rid.ts';
 import { ensureDefaultAccount } from '../../../src/service/accounts/default-account.ts';
 import { ASYNC_CRAWLER, ensureAsyncCrawler } from '../../../src/service/crawlers/async-crawler.ts';
 import { makeRecord } from '../../contract/store/outcomes.ts';
+import { createRecordingLogger } from '../../support/loggers.ts';
 import { createUseCases, openEmbeddedStore } from '../../support/use-cases.ts';
 
 let opened: Awaited<ReturnType<typeof openEmbeddedStore>>;
@@ -164,13 +165,20 @@ test('an unknown account cannot be read, changed or removed', async () => {
 test('the first start makes account default; a later one changes what is preset', async () => {
   await using empty = await openEmbeddedStore();
   const { accounts, authenticator, store } = createUseCases(empty.store);
+  const logger = createRecordingLogger();
   const start = (preset: Parameters<typeof ensureDefaultAccount>[1], email = '') =>
-    ensureDefaultAccount({ accounts: store.accounts, management: accounts }, preset, email);
+    ensureDefaultAccount({ accounts: store.accounts, management: accounts, logger }, preset, email);
   const made = await start({});
   await authenticator.authenticate(made?.normal);
   expect(await start({})).toBeUndefined();
   await authenticator.authenticate(made?.normal);
+  expect(logger.lines).toEqual([]);
   expect(await start({ normal: 'preset-normal-token' }, 'a@example.com')).toBeUndefined();
+  expect(logger.lines).toMatchObject([
+    { level: 'warn', fields: { account: 'default', tokens: ['normal'] } },
+  ]);
+  expect(await start({ normal: 'preset-normal-token' })).toBeUndefined();
+  expect(logger.lines).toHaveLength(1);
   authenticator.reset();
   await authenticator.authenticate('preset-normal-token');
   await authenticator.authenticate(made?.javascript);
