@@ -4,6 +4,7 @@ import { useAction } from '../api/use-action.ts';
 import { Button } from './button.tsx';
 import { Dialog } from './dialog.tsx';
 import { TextField } from './field.tsx';
+import { bound, Form } from './form.tsx';
 import { FaultNotice } from './notice.tsx';
 
 /** Asks for the name of what is about to be lost before it is. */
@@ -20,23 +21,13 @@ export function ConfirmByName(props: {
   const action = useAction(props.perform);
   return (
     <Dialog title={props.title} onClose={props.onClose}>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
+      <Form
+        onSubmit={() => {
           if (typed.value === props.name) void action.run();
         }}
       >
         {props.children}
-        <TextField
-          label={`Type ${props.name} to confirm`}
-          value={typed.value}
-          onInput={(value) => {
-            typed.value = value;
-          }}
-          autofocus
-          mono
-        />
+        <TextField label={`Type ${props.name} to confirm`} {...bound(typed)} autofocus mono />
         <FaultNotice fault={action.fault} />
         <div class="row end">
           <Button onClick={props.onClose}>Cancel</Button>
@@ -44,7 +35,7 @@ export function ConfirmByName(props: {
             {props.verb}
           </Button>
         </div>
-      </form>
+      </Form>
     </Dialog>
   );
 }

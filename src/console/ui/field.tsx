@@ -102,7 +102,7 @@ export function SelectField(props: SelectFieldProps) {
 export function CheckField(props: {
   readonly label: string;
   readonly help?: string;
-  readonly checked: boolean;
+  readonly value: boolean;
   readonly disabled?: boolean;
   readonly onInput: (checked: boolean) => void;
 }) {
@@ -110,7 +110,7 @@ export function CheckField(props: {
     <label class="check">
       <input
         type="checkbox"
-        checked={props.checked}
+        checked={props.value}
         disabled={props.disabled}
         onInput={(event) => props.onInput(event.currentTarget.checked)}
       />

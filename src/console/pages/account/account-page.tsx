@@ -9,6 +9,7 @@ import { bytes, count, rate } from '../../format/numbers.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card, Facts, Figures } from '../../ui/card.tsx';
 import { TextField } from '../../ui/field.tsx';
+import { bound, Form } from '../../ui/form.tsx';
 import { Meter } from '../../ui/meter.tsx';
 import { FaultNotice, Loading, Notice } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
@@ -174,20 +175,11 @@ function OtherToken() {
   });
   return (
     <Card title="The account’s other token">
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void add.run();
-        }}
-      >
+      <Form onSubmit={() => void add.run()}>
         <TextField
           label="Token"
           type="password"
-          value={token.value}
-          onInput={(value) => {
-            token.value = value;
-          }}
+          {...bound(token)}
           help="Crawlers are addressed with the token of their type. With both, all of them are shown."
           required
           mono
@@ -198,7 +190,7 @@ function OtherToken() {
             Add
           </Button>
         </div>
-      </form>
+      </Form>
     </Card>
   );
 }

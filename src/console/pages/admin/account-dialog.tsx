@@ -10,6 +10,7 @@ import { CodeBlock } from '../../ui/code-block.tsx';
 import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { TextField } from '../../ui/field.tsx';
+import { bound, Form } from '../../ui/form.tsx';
 import { FaultNotice, Notice } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
 
@@ -71,22 +72,13 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
   }
   return (
     <Dialog title={`Account ${account.name}`} wide onClose={onClose}>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void save.run();
-        }}
-      >
+      <Form onSubmit={() => void save.run()}>
         <TextField
           label="E-mail"
           name="email"
           type="email"
           fault={save.fault}
-          value={email.value}
-          onInput={(value) => {
-            email.value = value;
-          }}
+          {...bound(email)}
           help="Told of paused crawlers and a full queue; empty for nobody."
         />
         <div class="fields">
@@ -136,7 +128,7 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
             Save
           </Button>
         </div>
-      </form>
+      </Form>
     </Dialog>
   );
 }

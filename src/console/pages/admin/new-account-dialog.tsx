@@ -5,6 +5,7 @@ import { Button } from '../../ui/button.tsx';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { TextField } from '../../ui/field.tsx';
+import { bound, Form } from '../../ui/form.tsx';
 import { FaultNotice, Notice } from '../../ui/notice.tsx';
 
 /** Makes an account and shows its tokens, once. */
@@ -35,21 +36,12 @@ export function NewAccountDialog({ onClose }: { readonly onClose: () => void }) 
           </div>
         </div>
       ) : (
-        <form
-          class="stack"
-          onSubmit={(event) => {
-            event.preventDefault();
-            void make.run();
-          }}
-        >
+        <Form onSubmit={() => void make.run()}>
           <TextField
             label="Name"
             name="name"
             fault={make.fault}
-            value={name.value}
-            onInput={(value) => {
-              name.value = value;
-            }}
+            {...bound(name)}
             help="1 to 64 letters, digits, _ . or -."
             required
             autofocus
@@ -60,10 +52,7 @@ export function NewAccountDialog({ onClose }: { readonly onClose: () => void }) 
             name="email"
             type="email"
             fault={make.fault}
-            value={email.value}
-            onInput={(value) => {
-              email.value = value;
-            }}
+            {...bound(email)}
             help="Told of paused crawlers and a full queue; empty for nobody."
           />
           <FaultNotice fault={make.fault} />
@@ -73,7 +62,7 @@ export function NewAccountDialog({ onClose }: { readonly onClose: () => void }) 
               Make account
             </Button>
           </div>
-        </form>
+        </Form>
       )}
     </Dialog>
   );

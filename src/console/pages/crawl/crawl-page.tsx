@@ -8,6 +8,7 @@ import { Button } from '../../ui/button.tsx';
 import { CallPreview } from '../../ui/call-preview.tsx';
 import { Card } from '../../ui/card.tsx';
 import { CheckField, SelectField, TextField } from '../../ui/field.tsx';
+import { bound, Form } from '../../ui/form.tsx';
 import { Empty, FaultNotice } from '../../ui/notice.tsx';
 import { type CrawledPage, picturePath, textOf } from '../results/page-content.ts';
 import { ResultView } from '../results/result-view.tsx';
@@ -59,22 +60,13 @@ export function CrawlPage() {
       <div class="split">
         <div class="stack">
           <Card>
-            <form
-              class="stack"
-              onSubmit={(event) => {
-                event.preventDefault();
-                void crawl.run();
-              }}
-            >
+            <Form onSubmit={() => void crawl.run()}>
               <TextField
                 label="URL"
                 name="url"
                 type="url"
                 fault={crawl.fault}
-                value={url.value}
-                onInput={(value) => {
-                  url.value = value;
-                }}
+                {...bound(url)}
                 placeholder="https://example.com/"
                 required
                 autofocus
@@ -100,20 +92,14 @@ export function CrawlPage() {
                   draft.value = next;
                 }}
               />
-              <CheckField
-                label="Keep a copy in storage"
-                checked={store.value}
-                onInput={(checked) => {
-                  store.value = checked;
-                }}
-              />
+              <CheckField label="Keep a copy in storage" {...bound(store)} />
               <FaultNotice fault={crawl.fault} />
               <div class="row end">
                 <Button kind="primary" submit busy={crawl.busy}>
                   {crawl.busy ? 'Crawling…' : 'Crawl'}
                 </Button>
               </div>
-            </form>
+            </Form>
           </Card>
           <Card title="Result">
             <div aria-live="polite">

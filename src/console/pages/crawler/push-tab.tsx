@@ -10,6 +10,7 @@ import { CallPreview } from '../../ui/call-preview.tsx';
 import { Card } from '../../ui/card.tsx';
 import { DataTable } from '../../ui/data-table.tsx';
 import { CheckField, TextField } from '../../ui/field.tsx';
+import { bound, Form } from '../../ui/form.tsx';
 import { Meter } from '../../ui/meter.tsx';
 import { FaultNotice } from '../../ui/notice.tsx';
 import {
@@ -57,10 +58,8 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
     <div class="split">
       <div class="stack">
         <Card title="Push URLs">
-          <form
-            class="stack"
-            onSubmit={(event) => {
-              event.preventDefault();
+          <Form
+            onSubmit={() => {
               if (urls.length > 0) void push.run();
             }}
           >
@@ -69,10 +68,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
               lines
               mono
               autofocus
-              value={text.value}
-              onInput={(value) => {
-                text.value = value;
-              }}
+              {...bound(text)}
               placeholder="https://example.com/"
               help={`${count(urls.length)} to push. Repeated lines are pushed once.`}
               required
@@ -84,10 +80,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
                 type="number"
                 min={0}
                 max={10_080}
-                value={timeout.value}
-                onInput={(value) => {
-                  timeout.value = value;
-                }}
+                {...bound(timeout)}
                 placeholder="none"
                 help="A URL that waits longer ends with cb_status 699."
               />
@@ -95,10 +88,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
                 <TextField
                   label="Callback headers"
                   name="callback_headers"
-                  value={headers.value}
-                  onInput={(value) => {
-                    headers.value = value;
-                  }}
+                  {...bound(headers)}
                   placeholder="X-Job:42|X-Kind:daily"
                   help="Sent along with each delivery."
                 />
@@ -119,7 +109,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
                 {push.busy ? 'Pushing…' : `Push ${urls.length > 1 ? count(urls.length) : ''}`}
               </Button>
             </div>
-          </form>
+          </Form>
         </Card>
         {progress.value !== undefined && (
           <PushOutcome progress={progress.value} crawler={crawler.name} />
@@ -163,15 +153,7 @@ function PushOutcome(props: { readonly progress: PushProgress; readonly crawler:
           {count(done.length - refused.length)} queued
           {refused.length > 0 && `, ${count(refused.length)} refused`}
         </span>
-        {refused.length > 0 && (
-          <CheckField
-            label="Only refused ones"
-            checked={onlyRefused.value}
-            onInput={(checked) => {
-              onlyRefused.value = checked;
-            }}
-          />
-        )}
+        {refused.length > 0 && <CheckField label="Only refused ones" {...bound(onlyRefused)} />}
       </div>
       <DataTable
         label="Pushed URLs"

@@ -8,6 +8,7 @@ import { count } from '../../format/numbers.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { CheckField, TextField } from '../../ui/field.tsx';
+import { bound, Form } from '../../ui/form.tsx';
 import { FaultNotice, Notice } from '../../ui/notice.tsx';
 import type { CrawlerView } from './crawler-page.tsx';
 
@@ -46,13 +47,7 @@ export function ReplayRange(props: { readonly view: CrawlerView; readonly onClos
   });
   return (
     <Dialog title="Replay a time range" onClose={onClose}>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void replay.run();
-        }}
-      >
+      <Form onSubmit={() => void replay.run()}>
         <p class="muted">
           Sends results again whose crawl ended in this time, in your local time. Each attempt
           counts as billed.
@@ -63,10 +58,7 @@ export function ReplayRange(props: { readonly view: CrawlerView; readonly onClos
             name="from"
             type="datetime-local"
             fault={replay.fault}
-            value={from.value}
-            onInput={(value) => {
-              from.value = value;
-            }}
+            {...bound(from)}
             required
           />
           <TextField
@@ -74,20 +66,11 @@ export function ReplayRange(props: { readonly view: CrawlerView; readonly onClos
             name="to"
             type="datetime-local"
             fault={replay.fault}
-            value={to.value}
-            onInput={(value) => {
-              to.value = value;
-            }}
+            {...bound(to)}
             required
           />
         </div>
-        <CheckField
-          label="Only what was given up"
-          checked={onlyFailed.value}
-          onInput={(checked) => {
-            onlyFailed.value = checked;
-          }}
-        />
+        <CheckField label="Only what was given up" {...bound(onlyFailed)} />
         <FaultNotice fault={replay.fault} />
         {replayed.value !== undefined && (
           <Notice title={`${count(replayed.value)} made due again${replay.busy ? '…' : '.'}`} />
@@ -98,7 +81,7 @@ export function ReplayRange(props: { readonly view: CrawlerView; readonly onClos
             Replay
           </Button>
         </div>
-      </form>
+      </Form>
     </Dialog>
   );
 }

@@ -9,6 +9,7 @@ import { CallPreview } from '../../ui/call-preview.tsx';
 import { Card } from '../../ui/card.tsx';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
+import { Form } from '../../ui/form.tsx';
 import { FaultNotice, Notice } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { draftOf, SettingFields, settingsOf } from '../crawlers/crawler-form.tsx';
@@ -30,13 +31,7 @@ export function SettingsTab({ view }: { readonly view: CrawlerView }) {
     <div class="split">
       <div class="stack">
         <Card title="Settings">
-          <form
-            class="stack"
-            onSubmit={(event) => {
-              event.preventDefault();
-              void save.run();
-            }}
-          >
+          <Form onSubmit={() => void save.run()}>
             <SettingFields
               draft={draft.value}
               isWebhook={isWebhook}
@@ -54,7 +49,7 @@ export function SettingsTab({ view }: { readonly view: CrawlerView }) {
                 Save
               </Button>
             </div>
-          </form>
+          </Form>
         </Card>
         {isWebhook && <SecretCard view={view} />}
         <DangerCard view={view} />

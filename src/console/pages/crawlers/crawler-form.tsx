@@ -155,7 +155,7 @@ export function SettingFields(props: {
         <CheckField
           label="Honour robots.txt"
           help="and its crawl-delay"
-          checked={draft.robotsTxt}
+          value={draft.robotsTxt}
           onInput={(robotsTxt) => props.onChange({ ...draft, robotsTxt })}
         />
       </fieldset>

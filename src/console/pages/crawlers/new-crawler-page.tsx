@@ -10,6 +10,7 @@ import { Card } from '../../ui/card.tsx';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { TextField } from '../../ui/field.tsx';
+import { bound, Form } from '../../ui/form.tsx';
 import { FaultNotice } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { emptyDraft, SettingFields, settingsOf } from './crawler-form.tsx';
@@ -44,21 +45,12 @@ export function NewCrawlerPage() {
       </div>
       <div class="split">
         <Card>
-          <form
-            class="stack"
-            onSubmit={(event) => {
-              event.preventDefault();
-              void create.run();
-            }}
-          >
+          <Form onSubmit={() => void create.run()}>
             <TextField
               label="Name"
               name="name"
               fault={create.fault}
-              value={name.value}
-              onInput={(value) => {
-                name.value = value;
-              }}
+              {...bound(name)}
               pattern="[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}"
               help="1 to 64 letters, digits, _ . or -; it stands in paths and cannot change."
               required
@@ -108,7 +100,7 @@ export function NewCrawlerPage() {
                 Create crawler
               </Button>
             </div>
-          </form>
+          </Form>
         </Card>
         <Card>
           <CallPreview

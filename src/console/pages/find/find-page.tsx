@@ -15,6 +15,7 @@ import { Link, query, setQuery } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card, Facts } from '../../ui/card.tsx';
 import { TextField } from '../../ui/field.tsx';
+import { bound, Form } from '../../ui/form.tsx';
 import { Empty, Loading } from '../../ui/notice.tsx';
 import { AttemptList } from '../crawler/delivery-view.tsx';
 import { StoredPage } from '../results/stored-page.tsx';
@@ -37,19 +38,10 @@ export function FindPage() {
         </div>
       </div>
       <Card>
-        <form
-          class="stack"
-          onSubmit={(event) => {
-            event.preventDefault();
-            setQuery('rid', typed.value.trim());
-          }}
-        >
+        <Form onSubmit={() => setQuery('rid', typed.value.trim())}>
           <TextField
             label="rid"
-            value={typed.value}
-            onInput={(value) => {
-              typed.value = value;
-            }}
+            {...bound(typed)}
             pattern="\s*[0-9a-f]{24}\s*"
             placeholder="6a5f3c7e0f1e2d3c4b5a6978"
             help="24 digits and letters from a to f."
@@ -62,7 +54,7 @@ export function FindPage() {
               Find
             </Button>
           </div>
-        </form>
+        </Form>
       </Card>
       {asked !== '' && <Answer key={asked} rid={asked} />}
     </>

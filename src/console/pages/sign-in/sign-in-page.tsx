@@ -6,6 +6,7 @@ import { Brand } from '../../shell/shell.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { CheckField, TextField } from '../../ui/field.tsx';
+import { bound, Form } from '../../ui/form.tsx';
 import { FaultNotice, Notice } from '../../ui/notice.tsx';
 import { identify, isOperatorToken } from './identify.ts';
 
@@ -32,13 +33,7 @@ export function SignInPage() {
     <main class="sign-in">
       <Brand />
       <Card>
-        <form
-          class="stack"
-          onSubmit={(event) => {
-            event.preventDefault();
-            void signIn.run();
-          }}
-        >
+        <Form onSubmit={() => void signIn.run()}>
           <div>
             <h1>Sign in</h1>
             <p class="muted">With a token of your account, or the operator’s.</p>
@@ -47,10 +42,7 @@ export function SignInPage() {
           <TextField
             label="Token"
             type="password"
-            value={token.value}
-            onInput={(value) => {
-              token.value = value;
-            }}
+            {...bound(token)}
             help="The first start of the service prints the tokens of account “default”."
             autofocus
             required
@@ -59,16 +51,13 @@ export function SignInPage() {
           <CheckField
             label="Stay signed in after a reload"
             help="until this tab is closed"
-            checked={keep.value}
-            onInput={(checked) => {
-              keep.value = checked;
-            }}
+            {...bound(keep)}
           />
           <FaultNotice fault={signIn.fault} />
           <Button kind="primary" submit busy={signIn.busy}>
             {signIn.busy ? 'Signing in…' : 'Sign in'}
           </Button>
-        </form>
+        </Form>
       </Card>
     </main>
   );
