@@ -9,10 +9,9 @@ import { Moment } from '../../format/moment.tsx';
 import { count } from '../../format/numbers.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
-import { DataTable } from '../../ui/data-table.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
-import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
-import { Pager } from '../../ui/pager.tsx';
+import { Empty, FaultNotice } from '../../ui/notice.tsx';
+import { PagedTable, urlColumn } from '../../ui/paged-table.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { usePages } from '../../ui/use-pages.ts';
@@ -104,97 +103,79 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
       }
     >
       <FaultNotice fault={replay.fault ?? test.fault} />
-      {pages.data === undefined ? (
-        <Loading fault={pages.fault} />
-      ) : rows.length === 0 ? (
-        <Empty title="No delivery is like that">
-          <p>Each result that is sent to the callback URL is listed here, with every attempt.</p>
-          <Button busy={test.busy} onClick={() => void test.run()}>
-            Send a test delivery
-          </Button>
-        </Empty>
-      ) : (
-        <DataTable
-          label="Deliveries"
-          rows={rows}
-          keyOf={({ rid }) => rid}
-          columns={[
-            {
-              id: 'choose',
-              title: 'Choose',
-              cell: ({ rid, url }) => (
-                <input
-                  type="checkbox"
-                  aria-label={`Choose the delivery of ${url}`}
-                  checked={chosen.value.has(rid)}
-                  onInput={(event) => {
-                    const next = new Set(chosen.value);
-                    if (event.currentTarget.checked) next.add(rid);
-                    else next.delete(rid);
-                    chosen.value = next;
+      <PagedTable
+        label="Deliveries"
+        pages={pages}
+        empty={
+          <Empty title="No delivery is like that">
+            <p>Each result that is sent to the callback URL is listed here, with every attempt.</p>
+            <Button busy={test.busy} onClick={() => void test.run()}>
+              Send a test delivery
+            </Button>
+          </Empty>
+        }
+        columns={[
+          {
+            id: 'choose',
+            title: 'Choose',
+            cell: ({ rid, url }) => (
+              <input
+                type="checkbox"
+                aria-label={`Choose the delivery of ${url}`}
+                checked={chosen.value.has(rid)}
+                onInput={(event) => {
+                  const next = new Set(chosen.value);
+                  if (event.currentTarget.checked) next.add(rid);
+                  else next.delete(rid);
+                  chosen.value = next;
+                }}
+              />
+            ),
+          },
+          urlColumn('url'),
+          {
+            id: 'state',
+            title: 'Delivery',
+            cell: (delivery) => <DeliveryStateBadge delivery={delivery} />,
+          },
+          {
+            id: 'crawl',
+            title: 'Crawl',
+            cell: ({ cbStatus }) => <StatusBadge cbStatus={cbStatus} />,
+          },
+          {
+            id: 'attempts',
+            title: 'Attempts',
+            number: true,
+            cell: ({ attempts }) => count(attempts.at(-1)?.attempt ?? 0),
+          },
+          { id: 'at', title: 'Crawled', cell: ({ createdAt }) => <Moment at={createdAt} /> },
+          {
+            id: 'actions',
+            title: '',
+            cell: (delivery) => (
+              <span class="row tight">
+                <Button
+                  small
+                  label={`Attempts of ${delivery.url}`}
+                  onClick={() => {
+                    open.value = delivery;
                   }}
-                />
-              ),
-            },
-            {
-              id: 'url',
-              title: 'URL',
-              grow: true,
-              whole: true,
-              cell: ({ url, rid }) => (
-                <>
-                  <span class="clip" title={url}>
-                    {url}
-                  </span>
-                  <code class="muted">{rid}</code>
-                </>
-              ),
-            },
-            {
-              id: 'state',
-              title: 'Delivery',
-              cell: (delivery) => <DeliveryStateBadge delivery={delivery} />,
-            },
-            {
-              id: 'crawl',
-              title: 'Crawl',
-              cell: ({ cbStatus }) => <StatusBadge cbStatus={cbStatus} />,
-            },
-            {
-              id: 'attempts',
-              title: 'Attempts',
-              number: true,
-              cell: ({ attempts }) => count(attempts.at(-1)?.attempt ?? 0),
-            },
-            { id: 'at', title: 'Crawled', cell: ({ createdAt }) => <Moment at={createdAt} /> },
-            {
-              id: 'actions',
-              title: '',
-              cell: (delivery) => (
-                <span class="row tight">
-                  <Button
-                    small
-                    label={`Attempts of ${delivery.url}`}
-                    onClick={() => {
-                      open.value = delivery;
-                    }}
-                  >
-                    Attempts
-                  </Button>
-                  <Button
-                    small
-                    label={`Replay ${delivery.url}`}
-                    onClick={() => void replay.run([delivery.rid])}
-                  >
-                    Replay
-                  </Button>
-                </span>
-              ),
-            },
-          ]}
-        />
-      )}
-      <Pager pages={pages} />
+                >
+                  Attempts
+                </Button>
+                <Button
+                  small
+                  label={`Replay ${delivery.url}`}
+                  onClick={() => void replay.run([delivery.rid])}
+                >
+                  Replay
+                </Button>
+              </span>
+            ),
+          },
+        ]}
+      />
       {open.value !== undefined && (
         <Dialog
           title="Attempts"

@@ -7,9 +7,8 @@ import { count } from '../../format/numbers.ts';
 import { Link } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
-import { DataTable } from '../../ui/data-table.tsx';
-import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
-import { Pager } from '../../ui/pager.tsx';
+import { Empty, FaultNotice } from '../../ui/notice.tsx';
+import { PagedTable, urlColumn } from '../../ui/paged-table.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { usePages } from '../../ui/use-pages.ts';
@@ -65,76 +64,58 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
       }
     >
       <FaultNotice fault={remove.fault} />
-      {pages.data === undefined ? (
-        <Loading fault={pages.fault} />
-      ) : pages.data.rows.length === 0 ? (
-        <Empty title="Nothing waits">
-          <p>
-            {waiting + retrying === 0n
-              ? 'The queue is empty.'
-              : `${count(waiting)} wait and ${count(retrying)} are retried, none of this kind.`}
-          </p>
-          <Link to={`/crawlers/${crawler.name}/push`} class="button">
-            Push URLs
-          </Link>
-        </Empty>
-      ) : (
-        <DataTable
-          label="Jobs"
-          rows={pages.data.rows}
-          keyOf={({ rid }) => rid}
-          columns={[
-            {
-              id: 'url',
-              title: 'URL',
-              grow: true,
-              whole: true,
-              cell: ({ url, rid }) => (
-                <>
-                  <span class="clip" title={url}>
-                    {url}
-                  </span>
-                  <code class="muted">{rid}</code>
-                </>
+      <PagedTable
+        label="Jobs"
+        pages={pages}
+        empty={
+          <Empty title="Nothing waits">
+            <p>
+              {waiting + retrying === 0n
+                ? 'The queue is empty.'
+                : `${count(waiting)} wait and ${count(retrying)} are retried, none of this kind.`}
+            </p>
+            <Link to={`/crawlers/${crawler.name}/push`} class="button">
+              Push URLs
+            </Link>
+          </Empty>
+        }
+        columns={[
+          urlColumn('url'),
+          {
+            id: 'state',
+            title: 'Waits for',
+            cell: ({ state: each }) =>
+              each === JobState.RETRYING ? (
+                <span class="badge warn">another try</span>
+              ) : (
+                <span class="badge">its turn</span>
               ),
-            },
-            {
-              id: 'state',
-              title: 'Waits for',
-              cell: ({ state: each }) =>
-                each === JobState.RETRYING ? (
-                  <span class="badge warn">another try</span>
-                ) : (
-                  <span class="badge">its turn</span>
-                ),
-            },
-            { id: 'tries', title: 'Tries', number: true, cell: ({ tries }) => count(tries) },
-            {
-              id: 'failure',
-              title: 'Last failure',
-              cell: ({ lastFailure }) => lastFailure?.replaceAll('_', ' ') ?? '–',
-            },
-            { id: 'next', title: 'Next try', cell: ({ nextTryAt }) => <Moment at={nextTryAt} /> },
-            { id: 'pushed', title: 'Pushed', cell: ({ pushedAt }) => <Moment at={pushedAt} /> },
-            {
-              id: 'remove',
-              title: '',
-              cell: (job) => (
-                <Button
-                  small
-                  kind="plain"
-                  class="bad-text"
-                  label={`Remove ${job.url}`}
-                  onClick={() => void remove.run(job)}
-                >
-                  Remove
-                </Button>
-              ),
-            },
-          ]}
-        />
-      )}
-      <Pager pages={pages} />
+          },
+          { id: 'tries', title: 'Tries', number: true, cell: ({ tries }) => count(tries) },
+          {
+            id: 'failure',
+            title: 'Last failure',
+            cell: ({ lastFailure }) => lastFailure?.replaceAll('_', ' ') ?? '–',
+          },
+          { id: 'next', title: 'Next try', cell: ({ nextTryAt }) => <Moment at={nextTryAt} /> },
+          { id: 'pushed', title: 'Pushed', cell: ({ pushedAt }) => <Moment at={pushedAt} /> },
+          {
+            id: 'remove',
+            title: '',
+            cell: (job) => (
+              <Button
+                small
+                kind="plain"
+                class="bad-text"
+                label={`Remove ${job.url}`}
+                onClick={() => void remove.run(job)}
+              >
+                Remove
+              </Button>
+            ),
+          },
+        ]}
+      />
     </Card>
   );
 }

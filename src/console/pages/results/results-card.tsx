@@ -8,9 +8,8 @@ import { Moment } from '../../format/moment.tsx';
 import { bytes } from '../../format/numbers.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
-import { DataTable } from '../../ui/data-table.tsx';
-import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
-import { Pager } from '../../ui/pager.tsx';
+import { Empty, FaultNotice } from '../../ui/notice.tsx';
+import { PagedTable, urlColumn } from '../../ui/paged-table.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { usePages } from '../../ui/use-pages.ts';
@@ -75,88 +74,70 @@ export function ResultsCard(props: {
       }
     >
       <FaultNotice fault={remove.fault} />
-      {pages.data === undefined ? (
-        <Loading fault={pages.fault} />
-      ) : pages.data.rows.length === 0 ? (
-        <Empty title="No result is kept">
-          <p>Push a URL; its page appears here as soon as it is crawled.</p>
-          {props.next}
-        </Empty>
-      ) : (
-        <DataTable
-          label="Results"
-          rows={pages.data.rows}
-          keyOf={({ rid }) => rid}
-          columns={[
-            {
-              id: 'url',
-              title: 'URL',
-              grow: true,
-              whole: true,
-              cell: ({ pushedUrl, rid }) => (
-                <>
-                  <span class="clip" title={pushedUrl}>
-                    {pushedUrl}
-                  </span>
-                  <code class="muted">{rid}</code>
-                </>
-              ),
-            },
-            {
-              id: 'status',
-              title: 'Status',
-              cell: ({ cbStatus, failure }) => (
-                <StatusBadge cbStatus={cbStatus} failure={failure ?? ''} />
-              ),
-            },
-            {
-              id: 'site',
-              title: 'Site',
-              number: true,
-              cell: ({ originalStatus }) => originalStatus || '–',
-            },
-            {
-              id: 'size',
-              title: 'Stored',
-              number: true,
-              cell: ({ sizeBytes }) => <span class="nowrap">{bytes(sizeBytes)}</span>,
-            },
-            { id: 'at', title: 'When', cell: ({ storedAt }) => <Moment at={storedAt} /> },
-            {
-              id: 'until',
-              title: 'Kept until',
-              cell: ({ expiresAt }) => <Moment at={expiresAt} />,
-            },
-            {
-              id: 'actions',
-              title: '',
-              cell: ({ rid, pushedUrl }) => (
-                <span class="row tight">
-                  <Button
-                    small
-                    label={`Open the result of ${pushedUrl}`}
-                    onClick={() => {
-                      open.value = rid;
-                    }}
-                  >
-                    Open
-                  </Button>
-                  <Button
-                    small
-                    kind="plain"
-                    class="bad-text"
-                    label={`Remove the result of ${pushedUrl}`}
-                    onClick={() => void remove.run(rid)}
-                  >
-                    Remove
-                  </Button>
-                </span>
-              ),
-            },
-          ]}
-        />
-      )}
-      <Pager pages={pages} />
+      <PagedTable
+        label="Results"
+        pages={pages}
+        empty={
+          <Empty title="No result is kept">
+            <p>Push a URL; its page appears here as soon as it is crawled.</p>
+            {props.next}
+          </Empty>
+        }
+        columns={[
+          urlColumn('pushedUrl'),
+          {
+            id: 'status',
+            title: 'Status',
+            cell: ({ cbStatus, failure }) => (
+              <StatusBadge cbStatus={cbStatus} failure={failure ?? ''} />
+            ),
+          },
+          {
+            id: 'site',
+            title: 'Site',
+            number: true,
+            cell: ({ originalStatus }) => originalStatus || '–',
+          },
+          {
+            id: 'size',
+            title: 'Stored',
+            number: true,
+            cell: ({ sizeBytes }) => <span class="nowrap">{bytes(sizeBytes)}</span>,
+          },
+          { id: 'at', title: 'When', cell: ({ storedAt }) => <Moment at={storedAt} /> },
+          {
+            id: 'until',
+            title: 'Kept until',
+            cell: ({ expiresAt }) => <Moment at={expiresAt} />,
+          },
+          {
+            id: 'actions',
+            title: '',
+            cell: ({ rid, pushedUrl }) => (
+              <span class="row tight">
+                <Button
+                  small
+                  label={`Open the result of ${pushedUrl}`}
+                  onClick={() => {
+                    open.value = rid;
+                  }}
+                >
+                  Open
+                </Button>
+                <Button
+                  small
+                  kind="plain"
+                  class="bad-text"
+                  label={`Remove the result of ${pushedUrl}`}
+                  onClick={() => void remove.run(rid)}
+                >
+                  Remove
+                </Button>
+              </span>
+            ),
+          },
+        ]}
+      />
       {open.value !== '' && (
         <StoredPageDialog
           rid={open.value}

@@ -8,9 +8,8 @@ import { count } from '../../format/numbers.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
-import { DataTable } from '../../ui/data-table.tsx';
 import { FaultNotice } from '../../ui/notice.tsx';
-import { Pager } from '../../ui/pager.tsx';
+import { PagedTable, urlColumn } from '../../ui/paged-table.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { usePages } from '../../ui/use-pages.ts';
 
@@ -49,25 +48,12 @@ export function AsyncJobsCard(props: { readonly title: string; readonly type: To
       }
     >
       <FaultNotice fault={remove.fault} />
-      <DataTable
+      <PagedTable
         label="Asynchronous crawls"
-        rows={rows}
-        keyOf={({ rid }) => rid}
+        pages={pages}
+        empty={null}
         columns={[
-          {
-            id: 'url',
-            title: 'URL',
-            grow: true,
-            whole: true,
-            cell: ({ url, rid }) => (
-              <>
-                <span class="clip" title={url}>
-                  {url}
-                </span>
-                <code class="muted">{rid}</code>
-              </>
-            ),
-          },
+          urlColumn('url'),
           { id: 'retry', title: 'Retries', number: true, cell: ({ retry }) => count(retry ?? 0) },
           {
             id: 'pushed',
@@ -95,7 +81,6 @@ export function AsyncJobsCard(props: { readonly title: string; readonly type: To
           },
         ]}
       />
-      <Pager pages={pages} />
       {isPurge.value && (
         <ConfirmByName
           title="Purge the asynchronous crawls"

@@ -1,0 +1,50 @@
+import type { ComponentChildren } from 'preact';
+import { type Column, DataTable } from './data-table.tsx';
+import { Loading } from './notice.tsx';
+import { Pager } from './pager.tsx';
+import type { Pages } from './use-pages.ts';
+
+/** The rows of a list that is read page by page, and the way to its other pages. */
+export function PagedTable<Row extends { readonly rid: string }>(props: {
+  /** What it lists, for screen readers. */
+  readonly label: string;
+  readonly pages: Pages<Row>;
+  readonly columns: readonly Column<Row>[];
+  /** Shown when there are no rows. */
+  readonly empty: ComponentChildren;
+}) {
+  const { label, pages, columns } = props;
+  const { data } = pages;
+  return (
+    <>
+      {data === undefined ? (
+        <Loading fault={pages.fault} />
+      ) : data.rows.length === 0 ? (
+        props.empty
+      ) : (
+        <DataTable label={label} rows={data.rows} keyOf={({ rid }) => rid} columns={columns} />
+      )}
+      <Pager pages={pages} />
+    </>
+  );
+}
+
+/** The column of the URL in that field, with the `rid` below it. */
+export function urlColumn<Field extends string>(
+  field: Field,
+): Column<{ readonly [Each in Field]?: string | undefined } & { readonly rid: string }> {
+  return {
+    id: 'url',
+    title: 'URL',
+    grow: true,
+    whole: true,
+    cell: (row) => (
+      <>
+        <span class="clip" title={row[field]}>
+          {row[field]}
+        </span>
+        <code class="muted">{row.rid}</code>
+      </>
+    ),
+  };
+}
