@@ -76,6 +76,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   cli: ['backup', 'client', 'gen', 'npm:@bufbuild/protobuf', 'npm:commander', 'npm:csv-parse'],
   // Runs in the browser: the service only hands it out, bundled by `console-assets`.
   console: [
+    'client',
     'gen',
     'npm:@bufbuild/protobuf',
     'npm:@connectrpc/connect',

@@ -1,17 +1,9 @@
-import { type Client, createClient } from '@connectrpc/connect';
-import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
-import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
-import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
-import { OperatorService } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
-import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
-import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
-import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
-import { WatchService } from '../../gen/queuedcrawler/v1/watch_service_pb.ts';
 import { openConnection } from './connection.ts';
 import type { CrawledPage } from './crawled-page.ts';
 import { type EveryResultOptions, everyResult, type StreamedPage } from './every-result.ts';
 import { type Pushed, type PushOptions, pushUrls, type UrlToPush } from './push-urls.ts';
 import type { RetryOptions } from './retries.ts';
+import { createServiceClients, type ServiceClients } from './service-clients.ts';
 import { type ResultOptions, waitForResults } from './wait-for-results.ts';
 
 export { type CallFailure, describeFailure } from './call-failure.ts';
@@ -42,15 +34,7 @@ export interface CrawlerClientOptions {
  * The service as a TypeScript program calls it: every method of every service, and loops over
  * many URLs and results. Calls throw ConnectError; `describeFailure` reads one.
  */
-export interface CrawlerClient extends AsyncDisposable {
-  readonly crawlers: Client<typeof CrawlerService>;
-  readonly pushes: Client<typeof PushService>;
-  readonly storage: Client<typeof StorageService>;
-  readonly stats: Client<typeof StatsService>;
-  readonly activity: Client<typeof ActivityService>;
-  readonly watch: Client<typeof WatchService>;
-  readonly accounts: Client<typeof AccountService>;
-  readonly operator: Client<typeof OperatorService>;
+export interface CrawlerClient extends ServiceClients, AsyncDisposable {
   /**
    * Pushes URLs into a crawler's queue and yields what became of each, in the order of the source.
    * The source is read only as fast as the service accepts and the caller takes; refusals for rate
@@ -81,18 +65,10 @@ export interface CrawlerClient extends AsyncDisposable {
 /** Makes a client. It connects with its first call, and has to be closed. */
 export function createCrawlerClient(options: CrawlerClientOptions): CrawlerClient {
   const connection = openConnection(options);
-  const { transport } = connection;
-  const pushes = createClient(PushService, transport);
-  const storage = createClient(StorageService, transport);
+  const services = createServiceClients(connection.transport);
+  const { pushes, storage } = services;
   return {
-    crawlers: createClient(CrawlerService, transport),
-    pushes,
-    storage,
-    stats: createClient(StatsService, transport),
-    activity: createClient(ActivityService, transport),
-    watch: createClient(WatchService, transport),
-    accounts: createClient(AccountService, transport),
-    operator: createClient(OperatorService, transport),
+    ...services,
     push: (crawler, urls, pushOptions) => pushUrls(pushes, crawler, urls, pushOptions),
     results: (rids, resultOptions) => waitForResults(storage, rids, resultOptions),
     everyResult: (resultOptions) => everyResult(storage, resultOptions),

@@ -19,12 +19,11 @@ import {
   type ListingStore,
   type ResultSummary,
 } from '../listing-store.ts';
-import { parseDetails } from '../stored-details.ts';
 import type { Collections, DeliveryDocument, JobDocument, ResultDocument } from './collections.ts';
 import { CRAWLER_FIELDS, toCounters, toCrawler } from './crawler-document.ts';
 import { isPending, toDeliverySummary } from './delivery-summary.ts';
 import { readGenerations } from './ledger.ts';
-import { scopeAccountId, scopeKey } from './records.ts';
+import { scopeAccountId, scopeKey, toCrawlFields } from './records.ts';
 import { findUncommitted } from './uncommitted.ts';
 
 type DeliveryRow = Omit<DeliveryDocument, 'body'>;
@@ -252,13 +251,7 @@ function toJobSummary(document: JobDocument): JobSummary {
 
 function toResultSummary(document: ResultRow): ResultSummary {
   return {
-    rid: document._id,
-    url: document.url,
-    pushedUrl: document.pushedUrl,
-    cbStatus: document.cbStatus,
-    originalStatus: document.originalStatus,
-    contentType: document.contentType,
-    details: parseDetails(document.extras),
+    ...toCrawlFields(document),
     storedAt: document.storedAt,
     expiresAt: document.expiresAt,
     size: document.size,

@@ -127,8 +127,10 @@ export async function insertRecords<T extends ResultDocument | DeliveryDocument>
   }
 }
 
-/** The record of a document. */
-export function toRecord(document: ResultDocument | DeliveryDocument): CrawlRecord {
+/** What a document says of its crawl, without the page. */
+export function toCrawlFields(
+  document: Omit<ResultDocument, 'body'> | Omit<DeliveryDocument, 'body'>,
+): Omit<CrawlRecord, 'body'> {
   return {
     rid: document._id,
     url: document.url,
@@ -137,6 +139,10 @@ export function toRecord(document: ResultDocument | DeliveryDocument): CrawlReco
     originalStatus: document.originalStatus,
     contentType: document.contentType,
     details: parseDetails(document.extras),
-    body: document.body.value(),
   };
+}
+
+/** The record of a document. */
+export function toRecord(document: ResultDocument | DeliveryDocument): CrawlRecord {
+  return { ...toCrawlFields(document), body: document.body.value() };
 }

@@ -18,11 +18,11 @@ import {
   type ResultSummary,
 } from '../listing-store.ts';
 import type { ResultSelection } from '../store.ts';
-import { parseDetails } from '../stored-details.ts';
 import { toCounters, toCrawler } from './crawler-row.ts';
 import { isPending, SUMMARY_COLUMNS, toDeliverySummary } from './delivery-row.ts';
 import type { InThread } from './in-thread.ts';
 import { purgeCount } from './lease.ts';
+import { toCrawlFields } from './pages.ts';
 import { type Sql, type SqlRow, type SqlValue, toDate, toOptionalDate } from './sql.ts';
 
 function crawlers(sql: Sql, accountIds: readonly string[], limit: number): CrawlerOverview[] {
@@ -196,13 +196,7 @@ function results(
 
 function toResultSummary(row: SqlRow): ResultSummary {
   return {
-    rid: String(row.rid),
-    url: String(row.url),
-    pushedUrl: String(row.pushed_url),
-    cbStatus: Number(row.cb_status),
-    originalStatus: Number(row.original_status),
-    contentType: String(row.content_type),
-    details: parseDetails(String(row.extras)),
+    ...toCrawlFields(row),
     storedAt: toDate(row.stored_at),
     expiresAt: toDate(row.expires_at),
     size: Number(row.size),

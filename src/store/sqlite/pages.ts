@@ -96,8 +96,8 @@ function readPage(sql: Sql, pageId: number): Uint8Array {
   return Buffer.concat(sql.all(PAGE_PIECES, pageId).map((row) => toBytes(row.body)));
 }
 
-/** The record of a row of results or deliveries. */
-export function toRecord(sql: Sql, row: SqlRow): CrawlRecord {
+/** What a row of results or deliveries says of its crawl, without the page. */
+export function toCrawlFields(row: SqlRow): Omit<CrawlRecord, 'body'> {
   return {
     rid: String(row.rid),
     url: String(row.url),
@@ -106,6 +106,10 @@ export function toRecord(sql: Sql, row: SqlRow): CrawlRecord {
     originalStatus: Number(row.original_status),
     contentType: String(row.content_type),
     details: parseDetails(String(row.extras)),
-    body: readPage(sql, Number(row.page_id)),
   };
+}
+
+/** The record of a row of results or deliveries. */
+export function toRecord(sql: Sql, row: SqlRow): CrawlRecord {
+  return { ...toCrawlFields(row), body: readPage(sql, Number(row.page_id)) };
 }

@@ -30,7 +30,7 @@ export function CrawlPage() {
   );
   const crawl = useAction(async () => {
     const startedAt = performance.now();
-    const reply = await clientsFor(type.value).push.crawl({
+    const reply = await clientsFor(type.value).pushes.crawl({
       url: url.value,
       parameters: parametersOf(draft.value),
       ...(store.value ? { store: true } : {}),

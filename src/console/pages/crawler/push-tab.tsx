@@ -47,7 +47,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
     const ended = new AbortController();
     stop.current = ended;
     progress.value = { total: urls.length, done: [] };
-    await pushAll(clientsFor(type).push, crawler.name, urls, item, ended.signal, (next) => {
+    await pushAll(clientsFor(type).pushes, crawler.name, urls, item, ended.signal, (next) => {
       progress.value = next;
     });
     view.refresh();

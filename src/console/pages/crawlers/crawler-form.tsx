@@ -60,6 +60,58 @@ export function settingsOf(draft: CrawlerDraft, isWebhook: boolean) {
   });
 }
 
+/** The whole numbers among them: label, name in the protocol, bounds, default, help. */
+const NUMBERS = {
+  concurrency: [
+    'Concurrency',
+    'concurrency',
+    1,
+    1_000,
+    '20',
+    'Most URLs crawled at once, over all processes.',
+  ],
+  deliveryConcurrency: [
+    'Deliveries at once',
+    'delivery_concurrency',
+    0,
+    1_000,
+    '0',
+    '0 lets the service find out what the URL takes in time.',
+  ],
+  maxRetries: [
+    'Retries',
+    'max_retries',
+    0,
+    1_000,
+    '110',
+    'Of a crawl that fails for a reason that may pass.',
+  ],
+  retryWindowHours: [
+    'Retry window, hours',
+    'retry_window_hours',
+    1,
+    336,
+    '48',
+    'From the first try; after it the last failure is the result.',
+  ],
+  maxPerHost: [
+    'Requests at once',
+    'politeness.max_per_host',
+    0,
+    1_000,
+    '0',
+    '0 is no limit beside the concurrency.',
+  ],
+  delayMs: [
+    'Delay, milliseconds',
+    'politeness.delay_ms',
+    0,
+    3_600_000,
+    '0',
+    'Least time between two requests at one host.',
+  ],
+} as const;
+
 /** The fields for those settings, with help beside each. */
 export function SettingFields(props: {
   readonly draft: CrawlerDraft;
@@ -73,6 +125,10 @@ export function SettingFields(props: {
     onInput: (value: string) => props.onChange({ ...draft, [name]: value }),
     fault,
   });
+  const number = (field: keyof typeof NUMBERS) => {
+    const [label, name, min, max, placeholder, help] = NUMBERS[field];
+    return { ...text(field), type: 'number', label, name, min, max, placeholder, help } as const;
+  };
   return (
     <>
       {isWebhook && (
@@ -87,71 +143,15 @@ export function SettingFields(props: {
         />
       )}
       <div class="fields">
-        <TextField
-          {...text('concurrency')}
-          label="Concurrency"
-          name="concurrency"
-          type="number"
-          min={1}
-          max={1_000}
-          placeholder="20"
-          help="Most URLs crawled at once, over all processes."
-        />
-        {isWebhook && (
-          <TextField
-            {...text('deliveryConcurrency')}
-            label="Deliveries at once"
-            name="delivery_concurrency"
-            type="number"
-            min={0}
-            max={1_000}
-            placeholder="0"
-            help="0 lets the service find out what the URL takes in time."
-          />
-        )}
-        <TextField
-          {...text('maxRetries')}
-          label="Retries"
-          name="max_retries"
-          type="number"
-          min={0}
-          max={1_000}
-          placeholder="110"
-          help="Of a crawl that fails for a reason that may pass."
-        />
-        <TextField
-          {...text('retryWindowHours')}
-          label="Retry window, hours"
-          name="retry_window_hours"
-          type="number"
-          min={1}
-          max={336}
-          placeholder="48"
-          help="From the first try; after it the last failure is the result."
-        />
+        <TextField {...number('concurrency')} />
+        {isWebhook && <TextField {...number('deliveryConcurrency')} />}
+        <TextField {...number('maxRetries')} />
+        <TextField {...number('retryWindowHours')} />
       </div>
       <fieldset class="choices">
         <legend>Politeness to each host</legend>
-        <TextField
-          {...text('maxPerHost')}
-          label="Requests at once"
-          name="politeness.max_per_host"
-          type="number"
-          min={0}
-          max={1_000}
-          placeholder="0"
-          help="0 is no limit beside the concurrency."
-        />
-        <TextField
-          {...text('delayMs')}
-          label="Delay, milliseconds"
-          name="politeness.delay_ms"
-          type="number"
-          min={0}
-          max={3_600_000}
-          placeholder="0"
-          help="Least time between two requests at one host."
-        />
+        <TextField {...number('maxPerHost')} />
+        <TextField {...number('delayMs')} />
         <CheckField
           label="Honour robots.txt"
           help="and its crawl-delay"

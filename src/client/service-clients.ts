@@ -1,0 +1,35 @@
+import { type Client, createClient, type Transport } from '@connectrpc/connect';
+import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
+import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { OperatorService } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
+import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
+import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { WatchService } from '../../gen/queuedcrawler/v1/watch_service_pb.ts';
+
+/** Every method of every service. */
+export interface ServiceClients {
+  readonly crawlers: Client<typeof CrawlerService>;
+  readonly pushes: Client<typeof PushService>;
+  readonly storage: Client<typeof StorageService>;
+  readonly stats: Client<typeof StatsService>;
+  readonly activity: Client<typeof ActivityService>;
+  readonly watch: Client<typeof WatchService>;
+  readonly accounts: Client<typeof AccountService>;
+  readonly operator: Client<typeof OperatorService>;
+}
+
+/** Makes the clients over a transport, which knows the token. */
+export function createServiceClients(transport: Transport): ServiceClients {
+  return {
+    crawlers: createClient(CrawlerService, transport),
+    pushes: createClient(PushService, transport),
+    storage: createClient(StorageService, transport),
+    stats: createClient(StatsService, transport),
+    activity: createClient(ActivityService, transport),
+    watch: createClient(WatchService, transport),
+    accounts: createClient(AccountService, transport),
+    operator: createClient(OperatorService, transport),
+  };
+}
