@@ -6,6 +6,7 @@ import type { RefusedConnection } from './create-http-client.ts';
 import { forwardRequest } from './forward-request.ts';
 import type { HttpFailure } from './http-client.ts';
 import { httpError, toHttpError } from './http-failures.ts';
+import { createKeptConnections } from './kept-connections.ts';
 import {
   type ConnectTarget,
   connectToTarget,
@@ -33,7 +34,10 @@ export interface FilteringProxy extends AsyncDisposable {
    * response, or all traffic, is cut off because of the limits.
    */
   begin(onCutOff?: () => void): void;
-  /** Ends all connections of the crawl, and refuses new ones until the next begins. */
+  /**
+   * Ends the connections of the crawl, and refuses new ones until the next begins. Those of plain
+   * HTTP to the site of its first request stay when they serve no request.
+   */
   end(): void;
   /** `http://127.0.0.1:PORT` */
   readonly url: string;
@@ -64,6 +68,13 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
   const credentials = { username: 'page', password: randomBytes(24).toString('base64url') };
   const isAuthorized = createProxyAuthorization(credentials);
   let meter = newMeter();
+  /** The target of the crawl's first request. */
+  let home: ConnectTarget | undefined;
+  const connections = createKeptConnections((target) =>
+    connectTo(target).catch((error: unknown) => {
+      throw toHttpError(error, deps.upstream !== undefined);
+    }),
+  );
 
   function newMeter(): TrafficMeter {
     return createTrafficMeter({
@@ -76,8 +87,8 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
     });
   }
 
-  function disconnect(): void {
-    for (const socket of sockets) socket.destroy();
+  function disconnect(except: readonly Duplex[] = []): void {
+    for (const socket of sockets) if (!except.includes(socket)) socket.destroy();
   }
 
   function track<T extends Duplex>(socket: T): T {
@@ -135,12 +146,12 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
     const url = URL.parse(request.url ?? '');
     const target = url?.protocol === 'http:' ? parseTarget(url.href) : undefined;
     if (url === null || target === undefined) throw httpError('invalid_url');
-    const socket = await connectTo(target);
     const crawl = meter;
+    home ??= target;
     await forwardRequest(
       request,
       response,
-      { url, socket },
+      { ...target, url, connections },
       {
         onSent: crawl.sent,
         onReceived(chunk, bodyBytes) {
@@ -150,7 +161,9 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
           onCutOff?.();
           return false;
         },
-        onUnanswered: (error) => failures.set(authority(target), toHttpError(error, false).code),
+        onUnanswered(error) {
+          if (meter === crawl) failures.set(authority(target), toHttpError(error, false).code);
+        },
       },
     );
   }
@@ -189,7 +202,9 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
     end() {
       isOpen = false;
       onCutOff = undefined;
-      disconnect();
+      // The next crawl is one of the same site.
+      disconnect(home && connections.idleAt(home));
+      home = undefined;
     },
     failureAt: (hostAndPort) => failures.get(hostAndPort),
     wasCutOff: (address) => cutOff.has(address),

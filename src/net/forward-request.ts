@@ -1,5 +1,18 @@
-import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import {
+  type Agent,
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
+import type { KeptConnections } from './kept-connections.ts';
+import type { ConnectTarget } from './target-connector.ts';
+
+/** Where a request is forwarded to. */
+export interface ForwardTarget extends ConnectTarget {
+  readonly url: URL;
+  readonly connections: Pick<KeptConnections, 'kept' | 'fresh'>;
+}
 
 /** What a forwarded request reports. */
 export interface ForwardEvents {
@@ -11,46 +24,64 @@ export interface ForwardEvents {
 }
 
 /**
- * Forwards a plain HTTP request over a connection to its target and streams the response back.
- * Resolves when the response was passed on; rejects when the exchange broke. The connection serves
- * this one request and is closed afterwards.
+ * Forwards a plain HTTP request to its target and streams the response back. Resolves when the
+ * response was passed on; rejects when the exchange broke. What changes nothing at the target uses
+ * a kept connection; when that had been closed meanwhile, it is sent again over another.
  */
 export async function forwardRequest(
   request: IncomingMessage,
   response: ServerResponse,
-  target: { readonly url: URL; readonly socket: Socket },
+  target: ForwardTarget,
   events: ForwardEvents,
 ): Promise<void> {
-  const { url, socket } = target;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const onward = httpRequest({
-    createConnection: () => socket,
+  const canRepeat = request.method === 'GET' || request.method === 'HEAD';
+  request.on('data', events.onSent);
+
+  function send(agent: Agent): ClientRequest {
+    const onward = startRequest(request, target, agent);
+    onward.on('error', (error) => {
+      if (canRepeat && onward.reusedSocket && !response.destroyed && !response.headersSent) {
+        send(target.connections.fresh).end();
+        return;
+      }
+      events.onUnanswered(error);
+      reject(error);
+    });
+    onward.once('response', (answer) => {
+      let bodyBytes = 0;
+      answer.on('data', (chunk: Buffer) => {
+        bodyBytes += chunk.length;
+        if (!events.onReceived(chunk, bodyBytes)) onward.destroy();
+      });
+      answer.once('error', reject);
+      response.writeHead(answer.statusCode ?? 502, withoutHopHeaders(answer));
+      answer.pipe(response).once('finish', resolve);
+    });
+    response.once('close', () => {
+      if (!response.writableFinished) onward.destroy();
+    });
+    return onward;
+  }
+
+  request.pipe(send(canRepeat ? target.connections.kept : target.connections.fresh));
+  await promise;
+}
+
+function startRequest(
+  request: IncomingMessage,
+  { url, hostname, port }: ForwardTarget,
+  agent: Agent,
+): ClientRequest {
+  return httpRequest({
+    agent,
+    host: hostname,
+    port,
     method: request.method,
     path: url.pathname + url.search,
-    headers: [...withoutHopHeaders(request), 'connection', 'close'],
+    headers: withoutHopHeaders(request),
     setHost: false,
   });
-  // A connection through another proxy was paused once that proxy had answered.
-  socket.resume();
-  onward.once('error', (error) => {
-    events.onUnanswered(error);
-    reject(error);
-  });
-  onward.once('response', (answer) => {
-    let bodyBytes = 0;
-    answer.on('data', (chunk: Buffer) => {
-      bodyBytes += chunk.length;
-      if (!events.onReceived(chunk, bodyBytes)) socket.destroy();
-    });
-    answer.once('error', reject);
-    response.writeHead(answer.statusCode ?? 502, withoutHopHeaders(answer));
-    answer.pipe(response).once('finish', resolve);
-  });
-  response.once('close', () => socket.destroy());
-  request.on('data', events.onSent);
-  request.pipe(onward);
-  await promise;
-  socket.destroy();
 }
 
 /** Headers of one connection, which a proxy does not pass on (RFC 9110, 7.6.1). */

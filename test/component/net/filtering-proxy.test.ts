@@ -7,6 +7,7 @@ import { LookupError } from '../../../src/net/dns-query.ts';
 import { type FilteringProxyDeps, startFilteringProxy } from '../../../src/net/filtering-proxy.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
 import { createResolver } from '../../../src/net/resolver.ts';
+import { eventually } from '../../support/eventually.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { startSite } from '../../support/site.ts';
 
@@ -131,4 +132,70 @@ test("gives the operator's proxy the address that was judged, and names to that 
   expect(await get(plain, 'hidden.onion')).not.toMatch(/ 200 /);
   expect(await get(tor, 'hidden.onion')).toMatch(/^HTTP\/1\.1 200 /);
   expect(upstream.asked).toEqual(['93.184.215.14:80', 'hidden.onion:80']);
+});
+
+type Proxy = Awaited<ReturnType<typeof proxyTo>>;
+
+/** The status of a request through the proxy, over a connection of its own. */
+async function send(proxy: Proxy, method: string, url: string): Promise<string> {
+  const { username, password } = proxy.credentials;
+  const { host } = new URL(url);
+  const body = method === 'POST' ? 'content-length: 1\r\n' : '';
+  const head = `${method} ${url} HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n${body}`;
+  const answer = await exchange(
+    proxy,
+    `${head}${basic(username, password)}\r\n${body === '' ? '' : 'x'}`,
+  );
+  return answer.split(' ')[1] ?? 'closed';
+}
+
+test('uses the connection to a site again, within a crawl and for the next one', async () => {
+  await using site = await startSite();
+  await using other = await startSite();
+  await using proxy = await proxyTo(`${site.host},${other.host}`);
+  for (let crawl = 0; crawl < 3; crawl += 1) {
+    proxy.begin();
+    for (const page of ['/page/1', '/page/2', '/echo']) {
+      expect(await send(proxy, 'GET', site.url + page)).toBe('200');
+    }
+    expect(await send(proxy, 'GET', `${other.url}/page/1`)).toBe('200');
+    proxy.end();
+  }
+  expect([site.connections, other.connections]).toEqual([1, 3]);
+  expect(site.seen.at(-1)?.headers['connection']).toBe('keep-alive');
+});
+
+test('ends what is under way with its crawl, whatever it is connected to', async () => {
+  await using site = await startSite();
+  await using proxy = await proxyTo(site.host);
+  const slow = send(proxy, 'GET', `${site.url}/page/1?delay=60000`);
+  await eventually(() => expect(site.hits()).toBe(1));
+  proxy.end();
+  expect(await slow).toBe('closed');
+  proxy.begin();
+  expect(await send(proxy, 'GET', `${site.url}/page/1`)).toBe('200');
+  expect(site.connections).toBe(2);
+});
+
+test('repeats what met a connection that the site had closed, unless it could have an effect', async () => {
+  const used = new Set<unknown>();
+  const methods: (string | undefined)[] = [];
+  await using site = await startSite({
+    routes: {
+      '/': ({ method, socket }, response) => {
+        methods.push(method);
+        if (used.has(socket)) return void socket.destroy();
+        used.add(socket);
+        response.end('page');
+      },
+      '/post': ({ method, socket }) => {
+        methods.push(method);
+        socket.destroy();
+      },
+    },
+  });
+  await using proxy = await proxyTo(site.host);
+  for (let n = 0; n < 2; n += 1) expect(await send(proxy, 'GET', `${site.url}/`)).toBe('200');
+  expect(await send(proxy, 'POST', `${site.url}/post`)).toBe('closed');
+  expect(methods).toEqual(['GET', 'GET', 'GET', 'POST']);
 });
