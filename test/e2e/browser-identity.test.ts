@@ -7,13 +7,17 @@ import { type Site, startSite } from '../support/site.ts';
 // What a site is told of the browser, by headers and to scripts, agrees.
 
 const SCRIPT = `(async () => {
+  // A process that has just been started learns of its window a little later.
+  while (outerWidth === 0) await new Promise((resolve) => setTimeout(resolve, 20));
   const data = navigator.userAgentData;
   const high = await data?.getHighEntropyValues(['platformVersion', 'model', 'uaFullVersion', 'fullVersionList', 'architecture']);
   return {
     userAgent: navigator.userAgent, platform: navigator.platform, languages: navigator.languages,
     webdriver: navigator.webdriver, brands: data?.brands, mobile: data?.mobile, hintPlatform: data?.platform, high,
     zone: Intl.DateTimeFormat().resolvedOptions().timeZone, number: (1234.5).toLocaleString(),
-    touch: navigator.maxTouchPoints, screen: [screen.width, innerWidth],
+    touch: navigator.maxTouchPoints, screen: [screen.width, screen.height], window: [outerWidth, outerHeight],
+    orientation: screen.orientation.type, hover: matchMedia('(hover: hover)').matches,
+    pointer: ['fine', 'coarse', 'none'].find((kind) => matchMedia('(pointer: ' + kind + ')').matches),
   };
 })()`;
 
@@ -27,7 +31,7 @@ beforeAll(async () => {
         response.writeHead(200, { 'content-type': 'text/html' });
         response.end(`<script type="application/json" id="headers">${JSON.stringify(request.headers)}</script>
           <script type="application/json" id="scripts"></script><script src="/page/1" async></script>
-          <script>const held = fetch('/delay/1'); ${SCRIPT}.then((all) => { scripts.textContent = JSON.stringify(all); });</script>`);
+          <script>const done = document.createElement('p'); done.id = 'done'; done.textContent = 'done'; const held = fetch('/delay/1'); ${SCRIPT}.then((all) => { scripts.textContent = JSON.stringify(all); document.body.append(done); });</script>`);
       },
     },
   });
@@ -40,7 +44,10 @@ afterAll(async () => {
 });
 
 async function who(parameters: Record<string, string> = {}, own: TestApp = app) {
-  const result = await crawlInBrowser(own, `${site.url}/who`, { page_wait: '100', ...parameters });
+  const result = await crawlInBrowser(own, `${site.url}/who`, {
+    wait_for_selector: '#done',
+    ...parameters,
+  });
   expect(result).toMatchObject({ cb_status: 200 });
   const part = (id: string) =>
     JSON.parse(new RegExp(`id="${id}">([^<]*)<`).exec(result.body)?.[1] ?? '{}');
@@ -70,6 +77,20 @@ describe('headers and scripts agree', () => {
     expect(headers['sec-ch-ua-mobile']).toBe(mobile ? '?1' : '?0');
     expect(headers['sec-ch-ua']).toContain(`"Chromium";v="${major}"`);
   });
+
+  test.each([
+    [{}, [1_366, 768], 'landscape-primary', 'fine'],
+    [{ width: '1920', height: '1080' }, [1_920, 1_080], 'landscape-primary', 'fine'],
+    [{ device: 'mobile' }, [412, 915], 'portrait-primary', 'coarse'],
+    [{ device: 'tablet' }, [1_024, 1_366], 'portrait-primary', 'coarse'],
+  ])(
+    'of the screen with %j',
+    async (parameters: Record<string, string>, size, orientation, pointer) => {
+      const { scripts } = await who(parameters);
+      expect(scripts).toMatchObject({ screen: size, window: size, orientation, pointer });
+      expect([scripts.hover, scripts.touch]).toEqual(pointer === 'fine' ? [true, 0] : [false, 5]);
+    },
+  );
 
   test('also with a user agent of another browser or system', async () => {
     const windows =

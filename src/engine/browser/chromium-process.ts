@@ -49,6 +49,8 @@ const ARGS = [
   '--hide-scrollbars',
   '--mute-audio',
   '--disable-quic',
+  // What a mouse would tell: a machine without one says that nothing can hover.
+  '--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4',
   '--disable-background-networking',
   '--disable-background-timer-throttling',
   '--disable-backgrounding-occluded-windows',

@@ -27,7 +27,13 @@ export async function setUpPage(page: BrowserPage, device: Device): Promise<void
       mobile: isMobile,
       screenWidth: width,
       screenHeight: height,
+      screenOrientation:
+        height > width
+          ? { type: 'portraitPrimary', angle: 0 }
+          : { type: 'landscapePrimary', angle: 0 },
     }),
+    // The window of a phone follows its screen.
+    isMobile ? undefined : resizeWindow(page, width, height),
     page.send('Emulation.setTouchEmulationEnabled', {
       enabled: isMobile,
       maxTouchPoints: isMobile ? 5 : 1,
@@ -47,6 +53,11 @@ export async function setUpPage(page: BrowserPage, device: Device): Promise<void
       ? undefined
       : page.send('Emulation.setTimezoneOverride', { timezoneId: timezone }).catch(ignoreShared),
   ]);
+}
+
+async function resizeWindow(page: BrowserPage, width: number, height: number): Promise<void> {
+  const { windowId } = await page.send('Browser.getWindowForTarget');
+  await page.send('Browser.setWindowBounds', { windowId, bounds: { width, height } });
 }
 
 /** Pages that share a process, when there are very many, share these; the first decides. */
