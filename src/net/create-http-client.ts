@@ -53,7 +53,8 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
   const guard = createAddressGuard(deps.allow, { deny: deps.deny });
   const lookup = deps.lookup ?? createResolver({ servers: dnsServers });
   const pools = createOriginPools({ guard, lookup, ca, http2, maxOrigins, torProxy, proxyTarget });
-  const running = new Set<AbortController>();
+  /** Aborts the exchanges in progress. A signal of each request and one of the client cost more. */
+  const running = new Set<(cause: unknown) => void>();
 
   /** Runs `work` so that connections made for it find the request's claimant. */
   function dispatching<Result>(request: HttpRequest, work: () => Result): Result {
@@ -88,6 +89,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
             options: dispatchOptions(url, request),
             request,
             timeoutMs: request.timeoutMs - (performance.now() - startedAt),
+            running,
             onStart() {
               reused = pool.connections() === before;
             },
@@ -105,27 +107,18 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
   }
 
   return {
-    async request(given) {
-      const url = URL.parse(given.url);
+    async request(request) {
+      const url = URL.parse(request.url);
       if (url === null || !/^https?:$/.test(url.protocol)) throw httpError('invalid_url');
-      assertValidRequest(given);
-      const closing = new AbortController();
-      running.add(closing);
-      const signal =
-        given.signal === undefined
-          ? closing.signal
-          : AbortSignal.any([given.signal, closing.signal]);
-      const request = { ...given, signal };
+      assertValidRequest(request);
       try {
         return await exchange(url, request, performance.now());
       } catch (error) {
         throw toReportedError(error, url, request);
-      } finally {
-        running.delete(closing);
       }
     },
     async close() {
-      for (const closing of running) closing.abort(new Error('the client was closed'));
+      for (const abort of running) abort(new Error('the client was closed'));
       await pools.destroy();
     },
   };

@@ -13,6 +13,8 @@ export interface Exchange {
   readonly request: HttpRequest;
   /** What is left of `request.timeoutMs`. */
   readonly timeoutMs: number;
+  /** Holds, while the exchange is in progress, the function that aborts it. */
+  readonly running: Set<(cause: unknown) => void>;
   /** Called when the request is about to be written to a connection. */
   readonly onStart: () => void;
   /**
@@ -85,6 +87,7 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
       return this.#settled.promise;
     }
     request.signal?.addEventListener('abort', this.#onAbort, { once: true });
+    this.#exchange.running.add(this.#abort);
     this.#startLimits();
     try {
       dispatcher.dispatch(options, this);
@@ -194,10 +197,11 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     return this.#state === 'over' || this.#head !== undefined;
   }
 
-  readonly #onAbort = (): void => {
-    const cause: unknown = this.#exchange.request.signal?.reason;
+  readonly #abort = (cause: unknown): void => {
     this.#fail(new HttpError('aborted', 'aborted', { cause }));
   };
+
+  readonly #onAbort = (): void => this.#abort(this.#exchange.request.signal?.reason);
 
   #drain(head: Omit<HttpResponse, 'body'>): void {
     this.#end();
@@ -235,5 +239,6 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     this.#state = 'over';
     this.#limits.cancelAll();
     this.#exchange.request.signal?.removeEventListener('abort', this.#onAbort);
+    this.#exchange.running.delete(this.#abort);
   }
 }
