@@ -14,8 +14,8 @@ type Defined<Fields> = {
  */
 export function defined<Fields extends object>(fields: Fields): Defined<Fields> {
   const kept: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(fields)) {
-    if (value !== undefined) kept[name] = value;
+  for (const name of Object.keys(fields) as (keyof Fields & string)[]) {
+    if (fields[name] !== undefined) kept[name] = fields[name];
   }
   return kept as Defined<Fields>;
 }

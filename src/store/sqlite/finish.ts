@@ -47,23 +47,32 @@ interface EndingJob {
   readonly size: number;
 }
 
-/** Finds the job in the state and attempt that the outcome names. */
-function findEnding(
+const ENDING = 'account_id, state, retry, gen, size';
+const AS_NAMED = `rid = ? AND crawler_id = ? AND
+  CASE state WHEN 'running' THEN attempt = ? ELSE attempt = ? AND gen = ? END
+  AND state = coalesce(?, state)`;
+
+/** Takes the job out of the queue, in the state and attempt that the outcome names. */
+const TAKE = `DELETE FROM jobs WHERE ${AS_NAMED} RETURNING ${ENDING}`;
+/** Finds it, for an outcome that leaves it there. */
+const FIND = `SELECT ${ENDING} FROM jobs WHERE ${AS_NAMED}`;
+
+function readEnding(
   { sql }: Finishing,
+  statement: typeof TAKE | typeof FIND,
   { rid, crawlerId, attempt, timedOut, startedAt }: JobOutcome,
   purges: number,
 ): EndingJob | undefined {
   const row = sql.get(
-    `SELECT account_id, state, retry, gen, size FROM jobs
-      WHERE rid = ? AND crawler_id = ? AND
-      CASE state WHEN 'running' THEN attempt = ? ELSE attempt = ? AND gen = ? END`,
+    statement,
     rid,
     crawlerId,
     timedOut === true ? null : attempt,
     timedOut === true ? attempt : startedAt === undefined ? null : attempt - 1,
     purges,
+    timedOut === true ? 'waiting' : null,
   );
-  if (row === undefined || (timedOut === true && row.state !== 'waiting')) return undefined;
+  if (row === undefined) return undefined;
   return {
     accountId: String(row.account_id),
     state: row.state as QueuedJob['state'],
@@ -75,15 +84,16 @@ function findEnding(
 
 function endJob(finishing: Finishing, outcome: JobOutcome, purges: number): Verdict {
   const { sql, now, counts, epoch } = finishing;
-  const { rid, crawlerId } = outcome;
-  const job = findEnding(finishing, outcome, purges);
-  if (job === undefined) return 'lost';
+  const { crawlerId } = outcome;
   if (outcome.kind === 'retry' || outcome.kind === 'release') {
-    goBack(finishing, outcome, job, purges);
+    const kept = readEnding(finishing, FIND, outcome, purges);
+    if (kept === undefined) return 'lost';
+    goBack(finishing, outcome, kept, purges);
     return 'won';
   }
+  const job = readEnding(finishing, TAKE, outcome, purges);
+  if (job === undefined) return 'lost';
   const { accountId, size } = job;
-  sql.run('DELETE FROM jobs WHERE rid = ?', rid);
   leaveState(counts, crawlerId, job);
   counts.addBytes(accountId, 'queued_bytes', -size);
   counts.addBytes(accountId, 'stored_bytes', chargedBytes(placedBytes(outcome.record)));
