@@ -58,10 +58,16 @@ export function toCrawlerMessage(
   };
 }
 
-/** The process that dispatches the crawler has all of its slots. */
+/** The process that dispatches the crawler has all slots that its helpers have not. */
 function processesOf({ concurrency }: Crawler, counters: CrawlerCounters | undefined) {
+  const now = Date.now();
+  const helpers = (counters?.helpers ?? [])
+    .filter(({ until, slots }) => until.getTime() > now && slots > 0)
+    .map(({ processId: id, slots }) => ({ id, slots }));
   const { processId: id = '', until } = counters?.dispatchedBy ?? {};
-  return until === undefined || until.getTime() <= Date.now() ? [] : [{ id, slots: concurrency }];
+  if (until === undefined || until.getTime() <= now) return helpers;
+  const given = helpers.reduce((sum, { slots }) => sum + slots, 0);
+  return [{ id, slots: Math.max(0, concurrency - given) }, ...helpers];
 }
 
 /** The settings that mean something in the crawler's delivery mode. */

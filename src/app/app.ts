@@ -74,7 +74,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
     processName: hostname(),
     logger,
   });
-  stack.defer(() => agenda.close(closeMs));
+  let stopHelping = (): Promise<void> => Promise.resolve();
+  stack.defer(async () => void (await Promise.all([agenda.close(closeMs), stopHelping()])));
   const scheduler = onMachineTime(agenda, clock);
   const service = wireService(context, { store, scheduler, engines });
   const backups = openBackups(config, backend, logger);
@@ -103,6 +104,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     service.defineTasks();
     await scheduler.start();
     await service.repeatTasks();
+    stopHelping = service.dispatcher.help();
   }
   stack.defer(() => edge.close(closeMs));
   const { port, url } = await listen(edge, context);

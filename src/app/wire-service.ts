@@ -29,6 +29,7 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
     browser,
     politeness: createPoliteness({ client, clock }),
     shared: pools.dispatch,
+    browserTurns: pools.browserTurns,
     webhook: createWebhook({
       client,
       clock,
@@ -72,6 +73,7 @@ function serviceSettings(
     },
     pushRatePerSecond: config.pushRatePerSecond,
     inlineConcurrency: config.inlineConcurrency,
+    browserPages: config.browserPages,
     uncallable: (callbackUrl) => uncallableReason(callbackUrl, guard),
     proxies: config.proxies,
     allowsSnippets: config.jsSnippets,

@@ -22,6 +22,8 @@ export interface CrawlLaneDeps
    * suspended machine), because others have taken the work over.
    */
   readonly mayStart: () => boolean;
+  /** How many crawls this process may have in flight at once. */
+  readonly limit: (crawler: Crawler) => number;
   readonly jobLog: JobLog | undefined;
   /** Called when there is something to write, or room again. */
   readonly onChange: () => void;
@@ -64,10 +66,18 @@ export interface CrawlLane {
   readonly wantsLook: boolean;
   /** Whether slots are free, and due jobs for them wait in the store. */
   readonly isStarving: boolean;
+  /** Whether the crawler has due jobs that wait, and no slot for them here. */
+  readonly isFull: boolean;
+  /** Starts that no turn has taken yet. */
+  readonly unwrittenStarts: number;
   /** When the next job falls due, as far as is known. */
   readonly nextDueAt: Date | undefined;
   /** The queue may have jobs that no look has found. */
   expectJobs(): void;
+  /** Starts only jobs of these lanes from now on; undefined for all. */
+  keepTo(lanes: string | undefined): void;
+  /** Starts what there is room for, after the limit has grown. */
+  fill(): void;
   /** Forgets what was read ahead, because the crawler or its queue has changed. */
   forget(): void;
   /**
@@ -141,11 +151,15 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     });
   }
 
+  function hasRoom(by: Crawler): boolean {
+    return crawls.size < deps.limit(by);
+  }
+
   /** Starts jobs that were read ahead while there is room for their crawls. */
   function fill(): void {
     if (crawler === undefined || closed) return;
     const claimant = { accountId: crawler.accountId, crawlerId };
-    while (crawls.size < crawler.concurrency && deps.mayStart()) {
+    while (hasRoom(crawler) && deps.mayStart()) {
       const job = ahead.first(clock.now());
       if (job === undefined) return;
       const slot = granted.pop() ?? slots.tryAcquire(claimant, 1);
@@ -211,7 +225,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   /** Begins a look for a turn, or waits for memory for what it would find. */
   function beginLook(current: Crawler): QueueLook | undefined {
     if (waiting !== undefined || !ahead.wantsMore) return undefined;
-    const look = ahead.beginLook(current);
+    const look = ahead.beginLook(current, deps.limit(current));
     if (look === undefined) {
       const { accountId } = current;
       waitFor(memory, crawlBytes, { accountId, crawlerId });
@@ -239,11 +253,20 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       return waiting === undefined && ahead.wantsMore;
     },
     get isStarving() {
-      return waiting === undefined && ahead.ranDry && crawls.size < (crawler?.concurrency ?? 0);
+      return waiting === undefined && ahead.ranDry && crawler !== undefined && hasRoom(crawler);
+    },
+    get isFull() {
+      const waits = ahead.size > 0 || ahead.ranDry;
+      return waits && crawler !== undefined && (waiting !== undefined || !hasRoom(crawler));
+    },
+    get unwrittenStarts() {
+      return started.size;
     },
     get nextDueAt() {
       return ahead.nextDueAt;
     },
+    keepTo: ahead.keepTo,
+    fill,
     expectJobs: ahead.expect,
     forget: ahead.clear,
     begin(current, looks) {

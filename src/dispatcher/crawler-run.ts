@@ -11,6 +11,7 @@ import { WorkAborted } from './in-flight.ts';
 import { createJobLog } from './job-log.ts';
 import { createPeriod } from './period.ts';
 import type { RunKeeper } from './run-keeper.ts';
+import { createHelperShare, createLeadShare, type RunShare } from './run-share.ts';
 import { createRunStates } from './run-state.ts';
 import { createRunTurn } from './run-turn.ts';
 import { createWakeableSleep } from './wakeable-sleep.ts';
@@ -18,7 +19,9 @@ import { createWakeableSleep } from './wakeable-sleep.ts';
 /** What one run needs beside the dispatcher's own. */
 export interface CrawlerRunDeps extends DispatcherDeps {
   readonly crawlerId: string;
-  readonly task: Task;
+  readonly task: Pick<Task, 'signal' | 'touch'>;
+  /** Takes a share of a crawler that another process leads. Absent for the lead itself. */
+  readonly join?: (now: Date) => Promise<Lease | undefined>;
   /** The crawler as it was when the run was made. */
   readonly crawler: Crawler;
   readonly paces: DeliveryPaces;
@@ -48,6 +51,8 @@ const MANY = 256;
 const MANY_BYTES = 1024 * 1024;
 /** Before a turn that failed is taken again. */
 const REPEAT_MS = 500;
+/** How long a helper keeps a share without work, or waits for one. */
+const HELPER_IDLE_MS = 3_000;
 /** A crawler whose endpoint takes nothing for a while is woken at least this often. */
 const LONGEST_PAUSE_MS = 5_000;
 
@@ -64,6 +69,8 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   const pause = createWakeableSleep();
   const onChange = pause.wake;
   const states = createRunStates(clock);
+  const isHelper = deps.join !== undefined;
+  let share: RunShare | undefined;
   const lane = { crawlerId, memory, logger, onChange };
   const jobLog = createJobLog(logger, crawlerId);
   const mayStart = (): boolean =>
@@ -75,10 +82,11 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     crawlJob,
     crawlBytes,
     mayStart,
+    limit: (current) => share?.limit(current) ?? 0,
     jobLog,
     ...defined({ onStart: deps.onStart }),
   });
-  const deliveries = createDeliveryLane({ ...lane, paces, postDelivery });
+  const deliveries = createDeliveryLane({ ...lane, paces, postDelivery, isHelper });
   const takeTurn = createRunTurn({
     store,
     clock,
@@ -134,6 +142,10 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
         configChanged = true;
         notified = true;
         pause.wake();
+      },
+      sharing(sharing) {
+        share?.learn(sharing);
+        if (sharing !== undefined) pause.wake();
       },
     });
   }
@@ -203,10 +215,30 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     return crawls.isStarving || crawls.unwritten >= MANY || crawls.nextWriteBytes >= MANY_BYTES;
   }
 
+  /**
+   * Begins a change of the run's share. What the run gives up it keeps to from now on; its starts
+   * that are not written yet are in the next turn, after which `writeShare` may follow.
+   */
+  function decideShare(current: RunShare): void {
+    const { inFlight, isFull } = crawls;
+    current.decide({ crawler, inFlight, isFull, nowMs: nowMs() });
+    crawls.keepTo(current.lanes);
+    crawls.fill();
+  }
+
+  async function writeShare(current: RunShare, lease: Lease): Promise<void> {
+    try {
+      await current.write(lease, clock.now());
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      logger.debug({ err: error, crawler: crawlerId }, 'a share was not written');
+    }
+  }
+
   /** Takes turns until the run is over. */
-  async function dispatch(): Promise<void> {
+  async function dispatch(current: RunShare): Promise<void> {
     const startMs = nowMs();
-    const idle = createPeriod(timing.idleReleaseMs, startMs);
+    const idle = createPeriod(isHelper ? HELPER_IDLE_MS : timing.idleReleaseMs, startMs);
     nextTurnMs = startMs;
     /** Whether the next turn looks for what no one has notified the run of. */
     let polls = false;
@@ -222,15 +254,23 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
       if (notified || isOver(crawls.nextDueAt, now)) crawls.expectJobs();
       if (notified || isOver(deliveries.nextDueAt, now)) deliveries.expectBacklog();
       notified = false;
+      decideShare(current);
+      const hadStarts = crawls.unwrittenStarts > 0;
+      let tookTurn = false;
       const isUrgentNow = !isUnsure && (draining || isUrgent());
       const waitMs = isUrgentNow ? 0 : Math.max(0, nextTurnMs - now);
       if (waitMs === 0 && (polls || hasWork())) {
         polls = false;
         nextTurnMs = now + timing.turnMs;
         await tryTurn(active.lease, !draining && !isUnsure);
+        tookTurn = true;
+      }
+      if ((tookTurn || !hadStarts) && !draining && !isUnsure) {
+        await writeShare(current, active.lease);
       }
       // What was read ahead does not start any more in a run that is about to end.
-      const goesOn = !draining && !isUnsure && (crawls.buffered > 0 || waitsForRoom());
+      const waits = crawls.buffered > 0 || waitsForRoom() || current.hasHelpers;
+      const goesOn = !draining && !isUnsure && waits;
       if (isBusy() || goesOn) {
         idle.restart(nowMs());
       } else if (draining || isUnsure || (!notified && idle.isOver(nowMs()))) {
@@ -258,9 +298,12 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
 
   async function dispatchUnder(lease: Lease): Promise<Date | undefined> {
     let pausedUntil: Date | undefined;
+    const parts = { shares: store.shares, roomFor: deps.roomFor };
+    share = isHelper ? createHelperShare(parts, lease) : createLeadShare(parts);
+    share.learn(lease.sharing);
     const leave = keep(lease);
     try {
-      await dispatch();
+      await dispatch(share);
     } finally {
       leave();
       pausedUntil = deliveries.pausedUntil();
@@ -278,7 +321,9 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     async run() {
       try {
         const now = clock.now();
-        const lease = await store.queue.acquire(crawlerId, deps.processId, timing.leaseMs, now);
+        const lease = isHelper
+          ? await deps.join?.(now)
+          : await store.queue.acquire(crawlerId, deps.processId, timing.leaseMs, now);
         if (lease === undefined) {
           states.end('not_acquired');
           return undefined;

@@ -16,6 +16,11 @@ export interface DeliveryLaneDeps extends Pick<DispatcherDeps, 'postDelivery' | 
   /** The process's bytes in flight, which include the pages that are being posted. */
   readonly memory: FairPool;
   readonly paces: DeliveryPaces;
+  /**
+   * Whether the lane posts only results of its own crawls, and none of a crawler that limits its
+   * posts at once: the lead posts those.
+   */
+  readonly isHelper: boolean;
   /** Called when a post has ended, or when there is room for one that waited. */
   readonly onChange: () => void;
 }
@@ -98,7 +103,7 @@ const MAX_CLAIM = 64;
 
 /** Makes a lane in which nothing is in flight. */
 export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
-  const { crawlerId, memory, logger } = deps;
+  const { crawlerId, memory, logger, isHelper } = deps;
   const posts = createInFlight(deps.onChange);
   const settled: DeliveryOutcome[] = [];
   let paced: PacedLane | undefined;
@@ -115,6 +120,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
 
   /** A delivery that goes back to the store is due there at that moment, or at once. */
   function expectAt(moment: Date | undefined): void {
+    if (isHelper) return;
     if (moment !== undefined && (nextDueAt === undefined || moment < nextDueAt)) nextDueAt = moment;
   }
 
@@ -245,11 +251,12 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       backlog = true;
     },
     begin(ended, crawler, claims) {
-      const free = (crawler.deliveryConcurrency || MAX_POSTS_PER_ENDPOINT) - posts.size;
+      const most = crawler.deliveryConcurrency || MAX_POSTS_PER_ENDPOINT;
+      const free = isHelper && crawler.deliveryConcurrency > 0 ? 0 : most - posts.size;
       const mode = deliveryModes[crawler.delivery];
       const delivers = mode.delivers && !crawler.pausedByMonitor && free > 0;
       const wantNew = delivers && mayHold(crawler) ? holdable(ended, free).size : 0;
-      const mayClaim = delivers && claims && backlog;
+      const mayClaim = delivers && claims && backlog && !isHelper;
       if (!mayClaim) stopWaitingForMemory();
       const room = mayClaim ? roomToClaim(crawler) : undefined;
       const wantDue = room === undefined ? 0 : Math.min(MAX_CLAIM, free);

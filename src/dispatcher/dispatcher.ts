@@ -9,11 +9,12 @@ import type { Scheduler, Task } from '../scheduler/scheduler.ts';
 import type { DeliveryOutcome, JobOutcome, Store } from '../store/store.ts';
 import { type CrawlerRun, createCrawlerRun } from './crawler-run.ts';
 import { createDeliveryPaces } from './delivery-paces.ts';
+import { type Helping, startHelping } from './helping.ts';
 import { createRunKeeper } from './run-keeper.ts';
 
 /** What the dispatcher works with. */
 export interface DispatcherDeps {
-  readonly store: Pick<Store, 'queue' | 'deliveries' | 'crawlers'>;
+  readonly store: Pick<Store, 'queue' | 'shares' | 'deliveries' | 'crawlers'>;
   readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -35,6 +36,10 @@ export interface DispatcherDeps {
   readonly mayCrawl?: (accountId: string) => Promise<boolean>;
   /** Called when a crawl starts, with the time since its job was due. */
   readonly onStart?: (lagMs: number) => void;
+  /** How many crawls of the crawler at once this process has room for. */
+  readonly roomFor: (crawler: Crawler) => number;
+  /** Whether it has room for another one now. */
+  readonly hasRoomFor: (crawler: Crawler) => boolean;
   /** Bytes of the memory budget that are reserved for each crawl. */
   readonly crawlBytes: number;
   readonly shared: SharedByCrawlers;
@@ -100,6 +105,11 @@ export interface Dispatcher {
    * process has its lease.
    */
   run(task: Task): Promise<void>;
+  /**
+   * Begins to take shares of crawlers that other processes lead, if the database is shared. The
+   * returned function ends that, and resolves when the crawls under way have ended.
+   */
+  help(): () => Promise<void>;
   /** Notifies the crawler's run in this process, if there is one, of new work. */
   notify(crawlerId: string): void;
   /**
@@ -122,6 +132,31 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const runs = new Map<string, { readonly run: CrawlerRun; readonly done: Promise<void> }>();
   const paces = createDeliveryPaces(deps);
   const keeper = createRunKeeper(deps);
+  let helping: Helping | undefined;
+
+  /** The runs of the crawler in this process: as its lead, as a helper, or both for a moment. */
+  function runsOf(crawlerId: string): CrawlerRun[] {
+    const all = [runs.get(crawlerId)?.run, helping?.runs.get(crawlerId)];
+    return all.filter((each) => each !== undefined);
+  }
+
+  function help(): () => Promise<void> {
+    const { shares } = deps.store;
+    if (shares === undefined) return () => Promise.resolve();
+    helping = startHelping({
+      ...deps,
+      shares,
+      leaseMs: deps.timing.leaseMs,
+      runSlots: deps.shared.runSlots,
+      isLeading: (crawlerId) => runs.has(crawlerId),
+      createRun(crawler, signal, join) {
+        const { crawlerId } = crawler;
+        const task = { signal, touch: () => Promise.resolve() };
+        return createCrawlerRun({ ...deps, crawlerId, task, paces, keeper, crawler, join });
+      },
+    });
+    return helping.close;
+  }
 
   async function run(task: Task): Promise<void> {
     const crawlerId = task.key;
@@ -136,6 +171,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const done = Promise.withResolvers<void>();
     const crawlerRun = createCrawlerRun({ ...deps, crawlerId, task, paces, keeper, crawler });
     runs.set(crawlerId, { run: crawlerRun, done: done.promise });
+    helping?.leave(crawlerId);
     let wakeAt: Date | undefined;
     try {
       wakeAt = await crawlerRun.run();
@@ -176,12 +212,22 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
   return {
     run,
-    notify: (crawlerId) => void runs.get(crawlerId)?.run.notify(),
-    refresh: (crawlerId) => runs.get(crawlerId)?.run.refresh(),
-    abortJob: (crawlerId, rid) => runs.get(crawlerId)?.run.abortJob(rid),
-    abortCrawler: (crawlerId) => runs.get(crawlerId)?.run.abort(),
+    help,
+    notify(crawlerId) {
+      for (const each of runsOf(crawlerId)) each.notify();
+    },
+    refresh(crawlerId) {
+      for (const each of runsOf(crawlerId)) each.refresh();
+    },
+    abortJob(crawlerId, rid) {
+      for (const each of runsOf(crawlerId)) each.abortJob(rid);
+    },
+    abortCrawler(crawlerId) {
+      for (const each of runsOf(crawlerId)) each.abort();
+    },
     activity() {
-      const all = [...runs.values()].map((each) => each.run.activity());
+      const leading = [...runs.values()].map((each) => each.run);
+      const all = [...leading, ...(helping?.runs.values() ?? [])].map((each) => each.activity());
       const sum = (kind: keyof (typeof all)[number]): number =>
         all.reduce((total, each) => total + each[kind], 0);
       return {

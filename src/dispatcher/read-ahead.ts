@@ -24,6 +24,8 @@ export interface ReadAhead {
   /** The job that starts next. Those whose queue deadline has passed are left to the timeouts. */
   first(now: Date): DueJob | undefined;
   remove(rid: string): void;
+  /** Reads only jobs of these lanes from now on, and forgets the others; undefined for all. */
+  keepTo(lanes: string | undefined): void;
   /** Forgets all jobs; the next ones come from a look that is still to be begun, or to end. */
   drop(): void;
   /** Forgets all jobs, and looks for none before that moment. */
@@ -34,7 +36,7 @@ export interface ReadAhead {
    * The look that a turn takes. Undefined when none is wanted, or when there is no memory for what
    * it would find.
    */
-  beginLook(crawler: Crawler): QueueLook | undefined;
+  beginLook(crawler: Pick<Crawler, 'accountId'>, slots: number): QueueLook | undefined;
   /** Takes in what the look has found, if it was not given up. */
   endLook(receipt: Pick<TurnReceipt, 'jobs' | 'hasMore' | 'nextDueAt'>): void;
   /** Gives the look up; does nothing after `endLook`. */
@@ -72,6 +74,7 @@ export function createReadAhead(deps: {
   let target = LEAST;
   /** Fewest entries since the last look. */
   let lowest = 0;
+  let lanes: string | undefined;
 
   function remove(rid: string): void {
     entries.get(rid)?.held.release();
@@ -86,6 +89,10 @@ export function createReadAhead(deps: {
   function cancelLook(): void {
     looking?.room.release();
     looking = undefined;
+  }
+
+  function isOurs(rid: string): boolean {
+    return lanes === undefined || lanes.includes(rid.at(-1) ?? '');
   }
 
   /** How many jobs to read ahead for so many slots. */
@@ -125,6 +132,12 @@ export function createReadAhead(deps: {
       return undefined;
     },
     remove,
+    keepTo(given) {
+      if (given === lanes) return;
+      lanes = given;
+      for (const rid of entries.keys()) if (!isOurs(rid)) remove(rid);
+      expects = true;
+    },
     drop,
     rest(until) {
       drop();
@@ -136,9 +149,9 @@ export function createReadAhead(deps: {
       cancelLook();
       expects = true;
     },
-    beginLook({ accountId, concurrency }) {
+    beginLook({ accountId }, slots) {
       if (!expects || entries.size > target / 2) return undefined;
-      setTarget(concurrency);
+      setTarget(slots);
       const claimant = { accountId, crawlerId };
       const wanted = (target - entries.size) * JOB_BYTES + BODY_BYTES;
       const bytes = Math.min(wanted, memory.available(claimant));
@@ -147,13 +160,15 @@ export function createReadAhead(deps: {
       const limit = Math.min(target - entries.size, Math.floor(room.amount / JOB_BYTES));
       looking = { room };
       expects = false;
-      return { limit, maxBytes: room.amount - limit * JOB_BYTES, except: [...entries.keys()] };
+      const maxBytes = room.amount - limit * JOB_BYTES;
+      return { limit, maxBytes, except: [...entries.keys()], lanes };
     },
     endLook(receipt) {
       if (looking === undefined) return;
       ({ hasMore, nextDueAt } = receipt);
       if (hasMore) expects = true;
       for (const job of receipt.jobs) {
+        if (!isOurs(job.rid)) continue;
         entries.set(job.rid, { job, held: looking.room.split(chargedJobBytes(job)) });
       }
       lowest = entries.size;

@@ -19,6 +19,8 @@ export interface KeptRun {
   work(): void;
   /** The settings or pauses have changed. */
   settings(): void;
+  /** How the crawler is shared now. */
+  sharing(sharing: CrawlerNews['sharing']): void;
 }
 
 /**
@@ -53,9 +55,9 @@ export function createRunKeeper(deps: {
     const leases = visited.map(({ lease }) => lease);
     const touched = renews ? visited.map((run) => run.touch()) : [];
     const [news] = await Promise.all([store.queue.visit(leases, now, ttlMs), ...touched]);
-    const byCrawler = new Map(news.map((each) => [each.crawlerId, each]));
+    const byLease = new Map(news.map((each) => [leaseKey(each), each]));
     for (const run of visited) {
-      if (runs.has(run)) report(run, byCrawler.get(run.lease.crawlerId), now, ttlMs);
+      if (runs.has(run)) report(run, byLease.get(leaseKey(run.lease)), now, ttlMs);
     }
   }
 
@@ -70,6 +72,7 @@ export function createRunKeeper(deps: {
     else if (ttlMs !== undefined) run.renewed(now.getTime() + ttlMs);
     if (before?.settings !== news.settings) run.settings();
     if (before?.work !== news.work) run.work();
+    run.sharing(news.sharing);
   }
 
   function tick(): void {
@@ -97,4 +100,9 @@ export function createRunKeeper(deps: {
       };
     },
   };
+}
+
+/** A process may lead a crawler and still have a share of it from before. */
+function leaseKey({ crawlerId, epoch }: Pick<Lease, 'crawlerId' | 'epoch'>): string {
+  return `${crawlerId} ${epoch}`;
 }

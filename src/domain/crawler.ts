@@ -111,4 +111,10 @@ export interface CrawlerCounters extends Readonly<Record<CounterName, number>> {
   readonly last: CrawlerMoments;
   /** The process that dispatches it, until that moment unless it renews its lease. */
   readonly dispatchedBy?: { readonly processId: string; readonly until: Date };
+  /** The processes that help it, and how many of the crawler's slots each has. */
+  readonly helpers?: readonly {
+    readonly processId: string;
+    readonly slots: number;
+    readonly until: Date;
+  }[];
 }

@@ -7,6 +7,7 @@ import type { Account } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { CrawlerDefaults } from '../domain/crawler-settings.ts';
 import type { Logger } from '../domain/logger.ts';
+import type { FairPool } from '../fairness/fair-pool.ts';
 import type { AccountLimits } from '../domain/quotas.ts';
 import type { TimedWork, Tracing } from '../domain/tracing.ts';
 import type { CrawlEngine } from '../engine/engine.ts';
@@ -29,7 +30,7 @@ import { type CrawlJobs, createCrawlJobs } from './crawls/crawl-job.ts';
 import { type CrawlTimes, createCrawlTimes } from './crawls/crawl-times.ts';
 import { createCrawling } from './crawls/crawling.ts';
 import { createInlineCrawls, type InlineCrawls } from './crawls/inline-crawl.ts';
-import type { SharedResources } from './crawls/shared-resources.ts';
+import { CRAWLS, type SharedResources } from './crawls/shared-resources.ts';
 import { tracedCrawling } from './crawls/traced-crawling.ts';
 import { createAttemptDelivery } from './deliveries/attempt-delivery.ts';
 import { createTestDelivery, type TestDelivery } from './deliveries/test-delivery.ts';
@@ -62,6 +63,8 @@ export interface ServiceDeps {
   readonly browser: CrawlEngine;
   readonly politeness: PolitenessGate;
   readonly shared: SharedResources;
+  /** Pages of the browser. */
+  readonly browserTurns: FairPool;
   readonly webhook: Webhook;
   readonly mailer: Mailer;
   readonly clock: Clock;
@@ -94,6 +97,8 @@ export interface ServiceSettings {
   readonly accountLimits: AccountLimits;
   readonly pushRatePerSecond: number;
   readonly inlineConcurrency: number;
+  /** Browser pages that are open at once. */
+  readonly browserPages: number;
   /** Why a callback URL can never be called; undefined if it can. */
   readonly uncallable: (callbackUrl: string) => string | undefined;
   /** The operator's proxies: URLs by ISO country, and `tor`. */
@@ -308,6 +313,11 @@ function wireDispatcher(
       }
     },
     mayCrawl: quotas.mayCrawl,
+    roomFor: ({ tokenType }) => (tokenType === 'javascript' ? settings.browserPages : CRAWLS),
+    hasRoomFor({ tokenType, accountId, crawlerId }) {
+      const pool = tokenType === 'javascript' ? deps.browserTurns : shared.crawlSlots;
+      return pool.available({ accountId, crawlerId }) > 0;
+    },
     onStart: observe.start,
     crawlBytes: BASE_BYTES,
     shared,

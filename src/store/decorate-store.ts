@@ -12,6 +12,7 @@ export function decorateStore(store: Store, around: AroundCall): Store {
     accounts: decorated(store.accounts, 'accounts', around),
     crawlers: decorated(store.crawlers, 'crawlers', around),
     queue: decorated(store.queue, 'queue', around),
+    shares: store.shares && decorated(store.shares, 'shares', around),
     deliveries: decorated(store.deliveries, 'deliveries', around),
     results: decorated(store.results, 'results', around),
     stats: decorated(store.stats, 'stats', around),

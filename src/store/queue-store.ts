@@ -3,6 +3,7 @@ import type { Delivery } from '../domain/delivery.ts';
 import type { DueJob, Job, QueuedJob } from '../domain/job.ts';
 import type { CrawlRecord } from '../domain/result.ts';
 import type { DeliveryOutcome } from './delivery-store.ts';
+import type { Sharing } from './share-store.ts';
 
 /** The position of a queued job among those of its crawler. */
 export interface QueuePlace {
@@ -47,27 +48,33 @@ export type PushOutcome =
   | { readonly rid: string }
   | { readonly refused: 'crawler_queue_full' | 'account_queue_full' | 'crawler_not_found' };
 
-/** The right to dispatch one crawler. */
+/** The right to dispatch one crawler, or a share of it. */
 export interface Lease {
   readonly crawlerId: string;
   readonly owner: string;
-  /** Grows with every new holder; claims under an older epoch are refused. */
+  /**
+   * Grows with every new holder; claims under an older epoch are refused. Of a share it is the
+   * negative `shareId`.
+   */
   readonly epoch: number;
   /** When it ends unless it is renewed; later than requested if taking it took long. */
   readonly until?: Date;
   /** {@link CrawlerNews.work} when it was taken; default 0. */
   readonly work?: number;
+  /** {@link CrawlerNews.sharing} when it was taken. */
+  readonly sharing?: Sharing | undefined;
 }
 
 /** What a process has to know of a crawler that it holds. */
-export interface CrawlerNews {
-  readonly crawlerId: string;
+export interface CrawlerNews extends Pick<Lease, 'crawlerId' | 'epoch'> {
   /** Whether the lease is still current. */
   readonly held: boolean;
   /** Changes when the crawler may have got work from another process. */
   readonly work: number;
   /** Changes with the settings and the pauses. */
   readonly settings: number;
+  /** Undefined if it was never shared. */
+  readonly sharing?: Sharing | undefined;
 }
 
 /** A crawl that began since the last turn and is still in flight. */
@@ -108,6 +115,8 @@ export interface QueueLook {
   /** Of `chargedJobBytes` together, about; at least one job is found. No limit if absent. */
   readonly maxBytes?: number;
   readonly except?: readonly string[];
+  /** Jobs of these lanes alone; of all if absent. See `Share`. */
+  readonly lanes?: string | undefined;
 }
 
 /**

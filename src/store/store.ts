@@ -12,11 +12,13 @@ import type { ListingStore } from './listing-store.ts';
 import type { ProcessStore } from './process-store.ts';
 import type { QueueDepths } from './queue-depth.ts';
 import type { QueueStore } from './queue-store.ts';
+import type { ShareStore } from './share-store.ts';
 
 export type * from './delivery-store.ts';
 export type * from './listing-store.ts';
 export type * from './process-store.ts';
 export type * from './queue-store.ts';
+export type * from './share-store.ts';
 
 /**
  * Everything that the service keeps. Two implementations pass the same contract (`test/contract`):
@@ -29,6 +31,8 @@ export interface Store {
   readonly accounts: AccountStore;
   readonly crawlers: CrawlerStore;
   readonly queue: QueueStore;
+  /** Undefined if one process has the database for itself. */
+  readonly shares?: ShareStore | undefined;
   readonly deliveries: DeliveryStore;
   readonly results: ResultStore;
   readonly stats: StatsStore;
@@ -49,8 +53,8 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** The names of the parts of the store. */
-export type AggregateName = Exclude<keyof Store, 'ping' | 'maintain' | 'close'>;
+/** The names of the parts that every store has. */
+export type AggregateName = Exclude<keyof Store, 'shares' | 'ping' | 'maintain' | 'close'>;
 
 /** The result of one `maintain`. */
 export interface MaintenanceReport {

@@ -95,6 +95,8 @@ export async function createCrawlerRunBench(
       processId,
       shared,
       crawlBytes: 64 * 1024,
+      roomFor: () => 1_000,
+      hasRoomFor: () => true,
       ackTimeoutMs: 200,
       timing: { ...RUN_TIMING, ...timing },
       crawlJob: (job, _crawler, signal) =>
@@ -130,7 +132,7 @@ export async function createCrawlerRunBench(
         ...given,
         crawlerId,
         crawler,
-        task: { key: crawlerId, signal: controller.signal, touch: async () => undefined },
+        task: { signal: controller.signal, touch: async () => undefined },
         paces: createDeliveryPaces({ clock, ackTimeoutMs: given.ackTimeoutMs }),
         keeper: createRunKeeper(given),
       });

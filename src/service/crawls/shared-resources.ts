@@ -5,7 +5,7 @@ import { createFairPool, type FairPool } from '../../fairness/fair-pool.ts';
 export type SharedResources = SharedByCrawlers;
 
 // Crawls wait for sites most of their time, and hold 64 KiB of the memory budget each.
-const CRAWLS = 2_000;
+export const CRAWLS = 2_000;
 // Each polls for work twice a second.
 const RUNS = 500;
 const WAITING_RUNS = 2_000;

@@ -16,7 +16,8 @@ type Counter =
   | 'failed'
   | 'deleted'
   | 'purged'
-  | 'deliveriesPending';
+  | 'deliveriesPending'
+  | 'wakes';
 
 /** Changes of one crawler's counters and of a day of its history, written in one update. */
 export interface Delta {

@@ -8,6 +8,7 @@ import {
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import type { DayCounts } from '../../domain/stats.ts';
+import type { Share } from '../share-store.ts';
 import { NO_WORK } from './lease.ts';
 
 /** A day on its way from its crawler to the history, which notes by `id` that it has added it. */
@@ -28,6 +29,11 @@ export interface PendingPush {
   /** The `rid`s of its jobs are between these two, inclusive. */
   readonly first: string;
   readonly last: string;
+}
+
+/** A share of a crawler; see `Share`. */
+export interface ShareDocument extends Omit<Share, 'shareId'> {
+  readonly until: Date;
 }
 
 /**
@@ -100,6 +106,14 @@ export interface CrawlerDocument extends Partial<StoredSettings> {
   readonly epoch: number;
   readonly leaseOwner: string | null;
   readonly leaseUntil: Date;
+  /** The shares of helpers by `shareId`; absent if it was never shared, as are the next three. */
+  readonly shares?: Readonly<Record<string, ShareDocument>>;
+  /** The `shareId` of the latest. */
+  readonly joins?: number;
+  /** Version of `shares`. */
+  readonly sharesRevision?: number;
+  /** Absent if it wants none. */
+  readonly wantsHelp?: true;
   /** When some process must look at it: its next work, or the end of its lease. */
   readonly wakeAt: Date;
   /**
@@ -180,12 +194,16 @@ export const COUNTER_FIELDS = {
   last: 1,
   leaseOwner: 1,
   leaseUntil: 1,
+  shares: 1,
 } as const;
 
 /** The counters of a document. */
 export function toCounters(document: CrawlerDocument): CrawlerCounters {
   const { live, running, retrying, completed, failed, deleted, purged } = document;
-  const { leaseOwner: processId, leaseUntil: until } = document;
+  const { leaseOwner, leaseUntil, shares = {} } = document;
+  const helpers = Object.values(shares).map(({ processId, until, heldSlots }) => {
+    return { processId, until, slots: heldSlots };
+  });
   return {
     waiting: live - running - retrying,
     running,
@@ -197,6 +215,7 @@ export function toCounters(document: CrawlerDocument): CrawlerCounters {
     purged,
     deliveriesPending: document.deliveriesPending,
     last: document.last ?? {},
-    ...(processId === null ? {} : { dispatchedBy: { processId, until } }),
+    ...(leaseOwner === null ? {} : { dispatchedBy: { processId: leaseOwner, until: leaseUntil } }),
+    ...(helpers.length === 0 ? {} : { helpers }),
   };
 }

@@ -1,10 +1,13 @@
 import type { Filter } from 'mongodb';
 import { DAY_MS } from '../../domain/durations.ts';
 import { heldBackBy, type WorkKind } from '../rules.ts';
+import { isShare } from '../share-store.ts';
 import type { Lease } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { tombstonesFilter } from './tombstones.ts';
 
+/** The wake time of a crawler that has work now, whatever the clock. */
+const DUE_NOW = new Date(0);
 /** The wake time of a crawler that has no work. */
 export const NO_WORK = new Date('9999-12-31T00:00:00Z');
 
@@ -22,6 +25,14 @@ export function isLive(leaseUntil: Date | undefined, now: Date): boolean {
 
 /** Matches the crawler while the lease is its current one and has not lapsed. */
 export function currentLease(lease: Lease, now: Date): Filter<CrawlerDocument> {
+  if (isShare(lease)) {
+    const share = `shares.${-lease.epoch}`;
+    return {
+      _id: lease.crawlerId,
+      [`${share}.processId`]: lease.owner,
+      [`${share}.until`]: { $gt: now },
+    };
+  }
   return {
     _id: lease.crawlerId,
     epoch: lease.epoch,
@@ -79,11 +90,12 @@ const WAKE_FIELDS = {
   leaseOwner: 1,
   epoch: 1,
   purges: 1,
+  shares: 1,
 } as const;
 
 /**
  * Sets the wake time of a crawler without a lease to its next work, and misses none that arrives
- * meanwhile. With `lease`, ends that lease in the same write; changes nothing if it is no longer
+ * meanwhile. One that has helpers needs a lead at once. With `lease`, ends that lease in the same write; changes nothing if it is no longer
  * the current one.
  */
 export async function setWake(
@@ -97,13 +109,17 @@ export async function setWake(
       { projection: WAKE_FIELDS },
     );
     if (crawler === null) return undefined;
-    const wakeAt = await nextWorkAt(collections, crawler);
+    const hasHelpers = Object.keys(crawler.shares ?? {}).length > 0;
+    const wakeAt = hasHelpers ? DUE_NOW : await nextWorkAt(collections, crawler);
     const { wakes, epoch, leaseOwner } = crawler;
     const holds = lease === undefined ? null : lease.owner;
     if (leaseOwner !== holds || (lease !== undefined && lease.epoch !== epoch)) return wakeAt;
     const { matchedCount } = await collections.crawlers.updateOne(
       { _id: crawlerId, wakes, epoch, leaseOwner },
-      { $set: { leaseOwner: null, leaseUntil: new Date(0), wakeAt: wakeAt ?? NO_WORK } },
+      {
+        $set: { leaseOwner: null, leaseUntil: new Date(0), wakeAt: wakeAt ?? NO_WORK },
+        $unset: { wantsHelp: '' },
+      },
     );
     if (matchedCount > 0) return wakeAt;
   }

@@ -1,11 +1,30 @@
+import { isShare } from '../share-store.ts';
 import type { CrawlerNews, Lease, QueueStore } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
-import { currentLease, forgetProcesses, MAX_LEASE_MS, NO_WORK, setWake } from './lease.ts';
+import { currentLease, forgetProcesses, MAX_LEASE_MS, NO_WORK, setWake, wakeNow } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { recount } from './recount.ts';
 import { freeDeliveries, requeue, takeBack } from './requeue.ts';
+import {
+  endLapsedShares,
+  endShare,
+  formerEpochs,
+  renewShares,
+  SHARING_FIELDS,
+  type SharedDocument,
+  shareOf,
+  toSharing,
+} from './shares.ts';
 
-const NEWS_FIELDS = { epoch: 1, leaseOwner: 1, leaseUntil: 1, wakes: 1, updatedAt: 1 } as const;
+const NEWS_FIELDS = {
+  epoch: 1,
+  leaseOwner: 1,
+  leaseUntil: 1,
+  wakes: 1,
+  updatedAt: 1,
+  ...SHARING_FIELDS,
+} as const;
+type VisitedCrawler = Pick<CrawlerDocument, '_id' | keyof typeof NEWS_FIELDS>;
 /** Most jobs and deliveries of former holders that one visit finds. */
 const STRAYS = 100;
 
@@ -28,22 +47,36 @@ export function createLeases(
     const before = await takeLease(collections, { crawlerId, owner, leaseUntil, now });
     if (before === null) return undefined;
     const epoch = before.epoch + 1;
+    let sharing = toSharing(before);
     const lease: Lease = { crawlerId, owner, epoch, work: before.wakes };
     const miscounted = before.miscounted === true;
-    if (before.leaseOwner === null && !miscounted) {
+    const mayHaveHelpers = Object.keys(before.shares ?? {}).length > 0;
+    if (before.leaseOwner === null && !miscounted && !mayHaveHelpers) {
       await ledger.tidy(crawlerId, () => forgetProcesses(collections, before, now));
-      return { ...lease, until: leaseUntil };
+      return { ...lease, until: leaseUntil, sharing };
     }
     // The former holder's work is recounted, which takes long when many deliveries are pending.
     const until = await whileRenewing(collections, { lease, ttlMs, now, startedAt }, async () => {
       await forgetProcesses(collections, before, now);
       await ledger.runExclusive(crawlerId, async () => {
         const crashed = before.leaseOwner !== owner;
-        await takeBack(collections, ledger, { crawlerId, epoch, now, crashed });
+        await endLapsedShares(collections, before, now);
+        const shared = await readShares(crawlerId);
+        sharing = toSharing(shared);
+        const epochs = formerEpochs(shared, epoch);
+        await takeBack(collections, ledger, { crawlerId, epochs, now, crashed });
         await recount(collections, crawlerId, now, miscounted);
       });
     });
-    return until === undefined ? undefined : { ...lease, until };
+    return until === undefined ? undefined : { ...lease, until, sharing };
+  }
+
+  async function readShares(crawlerId: string): Promise<SharedDocument> {
+    const read: SharedDocument | null = await collections.crawlers.findOne(
+      { _id: crawlerId },
+      { projection: SHARING_FIELDS },
+    );
+    return read ?? {};
   }
 
   async function visit(
@@ -52,34 +85,61 @@ export function createLeases(
     ttlMs?: number,
   ): Promise<CrawlerNews[]> {
     if (leases.length === 0) return [];
-    const ids = leases.map((each) => each.crawlerId);
+    const ids = [...new Set(leases.map((each) => each.crawlerId))];
     if (ttlMs !== undefined) {
       const leaseUntil = new Date(now.getTime() + ttlMs);
-      const owners = [...new Set(leases.map((each) => each.owner))];
-      await collections.crawlers.updateMany(
-        { _id: { $in: ids }, leaseOwner: { $in: owners }, leaseUntil: { $gt: now } },
-        { $set: { leaseUntil, wakeAt: leaseUntil } },
-      );
-      await takeBackStrays(leases, now);
+      const leads = leases.filter((each) => !isShare(each));
+      const owners = [...new Set(leads.map((each) => each.owner))];
+      await Promise.all([
+        collections.crawlers.updateMany(
+          { _id: { $in: ids }, leaseOwner: { $in: owners }, leaseUntil: { $gt: now } },
+          { $set: { leaseUntil, wakeAt: leaseUntil } },
+        ),
+        renewShares(collections, leases, now, leaseUntil),
+      ]);
     }
-    const held = new Map(leases.map((each) => [each.crawlerId, each]));
-    const found: (Pick<CrawlerDocument, '_id'> &
-      Pick<CrawlerDocument, keyof typeof NEWS_FIELDS>)[] = await collections.crawlers
+    const found: VisitedCrawler[] = await collections.crawlers
       .find({ _id: { $in: ids } }, { projection: NEWS_FIELDS })
       .toArray();
-    return found.map(({ _id: crawlerId, epoch, leaseOwner, leaseUntil, wakes, updatedAt }) => {
-      const lease = held.get(crawlerId);
-      const isOurs = lease?.epoch === epoch && lease.owner === leaseOwner && leaseUntil > now;
-      return { crawlerId, held: isOurs, work: wakes, settings: updatedAt.getTime() };
+    const crawlers = new Map(found.map((each) => [each._id, each]));
+    if (ttlMs !== undefined) await takeBackStrays(leases, crawlers, now);
+    return leases.flatMap((lease): CrawlerNews[] => {
+      const crawler = crawlers.get(lease.crawlerId);
+      if (crawler === undefined) return [];
+      const { _id: crawlerId, wakes, updatedAt } = crawler;
+      const sharing = toSharing(crawler);
+      const held = isHeld(crawler, lease, now);
+      const settings = updatedAt.getTime();
+      return [{ crawlerId, epoch: lease.epoch, held, work: wakes, settings, sharing }];
     });
   }
 
   /**
-   * Takes back what former holders have claimed late: one that slept between its check of the lease
-   * and its claim may have claimed something since.
+   * Takes back what former holders have claimed late, and what helpers had whose shares have lapsed:
+   * a process that slept between its check of the lease and its claim may have claimed something
+   * since.
    */
-  async function takeBackStrays(leases: readonly Lease[], now: Date): Promise<void> {
-    const stray = leases.map(({ crawlerId, epoch }) => ({ crawlerId, epoch: { $lt: epoch } }));
+  async function takeBackStrays(
+    leases: readonly Lease[],
+    crawlers: ReadonlyMap<string, VisitedCrawler>,
+    now: Date,
+  ): Promise<void> {
+    const led = leases.filter((each) => {
+      const crawler = crawlers.get(each.crawlerId);
+      return crawler !== undefined && !isShare(each) && isHeld(crawler, each, now);
+    });
+    if (led.length === 0) return;
+    const lapsed = new Set<string>();
+    for (const { crawlerId } of led) {
+      const crawler = crawlers.get(crawlerId);
+      if (crawler !== undefined && (await endLapsedShares(collections, crawler, now))) {
+        lapsed.add(crawlerId);
+      }
+    }
+    const stray = led.map(({ crawlerId, epoch }) => ({
+      crawlerId,
+      epoch: formerEpochs(crawlers.get(crawlerId) ?? {}, epoch),
+    }));
     const projection = { crawlerId: 1 } as const;
     const [jobs, deliveries] = await Promise.all([
       collections.jobs
@@ -91,30 +151,35 @@ export function createLeases(
         .limit(STRAYS)
         .toArray(),
     ]);
-    const withJobs = new Set(jobs.map((each) => each.crawlerId));
+    const withJobs = new Set([...lapsed, ...jobs.map((each) => each.crawlerId)]);
     const affected = new Set([...withJobs, ...deliveries.map((each) => each.crawlerId)]);
-    for (const { crawlerId, epoch } of leases) {
+    for (const { crawlerId, epoch } of led) {
       if (!affected.has(crawlerId)) continue;
       await ledger.runExclusive(crawlerId, async () => {
+        const epochs = formerEpochs(await readShares(crawlerId), epoch);
+        const crashed = lapsed.has(crawlerId);
+        const former = { crawlerId, epochs, now, crashed };
         // A former holder does not count such a claim. Only a recount shows whether another process
         // did.
-        if (withJobs.has(crawlerId)) await requeue(collections, ledger, { crawlerId, epoch, now });
-        else await freeDeliveries(collections, { crawlerId, epoch, now });
+        if (crashed) await takeBack(collections, ledger, former);
+        else if (withJobs.has(crawlerId)) await requeue(collections, ledger, former);
+        else await freeDeliveries(collections, former);
         await recount(collections, crawlerId, now);
       });
     }
   }
 
   async function release(lease: Lease, now: Date): Promise<{ wakeAt: Date | undefined }> {
+    if (isShare(lease)) return releaseShare(lease, now);
     const { crawlerId, epoch, owner } = lease;
     return ledger.runExclusive(crawlerId, async () => {
       if (await releaseEmpty(collections, lease)) return { wakeAt: undefined };
       const crawler = await collections.crawlers.findOne(
         { _id: crawlerId, epoch, leaseOwner: owner },
-        { projection: { live: 1, purges: 1, miscounted: 1 } },
+        { projection: { live: 1, purges: 1, miscounted: 1, ...SHARING_FIELDS } },
       );
       if (crawler !== null) {
-        const former = { crawlerId, epoch: epoch + 1, now };
+        const former = { crawlerId, epochs: formerEpochs(crawler, epoch + 1), now };
         const back = await takeBack(collections, ledger, former);
         const job =
           crawler.live === 0
@@ -123,7 +188,8 @@ export function createLeases(
                 { crawlerId, queued: true, gen: crawler.purges },
                 { projection: { _id: 1 } },
               );
-        const ghosts = crawler.live !== 0 && job === null;
+        const hasHelpers = Object.keys(crawler.shares ?? {}).length > 0;
+        const ghosts = crawler.live !== 0 && job === null && !hasHelpers;
         const all = ghosts || crawler.miscounted === true;
         if (all || back > 0) await recount(collections, crawlerId, now, all);
       }
@@ -131,7 +197,29 @@ export function createLeases(
     });
   }
 
+  /** Ends a share, and makes due again what its helper leaves. The lead sees the work. */
+  async function releaseShare(lease: Lease, now: Date): Promise<{ wakeAt: undefined }> {
+    const { crawlerId, epoch } = lease;
+    return ledger.runExclusive(crawlerId, async () => {
+      if (await endShare(collections, lease)) {
+        const former = { crawlerId, epochs: { $eq: epoch }, now };
+        const back = await takeBack(collections, ledger, former);
+        if (back > 0) await recount(collections, crawlerId, now);
+        await wakeNow(collections, crawlerId, now, 'job');
+        await setWake(collections, crawlerId);
+      }
+      return { wakeAt: undefined };
+    });
+  }
+
   return { acquire, visit, release };
+}
+
+/** Whether the lease is the crawler's current one, or its share has not ended. */
+function isHeld(crawler: VisitedCrawler, lease: Lease, now: Date): boolean {
+  if (isShare(lease)) return (shareOf(crawler, lease)?.until ?? now) > now;
+  const { epoch, leaseOwner, leaseUntil } = crawler;
+  return lease.epoch === epoch && lease.owner === leaseOwner && leaseUntil > now;
 }
 
 /**
@@ -152,7 +240,10 @@ async function releaseEmpty(
       pending: { $size: 0 },
       miscounted: { $ne: true },
     },
-    { $set: { leaseOwner: null, leaseUntil: new Date(0), wakeAt: NO_WORK } },
+    {
+      $set: { leaseOwner: null, leaseUntil: new Date(0), wakeAt: NO_WORK },
+      $unset: { wantsHelp: '' },
+    },
   );
   return matchedCount > 0;
 }
@@ -182,7 +273,14 @@ function takeLease(
     { $inc: { epoch: 1 }, $set: { leaseOwner: owner, leaseUntil, wakeAt: leaseUntil } },
     {
       returnDocument: 'before',
-      projection: { epoch: 1, leaseOwner: 1, applied: 1, miscounted: 1, wakes: 1 },
+      projection: {
+        epoch: 1,
+        leaseOwner: 1,
+        applied: 1,
+        miscounted: 1,
+        wakes: 1,
+        ...SHARING_FIELDS,
+      },
     },
   );
 }

@@ -105,6 +105,7 @@ export const STATE_FIELDS = {
   epoch: 1,
   leaseOwner: 1,
   leaseUntil: 1,
+  shares: 1,
 } as const;
 
 /** A crawler as its run needs to know it. */

@@ -13,16 +13,17 @@ export async function look(
   collections: Collections,
   known: KnownJobs,
   { _id: crawlerId, purges, pending }: CrawlerState,
-  { limit, maxBytes = Number.POSITIVE_INFINITY, except = [] }: QueueLook,
+  { limit, maxBytes = Number.POSITIVE_INFINITY, except = [], lanes }: QueueLook,
   now: Date,
 ): Promise<Pick<TurnReceipt, 'jobs' | 'hasMore' | 'nextDueAt'>> {
   const pushes = pending.map((each) => each.id);
+  const rid = ridFilter(except, lanes);
   const cursor = collections.jobs
     .find({
       crawlerId,
       queued: true,
       gen: purges,
-      ...(except.length > 0 ? { _id: { $nin: [...except] } } : {}),
+      ...(rid === undefined ? {} : { _id: rid }),
       ...(pushes.length > 0 ? { push: { $nin: pushes } } : {}),
       $or: [{ expires: { $exists: false } }, { queueDeadline: { $gt: now } }],
     })
@@ -48,6 +49,15 @@ export async function look(
   for (const document of counted) known.note(document._id, document);
   const jobs = counted.map((document): DueJob => ({ ...toJob(document), dueAt: document.due }));
   return { jobs, hasMore, nextDueAt };
+}
+
+/** Matches the rids of the lanes, without `except`. The index that a look uses has them. */
+function ridFilter(except: readonly string[], lanes: string | undefined): object | undefined {
+  if (except.length === 0 && lanes === undefined) return undefined;
+  return {
+    ...(except.length > 0 ? { $nin: [...except] } : {}),
+    ...(lanes === undefined ? {} : { $regex: `[${lanes}]$` }),
+  };
 }
 
 /**

@@ -128,6 +128,7 @@ async function createIndexes(collections: Collections): Promise<void> {
       },
       { key: { firstDay: 1 }, name: 'day', sparse: true },
       { key: { 'pending.at': 1 }, name: 'pending', sparse: true },
+      { key: { wantsHelp: 1 }, name: 'wants_help', sparse: true },
     ]),
     collections.jobs.createIndexes([
       {

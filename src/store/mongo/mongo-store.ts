@@ -20,6 +20,7 @@ import { createQueue } from './queue.ts';
 import { createRates } from './rates.ts';
 import { createResults } from './results.ts';
 import { createScreenshots } from './screenshots.ts';
+import { createShares } from './shares.ts';
 import { createStats } from './stats.ts';
 
 /** Options of {@link openMongoStore}. */
@@ -57,6 +58,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       accounts: createAccounts(collections, ledger.accounts),
       crawlers: createCrawlers(collections, ledger),
       queue: createQueue(collections, ledger),
+      shares: createShares(collections),
       deliveries: createDeliveries(collections, ledger),
       results: createResults(collections),
       stats: createStats(collections),

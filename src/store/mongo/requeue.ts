@@ -5,8 +5,8 @@ import { batchFields, tombstoneUpdate } from './tombstones.ts';
 /** The work of former holders of a lease. */
 export interface FormerWork {
   readonly crawlerId: string;
-  /** The work of epochs before this one. */
-  readonly epoch: number;
+  /** Matches the epochs of their work. */
+  readonly epochs: object;
   readonly now: Date;
   /** Whether the process that did the work counts as crashed. */
   readonly crashed?: boolean;
@@ -28,12 +28,12 @@ export async function takeBack(
 async function endPurged(
   collections: Collections,
   ledger: Ledger,
-  { crawlerId, epoch, now }: FormerWork,
+  { crawlerId, epochs: epoch, now }: FormerWork,
 ): Promise<number> {
   const crawler = await readGenerations(collections, crawlerId);
   if (crawler === null || crawler.purges === 0) return 0;
   const batch = ledger.newBatch();
-  const older = { crawlerId, state: 'running', epoch: { $lt: epoch } } as const;
+  const older = { crawlerId, state: 'running', epoch } as const;
   const { modifiedCount } = await collections.jobs.updateMany(
     { ...older, gen: { $lt: crawler.purges } },
     tombstoneUpdate('purged', now, batch),
@@ -63,8 +63,8 @@ export async function requeue(
   ledger: Ledger,
   former: FormerWork,
 ): Promise<number> {
-  const { crawlerId, epoch, now, crashed = false } = former;
-  const older = { crawlerId, state: 'running', epoch: { $lt: epoch } } as const;
+  const { crawlerId, epochs: epoch, now, crashed = false } = former;
+  const older = { crawlerId, state: 'running', epoch } as const;
   const running = await collections.jobs.find(older, { projection: { _id: 1 } }).toArray();
   let requeued = 0;
   if (running.length > 0) {
@@ -110,9 +110,9 @@ async function removeUnfinished(
 /** Makes the deliveries that former holders were sending due again. */
 export async function freeDeliveries(
   collections: Collections,
-  { crawlerId, epoch, now }: FormerWork,
+  { crawlerId, epochs: epoch, now }: FormerWork,
 ): Promise<void> {
-  const older = { crawlerId, state: 'sending', epoch: { $lt: epoch } } as const;
+  const older = { crawlerId, state: 'sending', epoch } as const;
   const left = await collections.deliveries.find(older, { projection: { _id: 1 } }).toArray();
   if (left.length === 0) return;
   const rids = left.map((each) => each._id);

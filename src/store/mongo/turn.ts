@@ -1,5 +1,6 @@
 import { createLruMap } from '../../domain/lru-map.ts';
 import { heldDeliveries } from '../held-deliveries.ts';
+import { isShare } from '../share-store.ts';
 import type {
   DeliveryOutcome,
   Lease,
@@ -9,7 +10,7 @@ import type {
   TurnWork,
 } from '../store.ts';
 import type { Collections } from './collections.ts';
-import { type Batch, createDelta } from './counts.ts';
+import { type Batch, createDelta, type Delta } from './counts.ts';
 import { addSettled, claimDeliveries, nextDelivery, settleDeliveries } from './deliveries.ts';
 import { countDeliveries } from './delivery-counts.ts';
 import { type WrittenJobs, writeJobs } from './finish.ts';
@@ -18,6 +19,7 @@ import { currentLease, isLive } from './lease.ts';
 import { type CrawlerState, type Ledger, type Rider, STATE_FIELDS } from './ledger.ts';
 import { look } from './look.ts';
 import { createRareRecount, recount } from './recount.ts';
+import { shareOf } from './shares.ts';
 
 /** Crawlers that one process remembers between turns. */
 const MAX_STATES = 1_000;
@@ -49,7 +51,7 @@ export function createTurn(
     const { ended = [], started = [], settled = [] } = work;
     const { accountId, purges } = before;
     // Only the update below can tell.
-    const isOurs = before.epoch === lease.epoch;
+    const isOurs = isHolder(before, lease);
     const batch = ledger.newBatch();
     const written = await writeJobs(
       collections,
@@ -85,9 +87,9 @@ export function createTurn(
     const writes = ended.length + started.length + settled.length > 0;
     const last = writes ? states.get(crawlerId) : undefined;
     states.delete(crawlerId);
-    let state = last?.epoch === lease.epoch ? last : await readState(crawlerId);
+    let state = last !== undefined && isHolder(last, lease) ? last : await readState(crawlerId);
     if (state === null) return nothingLeft(work);
-    if (state.miscounted === true) {
+    if (state.miscounted === true && !isShare(lease)) {
       await recountMiscounted(crawlerId, now);
       state = await readState(crawlerId);
       if (state === null) return nothingLeft(work);
@@ -148,7 +150,7 @@ function createRider(
         if (facts.retry > 0) delta.add('retrying', -1);
         delta.addQueued(-1);
       }
-      addSettled(delta, settled);
+      addSettledBy(lease, delta, settled);
     },
     async refused(recounted) {
       if (started.length > 0) {
@@ -158,15 +160,32 @@ function createRider(
       }
       if (settled.length > 0) {
         const delta = createDelta(now);
-        addSettled(delta, settled);
+        addSettledBy(lease, delta, settled);
         await countDeliveries(collections, crawlerId, { delta, read: undefined, now });
       }
     },
   };
 }
 
-function isCurrent(state: CrawlerState, { epoch, owner }: Lease, now: Date): boolean {
-  return state.epoch === epoch && state.leaseOwner === owner && isLive(state.leaseUntil, now);
+/** Adds what was settled. The lead learns of deliveries of a helper that are due again. */
+function addSettledBy(lease: Lease, delta: Delta, settled: readonly DeliveryOutcome[]): void {
+  addSettled(delta, settled);
+  if (isShare(lease) && settled.some(isDueAgain)) delta.add('wakes', 1);
+}
+
+function isDueAgain({ kind }: DeliveryOutcome): boolean {
+  return kind === 'retry' || kind === 'release';
+}
+
+/** Whether nobody else has taken the lease, or the share has not ended. */
+function isHolder(state: CrawlerState, lease: Lease): boolean {
+  if (isShare(lease)) return shareOf(state, lease) !== undefined;
+  return state.epoch === lease.epoch && state.leaseOwner === lease.owner;
+}
+
+function isCurrent(state: CrawlerState, lease: Lease, now: Date): boolean {
+  const until = isShare(lease) ? shareOf(state, lease)?.until : state.leaseUntil;
+  return isHolder(state, lease) && isLive(until, now);
 }
 
 function isPaused({ pausedByUser, pausedByMonitor }: CrawlerState): boolean {

@@ -133,11 +133,11 @@ export function visit(
   ttlMs?: number,
 ): CrawlerNews[] {
   return leases.flatMap((lease): CrawlerNews[] => {
-    const { crawlerId } = lease;
+    const { crawlerId, epoch } = lease;
     const row = sql.get('SELECT updated_at FROM crawlers WHERE crawler_id = ?', crawlerId);
     if (row === undefined) return [];
     const held = ttlMs === undefined ? isCurrent(sql, lease, now) : prolong(sql, lease, now, ttlMs);
-    return [{ crawlerId, held, work: 0, settings: Number(row.updated_at) }];
+    return [{ crawlerId, epoch, held, work: 0, settings: Number(row.updated_at) }];
   });
 }
 

@@ -34,6 +34,7 @@ function startLane(reserve = 0) {
   const gates: (() => void)[] = [];
   const memory = createFairPool({ name: 'memory', capacity: 64 * 1024 * 1024, reserve });
   const lane = createDeliveryLane({
+    isHelper: false,
     crawlerId: crawler.crawlerId,
     logger: silentLogger,
     memory,

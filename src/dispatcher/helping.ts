@@ -1,0 +1,124 @@
+import { performance } from 'node:perf_hooks';
+import type { Clock } from '../domain/clock.ts';
+import type { Crawler } from '../domain/crawler.ts';
+import { isUnavailable } from '../domain/errors.ts';
+import type { Logger } from '../domain/logger.ts';
+import type { FairPool, Grant } from '../fairness/fair-pool.ts';
+import type { Lease, ShareStore, Store } from '../store/store.ts';
+import type { CrawlerRun } from './crawler-run.ts';
+
+/** What a process needs to help others. */
+export interface HelpingDeps {
+  readonly store: Pick<Store, 'crawlers'>;
+  readonly shares: ShareStore;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly processId: string;
+  readonly leaseMs: number;
+  readonly runSlots: FairPool;
+  /** How many crawls of the crawler at once this process has room for, and whether any is free. */
+  readonly roomFor: (crawler: Crawler) => number;
+  readonly hasRoomFor: (crawler: Crawler) => boolean;
+  readonly isLeading: (crawlerId: string) => boolean;
+  /** Makes a run that takes its share with `join`. */
+  readonly createRun: (
+    crawler: Crawler,
+    signal: AbortSignal,
+    join: (now: Date) => Promise<Lease | undefined>,
+  ) => CrawlerRun;
+}
+
+/** The help of this process for crawlers that others lead. */
+export interface Helping {
+  /** The runs by crawler. */
+  readonly runs: ReadonlyMap<string, CrawlerRun>;
+  /** Gives the share of a crawler back, once its crawls under way have ended. */
+  leave(crawlerId: string): void;
+  /** Stops looking for crawlers, and waits until what is in flight has ended. */
+  close(): Promise<void>;
+}
+
+/** How often a process looks for crawlers that want help. */
+const LOOK_MS = 1_000;
+/** How many crawlers a look finds, and how many of them the process joins. */
+const LOOKED_AT = 50;
+const JOINED = 4;
+/** A process whose main thread is busy for more than this part of the time does not help. */
+const BUSY = 0.85;
+
+/** Begins to look for crawlers that want help. */
+export function startHelping(deps: HelpingDeps): Helping {
+  const { store, shares, clock, logger, processId } = deps;
+  const runs = new Map<string, CrawlerRun>();
+  const leaving = new Map<string, AbortController>();
+  const under = new Set<Promise<void>>();
+  const closing = new AbortController();
+  let utilization = performance.eventLoopUtilization();
+  let looking: Promise<void> | undefined;
+
+  function isBusy(): boolean {
+    const now = performance.eventLoopUtilization();
+    const { utilization: part } = performance.eventLoopUtilization(now, utilization);
+    utilization = now;
+    return part > BUSY;
+  }
+
+  async function help(crawler: Crawler, slot: Grant): Promise<void> {
+    const { crawlerId } = crawler;
+    const room = deps.roomFor(crawler);
+    const join = (now: Date) => shares.join(crawlerId, processId, room, deps.leaseMs, now);
+    const leave = new AbortController();
+    const run = deps.createRun(crawler, AbortSignal.any([closing.signal, leave.signal]), join);
+    runs.set(crawlerId, run);
+    leaving.set(crawlerId, leave);
+    try {
+      await run.run();
+    } catch (error) {
+      // What the run leaves is taken back when its share has lapsed.
+      if (!isUnavailable(error)) logger.error({ err: error, crawler: crawlerId }, 'helping failed');
+    } finally {
+      runs.delete(crawlerId);
+      leaving.delete(crawlerId);
+      slot.release();
+    }
+  }
+
+  async function look(): Promise<void> {
+    if (isBusy()) return;
+    const wanted = await shares.wanted(LOOKED_AT);
+    const others = wanted.filter((id) => !runs.has(id) && !deps.isLeading(id));
+    // Processes that look at the same moment begin with different ones.
+    others.sort(() => Math.random() - 0.5);
+    let joined = 0;
+    for (const crawlerId of others) {
+      if (joined >= JOINED || closing.signal.aborted) return;
+      const crawler = await store.crawlers.get(crawlerId);
+      if (crawler === undefined || !deps.hasRoomFor(crawler)) continue;
+      const slot = deps.runSlots.tryAcquire({ accountId: crawler.accountId, crawlerId }, 1);
+      if (slot === undefined) continue;
+      joined += 1;
+      const done = help(crawler, slot).finally(() => under.delete(done));
+      under.add(done);
+    }
+  }
+
+  const timer = setInterval(() => {
+    looking ??= look()
+      .catch((error: unknown) => {
+        logger.debug({ err: error, at: clock.now() }, 'no crawlers that want help were found');
+      })
+      .finally(() => {
+        looking = undefined;
+      });
+  }, LOOK_MS);
+  return {
+    runs,
+    leave: (crawlerId) => leaving.get(crawlerId)?.abort(),
+    async close() {
+      clearInterval(timer);
+      closing.abort();
+      await looking;
+      await Promise.all(under);
+    },
+  };
+}

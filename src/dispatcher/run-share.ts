@@ -1,0 +1,180 @@
+import type { Crawler } from '../domain/crawler.ts';
+import type { Lease, Share, ShareStore, Sharing } from '../store/store.ts';
+import { MOST_PROCESSES, type SharePlan, planShares } from './share-plan.ts';
+
+/** What the share of a run depends on. */
+export interface RunActivity {
+  readonly crawler: Crawler;
+  /** Crawls in flight. */
+  readonly inFlight: number;
+  /** Whether due jobs wait for a slot. */
+  readonly isFull: boolean;
+  readonly nowMs: number;
+}
+
+/** Which part of its crawler a run dispatches. */
+export interface RunShare {
+  /** How many crawls it may have in flight. */
+  limit(crawler: Crawler): number;
+  /** The lanes of its jobs; undefined for all. */
+  readonly lanes: string | undefined;
+  /** Whether helpers have parts of the crawler. */
+  readonly hasHelpers: boolean;
+  /** Takes in how the crawler is shared. */
+  learn(sharing: Sharing | undefined): void;
+  /** Decides anew. What the run gives up it keeps to at once; `write` follows once that holds. */
+  decide(activity: RunActivity): void;
+  /** Writes what was decided, unless there is nothing new. */
+  write(lease: Lease, now: Date): Promise<void>;
+}
+
+/** What a share is made of. */
+export interface RunShareDeps {
+  /** Undefined if no other process can help. */
+  readonly shares: ShareStore | undefined;
+  /** How many crawls of the crawler at once this process has room for. */
+  readonly roomFor: (crawler: Crawler) => number;
+}
+
+/**
+ * A crawler of plain HTTP has a process more for each of so many slots: fewer are no load, and
+ * connections are kept open best in one place. Browser pages are a load each.
+ */
+const SLOTS_PER_PROCESS = { normal: 25, javascript: 1 } as const;
+/** How long jobs wait for slots before the lead wants help, and have not before it wants none. */
+const FULL_MS = 1_000;
+const NOT_FULL_MS = 5_000;
+/** The least time between two writes of shares. */
+const WRITE_EVERY_MS = 200;
+
+/** The share of a lead: all that it has not given to helpers. */
+export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunShare {
+  let known: Sharing = { revision: 0, wantsHelp: false, shares: [] };
+  /** Whether `known` has shares that may not be written. */
+  let isUnsure = false;
+  let plan: SharePlan | undefined;
+  let wantsHelp = false;
+  let fullSinceMs: number | undefined;
+  let notFullSinceMs = 0;
+  let nextWriteMs = 0;
+
+  function mayBeHelped(crawler: Crawler, slots: number): boolean {
+    // The pace of a host is kept by each process for itself.
+    if (store === undefined || crawler.politeness !== undefined) return false;
+    const { concurrency, tokenType } = crawler;
+    const most = Math.min(MOST_PROCESSES, concurrency / SLOTS_PER_PROCESS[tokenType]);
+    if (known.shares.length + 2 > most) return false;
+    return tokenType === 'normal' || slots < concurrency - heldBy(known.shares);
+  }
+
+  function decideHelp({ crawler, isFull, nowMs }: RunActivity, slots: number): void {
+    if (isFull) fullSinceMs ??= nowMs;
+    else fullSinceMs = undefined;
+    if (isFull) notFullSinceMs = nowMs;
+    const may = mayBeHelped(crawler, slots);
+    if (!may || nowMs - notFullSinceMs >= NOT_FULL_MS) wantsHelp = false;
+    else if (fullSinceMs !== undefined && nowMs - fullSinceMs >= FULL_MS) wantsHelp = true;
+  }
+
+  return {
+    limit(crawler) {
+      if (store === undefined) return crawler.concurrency;
+      const room = Math.min(crawler.concurrency, roomFor(crawler));
+      return plan === undefined ? room : Math.min(room, plan.slots);
+    },
+    get lanes() {
+      return plan?.lanes;
+    },
+    get hasHelpers() {
+      return known.shares.length > 0;
+    },
+    learn(sharing) {
+      if (sharing !== undefined && sharing.revision > known.revision) {
+        known = sharing;
+        isUnsure = false;
+      }
+    },
+    decide(activity) {
+      if (store === undefined) return;
+      const { crawler, inFlight } = activity;
+      const room = Math.min(crawler.concurrency, roomFor(crawler));
+      const { concurrency } = crawler;
+      const { shares } = known;
+      plan =
+        shares.length === 0
+          ? undefined
+          : planShares({ concurrency, lead: { room, inFlight }, shares });
+      decideHelp(activity, plan?.slots ?? room);
+    },
+    async write(lease, now) {
+      const shares = plan?.shares ?? [];
+      const isNew = wantsHelp !== known.wantsHelp || !isSame(shares, known.shares);
+      if (store === undefined || !(isNew || isUnsure) || now.getTime() < nextWriteMs) return;
+      nextWriteMs = now.getTime() + WRITE_EVERY_MS;
+      const { revision } = known;
+      // Until the answer is there, and if none comes, helpers may have what is given to them.
+      known = { ...known, shares };
+      isUnsure = true;
+      const written = await store.give(lease, { revision, wantsHelp, shares }, now);
+      if (written === undefined) return;
+      known = { revision: written, wantsHelp, shares };
+      isUnsure = false;
+    },
+  };
+}
+
+/** The share of a helper: what the lead gives to it. */
+export function createHelperShare(
+  { shares: store, roomFor }: RunShareDeps,
+  { epoch }: Lease,
+): RunShare {
+  let revision = 0;
+  let own: Share | undefined;
+  let kept: Pick<Share, 'slots' | 'lanes' | 'room'> | undefined;
+  let nextWriteMs = 0;
+
+  return {
+    limit: () => own?.slots ?? 0,
+    get lanes() {
+      return own?.lanes ?? '';
+    },
+    hasHelpers: false,
+    learn(sharing) {
+      if (sharing === undefined || sharing.revision <= revision) return;
+      revision = sharing.revision;
+      own = sharing.shares.find(({ shareId }) => shareId === -epoch);
+    },
+    decide({ crawler, inFlight }) {
+      kept = undefined;
+      if (own === undefined) return;
+      const slots = Math.max(own.slots, inFlight);
+      const room = Math.max(inFlight, roomFor(crawler));
+      const isLess = slots < own.heldSlots || own.lanes !== own.heldLanes;
+      // Room that is more than it was given is nothing new.
+      const isNarrow = room !== own.room && (room < own.slots || own.room < own.slots);
+      if (isLess || isNarrow) kept = { slots, lanes: own.lanes, room };
+    },
+    async write(lease, now) {
+      if (store === undefined || kept === undefined || now.getTime() < nextWriteMs) return;
+      nextWriteMs = now.getTime() + WRITE_EVERY_MS;
+      await store.keepTo(lease, kept, now);
+    },
+  };
+}
+
+function heldBy(shares: readonly Share[]): number {
+  return shares.reduce((sum, { heldSlots }) => sum + heldSlots, 0);
+}
+
+function isSame(planned: readonly Share[], known: readonly Share[]): boolean {
+  return planned.every((each, index) => {
+    const before = known[index];
+    return (
+      before !== undefined &&
+      each.slots === before.slots &&
+      each.lanes === before.lanes &&
+      each.heldSlots === before.heldSlots &&
+      each.heldLanes === before.heldLanes
+    );
+  });
+}

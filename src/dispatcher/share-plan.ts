@@ -1,0 +1,95 @@
+import type { Share } from '../store/store.ts';
+
+/** The lanes of a crawler: the last digits of rids. */
+const LANES = '0123456789abcdef';
+/** The most processes that can work on one crawler. */
+export const MOST_PROCESSES = LANES.length;
+
+/** What the lead of a crawler keeps, and what it gives to each helper. */
+export interface SharePlan {
+  readonly slots: number;
+  readonly lanes: string;
+  readonly shares: readonly Share[];
+}
+
+/**
+ * Divides a crawler's slots and lanes equally among its lead and its helpers; one that has room for
+ * less gets less. What somebody still uses is not given to anyone else: a helper is first told to
+ * do with less (`slots` and `lanes` become smaller than what it holds), and once it does, the next
+ * plan gives the rest to others. So the crawls of all together never exceed `concurrency`, at any
+ * moment and whatever gets lost.
+ */
+export function planShares({
+  concurrency,
+  lead,
+  shares,
+}: {
+  readonly concurrency: number;
+  readonly lead: { readonly room: number; readonly inFlight: number };
+  readonly shares: readonly Share[];
+}): SharePlan {
+  const wanted = divide(concurrency, [lead.room, ...shares.map(({ room }) => room)]);
+  const wantedLanes = divideLanes(wanted);
+  const [leadSlots = 0] = wanted;
+  const [leadLanes = 0] = wantedLanes;
+  let spareSlots =
+    concurrency -
+    sum(shares.map(({ heldSlots }) => heldSlots)) -
+    Math.max(lead.inFlight, leadSlots);
+  const heldLanes = new Set(shares.flatMap((each) => [...each.heldLanes]));
+  const freeLanes = [...LANES].filter((lane) => !heldLanes.has(lane));
+  const planned = shares.map((share, index): Share => {
+    const slots = wanted[index + 1] ?? 0;
+    const lanes = wantedLanes[index + 1] ?? 0;
+    const more = Math.max(0, Math.min(spareSlots, slots - share.heldSlots));
+    spareSlots -= more;
+    const given = Math.max(
+      0,
+      Math.min(freeLanes.length - leadLanes, lanes - share.heldLanes.length),
+    );
+    const added = given > 0 ? freeLanes.splice(-given).join('') : '';
+    return {
+      ...share,
+      slots: Math.min(share.heldSlots + more, slots),
+      heldSlots: share.heldSlots + more,
+      lanes: (share.heldLanes + added).slice(0, lanes),
+      heldLanes: share.heldLanes + added,
+    };
+  });
+  const given = sum(planned.map(({ heldSlots }) => heldSlots));
+  return {
+    slots: Math.max(0, Math.min(lead.room, concurrency - given)),
+    lanes: freeLanes.join(''),
+    shares: planned,
+  };
+}
+
+/** Divides `total` equally, with at most so much for each as it has room for. */
+function divide(total: number, rooms: readonly number[]): number[] {
+  const parts = rooms.map(() => 0);
+  let left = total;
+  for (;;) {
+    const open = parts.flatMap((part, index) => (part < (rooms[index] ?? 0) ? [index] : []));
+    if (left === 0 || open.length === 0) return parts;
+    const each = Math.max(1, Math.floor(left / open.length));
+    for (const index of open) {
+      const part = parts[index] ?? 0;
+      const more = Math.min(each, left, (rooms[index] ?? 0) - part);
+      parts[index] = part + more;
+      left -= more;
+    }
+  }
+}
+
+/** The number of lanes for each: in proportion to its slots, but one at least. */
+function divideLanes(slots: readonly number[]): number[] {
+  const all = Math.max(1, sum(slots));
+  const lanes = slots.map((part) => Math.max(1, Math.floor((LANES.length * part) / all)));
+  // The lead takes what is left, and gives what is missing.
+  const others = sum(lanes.slice(1));
+  return [LANES.length - others, ...lanes.slice(1)];
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}

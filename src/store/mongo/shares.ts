@@ -1,0 +1,168 @@
+import type { Filter } from 'mongodb';
+import type { Lease } from '../store.ts';
+import { isShare, type Sharing, type ShareStore } from '../share-store.ts';
+import type { Collections, CrawlerDocument } from './collections.ts';
+import type { ShareDocument } from './crawler-document.ts';
+import { currentLease } from './lease.ts';
+
+/** The fields of a crawler that say how it is shared. */
+export const SHARING_FIELDS = { shares: 1, joins: 1, sharesRevision: 1, wantsHelp: 1 } as const;
+
+/** A crawler with its shares. */
+export type SharedDocument = Pick<CrawlerDocument, keyof typeof SHARING_FIELDS>;
+
+/** Shares of crawlers, each in its crawler's document. */
+export function createShares({ crawlers }: Collections): ShareStore {
+  return {
+    async wanted(limit) {
+      const found = await crawlers
+        .find({ wantsHelp: true }, { projection: { _id: 1 } })
+        .limit(limit)
+        .toArray();
+      return found.map((each) => each._id);
+    },
+
+    async join(crawlerId, processId, room, ttlMs, now) {
+      const read: (SharedDocument & Pick<CrawlerDocument, 'wakes'>) | null = await crawlers.findOne(
+        { _id: crawlerId, wantsHelp: true },
+        { projection: { ...SHARING_FIELDS, wakes: 1 } },
+      );
+      if (read === null) return undefined;
+      const shareId = (read.joins ?? 0) + 1;
+      const until = new Date(now.getTime() + ttlMs);
+      const none = { slots: 0, lanes: '', heldSlots: 0, heldLanes: '' };
+      const { matchedCount } = await crawlers.updateOne(
+        { _id: crawlerId, wantsHelp: true, ...isRevision(read.sharesRevision ?? 0) },
+        {
+          $set: { joins: shareId, [path(shareId)]: { processId, until, room, ...none } },
+          $inc: { sharesRevision: 1 },
+        },
+      );
+      if (matchedCount === 0) return undefined;
+      return { crawlerId, owner: processId, epoch: -shareId, until, work: read.wakes };
+    },
+
+    async give(lease, { revision, wantsHelp, shares }, now) {
+      const given = shares.flatMap(({ shareId, slots, lanes, heldSlots, heldLanes }) =>
+        Object.entries({ slots, lanes, heldSlots, heldLanes }).map(
+          ([field, value]) => [`${path(shareId)}.${field}`, value] as const,
+        ),
+      );
+      const { matchedCount } = await crawlers.updateOne(
+        { ...currentLease(lease, now), ...isRevision(revision) },
+        {
+          $set: { ...Object.fromEntries(given), ...(wantsHelp ? { wantsHelp } : {}) },
+          $inc: { sharesRevision: 1 },
+          ...(wantsHelp ? {} : { $unset: { wantsHelp: '' } }),
+        } as object,
+      );
+      return matchedCount === 0 ? undefined : revision + 1;
+    },
+
+    async keepTo(lease, { slots, lanes, room }, now) {
+      const share = path(-lease.epoch);
+      const given = { [`${share}.slots`]: { $lte: slots }, [`${share}.lanes`]: lanes };
+      await crawlers.updateOne({ ...currentLease(lease, now), ...given }, {
+        $set: {
+          [`${share}.heldSlots`]: slots,
+          [`${share}.heldLanes`]: lanes,
+          [`${share}.room`]: room,
+        },
+        $inc: { sharesRevision: 1 },
+      } as object);
+    },
+  };
+}
+
+/** Matches a crawler whose shares are those of that revision; 0 of one that was never shared. */
+function isRevision(revision: number): Filter<CrawlerDocument> {
+  return { sharesRevision: revision === 0 ? { $exists: false } : revision };
+}
+
+function path(shareId: number): `shares.${number}` {
+  return `shares.${shareId}`;
+}
+
+/** How the crawler is shared; undefined if it never was. */
+export function toSharing({
+  shares = {},
+  sharesRevision,
+  wantsHelp,
+}: SharedDocument): Sharing | undefined {
+  if (sharesRevision === undefined) return undefined;
+  return {
+    revision: sharesRevision,
+    wantsHelp: wantsHelp === true,
+    shares: Object.entries(shares).map(([shareId, { until: _until, ...share }]) => {
+      return { shareId: Number(shareId), ...share };
+    }),
+  };
+}
+
+/** The share that a helper's lease is for, if the crawler still has it. */
+export function shareOf(
+  { shares = {} }: SharedDocument,
+  { epoch, owner }: Lease,
+): ShareDocument | undefined {
+  const share = shares[String(-epoch)];
+  return share?.processId === owner ? share : undefined;
+}
+
+/**
+ * The epochs of former holders, under the lead's `epoch` and beside the helpers of `crawler`. A
+ * helper that joined after the crawler was read is none of them.
+ */
+export function formerEpochs({ shares = {}, joins = 0 }: SharedDocument, epoch: number): object {
+  const helpers = Object.keys(shares).map((shareId) => -Number(shareId));
+  return { $lt: epoch, $gte: -joins, ...(helpers.length > 0 ? { $nin: helpers } : {}) };
+}
+
+/** Renews the shares of helpers that have not lapsed. */
+export async function renewShares(
+  { crawlers }: Collections,
+  leases: readonly Lease[],
+  now: Date,
+  until: Date,
+): Promise<void> {
+  const held = leases.filter(isShare);
+  if (held.length === 0) return;
+  await crawlers.bulkWrite(
+    held.map((lease) => ({
+      updateOne: {
+        filter: currentLease(lease, now),
+        update: { $set: { [`${path(-lease.epoch)}.until`]: until } } as object,
+      },
+    })),
+    { ordered: false },
+  );
+}
+
+/**
+ * Ends the shares of the crawler that have lapsed, after which their helpers write nothing more.
+ * Returns whether there were any.
+ */
+export async function endLapsedShares(
+  { crawlers }: Collections,
+  { _id, shares = {} }: SharedDocument & Pick<CrawlerDocument, '_id'>,
+  now: Date,
+): Promise<boolean> {
+  const lapsed = Object.entries(shares).filter(([, { until }]) => until <= now);
+  for (const [shareId] of lapsed) {
+    const share = path(Number(shareId));
+    await crawlers.updateOne({ _id, [`${share}.until`]: { $lte: now } }, {
+      $unset: { [share]: '' },
+      $inc: { sharesRevision: 1 },
+    } as object);
+  }
+  return lapsed.length > 0;
+}
+
+/** Ends a helper's share. Returns false if it had ended already. */
+export async function endShare({ crawlers }: Collections, lease: Lease): Promise<boolean> {
+  const share = path(-lease.epoch);
+  const { matchedCount } = await crawlers.updateOne(
+    { _id: lease.crawlerId, [`${share}.processId`]: lease.owner },
+    { $unset: { [share]: '' }, $inc: { sharesRevision: 1 } } as object,
+  );
+  return matchedCount > 0;
+}

@@ -1,0 +1,66 @@
+import type { Lease } from './queue-store.ts';
+
+/**
+ * The part of a crawler that a helper dispatches: a process other than the holder of the crawler's
+ * lease, its lead. A job belongs to the lane that the last digit of its rid names.
+ */
+export interface Share {
+  /** Grows with each share of the crawler. */
+  readonly shareId: number;
+  readonly processId: string;
+  /** For how many crawls at once the helper has room. */
+  readonly room: number;
+  /** How many crawls at once the lead lets it have, and of which lanes. */
+  readonly slots: number;
+  readonly lanes: string;
+  /**
+   * What the helper may still use: at least `slots` and `lanes`, and more until it has told that it
+   * keeps to a smaller share.
+   */
+  readonly heldSlots: number;
+  readonly heldLanes: string;
+}
+
+/** How a crawler is shared. */
+export interface Sharing {
+  /** Changes with every change of the shares. */
+  readonly revision: number;
+  /** Whether the lead looks for another helper. */
+  readonly wantsHelp: boolean;
+  readonly shares: readonly Share[];
+}
+
+/**
+ * Shares of crawlers, for processes that share a database. The lead alone gives slots and lanes; a
+ * helper takes a share without any and gives back what the lead has taken from it. Shares are
+ * renewed by `QueueStore.visit` and given back by `QueueStore.release`; what a helper was doing
+ * whose share lapsed becomes due again when the lead next renews its lease.
+ */
+export interface ShareStore {
+  /** Crawlers whose lead wants help, up to `limit`. */
+  wanted(limit: number): Promise<string[]>;
+  /**
+   * Takes a share without slots. Undefined if the crawler wants no help any more, or if others
+   * changed its shares at the same moment.
+   */
+  join(
+    crawlerId: string,
+    processId: string,
+    room: number,
+    ttlMs: number,
+    now: Date,
+  ): Promise<Lease | undefined>;
+  /**
+   * Writes what the lead gives to each share, and whether it wants help. Returns the new revision;
+   * undefined, and nothing is changed, if the shares are not those of `revision` any more or the
+   * lease is not current.
+   */
+  give(lease: Lease, sharing: Sharing, now: Date): Promise<number | undefined>;
+  /** Writes that a helper uses no more than this. Changes nothing once the lead gave it more. */
+  keepTo(lease: Lease, kept: Pick<Share, 'slots' | 'lanes' | 'room'>, now: Date): Promise<void>;
+}
+
+/** Whether a lease is a helper's: the right to dispatch a share of the crawler. */
+export function isShare({ epoch }: Pick<Lease, 'epoch'>): boolean {
+  return epoch < 0;
+}
