@@ -108,7 +108,7 @@ export function createReadAhead(deps: {
       return entries.size;
     },
     get wantsMore() {
-      return expects && entries.size <= target / 2;
+      return expects && lanes !== '' && entries.size <= target / 2;
     },
     get ranDry() {
       return hasMore && entries.size === 0;
@@ -150,7 +150,7 @@ export function createReadAhead(deps: {
       expects = true;
     },
     beginLook({ accountId }, slots) {
-      if (!expects || entries.size > target / 2) return undefined;
+      if (!expects || lanes === '' || entries.size > target / 2) return undefined;
       setTarget(slots);
       const claimant = { accountId, crawlerId };
       const wanted = (target - entries.size) * JOB_BYTES + BODY_BYTES;

@@ -41,9 +41,13 @@ export interface RunShareDeps {
  * connections are kept open best in one place. Browser pages are a load each.
  */
 const SLOTS_PER_PROCESS = { normal: 25, javascript: 1 } as const;
-/** How long jobs wait for slots before the lead wants help, and have not before it wants none. */
+/**
+ * How long jobs wait for slots before the lead wants help, and have not before it wants none.
+ * Shorter gaps do not count.
+ */
 const FULL_MS = 1_000;
 const NOT_FULL_MS = 5_000;
+const GAP_MS = 700;
 /** The least time between two writes of shares. */
 const WRITE_EVERY_MS = 200;
 
@@ -54,8 +58,8 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
   let isUnsure = false;
   let plan: SharePlan | undefined;
   let wantsHelp = false;
-  let fullSinceMs: number | undefined;
-  let notFullSinceMs = 0;
+  let fullSinceMs = 0;
+  let fullAtMs = Number.NEGATIVE_INFINITY;
   let nextWriteMs = 0;
 
   function mayBeHelped(crawler: Crawler, slots: number): boolean {
@@ -68,12 +72,11 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
   }
 
   function decideHelp({ crawler, isFull, nowMs }: RunActivity, slots: number): void {
-    if (isFull) fullSinceMs ??= nowMs;
-    else fullSinceMs = undefined;
-    if (isFull) notFullSinceMs = nowMs;
+    if (nowMs - fullAtMs > GAP_MS) fullSinceMs = nowMs;
+    if (isFull) fullAtMs = nowMs;
     const may = mayBeHelped(crawler, slots);
-    if (!may || nowMs - notFullSinceMs >= NOT_FULL_MS) wantsHelp = false;
-    else if (fullSinceMs !== undefined && nowMs - fullSinceMs >= FULL_MS) wantsHelp = true;
+    if (!may || nowMs - fullAtMs >= NOT_FULL_MS) wantsHelp = false;
+    else if (isFull && nowMs - fullSinceMs >= FULL_MS) wantsHelp = true;
   }
 
   return {

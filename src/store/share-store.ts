@@ -40,8 +40,8 @@ export interface ShareStore {
   /** Crawlers whose lead wants help, up to `limit`. */
   wanted(limit: number): Promise<string[]>;
   /**
-   * Takes a share without slots. Undefined if the crawler wants no help any more, or if others
-   * changed its shares at the same moment.
+   * Takes a share without slots. Undefined if the crawler wants no help any more, if the process has
+   * one that has not ended, or if others changed the shares at the same moment.
    */
   join(
     crawlerId: string,

@@ -27,7 +27,8 @@ export function createShares({ crawlers }: Collections): ShareStore {
         { _id: crawlerId, wantsHelp: true },
         { projection: { ...SHARING_FIELDS, wakes: 1 } },
       );
-      if (read === null) return undefined;
+      const had = Object.values(read?.shares ?? {}).some((each) => each.processId === processId);
+      if (read === null || had) return undefined;
       const shareId = (read.joins ?? 0) + 1;
       const until = new Date(now.getTime() + ttlMs);
       const none = { slots: 0, lanes: '', heldSlots: 0, heldLanes: '' };

@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest';
+import { NORMAL } from '../support/app.ts';
+import { openChaosSite } from '../support/chaos/chaos-site.ts';
+import { eventually } from '../support/eventually.ts';
+import { mongodbUri, testDatabase } from '../support/mongodb.ts';
+import { type ServiceProcess, startProcess } from '../support/service-process.ts';
+
+const CONCURRENCY = 100;
+const PATH = `/crawler/${NORMAL}/wide`;
+
+interface Crawler {
+  readonly processes: readonly { readonly id: string; readonly slots: number }[];
+  readonly activity: Readonly<Record<string, number>>;
+}
+
+async function crawlerAt(service: ServiceProcess): Promise<Crawler> {
+  return (await service.rest('GET', PATH)).json as Crawler;
+}
+
+/** Waits until so many processes work on the crawler, each with an equal part of its slots. */
+async function expectShared(service: ServiceProcess, processes: number): Promise<void> {
+  await eventually(
+    async () => {
+      const slots = (await crawlerAt(service)).processes.map((each) => each.slots);
+      expect(slots).toHaveLength(processes);
+      expect(slots.reduce((sum, each) => sum + each, 0)).toBe(CONCURRENCY);
+      expect(Math.min(...slots)).toBeGreaterThanOrEqual(Math.floor(CONCURRENCY / processes));
+    },
+    { timeoutMs: 30_000, what: `${processes} processes with equal shares` },
+  );
+}
+
+describe.skipIf(mongodbUri === '')('a crawler with many slots', () => {
+  test('spreads over the processes that there are: those that join help, those that end or die are replaced, and its limit holds', async () => {
+    await using database = testDatabase();
+    await using site = await openChaosSite();
+    const env = { MONGODB_URI: database.uri };
+    await using first = await startProcess(env);
+    await first.rest('POST', `/crawler/${NORMAL}`, { name: 'wide', concurrency: CONCURRENCY });
+    // More than is crawled while the processes come and go; what is left is purged.
+    const urls = 6_000;
+    for (let from = 0; from < urls; from += 1_000) {
+      const items = Array.from({ length: 1_000 }, (_, n) => {
+        return { url: site.page('wide', from + n, 1_000 + ((from + n) % 2_000), 0) };
+      });
+      expect((await first.rest('POST', `${PATH}/push_batch`, { items })).status).toBe(200);
+    }
+    await expectShared(first, 1);
+    await using second = await startProcess(env);
+    await expectShared(first, 2);
+    await using third = await startProcess(env);
+    await expectShared(second, 3);
+    // A helper that dies: its crawls are taken back, its slots go to the others.
+    await third.kill9();
+    await expectShared(second, 2);
+    // The lead ends: a helper leads, and the others keep what they have.
+    await first.terminate();
+    await using fourth = await startProcess(env);
+    await expectShared(fourth, 2);
+    await fourth.rest('POST', `${PATH}/purge`);
+    const { activity } = await eventually(
+      async () => {
+        const crawler = await crawlerAt(fourth);
+        expect(crawler.activity).toMatchObject({ waiting: 0, running: 0, retrying: 0, failed: 0 });
+        return crawler;
+      },
+      { timeoutMs: 30_000 },
+    );
+    const { completed = 0, purged = 0 } = activity;
+    expect(completed + purged).toBe(urls);
+    const { most, requests, again } = site.seen('wide');
+    expect(most).toBeLessThanOrEqual(CONCURRENCY);
+    expect(most).toBeGreaterThan(CONCURRENCY * 0.9);
+    expect(requests.size).toBeGreaterThanOrEqual(completed);
+    // Those of the process that died, and at most a few that two processes began at once.
+    expect(again).toBeLessThan(CONCURRENCY);
+  }, 400_000);
+});
