@@ -281,7 +281,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
       }
       const restMs = isBusy() ? timing.pollMs : Math.min(timing.pollMs, timing.idleReleaseMs);
       const next = hasWork() ? Math.max(0, nextTurnMs - nowMs()) : restMs;
-      const due = [crawls.nextDueAt, deliveries.nextDueAt].map(msUntil);
+      const due = [crawls.nextDueAt, deliveries.nextDueAt, states.endsAt].map(msUntil);
       await pause.sleep(Math.min(next, ...due));
     }
   }

@@ -57,6 +57,8 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
   /** Whether `known` has shares that may not be written. */
   let isUnsure = false;
   let plan: SharePlan | undefined;
+  /** What the plan was made from. */
+  let planned = known;
   let wantsHelp = false;
   let fullSinceMs = 0;
   let fullAtMs = Number.NEGATIVE_INFINITY;
@@ -103,6 +105,7 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
       const room = Math.min(crawler.concurrency, roomFor(crawler));
       const { concurrency } = crawler;
       const { shares } = known;
+      planned = known;
       plan =
         shares.length === 0
           ? undefined
@@ -110,6 +113,8 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
       decideHelp(activity, plan?.slots ?? room);
     },
     async write(lease, now) {
+      // What was learned since the decision needs another one.
+      if (planned !== known) return;
       const shares = plan?.shares ?? [];
       const isNew = wantsHelp !== known.wantsHelp || !isSame(shares, known.shares);
       if (store === undefined || !(isNew || isUnsure) || now.getTime() < nextWriteMs) return;
@@ -118,8 +123,9 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
       // Until the answer is there, and if none comes, helpers may have what is given to them.
       known = { ...known, shares };
       isUnsure = true;
+      planned = known;
       const written = await store.give(lease, { revision, wantsHelp, shares }, now);
-      if (written === undefined) return;
+      if (written === undefined || written <= known.revision) return;
       known = { revision: written, wantsHelp, shares };
       isUnsure = false;
     },
@@ -161,6 +167,7 @@ export function createHelperShare(
       if (store === undefined || kept === undefined || now.getTime() < nextWriteMs) return;
       nextWriteMs = now.getTime() + WRITE_EVERY_MS;
       await store.keepTo(lease, kept, now);
+      if (own !== undefined) own = { ...own, heldSlots: kept.slots, heldLanes: kept.lanes };
     },
   };
 }

@@ -47,6 +47,8 @@ export interface RunStates {
   readonly current: RunState;
   /** Whether the run may act for its crawler now. */
   hasLease(): boolean;
+  /** When it may no longer, unless the lease is renewed before. */
+  readonly endsAt: Date | undefined;
   /**
    * The state while the run dispatches; undefined when it is over, which a lapsed lease makes it.
    */
@@ -61,12 +63,18 @@ export interface RunStates {
   end(reason: OverReason): void;
 }
 
+/**
+ * So long before its lease ends a run that could not renew it is over, so that its crawls have been
+ * aborted when those of the next holder start.
+ */
+const MARGIN_MS = 500;
+
 /** Makes the states of a run that is acquiring its lease. */
 export function createRunStates(clock: Clock): RunStates {
   let state: RunState = { phase: 'acquiring' };
 
   function hasLease(): boolean {
-    return 'lease' in state && clock.now().getTime() < state.leaseUntilMs;
+    return 'lease' in state && clock.now().getTime() < state.leaseUntilMs - MARGIN_MS;
   }
 
   function end(reason: OverReason): void {
@@ -78,6 +86,9 @@ export function createRunStates(clock: Clock): RunStates {
       return state;
     },
     hasLease,
+    get endsAt() {
+      return 'lease' in state ? new Date(state.leaseUntilMs - MARGIN_MS) : undefined;
+    },
     active() {
       if (!hasLease()) end('lease_lost');
       return 'lease' in state ? state : undefined;
