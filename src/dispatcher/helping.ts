@@ -39,7 +39,7 @@ export interface Helping {
 }
 
 /** How often a process looks for crawlers that want help. */
-const LOOK_MS = 1_000;
+const LOOK_MS = 2_000;
 /** How many crawlers a look finds, and how many of them the process joins. */
 const LOOKED_AT = 50;
 const JOINED = 4;

@@ -1,0 +1,170 @@
+import { describe, expect, test } from 'vitest';
+import type { Lease, Share, ShareStore, Store } from '../../../../src/store/store.ts';
+import { mongodbUri } from '../../../support/mongodb.ts';
+import { toDelivery, toSettlement, toStored } from '../outcomes.ts';
+import {
+  at,
+  claimJobs,
+  finishJobs,
+  makeJobs,
+  only,
+  settleDeliveries,
+  TTL_MS,
+} from '../store-harness.ts';
+import { type Processes, withProcesses } from './gated.ts';
+
+const ALL = '0123456789abcdef';
+
+function sharesOf({ shares }: Store): ShareStore {
+  if (shares === undefined) throw new Error('this store has no shares');
+  return shares;
+}
+
+/** A crawler with jobs that one process leads, and of which another has a share with eight lanes. */
+async function shared({ bench, stopped }: Processes, jobs = 64) {
+  const crawler = await bench.crawler({ delivery: 'webhook', concurrency: 100 });
+  const { crawlerId } = crawler;
+  await bench.push(makeJobs(crawler, jobs));
+  const lead = await bench.lease(crawler);
+  const none = { revision: 0, wantsHelp: true, shares: [] };
+  const revision = await sharesOf(bench.store).give(lead, none, at(0));
+  const helper = await sharesOf(stopped).join(crawlerId, 'helper', 50, TTL_MS, at(0));
+  if (revision === undefined || helper === undefined) throw new Error('nobody helps');
+  const share: Share = {
+    shareId: -helper.epoch,
+    processId: 'helper',
+    room: 50,
+    slots: 50,
+    heldSlots: 50,
+    lanes: '89abcdef',
+    heldLanes: '89abcdef',
+  };
+  const given = { revision: revision + 1, wantsHelp: false, shares: [share] };
+  const written = await sharesOf(bench.store).give(lead, given, at(0));
+  if (written === undefined) throw new Error('the share was not written');
+  return { crawler, lead, helper, share, revision: written };
+}
+
+async function newsOf(store: Store, lease: Lease, ms: number, ttlMs?: number) {
+  return only(await store.queue.visit([lease], at(ms), ttlMs));
+}
+
+describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
+  test(
+    'each process finds the jobs of its lanes alone',
+    withProcesses(async (processes) => {
+      const { bench, stopped } = processes;
+      const { lead, helper } = await shared(processes);
+      const look = (store: Store, lease: Lease, lanes: string) =>
+        store.queue.turn(lease, { look: { limit: 100, lanes } }, at(1));
+      const own = await look(bench.store, lead, '01234567');
+      const others = await look(stopped, helper, '89abcdef');
+      expect(own.jobs.length + others.jobs.length).toBe(64);
+      expect(own.jobs.every(({ rid }) => '01234567'.includes(rid.at(-1) ?? '?'))).toBe(true);
+      expect(others.jobs.every(({ rid }) => '89abcdef'.includes(rid.at(-1) ?? '?'))).toBe(true);
+      expect((await look(bench.store, lead, ALL)).jobs).toHaveLength(64);
+    }),
+  );
+
+  test(
+    'counters add up whoever starts, ends and delivers',
+    withProcesses(async (processes) => {
+      const { bench, stopped } = processes;
+      const { crawler, lead, helper } = await shared(processes, 2);
+      const first = only((await claimJobs(stopped, helper, 1, at(1))).jobs);
+      const second = only((await claimJobs(bench.store, lead, 1, at(1))).jobs);
+      expect(await bench.counters(crawler)).toMatchObject({ running: 2, waiting: 0 });
+      const end = toDelivery(first, {}, { held: true });
+      const { verdicts, held } = await finishJobs(stopped, [end], at(2), helper);
+      expect(verdicts).toEqual(['won']);
+      expect(
+        (await finishJobs(bench.store, [toDelivery(second, {}, { held: true })], at(2), lead))
+          .verdicts,
+      ).toEqual(['won']);
+      expect(await bench.counters(crawler)).toMatchObject({ completed: 2, deliveriesPending: 2 });
+      const settled = await settleDeliveries(
+        stopped,
+        [toSettlement(only(held), 'delivered')],
+        at(3),
+      );
+      expect(settled).toEqual(['won']);
+      expect(await bench.counters(crawler)).toMatchObject({ running: 0, deliveriesPending: 1 });
+    }),
+  );
+
+  test(
+    'nobody changes the shares that others changed meanwhile, and a helper gives up nothing twice',
+    withProcesses(async (processes) => {
+      const { bench, stopped } = processes;
+      const { crawler, lead, helper, share, revision } = await shared(processes);
+      const less = { ...share, slots: 30, lanes: '89ab' };
+      const older = { revision: revision - 1, wantsHelp: false, shares: [less] };
+      expect(await sharesOf(bench.store).give(lead, older, at(1))).toBeUndefined();
+      const newer = await sharesOf(bench.store).give(lead, { ...older, revision }, at(1));
+      expect(newer).toBe(revision + 1);
+      // A share that its lead has changed since is not what the helper keeps to.
+      await sharesOf(stopped).keepTo(helper, { slots: 50, lanes: share.lanes, room: 50 }, at(2));
+      expect((await newsOf(stopped, helper, 2)).sharing?.shares).toMatchObject([
+        { heldLanes: share.lanes },
+      ]);
+      await sharesOf(stopped).keepTo(helper, { slots: 40, lanes: '89ab', room: 50 }, at(3));
+      const { sharing } = await newsOf(bench.store, lead, 3);
+      expect(sharing).toMatchObject({
+        revision: revision + 2,
+        shares: [{ slots: 30, heldSlots: 40, lanes: '89ab', heldLanes: '89ab' }],
+      });
+      expect(await bench.counters(crawler)).toMatchObject({
+        helpers: [{ processId: 'helper', slots: 40 }],
+      });
+      expect(await sharesOf(stopped).wanted(9)).toEqual([]);
+      const late = await sharesOf(stopped).join(crawler.crawlerId, 'late', 9, TTL_MS, at(3));
+      expect(late).toBeUndefined();
+    }),
+  );
+
+  test(
+    'the work of a helper is left to it when the lead changes, and taken back when its share has lapsed',
+    withProcesses(async (processes) => {
+      const { bench, stopped } = processes;
+      const { crawler, helper } = await shared(processes, 3);
+      const { jobs } = await claimJobs(stopped, helper, 2, at(1));
+      const [job, other] = jobs;
+      if (job === undefined || other === undefined) throw new Error('two jobs were pushed');
+      // The lead is gone; the helper goes on.
+      expect((await newsOf(stopped, helper, TTL_MS - 1, TTL_MS)).held).toBe(true);
+      const next = await bench.lease(crawler, at(TTL_MS + 1), 'next');
+      expect(next.sharing?.shares).toMatchObject([{ processId: 'helper', heldSlots: 50 }]);
+      expect(await bench.counters(crawler)).toMatchObject({ running: 2 });
+      expect(
+        (await finishJobs(stopped, [toDelivery(job)], at(TTL_MS + 2), helper)).verdicts,
+      ).toEqual(['won']);
+      // Now the helper is gone.
+      const later = 2 * TTL_MS;
+      expect((await newsOf(bench.store, next, later, TTL_MS)).held).toBe(true);
+      expect((await newsOf(bench.store, next, later)).sharing?.shares).toEqual([]);
+      expect(await bench.counters(crawler)).toMatchObject({ running: 0, waiting: 2, completed: 1 });
+      expect(
+        (await finishJobs(stopped, [toStored(other)], at(later + 1), helper)).verdicts,
+      ).toEqual(['lost']);
+      const taken = await stopped.queue.turn(helper, { look: { limit: 9 } }, at(later + 2));
+      expect(taken).toMatchObject({ leaseLost: true, jobs: [] });
+      expect((await newsOf(stopped, helper, later + 2, TTL_MS)).held).toBe(false);
+    }),
+  );
+
+  test(
+    'a share that is given back leaves nothing running, and the crawler has a lead again at once',
+    withProcesses(async (processes) => {
+      const { bench, stopped } = processes;
+      const { crawler, lead, helper } = await shared(processes, 3);
+      await claimJobs(stopped, helper, 2, at(1));
+      const { wakeAt } = await bench.store.queue.release(lead, at(2));
+      expect(wakeAt?.getTime()).toBeLessThanOrEqual(at(2).getTime());
+      expect(await bench.store.queue.crawlersWithWorkDue(at(2), 9)).toEqual([crawler.crawlerId]);
+      await stopped.queue.release(helper, at(3));
+      expect(await bench.counters(crawler)).toMatchObject({ running: 0, waiting: 3 });
+      expect(await bench.counters(crawler)).not.toHaveProperty('helpers');
+      expect(await bench.store.queue.crawlersWithWorkDue(at(3), 9)).toEqual([crawler.crawlerId]);
+    }),
+  );
+});

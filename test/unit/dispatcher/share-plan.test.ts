@@ -1,0 +1,154 @@
+import { describe, expect, test } from 'vitest';
+import { planShares, type SharePlan } from '../../../src/dispatcher/share-plan.ts';
+import type { Share } from '../../../src/store/store.ts';
+import { createNoise } from '../../support/noise.ts';
+import { testSeed } from '../../support/seed.ts';
+
+const LANES = '0123456789abcdef';
+
+function share(shareId: number, overrides: Partial<Share> = {}): Share {
+  const none = { slots: 0, lanes: '', heldSlots: 0, heldLanes: '' };
+  return { shareId, processId: `p${shareId}`, room: 1_000, ...none, ...overrides };
+}
+
+/** What a helper has once it keeps to what the lead gives it. */
+const settled = (each: Share): Share => ({
+  ...each,
+  heldSlots: each.slots,
+  heldLanes: each.lanes,
+});
+
+/** Plans until nothing changes, with a lead and helpers that do what they are told at once. */
+function settle(concurrency: number, room: number, shares: readonly Share[]): SharePlan {
+  let plan = planShares({ concurrency, lead: { room, inFlight: 0 }, shares });
+  for (let n = 0; n < 5; n++) {
+    plan = planShares({
+      concurrency,
+      lead: { room, inFlight: 0 },
+      shares: plan.shares.map(settled),
+    });
+  }
+  return plan;
+}
+
+const slotsOf = ({ slots, shares }: SharePlan): number[] => [
+  slots,
+  ...shares.map((each) => each.slots),
+];
+
+describe('shares of a crawler', () => {
+  test.each([
+    ['equal parts', 200, 1_000, [1_000, 1_000, 1_000], [50, 50, 50, 50]],
+    ['the rest to the first', 10, 1_000, [1_000, 1_000], [4, 3, 3]],
+    ['no more than there is room for', 8, 2, [2, 2, 2], [2, 2, 2, 2]],
+    ['what others have no room for', 100, 10, [20, 1_000], [10, 20, 70]],
+    ['less than all where nobody has room', 100, 10, [20], [10, 20]],
+    ['nothing to one helper too many', 2, 1_000, [1_000, 1_000], [1, 1, 0]],
+  ])('%s', (_name, concurrency, room, rooms, expected) => {
+    const shares = rooms.map((each, index) => share(index + 1, { room: each }));
+    const plan = settle(concurrency, room, shares);
+    expect(slotsOf(plan)).toEqual(expected);
+    const lanes = [plan.lanes, ...plan.shares.map((each) => each.lanes)];
+    expect([...lanes.join('')].toSorted().join('')).toBe(LANES);
+  });
+
+  test('a helper gets no more than what the lead has free, and the rest later', () => {
+    const plan = planShares({
+      concurrency: 100,
+      lead: { room: 1_000, inFlight: 90 },
+      shares: [share(1)],
+    });
+    expect(plan).toMatchObject({ slots: 90, shares: [{ slots: 10, heldSlots: 10 }] });
+  });
+
+  test('what a helper still uses is given to nobody else', () => {
+    const busy = share(1, { slots: 50, heldSlots: 50, lanes: '89abcdef', heldLanes: '89abcdef' });
+    const { slots, lanes, shares } = planShares({
+      concurrency: 100,
+      lead: { room: 1_000, inFlight: 50 },
+      shares: [busy, share(2)],
+    });
+    expect(slots).toBe(50);
+    expect(shares[0]).toMatchObject({ slots: 33, heldSlots: 50, heldLanes: '89abcdef' });
+    expect(shares[1]).toMatchObject({ slots: 0, heldSlots: 0 });
+    expect([lanes, shares[1]?.lanes].join('')).toHaveLength(8);
+  });
+
+  test('at any moment of any sequence the crawls of all are within the limit, and no lane has two', () => {
+    const noise = createNoise(testSeed('shares'));
+    for (let run = 0; run < 200; run++) {
+      let concurrency = 1 + noise.int(60);
+      let most = concurrency;
+      let nextId = 1;
+      let shares: Share[] = [];
+      let lead = { slots: concurrency, inFlight: 0, lanes: LANES };
+      /** What each helper has read of its share, and its crawls. */
+      const helpers = new Map<number, { slots: number; lanes: string; inFlight: number }>();
+      const steps: (() => void)[] = [
+        () => {
+          if (shares.length >= 5) return;
+          shares = [...shares, share(nextId, { room: 1 + noise.int(40) })];
+          helpers.set(nextId++, { slots: 0, lanes: '', inFlight: 0 });
+        },
+        () => {
+          const gone = shares[noise.int(shares.length || 1)];
+          if (gone === undefined) return;
+          shares = shares.filter((each) => each !== gone);
+          helpers.delete(gone.shareId);
+        },
+        () => {
+          const plan = planShares({
+            concurrency,
+            lead: { room: 1_000, inFlight: lead.inFlight },
+            shares,
+          });
+          lead = { ...lead, slots: plan.slots, lanes: plan.lanes };
+          // The write may be lost; the lead keeps to its plan all the same.
+          if (noise.int(3) > 0) shares = [...plan.shares];
+        },
+        () => {
+          for (const each of shares) {
+            const helper = helpers.get(each.shareId);
+            if (helper !== undefined && noise.int(2) === 0) {
+              helper.slots = each.slots;
+              helper.lanes = each.lanes;
+            }
+          }
+        },
+        () => {
+          shares = shares.map((each) => {
+            const helper = helpers.get(each.shareId);
+            if (helper === undefined || helper.lanes !== each.lanes || helper.slots !== each.slots)
+              return each;
+            const heldSlots = Math.max(helper.inFlight, each.slots);
+            return { ...each, heldSlots, heldLanes: each.lanes };
+          });
+        },
+        () => {
+          lead.inFlight = Math.max(lead.inFlight - noise.int(9), 0);
+          for (const each of helpers.values()) {
+            each.inFlight = Math.max(each.inFlight - noise.int(9), 0);
+          }
+        },
+        () => {
+          lead.inFlight = Math.max(lead.inFlight, lead.slots - noise.int(3));
+          for (const each of helpers.values()) {
+            each.inFlight = Math.max(each.inFlight, each.slots - noise.int(3));
+          }
+        },
+        () => {
+          if (noise.int(10) > 0) return;
+          concurrency = 1 + noise.int(60);
+          most = Math.max(most, concurrency);
+        },
+      ];
+      for (let n = 0; n < 100; n++) {
+        noise.pick(steps)();
+        const inFlight = [lead, ...helpers.values()].reduce((sum, each) => sum + each.inFlight, 0);
+        expect(inFlight).toBeLessThanOrEqual(most);
+        const lanes = [lead, ...helpers.values()].map((each) => each.lanes).join('');
+        expect(new Set(lanes).size).toBe(lanes.length);
+      }
+    }
+  });
+});
