@@ -222,7 +222,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   function decideShare(current: RunShare): void {
     const { inFlight, isFull } = crawls;
     current.decide({ crawler, inFlight, isFull, nowMs: nowMs() });
-    crawls.keepTo(current.lanes);
+    crawls.keepTo(current.digits);
     crawls.fill();
   }
 

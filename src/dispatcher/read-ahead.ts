@@ -24,8 +24,8 @@ export interface ReadAhead {
   /** The job that starts next. Those whose queue deadline has passed are left to the timeouts. */
   first(now: Date): DueJob | undefined;
   remove(rid: string): void;
-  /** Reads only jobs of these lanes from now on, and forgets the others; undefined for all. */
-  keepTo(lanes: string | undefined): void;
+  /** Reads only jobs of these digits from now on, and forgets the others; undefined for all. */
+  keepTo(digits: string | undefined): void;
   /** Forgets all jobs; the next ones come from a look that is still to be begun, or to end. */
   drop(): void;
   /** Forgets all jobs, and looks for none before that moment. */
@@ -74,7 +74,7 @@ export function createReadAhead(deps: {
   let target = LEAST;
   /** Fewest entries since the last look. */
   let lowest = 0;
-  let lanes: string | undefined;
+  let digits: string | undefined;
 
   function remove(rid: string): void {
     entries.get(rid)?.held.release();
@@ -92,7 +92,7 @@ export function createReadAhead(deps: {
   }
 
   function isOurs(rid: string): boolean {
-    return lanes === undefined || lanes.includes(rid.at(-1) ?? '');
+    return digits === undefined || digits.includes(rid.at(-1) ?? '');
   }
 
   /** How many jobs to read ahead for so many slots. */
@@ -108,7 +108,7 @@ export function createReadAhead(deps: {
       return entries.size;
     },
     get wantsMore() {
-      return expects && lanes !== '' && entries.size <= target / 2;
+      return expects && digits !== '' && entries.size <= target / 2;
     },
     get ranDry() {
       return hasMore && entries.size === 0;
@@ -133,8 +133,8 @@ export function createReadAhead(deps: {
     },
     remove,
     keepTo(given) {
-      if (given === lanes) return;
-      lanes = given;
+      if (given === digits) return;
+      digits = given;
       for (const rid of entries.keys()) if (!isOurs(rid)) remove(rid);
       expects = true;
     },
@@ -150,7 +150,7 @@ export function createReadAhead(deps: {
       expects = true;
     },
     beginLook({ accountId }, slots) {
-      if (!expects || lanes === '' || entries.size > target / 2) return undefined;
+      if (!expects || digits === '' || entries.size > target / 2) return undefined;
       setTarget(slots);
       const claimant = { accountId, crawlerId };
       const wanted = (target - entries.size) * JOB_BYTES + BODY_BYTES;
@@ -161,7 +161,7 @@ export function createReadAhead(deps: {
       looking = { room };
       expects = false;
       const maxBytes = room.amount - limit * JOB_BYTES;
-      return { limit, maxBytes, except: [...entries.keys()], lanes };
+      return { limit, maxBytes, except: [...entries.keys()], digits };
     },
     endLook(receipt) {
       if (looking === undefined) return;

@@ -1,6 +1,6 @@
 import type { Crawler } from '../domain/crawler.ts';
 import type { Lease, Share, ShareStore, Sharing } from '../store/store.ts';
-import { MOST_PROCESSES, type SharePlan, planShares } from './share-plan.ts';
+import { MOST_PROCESSES, planShares, type SharePlan } from './share-plan.ts';
 
 /** What the share of a run depends on. */
 export interface RunActivity {
@@ -16,8 +16,8 @@ export interface RunActivity {
 export interface RunShare {
   /** How many crawls it may have in flight. */
   limit(crawler: Crawler): number;
-  /** The lanes of its jobs; undefined for all. */
-  readonly lanes: string | undefined;
+  /** The digits of its jobs; undefined for all. */
+  readonly digits: string | undefined;
   /** Whether helpers have parts of the crawler. */
   readonly hasHelpers: boolean;
   /** Takes in how the crawler is shared. */
@@ -87,8 +87,8 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
       const room = Math.min(crawler.concurrency, roomFor(crawler));
       return plan === undefined ? room : Math.min(room, plan.slots);
     },
-    get lanes() {
-      return plan?.lanes;
+    get digits() {
+      return plan?.digits;
     },
     get hasHelpers() {
       return known.shares.length > 0;
@@ -139,13 +139,13 @@ export function createHelperShare(
 ): RunShare {
   let revision = 0;
   let own: Share | undefined;
-  let kept: Pick<Share, 'slots' | 'lanes' | 'room'> | undefined;
+  let kept: Pick<Share, 'slots' | 'digits' | 'room'> | undefined;
   let nextWriteMs = 0;
 
   return {
     limit: () => own?.slots ?? 0,
-    get lanes() {
-      return own?.lanes ?? '';
+    get digits() {
+      return own?.digits ?? '';
     },
     hasHelpers: false,
     learn(sharing) {
@@ -158,16 +158,16 @@ export function createHelperShare(
       if (own === undefined) return;
       const slots = Math.max(own.slots, inFlight);
       const room = Math.max(inFlight, roomFor(crawler));
-      const isLess = slots < own.heldSlots || own.lanes !== own.heldLanes;
+      const isLess = slots < own.heldSlots || own.digits !== own.heldDigits;
       // Room that is more than it was given is nothing new.
       const isNarrow = room !== own.room && (room < own.slots || own.room < own.slots);
-      if (isLess || isNarrow) kept = { slots, lanes: own.lanes, room };
+      if (isLess || isNarrow) kept = { slots, digits: own.digits, room };
     },
     async write(lease, now) {
       if (store === undefined || kept === undefined || now.getTime() < nextWriteMs) return;
       nextWriteMs = now.getTime() + WRITE_EVERY_MS;
       await store.keepTo(lease, kept, now);
-      if (own !== undefined) own = { ...own, heldSlots: kept.slots, heldLanes: kept.lanes };
+      if (own !== undefined) own = { ...own, heldSlots: kept.slots, heldDigits: kept.digits };
     },
   };
 }
@@ -182,9 +182,9 @@ function isSame(planned: readonly Share[], known: readonly Share[]): boolean {
     return (
       before !== undefined &&
       each.slots === before.slots &&
-      each.lanes === before.lanes &&
+      each.digits === before.digits &&
       each.heldSlots === before.heldSlots &&
-      each.heldLanes === before.heldLanes
+      each.heldDigits === before.heldDigits
     );
   });
 }

@@ -1,21 +1,21 @@
 import type { Share } from '../store/store.ts';
 
-/** The lanes of a crawler: the last digits of rids. */
-const LANES = '0123456789abcdef';
+/** The last digits of rids, by which the jobs of a crawler are divided. */
+const DIGITS = '0123456789abcdef';
 /** The most processes that can work on one crawler. */
-export const MOST_PROCESSES = LANES.length;
+export const MOST_PROCESSES = DIGITS.length;
 
 /** What the lead of a crawler keeps, and what it gives to each helper. */
 export interface SharePlan {
   readonly slots: number;
-  readonly lanes: string;
+  readonly digits: string;
   readonly shares: readonly Share[];
 }
 
 /**
- * Divides a crawler's slots and lanes equally among its lead and its helpers; one that has room for
+ * Divides a crawler's slots and digits equally among its lead and its helpers; one that has room for
  * less gets less. What somebody still uses is not given to anyone else: a helper is first told to
- * do with less (`slots` and `lanes` become smaller than what it holds), and once it does, the next
+ * do with less (`slots` and `digits` become smaller than what it holds), and once it does, the next
  * plan gives the rest to others. So the crawls of all together never exceed `concurrency`, at any
  * moment and whatever gets lost.
  */
@@ -29,37 +29,37 @@ export function planShares({
   readonly shares: readonly Share[];
 }): SharePlan {
   const wanted = divide(concurrency, [lead.room, ...shares.map(({ room }) => room)]);
-  const wantedLanes = divideLanes(wanted);
+  const wantedDigits = divideDigits(wanted);
   const [leadSlots = 0] = wanted;
-  const [leadLanes = 0] = wantedLanes;
+  const [leadDigits = 0] = wantedDigits;
   let spareSlots =
     concurrency -
     sum(shares.map(({ heldSlots }) => heldSlots)) -
     Math.max(lead.inFlight, leadSlots);
-  const heldLanes = new Set(shares.flatMap((each) => [...each.heldLanes]));
-  const freeLanes = [...LANES].filter((lane) => !heldLanes.has(lane));
+  const heldDigits = new Set(shares.flatMap((each) => each.heldDigits.split('')));
+  const freeDigits = DIGITS.split('').filter((digit) => !heldDigits.has(digit));
   const planned = shares.map((share, index): Share => {
     const slots = wanted[index + 1] ?? 0;
-    const lanes = wantedLanes[index + 1] ?? 0;
+    const digits = wantedDigits[index + 1] ?? 0;
     const more = Math.max(0, Math.min(spareSlots, slots - share.heldSlots));
     spareSlots -= more;
     const given = Math.max(
       0,
-      Math.min(freeLanes.length - leadLanes, lanes - share.heldLanes.length),
+      Math.min(freeDigits.length - leadDigits, digits - share.heldDigits.length),
     );
-    const added = given > 0 ? freeLanes.splice(-given).join('') : '';
+    const added = given > 0 ? freeDigits.splice(-given).join('') : '';
     return {
       ...share,
       slots: Math.min(share.heldSlots + more, slots),
       heldSlots: share.heldSlots + more,
-      lanes: (share.heldLanes + added).slice(0, lanes),
-      heldLanes: share.heldLanes + added,
+      digits: (share.heldDigits + added).slice(0, digits),
+      heldDigits: share.heldDigits + added,
     };
   });
   const given = sum(planned.map(({ heldSlots }) => heldSlots));
   return {
     slots: Math.max(0, Math.min(lead.room, concurrency - given)),
-    lanes: freeLanes.join(''),
+    digits: freeDigits.join(''),
     shares: planned,
   };
 }
@@ -81,13 +81,13 @@ function divide(total: number, rooms: readonly number[]): number[] {
   }
 }
 
-/** The number of lanes for each: in proportion to its slots, but one at least. */
-function divideLanes(slots: readonly number[]): number[] {
+/** The number of digits for each: in proportion to its slots, but one at least. */
+function divideDigits(slots: readonly number[]): number[] {
   const all = Math.max(1, sum(slots));
-  const lanes = slots.map((part) => Math.max(1, Math.floor((LANES.length * part) / all)));
+  const digits = slots.map((part) => Math.max(1, Math.floor((DIGITS.length * part) / all)));
   // The lead takes what is left, and gives what is missing.
-  const others = sum(lanes.slice(1));
-  return [LANES.length - others, ...lanes.slice(1)];
+  const others = sum(digits.slice(1));
+  return [Math.max(1, DIGITS.length - others), ...digits.slice(1)];
 }
 
 function sum(numbers: readonly number[]): number {

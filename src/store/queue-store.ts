@@ -115,8 +115,8 @@ export interface QueueLook {
   /** Of `chargedJobBytes` together, about; at least one job is found. No limit if absent. */
   readonly maxBytes?: number;
   readonly except?: readonly string[];
-  /** Jobs of these lanes alone; of all if absent. See `Share`. */
-  readonly lanes?: string | undefined;
+  /** Only jobs whose rid ends with one of these digits; all if absent. See `Share`. */
+  readonly digits?: string | undefined;
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Lease } from './queue-store.ts';
 
 /**
  * The part of a crawler that a helper dispatches: a process other than the holder of the crawler's
- * lease, its lead. A job belongs to the lane that the last digit of its rid names.
+ * lease, its lead. Whose jobs are whose is decided by the last digit of the rid.
  */
 export interface Share {
   /** Grows with each share of the crawler. */
@@ -10,15 +10,15 @@ export interface Share {
   readonly processId: string;
   /** For how many crawls at once the helper has room. */
   readonly room: number;
-  /** How many crawls at once the lead lets it have, and of which lanes. */
+  /** How many crawls at once the lead lets it have, of jobs whose rid ends with these digits. */
   readonly slots: number;
-  readonly lanes: string;
+  readonly digits: string;
   /**
-   * What the helper may still use: at least `slots` and `lanes`, and more until it has told that it
+   * What the helper may still use: at least `slots` and `digits`, and more until it has told that it
    * keeps to a smaller share.
    */
   readonly heldSlots: number;
-  readonly heldLanes: string;
+  readonly heldDigits: string;
 }
 
 /** How a crawler is shared. */
@@ -31,7 +31,7 @@ export interface Sharing {
 }
 
 /**
- * Shares of crawlers, for processes that share a database. The lead alone gives slots and lanes; a
+ * Shares of crawlers, for processes that share a database. The lead alone gives slots and digits; a
  * helper takes a share without any and gives back what the lead has taken from it. Shares are
  * renewed by `QueueStore.visit` and given back by `QueueStore.release`; what a helper was doing
  * whose share lapsed becomes due again when the lead next renews its lease.
@@ -57,7 +57,7 @@ export interface ShareStore {
    */
   give(lease: Lease, sharing: Sharing, now: Date): Promise<number | undefined>;
   /** Writes that a helper uses no more than this. Changes nothing once the lead gave it more. */
-  keepTo(lease: Lease, kept: Pick<Share, 'slots' | 'lanes' | 'room'>, now: Date): Promise<void>;
+  keepTo(lease: Lease, kept: Pick<Share, 'slots' | 'digits' | 'room'>, now: Date): Promise<void>;
 }
 
 /** Whether a lease is a helper's: the right to dispatch a share of the crawler. */

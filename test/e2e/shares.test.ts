@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { NORMAL } from '../support/app.ts';
 import { openChaosSite } from '../support/chaos/chaos-site.ts';
 import { eventually } from '../support/eventually.ts';
+import { isLong } from '../support/length.ts';
 import { mongodbUri, testDatabase } from '../support/mongodb.ts';
 import { type ServiceProcess, startProcess } from '../support/service-process.ts';
+import { JAVASCRIPT, NORMAL } from '../support/tokens.ts';
 
 const CONCURRENCY = 100;
 const PATH = `/crawler/${NORMAL}/wide`;
@@ -75,4 +76,38 @@ describe.skipIf(mongodbUri === '')('a crawler with many slots', () => {
     // Those of the process that died, and at most a few that two processes began at once.
     expect(again).toBeLessThan(CONCURRENCY);
   }, 400_000);
+
+  test.runIf(isLong)(
+    'in browsers has as many processes as it takes until each slot has a page',
+    async () => {
+      await using database = testDatabase();
+      await using site = await openChaosSite();
+      const env = { MONGODB_URI: database.uri, BROWSER_PAGES: '2' };
+      await using first = await startProcess(env);
+      await using _second = await startProcess(env);
+      await using _third = await startProcess(env);
+      await using _fourth = await startProcess(env);
+      const path = `/crawler/${JAVASCRIPT}`;
+      await first.rest('POST', path, { name: 'pages', concurrency: 8 });
+      const items = Array.from({ length: 60 }, (_, n) => ({
+        url: site.page('pages', n, 4_000, 0),
+      }));
+      await first.rest('POST', `${path}/pages/push_batch`, { items });
+      await eventually(() => expect(site.seen('pages').inFlight).toBe(8), {
+        timeoutMs: 60_000,
+        what: 'eight pages at once',
+      });
+      const { json } = await first.rest('GET', `${path}/pages`);
+      expect(json.processes.map(({ slots }: { slots: number }) => slots)).toEqual([2, 2, 2, 2]);
+      await eventually(
+        async () => {
+          const crawler = (await first.rest('GET', `${path}/pages`)).json as Crawler;
+          expect(crawler.activity).toMatchObject({ completed: 60, failed: 0 });
+        },
+        { timeoutMs: 120_000 },
+      );
+      expect(site.seen('pages').most).toBe(8);
+    },
+    400_000,
+  );
 });

@@ -13,11 +13,11 @@ export async function look(
   collections: Collections,
   known: KnownJobs,
   { _id: crawlerId, purges, pending }: CrawlerState,
-  { limit, maxBytes = Number.POSITIVE_INFINITY, except = [], lanes }: QueueLook,
+  { limit, maxBytes = Number.POSITIVE_INFINITY, except = [], digits }: QueueLook,
   now: Date,
 ): Promise<Pick<TurnReceipt, 'jobs' | 'hasMore' | 'nextDueAt'>> {
   const pushes = pending.map((each) => each.id);
-  const rid = ridFilter(except, lanes);
+  const rid = ridFilter(except, digits);
   const cursor = collections.jobs
     .find({
       crawlerId,
@@ -51,12 +51,12 @@ export async function look(
   return { jobs, hasMore, nextDueAt };
 }
 
-/** Matches the rids of the lanes, without `except`. The index that a look uses has them. */
-function ridFilter(except: readonly string[], lanes: string | undefined): object | undefined {
-  if (except.length === 0 && lanes === undefined) return undefined;
+/** Matches the rids of the digits, without `except`. The index that a look uses has them. */
+function ridFilter(except: readonly string[], digits: string | undefined): object | undefined {
+  if (except.length === 0 && digits === undefined) return undefined;
   return {
     ...(except.length > 0 ? { $nin: [...except] } : {}),
-    ...(lanes === undefined ? {} : { $regex: `[${lanes}]$` }),
+    ...(digits === undefined ? {} : { $regex: `[${digits}]$` }),
   };
 }
 

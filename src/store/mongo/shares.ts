@@ -1,6 +1,6 @@
 import type { Filter } from 'mongodb';
+import { isShare, type ShareStore, type Sharing } from '../share-store.ts';
 import type { Lease } from '../store.ts';
-import { isShare, type Sharing, type ShareStore } from '../share-store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import type { ShareDocument } from './crawler-document.ts';
 import { currentLease } from './lease.ts';
@@ -31,7 +31,7 @@ export function createShares({ crawlers }: Collections): ShareStore {
       if (read === null || had) return undefined;
       const shareId = (read.joins ?? 0) + 1;
       const until = new Date(now.getTime() + ttlMs);
-      const none = { slots: 0, lanes: '', heldSlots: 0, heldLanes: '' };
+      const none = { slots: 0, digits: '', heldSlots: 0, heldDigits: '' };
       const { matchedCount } = await crawlers.updateOne(
         { _id: crawlerId, wantsHelp: true, ...isRevision(read.sharesRevision ?? 0) },
         {
@@ -44,8 +44,8 @@ export function createShares({ crawlers }: Collections): ShareStore {
     },
 
     async give(lease, { revision, wantsHelp, shares }, now) {
-      const given = shares.flatMap(({ shareId, slots, lanes, heldSlots, heldLanes }) =>
-        Object.entries({ slots, lanes, heldSlots, heldLanes }).map(
+      const given = shares.flatMap(({ shareId, slots, digits, heldSlots, heldDigits }) =>
+        Object.entries({ slots, digits, heldSlots, heldDigits }).map(
           ([field, value]) => [`${path(shareId)}.${field}`, value] as const,
         ),
       );
@@ -55,22 +55,25 @@ export function createShares({ crawlers }: Collections): ShareStore {
           $set: { ...Object.fromEntries(given), ...(wantsHelp ? { wantsHelp } : {}) },
           $inc: { sharesRevision: 1 },
           ...(wantsHelp ? {} : { $unset: { wantsHelp: '' } }),
-        } as object,
+        },
       );
       return matchedCount === 0 ? undefined : revision + 1;
     },
 
-    async keepTo(lease, { slots, lanes, room }, now) {
+    async keepTo(lease, { slots, digits, room }, now) {
       const share = path(-lease.epoch);
-      const given = { [`${share}.slots`]: { $lte: slots }, [`${share}.lanes`]: lanes };
-      await crawlers.updateOne({ ...currentLease(lease, now), ...given }, {
-        $set: {
-          [`${share}.heldSlots`]: slots,
-          [`${share}.heldLanes`]: lanes,
-          [`${share}.room`]: room,
+      const given = { [`${share}.slots`]: { $lte: slots }, [`${share}.digits`]: digits };
+      await crawlers.updateOne(
+        { ...currentLease(lease, now), ...given },
+        {
+          $set: {
+            [`${share}.heldSlots`]: slots,
+            [`${share}.heldDigits`]: digits,
+            [`${share}.room`]: room,
+          },
+          $inc: { sharesRevision: 1 },
         },
-        $inc: { sharesRevision: 1 },
-      } as object);
+      );
     },
   };
 }
@@ -131,7 +134,7 @@ export async function renewShares(
     held.map((lease) => ({
       updateOne: {
         filter: currentLease(lease, now),
-        update: { $set: { [`${path(-lease.epoch)}.until`]: until } } as object,
+        update: { $set: { [`${path(-lease.epoch)}.until`]: until } },
       },
     })),
     { ordered: false },
@@ -150,10 +153,13 @@ export async function endLapsedShares(
   const lapsed = Object.entries(shares).filter(([, { until }]) => until <= now);
   for (const [shareId] of lapsed) {
     const share = path(Number(shareId));
-    await crawlers.updateOne({ _id, [`${share}.until`]: { $lte: now } }, {
-      $unset: { [share]: '' },
-      $inc: { sharesRevision: 1 },
-    } as object);
+    await crawlers.updateOne(
+      { _id, [`${share}.until`]: { $lte: now } },
+      {
+        $unset: { [share]: '' },
+        $inc: { sharesRevision: 1 },
+      },
+    );
   }
   return lapsed.length > 0;
 }
@@ -163,7 +169,7 @@ export async function endShare({ crawlers }: Collections, lease: Lease): Promise
   const share = path(-lease.epoch);
   const { matchedCount } = await crawlers.updateOne(
     { _id: lease.crawlerId, [`${share}.processId`]: lease.owner },
-    { $unset: { [share]: '' }, $inc: { sharesRevision: 1 } } as object,
+    { $unset: { [share]: '' }, $inc: { sharesRevision: 1 } },
   );
   return matchedCount > 0;
 }

@@ -4,10 +4,10 @@ import type { Share } from '../../../src/store/store.ts';
 import { createNoise } from '../../support/noise.ts';
 import { testSeed } from '../../support/seed.ts';
 
-const LANES = '0123456789abcdef';
+const DIGITS = '0123456789abcdef';
 
 function share(shareId: number, overrides: Partial<Share> = {}): Share {
-  const none = { slots: 0, lanes: '', heldSlots: 0, heldLanes: '' };
+  const none = { slots: 0, digits: '', heldSlots: 0, heldDigits: '' };
   return { shareId, processId: `p${shareId}`, room: 1_000, ...none, ...overrides };
 }
 
@@ -15,7 +15,7 @@ function share(shareId: number, overrides: Partial<Share> = {}): Share {
 const settled = (each: Share): Share => ({
   ...each,
   heldSlots: each.slots,
-  heldLanes: each.lanes,
+  heldDigits: each.digits,
 });
 
 /** Plans until nothing changes, with a lead and helpers that do what they are told at once. */
@@ -48,8 +48,8 @@ describe('shares of a crawler', () => {
     const shares = rooms.map((each, index) => share(index + 1, { room: each }));
     const plan = settle(concurrency, room, shares);
     expect(slotsOf(plan)).toEqual(expected);
-    const lanes = [plan.lanes, ...plan.shares.map((each) => each.lanes)];
-    expect([...lanes.join('')].toSorted().join('')).toBe(LANES);
+    const digits = [plan.digits, ...plan.shares.map((each) => each.digits)];
+    expect(digits.join('').split('').toSorted().join('')).toBe(DIGITS);
   });
 
   test('a helper gets no more than what the lead has free, and the rest later', () => {
@@ -62,33 +62,33 @@ describe('shares of a crawler', () => {
   });
 
   test('what a helper still uses is given to nobody else', () => {
-    const busy = share(1, { slots: 50, heldSlots: 50, lanes: '89abcdef', heldLanes: '89abcdef' });
-    const { slots, lanes, shares } = planShares({
+    const busy = share(1, { slots: 50, heldSlots: 50, digits: '89abcdef', heldDigits: '89abcdef' });
+    const { slots, digits, shares } = planShares({
       concurrency: 100,
       lead: { room: 1_000, inFlight: 50 },
       shares: [busy, share(2)],
     });
     expect(slots).toBe(50);
-    expect(shares[0]).toMatchObject({ slots: 33, heldSlots: 50, heldLanes: '89abcdef' });
+    expect(shares[0]).toMatchObject({ slots: 33, heldSlots: 50, heldDigits: '89abcdef' });
     expect(shares[1]).toMatchObject({ slots: 0, heldSlots: 0 });
-    expect([lanes, shares[1]?.lanes].join('')).toHaveLength(8);
+    expect([digits, shares[1]?.digits].join('')).toHaveLength(8);
   });
 
-  test('at any moment of any sequence the crawls of all are within the limit, and no lane has two', () => {
+  test('at any moment of any sequence the crawls of all are within the limit, and no digit has two', () => {
     const noise = createNoise(testSeed('shares'));
     for (let run = 0; run < 200; run++) {
       let concurrency = 1 + noise.int(60);
       let most = concurrency;
       let nextId = 1;
       let shares: Share[] = [];
-      let lead = { slots: concurrency, inFlight: 0, lanes: LANES };
+      let lead = { slots: concurrency, inFlight: 0, digits: DIGITS };
       /** What each helper has read of its share, and its crawls. */
-      const helpers = new Map<number, { slots: number; lanes: string; inFlight: number }>();
+      const helpers = new Map<number, { slots: number; digits: string; inFlight: number }>();
       const steps: (() => void)[] = [
         () => {
           if (shares.length >= 5) return;
           shares = [...shares, share(nextId, { room: 1 + noise.int(40) })];
-          helpers.set(nextId++, { slots: 0, lanes: '', inFlight: 0 });
+          helpers.set(nextId++, { slots: 0, digits: '', inFlight: 0 });
         },
         () => {
           const gone = shares[noise.int(shares.length || 1)];
@@ -102,7 +102,7 @@ describe('shares of a crawler', () => {
             lead: { room: 1_000, inFlight: lead.inFlight },
             shares,
           });
-          lead = { ...lead, slots: plan.slots, lanes: plan.lanes };
+          lead = { ...lead, slots: plan.slots, digits: plan.digits };
           // The write may be lost; the lead keeps to its plan all the same.
           if (noise.int(3) > 0) shares = [...plan.shares];
         },
@@ -111,17 +111,21 @@ describe('shares of a crawler', () => {
             const helper = helpers.get(each.shareId);
             if (helper !== undefined && noise.int(2) === 0) {
               helper.slots = each.slots;
-              helper.lanes = each.lanes;
+              helper.digits = each.digits;
             }
           }
         },
         () => {
           shares = shares.map((each) => {
             const helper = helpers.get(each.shareId);
-            if (helper === undefined || helper.lanes !== each.lanes || helper.slots !== each.slots)
+            if (
+              helper === undefined ||
+              helper.digits !== each.digits ||
+              helper.slots !== each.slots
+            )
               return each;
             const heldSlots = Math.max(helper.inFlight, each.slots);
-            return { ...each, heldSlots, heldLanes: each.lanes };
+            return { ...each, heldSlots, heldDigits: each.digits };
           });
         },
         () => {
@@ -146,8 +150,8 @@ describe('shares of a crawler', () => {
         noise.pick(steps)();
         const inFlight = [lead, ...helpers.values()].reduce((sum, each) => sum + each.inFlight, 0);
         expect(inFlight).toBeLessThanOrEqual(most);
-        const lanes = [lead, ...helpers.values()].map((each) => each.lanes).join('');
-        expect(new Set(lanes).size).toBe(lanes.length);
+        const digits = [lead, ...helpers.values()].map((each) => each.digits).join('');
+        expect(new Set(digits).size).toBe(digits.length);
       }
     }
   });

@@ -20,7 +20,7 @@ function sharesOf({ shares }: Store): ShareStore {
   return shares;
 }
 
-/** A crawler with jobs that one process leads, and of which another has a share with eight lanes. */
+/** A crawler with jobs that one process leads, and of which another has a share with eight digits. */
 async function shared({ bench, stopped }: Processes, jobs = 64) {
   const crawler = await bench.crawler({ delivery: 'webhook', concurrency: 100 });
   const { crawlerId } = crawler;
@@ -36,8 +36,8 @@ async function shared({ bench, stopped }: Processes, jobs = 64) {
     room: 50,
     slots: 50,
     heldSlots: 50,
-    lanes: '89abcdef',
-    heldLanes: '89abcdef',
+    digits: '89abcdef',
+    heldDigits: '89abcdef',
   };
   const given = { revision: revision + 1, wantsHelp: false, shares: [share] };
   const written = await sharesOf(bench.store).give(lead, given, at(0));
@@ -51,12 +51,12 @@ async function newsOf(store: Store, lease: Lease, ms: number, ttlMs?: number) {
 
 describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
   test(
-    'each process finds the jobs of its lanes alone',
+    'each process finds the jobs of its digits alone',
     withProcesses(async (processes) => {
       const { bench, stopped } = processes;
       const { lead, helper } = await shared(processes);
-      const look = (store: Store, lease: Lease, lanes: string) =>
-        store.queue.turn(lease, { look: { limit: 100, lanes } }, at(1));
+      const look = (store: Store, lease: Lease, digits: string) =>
+        store.queue.turn(lease, { look: { limit: 100, digits } }, at(1));
       const own = await look(bench.store, lead, '01234567');
       const others = await look(stopped, helper, '89abcdef');
       expect(own.jobs.length + others.jobs.length).toBe(64);
@@ -97,21 +97,21 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
     withProcesses(async (processes) => {
       const { bench, stopped } = processes;
       const { crawler, lead, helper, share, revision } = await shared(processes);
-      const less = { ...share, slots: 30, lanes: '89ab' };
+      const less = { ...share, slots: 30, digits: '89ab' };
       const older = { revision: revision - 1, wantsHelp: false, shares: [less] };
       expect(await sharesOf(bench.store).give(lead, older, at(1))).toBeUndefined();
       const newer = await sharesOf(bench.store).give(lead, { ...older, revision }, at(1));
       expect(newer).toBe(revision + 1);
       // A share that its lead has changed since is not what the helper keeps to.
-      await sharesOf(stopped).keepTo(helper, { slots: 50, lanes: share.lanes, room: 50 }, at(2));
+      await sharesOf(stopped).keepTo(helper, { slots: 50, digits: share.digits, room: 50 }, at(2));
       expect((await newsOf(stopped, helper, 2)).sharing?.shares).toMatchObject([
-        { heldLanes: share.lanes },
+        { heldDigits: share.digits },
       ]);
-      await sharesOf(stopped).keepTo(helper, { slots: 40, lanes: '89ab', room: 50 }, at(3));
+      await sharesOf(stopped).keepTo(helper, { slots: 40, digits: '89ab', room: 50 }, at(3));
       const { sharing } = await newsOf(bench.store, lead, 3);
       expect(sharing).toMatchObject({
         revision: revision + 2,
-        shares: [{ slots: 30, heldSlots: 40, lanes: '89ab', heldLanes: '89ab' }],
+        shares: [{ slots: 30, heldSlots: 40, digits: '89ab', heldDigits: '89ab' }],
       });
       expect(await bench.counters(crawler)).toMatchObject({
         helpers: [{ processId: 'helper', slots: 40 }],
