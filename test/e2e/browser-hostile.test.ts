@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { JAVASCRIPT, startApp, type TestApp } from '../support/app.ts';
 import { crawlInBrowser, htmlRoute, otherAccount } from '../support/browser-crawls.ts';
+import { byLength } from '../support/length.ts';
 import { type Site, startSite } from '../support/site.ts';
 
 const page = htmlRoute;
@@ -12,10 +13,10 @@ let hooks = 0;
 let uploaded = 0;
 const routes = {
   '/console-flood': page(
-    '<script>for (let n = 0; n < 100; n++) console.log("x".repeat(5e6)); console.error(new Error("y".repeat(5e6)));</script>',
+    `<script>for (let n = 0; n < ${byLength(25, 100)}; n++) console.log("x".repeat(5e6)); console.error(new Error("y".repeat(5e6)));</script>`,
   ),
   '/data-flood': page(
-    '<script>const data = "data:text/plain," + "x".repeat(2e7); for (let n = 0; n < 10; n++) fetch(data).catch(() => 0);</script>',
+    `<script>const data = "data:text/plain," + "x".repeat(2e7); for (let n = 0; n < ${byLength(3, 10)}; n++) fetch(data).catch(() => 0);</script>`,
   ),
   '/huge': page(
     '<div id="out" hidden></div><script>out.append(...Array.from({ length: 120 }, () => "x".repeat(1e6)));</script>',
@@ -63,7 +64,11 @@ beforeAll(async () => {
   site = await startSite({ routes });
   hidden = await startSite({ routes });
   app = await startApp({
-    env: { NETWORK_ALLOW: site.host, CRAWL_TIMEOUT_SECONDS: '12', BROWSER_PAGES: '2' },
+    env: {
+      NETWORK_ALLOW: site.host,
+      CRAWL_TIMEOUT_SECONDS: byLength('6', '12'),
+      BROWSER_PAGES: '2',
+    },
   });
   // The first crawl unpacks the browser.
   await crawl('/script');
@@ -85,7 +90,7 @@ describe('a hostile page', () => {
 
   test('that never stops, or allocates without end, ends in time and harms no other', async () => {
     const hostile = ['/forever', '/allocate', '/buffers'].map((path) =>
-      crawl(path, { page_wait: '8000' }),
+      crawl(path, { page_wait: byLength('4000', '8000') }),
     );
     const other = await otherAccount(app);
     const good = Array.from({ length: 4 }, () => crawl('/script', { token: other }));
@@ -99,6 +104,36 @@ describe('a hostile page', () => {
     expect(await crawl('/script')).toMatchObject({ cb_status: 200 });
   });
 
+  test('that is endless is cut off', async () => {
+    expect(await crawl('/hostile/endless-body')).toMatchObject({
+      cb_status: 523,
+      original_status: 200,
+    });
+  });
+
+  test('that floods the console or fetches its own data does not fill the service with it', async () => {
+    const before = process.memoryUsage().rss;
+    for (const path of ['/console-flood', '/data-flood']) {
+      // With ajax_wait the browser tells of requests, too.
+      await crawl(path, { ajax_wait: 'true' });
+    }
+    expect(await crawl('/script')).toMatchObject({ cb_status: 200 });
+    expect(process.memoryUsage().rss - before).toBeLessThan(byLength(150, 400) * MIB);
+  });
+
+  test('of 120 MB is refused before it is read', async () => {
+    const before = process.memoryUsage().rss;
+    expect(await crawl('/huge')).toMatchObject({
+      cb_status: 523,
+      original_status: 200,
+      failure: 'body_too_large',
+    });
+    expect(process.memoryUsage().rss - before).toBeLessThan(100 * MIB);
+  });
+});
+
+// Each has a service of its own.
+describe.concurrent('a hostile page', () => {
   test('reaches no address that is not public, by whatever way', async () => {
     hooks = 0;
     const target = `${hidden.url}/secret`;
@@ -133,33 +168,6 @@ describe('a hostile page', () => {
       expect((await guarded.rest('GET', `/?${direct}`)).json).toMatchObject({ cb_status: 523 });
     }
     expect(hidden.connections).toBe(0);
-  });
-
-  test('that is endless is cut off', async () => {
-    expect(await crawl('/hostile/endless-body')).toMatchObject({
-      cb_status: 523,
-      original_status: 200,
-    });
-  });
-
-  test('that floods the console or fetches its own data does not fill the service with it', async () => {
-    const before = process.memoryUsage().rss;
-    for (const path of ['/console-flood', '/data-flood']) {
-      // With ajax_wait the browser tells of requests, too.
-      await crawl(path, { ajax_wait: 'true' });
-    }
-    expect(await crawl('/script')).toMatchObject({ cb_status: 200 });
-    expect(process.memoryUsage().rss - before).toBeLessThan(400 * MIB);
-  });
-
-  test('of 120 MB is refused before it is read', async () => {
-    const before = process.memoryUsage().rss;
-    expect(await crawl('/huge')).toMatchObject({
-      cb_status: 523,
-      original_status: 200,
-      failure: 'body_too_large',
-    });
-    expect(process.memoryUsage().rss - before).toBeLessThan(100 * MIB);
   });
 
   test('that sends without end is cut off', async () => {

@@ -6,6 +6,7 @@ import { createBrowserPool } from '../../src/engine/browser/browser-pool.ts';
 import { createBrowserTurns } from '../../src/engine/browser/browser-turns.ts';
 import { findChromium } from '../../src/engine/browser/chromium-binary.ts';
 import { browserProcesses } from '../../src/engine/browser/process-watch.ts';
+import type { BrowserPage } from '../../src/engine/browser/running-browser.ts';
 import { JAVASCRIPT, startApp, type TestApp } from '../support/app.ts';
 import {
   chromiumsOf,
@@ -15,6 +16,7 @@ import {
   htmlRoute,
 } from '../support/browser-crawls.ts';
 import { eventually } from '../support/eventually.ts';
+import { byLength } from '../support/length.ts';
 import { silentLogger } from '../support/loggers.ts';
 import { startProcess } from '../support/service-process.ts';
 import { type Site, startSite } from '../support/site.ts';
@@ -45,6 +47,12 @@ afterAll(async () => {
 
 const crawl = (parameters: Record<string, string> = {}) =>
   crawlInBrowser(app, `${site.url}/script`, parameters);
+
+/** The process of a page's browser. */
+async function browserOf(page: BrowserPage): Promise<number> {
+  const { processInfo } = await page.sendToBrowser('SystemInfo.getProcessInfo', undefined);
+  return processInfo.find(({ type }) => type === 'browser')?.id ?? 0;
+}
 
 /** Nothing listens there; these pages go nowhere. */
 const nowhere = { proxyServer: 'http://127.0.0.1:9' };
@@ -89,28 +97,6 @@ describe('a browser', () => {
     });
   });
 
-  test('that does not answer is given up for another', async () => {
-    const pool = createBrowserPool({
-      chromiumPath: '',
-      sandbox: 'off',
-      turns: createBrowserTurns(2),
-      logger: silentLogger,
-      openMs: 8_000,
-    });
-    const before = chromiumsOf(process.pid);
-    {
-      const page = await pool.open(nowhere);
-      await page.close();
-    }
-    const hung = chromiumsOf(process.pid).filter((pid) => !before.includes(pid));
-    expect(hung).toHaveLength(1);
-    for (const pid of hung) process.kill(pid, 'SIGSTOP');
-    const page = await pool.open(nowhere);
-    expect(await page.send('Page.enable')).toEqual({});
-    await eventually(() => expect(hung.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([]));
-    await pool.close();
-  });
-
   test('is replaced after so many pages', async () => {
     const pool = createBrowserPool({
       chromiumPath: '',
@@ -122,8 +108,7 @@ describe('a browser', () => {
     const browsers = new Set<number>();
     for (let n = 0; n < 5; n++) {
       const page = await pool.open(nowhere);
-      const { processInfo } = await page.sendToBrowser('SystemInfo.getProcessInfo', undefined);
-      browsers.add(processInfo.find(({ type }) => type === 'browser')?.id ?? 0);
+      browsers.add(await browserOf(page));
       await page.close();
     }
     expect(browsers.size).toBe(3);
@@ -149,8 +134,34 @@ describe('a browser', () => {
   });
 });
 
-describe('a browser that cannot be started', () => {
-  test('fails no job: they wait until it can', async () => {
+test('a service run by root warns at its start that Chromium has no sandbox', async () => {
+  const isRoot = process.getuid?.() === 0;
+  expect(app.log.some((line) => line.includes('without its sandbox'))).toBe(isRoot);
+  await using own = await startApp({ env: { CHROMIUM_SANDBOX: 'off' } });
+  expect(own.log.join('')).not.toContain('without its sandbox');
+});
+
+// These look at no processes but their own.
+describe.concurrent('beside others', () => {
+  test('a browser that does not answer is given up for another', async () => {
+    const pool = createBrowserPool({
+      chromiumPath: '',
+      sandbox: 'off',
+      turns: createBrowserTurns(2),
+      logger: silentLogger,
+      openMs: byLength(4_000, 8_000),
+    });
+    const first = await pool.open(nowhere);
+    const hung = await browserOf(first);
+    await first.close();
+    process.kill(hung, 'SIGSTOP');
+    const page = await pool.open(nowhere);
+    expect(await page.send('Page.enable')).toEqual({});
+    await eventually(() => expect(existsSync(`/proc/${hung}`)).toBe(false));
+    await pool.close();
+  });
+
+  test('a browser that cannot be started fails no job: they wait until it can', async () => {
     await using folder = await temporaryFolder();
     const broken = join(folder.path, 'broken');
     const wrapper = join(folder.path, 'chromium');
@@ -189,74 +200,74 @@ describe('a browser that cannot be started', () => {
     expect(text).not.toContain('599');
   });
 
-  test.runIf(process.getuid?.() === 0)('because a sandbox is required says so', async () => {
-    await using own = await startApp({
-      env: { NETWORK_ALLOW: site.host, CHROMIUM_SANDBOX: 'require' },
-    });
-    expect(own.log.join('')).not.toContain('without its sandbox');
-    expect(await crawlInBrowser(own, `${site.url}/script`)).toMatchObject({
-      cb_status: 599,
-      failure: 'browser_unavailable',
-    });
-    expect(own.log.join('')).toContain('CHROMIUM_SANDBOX requires');
-  });
-});
-
-test('a service run by root warns at its start that Chromium has no sandbox', async () => {
-  const isRoot = process.getuid?.() === 0;
-  expect(app.log.some((line) => line.includes('without its sandbox'))).toBe(isRoot);
-  await using own = await startApp({ env: { CHROMIUM_SANDBOX: 'off' } });
-  expect(own.log.join('')).not.toContain('without its sandbox');
-});
-
-test('Chromium is told none of the secrets of the service, and what it leaves behind when killed is removed', async () => {
-  await using folder = await temporaryFolder();
-  // Every service removes what others have left in the folder for temporary files.
-  const temporary = join(folder.path, 'tmp');
-  await mkdir(temporary);
-  const env = {
-    DATA_DIR: folder.path,
-    TMPDIR: temporary,
-    CHROMIUM_PATH: (await findChromium('')) ?? '',
-    SMTP_URL: 'smtp://user:secret@127.0.0.1:1',
-  };
-  await using service = await startProcess(env);
-  const query = new URLSearchParams({ token: JAVASCRIPT, url: `${site.url}/script` });
-  expect((await service.rest('GET', `/?${query}`)).text).toContain('made by script');
-  const pid = service.process.pid ?? 0;
-  const processes = descendants(pid, /chrom/);
-  expect(processes.length).toBeGreaterThan(1);
-  for (const each of processes) {
-    expect(environmentOf(each).join()).not.toMatch(/secret|token-for-tests|TOKEN|SMTP|DATA_DIR/);
-  }
-  const [browser = 0] = chromiumsOf(pid);
-  const command = (await readFile(`/proc/${browser}/cmdline`, 'utf8')).split('\0');
-  const profile = command.find((each) => each.startsWith('--user-data-dir='))?.split('=')[1] ?? '';
-  await service.kill9();
-  await eventually(() => expect(existsSync(`/proc/${browser}`)).toBe(false), { timeoutMs: 30_000 });
-  expect(existsSync(profile)).toBe(true);
-  await using next = await startProcess(env);
-  await next.rest('GET', `/?${query}`);
-  expect(existsSync(profile)).toBe(false);
-});
-
-test('SIGTERM lets a crawl in the browser end, and leaves no browser behind', async () => {
-  await using folder = await temporaryFolder();
-  await using service = await startProcess({ DATA_DIR: folder.path, SHUTDOWN_SECONDS: '60' });
-  await service.rest('POST', `/crawler/${JAVASCRIPT}`, { name: 'js' });
-  const push = await service.rest(
-    'GET',
-    `/?token=${JAVASCRIPT}&crawler=js&callback=true&page_wait=2500&url=${encodeURIComponent(`${site.url}/late`)}`,
+  test.runIf(process.getuid?.() === 0)(
+    'a browser that cannot be started because a sandbox is required says so',
+    async () => {
+      await using own = await startApp({
+        env: { NETWORK_ALLOW: site.host, CHROMIUM_SANDBOX: 'require' },
+      });
+      expect(own.log.join('')).not.toContain('without its sandbox');
+      expect(await crawlInBrowser(own, `${site.url}/script`)).toMatchObject({
+        cb_status: 599,
+        failure: 'browser_unavailable',
+      });
+      expect(own.log.join('')).toContain('CHROMIUM_SANDBOX requires');
+    },
   );
-  const hits = site.hits('/late');
-  await expect.poll(() => site.hits('/late'), { timeout: 20_000 }).toBe(hits + 1);
-  const browsers = chromiumsOf(service.process.pid);
-  expect(browsers).not.toEqual([]);
-  expect(await service.terminate()).toBe(0);
-  expect(browsers.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([]);
-  await using next = await startProcess({ DATA_DIR: folder.path });
-  const stored = await next.rest('GET', `/storage?token=${JAVASCRIPT}&rid=${push.json.rid}`);
-  expect(stored.text).toContain('late content');
+
+  test('Chromium is told none of the secrets of the service, and what it leaves behind when killed is removed', async () => {
+    await using folder = await temporaryFolder();
+    // Every service removes what others have left in the folder for temporary files.
+    const temporary = join(folder.path, 'tmp');
+    await mkdir(temporary);
+    const env = {
+      DATA_DIR: folder.path,
+      TMPDIR: temporary,
+      CHROMIUM_PATH: (await findChromium('')) ?? '',
+      SMTP_URL: 'smtp://user:secret@127.0.0.1:1',
+    };
+    await using service = await startProcess(env);
+    const query = new URLSearchParams({ token: JAVASCRIPT, url: `${site.url}/script` });
+    expect((await service.rest('GET', `/?${query}`)).text).toContain('made by script');
+    const pid = service.process.pid ?? 0;
+    const processes = descendants(pid, /chrom/);
+    expect(processes.length).toBeGreaterThan(1);
+    for (const each of processes) {
+      expect(environmentOf(each).join()).not.toMatch(/secret|token-for-tests|TOKEN|SMTP|DATA_DIR/);
+    }
+    const [browser = 0] = chromiumsOf(pid);
+    expect(environmentOf(browser).join()).toContain('HOME=');
+    const command = (await readFile(`/proc/${browser}/cmdline`, 'utf8')).split('\0');
+    const profile =
+      command.find((each) => each.startsWith('--user-data-dir='))?.split('=')[1] ?? '';
+    await service.kill9();
+    await eventually(() => expect(existsSync(`/proc/${browser}`)).toBe(false), {
+      timeoutMs: 30_000,
+    });
+    expect(existsSync(profile)).toBe(true);
+    await using next = await startProcess(env);
+    await next.rest('GET', `/?${query}`);
+    expect(existsSync(profile)).toBe(false);
+  });
+
+  test('SIGTERM lets a crawl in the browser end, and leaves no browser behind', async () => {
+    await using folder = await temporaryFolder();
+    await using service = await startProcess({ DATA_DIR: folder.path, SHUTDOWN_SECONDS: '60' });
+    await service.rest('POST', `/crawler/${JAVASCRIPT}`, { name: 'js' });
+    const push = await service.rest(
+      'GET',
+      `/?token=${JAVASCRIPT}&crawler=js&callback=true&page_wait=${byLength(1_000, 2_500)}&url=${encodeURIComponent(`${site.url}/late`)}`,
+    );
+    const hits = site.hits('/late');
+    await eventually(() => expect(site.hits('/late')).toBe(hits + 1), { timeoutMs: 20_000 });
+    const browsers = chromiumsOf(service.process.pid);
+    expect(browsers).not.toEqual([]);
+    expect(await service.terminate()).toBe(0);
+    expect(browsers.filter((pid) => existsSync(`/proc/${pid}`))).toEqual([]);
+    await using next = await startProcess({ DATA_DIR: folder.path });
+    const stored = await next.rest('GET', `/storage?token=${JAVASCRIPT}&rid=${push.json.rid}`);
+    expect(stored.text).toContain('late content');
+  });
 });
 
 test('a browser without pages ends, and the next page starts another', async () => {

@@ -58,11 +58,15 @@ export function descendants(pid: number, pattern: RegExp): number[] {
     .map((each) => each.pid);
 }
 
-/** Names and values of a process's environment. */
+/** Names and values of a process's environment; none when it has ended. */
 export function environmentOf(pid: number): string[] {
-  return readFileSync(`/proc/${pid}/environ`, 'utf8')
-    .split('\0')
-    .filter((each) => each !== '');
+  try {
+    const text = readFileSync(`/proc/${pid}/environ`, 'utf8');
+    return text.split('\0').filter((each) => each !== '');
+  } catch (error) {
+    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return [];
+    throw error;
+  }
 }
 
 function processes(): { ppid: number; pid: number; args: string }[] {
