@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Command } from 'commander';
+import { PausedBy } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { CliError, usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
@@ -110,7 +111,10 @@ async function listen(
     const { port } = server.address() as AddressInfo;
     const host = options.host.includes(':') ? `[${options.host}]` : options.host;
     const url = `http://${host}:${port}/`;
-    if (options.crawler !== undefined) secret = await pointAt(session, options.crawler, url);
+    if (options.crawler !== undefined) {
+      secret = await pointAt(session, options.crawler, url);
+      await goOn(session, options.crawler);
+    }
     output.note(
       `listening at ${url}${secret === undefined ? ', signatures are not verified' : ''}`,
     );
@@ -140,6 +144,14 @@ async function pointAt({ client }: Session, name: string, callbackUrl: string): 
   }
   await client.crawlers.updateCrawler({ name, callbackUrl });
   return (await client.crawlers.rotateWebhookSecret({ name })).webhookSecret;
+}
+
+/** Unpauses a crawler whose former callback URL failed: the probe that would do so may be a minute away. */
+async function goOn({ client, output }: Session, name: string): Promise<void> {
+  const { crawler } = await client.crawlers.getCrawler({ name });
+  if (crawler?.pausedBy !== PausedBy.MONITOR) return;
+  await client.crawlers.unpauseCrawler({ name });
+  output.note(`crawler ${name} was paused, as its former callback URL failed; it goes on`);
 }
 
 async function print({ output }: Session, delivery: ReceivedDelivery): Promise<void> {

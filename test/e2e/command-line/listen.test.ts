@@ -3,7 +3,9 @@ import { expect, test } from 'vitest';
 import { NORMAL, startApp } from '../../support/app.ts';
 import { startCommandLine } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
+import { freePort } from '../../support/listen.ts';
 import { startSite } from '../../support/site.ts';
+import { createTestClock } from '../../support/test-clock.ts';
 
 test('listen points a crawler at itself, verifies and prints what comes, and refuses what is forged', async () => {
   await using site = await startSite();
@@ -40,6 +42,26 @@ test('listen points a crawler at itself, verifies and prints what comes, and ref
     expect(genuine[0].headers).toMatchObject({ cb_status: '200', original_status: '200' });
     expect(genuine[0].body).toContain('<title>Page ');
   }
+});
+
+test('listen takes over a crawler that is paused because its former callback URL failed', async () => {
+  await using site = await startSite();
+  const clock = createTestClock();
+  await using app = await startApp({ clock, env: { PROBE_INTERVAL_SECONDS: '60' } });
+  const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
+  const path = `/crawler/${NORMAL}/hook`;
+  const nobody = `http://127.0.0.1:${await freePort()}/`;
+  await app.rest('POST', `/crawler/${NORMAL}`, { name: 'hook', callback_url: nobody });
+  await eventually(async () => {
+    clock.advance(10_000);
+    expect((await app.rest('GET', path)).json.paused_by).toBe('monitor');
+  });
+  await app.rest('POST', `${path}/push_batch`, { items: [{ url: `${site.url}/page/1` }] });
+  const args = ['--json', 'listen', '--crawler', 'hook', '--count', '1'];
+  await using listening = startCommandLine(args, { env });
+  const { json } = await listening.ended;
+  expect(json.find(({ kind }) => kind === 'delivery').body).toContain('<title>Page 1');
+  expect(listening.stderr).toContain('was paused');
 });
 
 test('listen takes no secret that anybody could sign by', async () => {
