@@ -20,14 +20,15 @@ async function documentedProgram(): Promise<string> {
 
 test('the packed client compiles and runs in a project of its own, as the documents show it', async () => {
   await using folder = await temporaryFolder();
+  await run(process.execPath, ['scripts/build-client.ts'], { cwd: root });
   const { stdout: packed } = await run(
     'npm',
-    ['pack', '--json', '--pack-destination', folder.path],
+    ['pack', './dist/client', '--json', '--pack-destination', folder.path],
     { cwd: root },
   );
   const [{ filename }] = JSON.parse(packed.slice(packed.indexOf('[')));
   const modules = join(folder.path, 'node_modules');
-  const own = join(modules, 'queued-crawler');
+  const own = join(modules, 'queued-crawler-client');
   await mkdir(own, { recursive: true });
   await run('tar', ['-xzf', join(folder.path, filename), '-C', own, '--strip-components', '1']);
   for (const name of ['@bufbuild', '@connectrpc', '@types', 'undici-types']) {
@@ -39,8 +40,8 @@ test('the packed client compiles and runs in a project of its own, as the docume
   // Would be no error where the types were not found.
   await writeFile(
     join(folder.path, 'types.ts'),
-    `import { createCrawlerClient } from 'queued-crawler/client';
-import { PushService } from 'queued-crawler/gen/queuedcrawler/v1/push_service_pb';
+    `import { createCrawlerClient } from 'queued-crawler-client';
+import { PushService } from 'queued-crawler-client/gen/queuedcrawler/v1/push_service_pb';
 const client = createCrawlerClient({ baseUrl: '', token: '' });
 // @ts-expect-error
 export const number: number = client.crawlers.getCrawler({ name: 'a' });
