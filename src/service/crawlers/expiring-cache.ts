@@ -18,29 +18,34 @@ export interface ExpiringCache<Value> {
  */
 export function createExpiringCache<Value>(deps: {
   readonly clock: Clock;
-  readonly ttlMs: number;
+  /** Or what it is for a value that took so long to load. */
+  readonly ttlMs: number | ((tookMs: number) => number);
   readonly maxEntries: number;
 }): ExpiringCache<Value> {
   const entries = createLruMap<string, { value: Value; until: number }>({
     maxEntries: deps.maxEntries,
   });
+  const { clock, ttlMs } = deps;
+  const ttl = typeof ttlMs === 'number' ? () => ttlMs : ttlMs;
   const loading = new Map<string, Promise<Value | undefined>>();
 
   async function load(
     key: string,
     from: () => Promise<Value | undefined>,
   ): Promise<Value | undefined> {
+    const startedAt = performance.now();
     const value = await from();
+    const until = clock.now().getTime() + ttl(performance.now() - startedAt);
     // After a `forget` during the load, the loaded value may be outdated.
     if (value === undefined || !loading.has(key)) return value;
-    entries.set(key, { value, until: deps.clock.now().getTime() + deps.ttlMs });
+    entries.set(key, { value, until });
     return value;
   }
 
   return {
     async get(key, from) {
       const entry = entries.get(key);
-      if (entry !== undefined && entry.until > deps.clock.now().getTime()) return entry.value;
+      if (entry !== undefined && entry.until > clock.now().getTime()) return entry.value;
       const under = loading.get(key);
       if (under !== undefined) return under;
       const promise = load(key, from).finally(() => {

@@ -46,13 +46,17 @@ export interface Statistics {
 }
 
 const PAGE = 1_000;
-/** Adding up the results of an account reads an entry of each, at most once in this time. */
-const STORED_MS = 60_000;
+/**
+ * Adding up the results of an account reads an entry of each. The sum is kept so many times as long
+ * as that took, so that few results are never far behind and many take little of the database's time.
+ */
+const STORED_REST = 200;
+const STORED_MAX_MS = 60_000;
 const MAX_CACHED = 10_000;
 
 /**
  * Makes the statistics use case. Its cost grows with the number of crawlers and days, not with jobs;
- * what is stored is added up once a minute.
+ * what is stored is added up once a minute, and more often where that takes little.
  */
 export function createStatistics(deps: {
   readonly store: Pick<Store, 'crawlers' | 'stats' | 'results'>;
@@ -62,7 +66,7 @@ export function createStatistics(deps: {
   const { crawlers, stats, results } = deps.store;
   const known = createExpiringCache<readonly StoredTotals[]>({
     clock,
-    ttlMs: STORED_MS,
+    ttlMs: (tookMs) => Math.min(tookMs * STORED_REST, STORED_MAX_MS),
     maxEntries: MAX_CACHED,
   });
 

@@ -45,6 +45,7 @@ async function startStatistics() {
 
   return {
     owner,
+    store,
     clock,
     crawl,
     createCrawler: (name: string) => useCases.crawlers.create(owner, name, { settings: {} }),
@@ -95,4 +96,39 @@ test.each([
 ])('the range from %j to %j is refused', async (from, to, field) => {
   await using app = await startStatistics();
   await expect(app.statistics.read(app.owner, from, to)).rejects.toMatchObject({ field });
+});
+
+test('what is stored is added up anew all the sooner the less it takes, and once a minute at most otherwise', async () => {
+  await using app = await startStatistics();
+  const results = { totalled: 0, takesMs: 0 };
+  const statistics = createStatistics({
+    clock: app.clock,
+    store: {
+      ...app.store,
+      results: {
+        ...app.store.results,
+        async totals(scope) {
+          results.totalled += 1;
+          await new Promise((resolve) => setTimeout(resolve, results.takesMs));
+          return app.store.results.totals(scope);
+        },
+      },
+    },
+  });
+  const read = async () => {
+    results.totalled = 0;
+    const { stored } = await statistics.read(app.owner, '', '');
+    return { normal: stored[0]?.results, totalled: results.totalled };
+  };
+  await app.createCrawler('one');
+  expect(await read()).toEqual({ normal: 0, totalled: 2 });
+  await app.crawl('one', [200, 200]);
+  app.clock.advance(59_000);
+  results.takesMs = 700;
+  expect(await read()).toEqual({ normal: 2, totalled: 2 });
+  await app.crawl('one', [200]);
+  app.clock.advance(50_000);
+  expect(await read()).toEqual({ normal: 2, totalled: 0 });
+  app.clock.advance(11_000);
+  expect(await read()).toEqual({ normal: 3, totalled: 2 });
 });
