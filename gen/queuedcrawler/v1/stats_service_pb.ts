@@ -114,7 +114,7 @@ export type GetStatsResponse = Message<"queuedcrawler.v1.GetStatsResponse"> & {
   quotas?: AccountQuotas | undefined;
 
   /**
-   * Results in storage by token type, up to a minute old; a type with more than 2,000,000 is left out. What else counts in
+   * Results in storage by token type, up to a minute old where there are many; a type with more than 2,000,000 is left out. What else counts in
    * `quotas.storage_bytes` are pages kept for their delivery or its replay, and screenshots.
    *
    * @generated from field: repeated queuedcrawler.v1.StoredResults stored = 9;

@@ -27,7 +27,7 @@ export interface AccountStatistics {
   /** All time, or the sum of the days when a range was asked for. */
   readonly completed: number;
   readonly failed: number;
-  /** Results in storage by token type, up to a minute old; not of a type that has too many. */
+  /** Results in storage by token type, up to a minute old where there are many; not of a type that has too many. */
   readonly stored: readonly StoredTotals[];
 }
 
