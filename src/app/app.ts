@@ -32,7 +32,7 @@ import { wireService } from './wire-service.ts';
 export interface AppDeps {
   readonly config: Config;
   readonly logger: AdjustableLogger;
-  /** Default: the machine's. */
+  /** Default: the database server's, or the machine's for the embedded one. */
   readonly clock?: Clock;
   /** Changes some of the service's own times, for tests. */
   readonly timing?: Partial<AppTiming>;
@@ -62,10 +62,10 @@ export async function startApp(deps: AppDeps): Promise<App> {
 
   const tracing = await openTracing(tracingSettings(config), logger);
   stack.defer(() => tracing.close());
-  const context = createContext(deps, tracing);
-  const { clock, metrics, pools } = context;
   const backend = await openBackend(config, logger, deps.onFatal ?? (() => undefined));
   stack.defer(() => backend.close());
+  const context = createContext({ clock: backend.clock, ...deps }, tracing);
+  const { clock, metrics, pools } = context;
   const measured = withMetrics(backend.store, metrics.observeStoreCall);
   const store = tracing === noTracing ? measured : withTracing(measured, tracing);
   const engines = openEngines(context, stack);
@@ -150,7 +150,7 @@ function tracingSettings(config: Config) {
 }
 
 function createContext(
-  { config, logger, clock = systemClock, timing }: AppDeps,
+  { config, logger, clock, timing }: AppDeps & { readonly clock: Clock },
   tracing: Tracing,
 ): AppContext {
   return {
@@ -197,7 +197,7 @@ async function ensureAccount(
   return tokens;
 }
 
-/** The scheduler runs on the machine's time; a test's clock may be ahead of it. */
+/** The scheduler runs on the machine's time, from which the service's may differ. */
 function onMachineTime(scheduler: Scheduler, clock: Clock): Scheduler {
   if (clock === systemClock) return scheduler;
   return {
