@@ -10,8 +10,8 @@ export type ThreadQueue = Omit<QueueStore, 'turn'> & {
   turn(...args: Parameters<QueueStore['turn']>): Promise<Omit<TurnReceipt, 'held'>>;
 };
 
-/** The aggregates that the database thread offers. */
-export type ThreadStore = Omit<Pick<Store, AggregateName>, 'queue'> & {
+/** The aggregates that the database thread offers: all but the rates, which are in memory. */
+export type ThreadStore = Omit<Pick<Store, AggregateName>, 'queue' | 'rates'> & {
   readonly queue: ThreadQueue;
 };
 

@@ -1,9 +1,10 @@
 import type { Logger } from '../../domain/logger.ts';
 import { heldDeliveries } from '../held-deliveries.ts';
-import type { AggregateName, Store } from '../store.ts';
+import type { Store } from '../store.ts';
 import type { ThreadStore } from './in-thread.ts';
 import { createPageWriter } from './page-writer.ts';
 import { preparePrivateFile } from './private-file.ts';
+import { createRates } from './rates.ts';
 import { openSqliteDatabase, type SqliteDatabase } from './thread/database.ts';
 import { aggregates } from './thread/operations.ts';
 import { createUpkeep } from './upkeep.ts';
@@ -34,7 +35,7 @@ export interface OpenSqliteStore {
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenSqliteStore> {
   const path = await preparePrivateFile(options.dataDir, 'queued-crawler.db', options.logger);
   const database = await openSqliteDatabase(path, options.onFatal ?? (() => undefined));
-  const remote = <Name extends AggregateName>(name: Name) => callThread(database, name);
+  const remote = <Name extends keyof ThreadStore>(name: Name) => callThread(database, name);
   const upkeep = createUpkeep(database);
   const queue = remote('queue');
   const crawlers = remote('crawlers');
@@ -64,7 +65,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
         writePages.record(record, (placed) => results.put(scope, placed, now, expiresAt)),
     },
     stats: remote('stats'),
-    rates: remote('rates'),
+    rates: createRates(),
     screenshots: remote('screenshots'),
     notices: remote('notices'),
     listings: remote('listings'),
@@ -78,7 +79,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
 }
 
 /** The calls of an aggregate, which run in the database's thread. */
-function callThread<Name extends AggregateName>(
+function callThread<Name extends keyof ThreadStore>(
   database: Pick<SqliteDatabase, 'call'>,
   aggregate: Name,
 ): ThreadStore[Name] {

@@ -180,3 +180,17 @@ test('the hot statements read by an index what is alive, however much there is',
   }
   await store.close();
 });
+
+test('taking from an allowance does not wait for the database', async () => {
+  await using folder = await temporaryFolder();
+  const { store } = await openInFolder(folder.path);
+  const ended: string[] = [];
+  const before = store.ping().then(() => ended.push('database'));
+  await store.rates.take('token', 1, 10, at(0)).then(() => ended.push('rate'));
+  await store.rates
+    .takeWhole('account', 1, { capacity: 10, refillMs: 1_000 }, at(0))
+    .then(() => ended.push('allowance'));
+  await before;
+  expect(ended).toEqual(['rate', 'allowance', 'database']);
+  await store.close();
+});

@@ -9,7 +9,6 @@ import { notices } from '../notices.ts';
 import { pages } from '../pages.ts';
 import { processes } from '../processes.ts';
 import { queue } from '../queue.ts';
-import { rates } from '../rates.ts';
 import { results } from '../results.ts';
 import { screenshots } from '../screenshots.ts';
 import type { Sql, SqlRow, SqlValue } from '../sql.ts';
@@ -24,7 +23,6 @@ export const aggregates = {
   deliveries,
   results,
   stats,
-  rates,
   screenshots,
   notices,
   listings,
