@@ -30,6 +30,7 @@ try {
       'embedded',
       'mongo',
       'processes',
+      'share',
       'faults',
       'chaos',
       'commands',

@@ -122,6 +122,18 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     const read = await store.results.following(scope, undefined, 2);
     await store.results.following({ ...scope, crawlerId: made.crawlerId }, read.place, 2);
     await store.results.removeUpTo(scope, { ...read.place, seq: 1 }, 2);
+    const cookie = {
+      name: 'a',
+      value: '1',
+      domain: 'a',
+      path: '/',
+      httpOnly: false,
+      secure: false,
+    };
+    for (const name of ['one', 'two', 'one']) {
+      await store.cookieSessions.change(scope, name, [{ set: [cookie], removed: [] }], now);
+      await store.cookieSessions.open(scope, name, now);
+    }
     const part = { limit: 5 };
     const { listings } = store;
     const waiting = await listings.jobs(made.crawlerId, 'waiting', part);
