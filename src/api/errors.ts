@@ -13,7 +13,7 @@ import type { Logger } from '../domain/logger.ts';
 import { type Call, type Method, methodName } from './method.ts';
 
 /** `domain` of every google.rpc.ErrorInfo. */
-export const ERROR_DOMAIN = 'queuedcrawler';
+const ERROR_DOMAIN = 'queuedcrawler';
 
 const codes: Readonly<Record<ErrorKind, Code>> = {
   invalid: Code.InvalidArgument,

@@ -26,7 +26,7 @@ import { storageHandlers } from './storage-handlers.ts';
 import { watchHandlers } from './watch-handlers.ts';
 
 /** The services of the API. */
-export const apiServices = [
+const apiServices = [
   CrawlerService,
   PushService,
   StorageService,

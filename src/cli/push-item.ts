@@ -7,12 +7,10 @@ import { usageError } from './cli-error.ts';
 import { fillMessage, parsePairs } from './fill-message.ts';
 
 /** The names of all crawl parameters. */
-export const PARAMETER_NAMES: readonly string[] = CrawlParametersSchema.fields.map(
-  ({ name }) => name,
-);
+const PARAMETER_NAMES: readonly string[] = CrawlParametersSchema.fields.map(({ name }) => name);
 
 /** The other columns and keys that a URL to push may have. */
-export const ITEM_NAMES: readonly string[] = PushItemSchema.fields
+const ITEM_NAMES: readonly string[] = PushItemSchema.fields
   .map(({ name }) => name)
   .filter((name) => name !== 'parameters');
 

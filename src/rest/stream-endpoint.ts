@@ -7,7 +7,7 @@ import type { HttpRule } from './http-rule.ts';
 import { compileMessageWriter, type ValueWriter } from './write-json.ts';
 
 /** The Content-Type of streams: a line of JSON for each message. */
-export const STREAM_TYPE = 'application/x-ndjson; charset=utf-8';
+const STREAM_TYPE = 'application/x-ndjson; charset=utf-8';
 
 const HEADERS = {
   'content-type': STREAM_TYPE,

@@ -32,11 +32,6 @@ export function faultOf(error: unknown): Fault {
   };
 }
 
-/** Whether the caller itself ended the call. */
-export function isCancelled(error: unknown): boolean {
-  return ConnectError.from(error).code === Code.Canceled;
-}
-
 const ADVICE: Partial<Record<Code, string>> = {
   [Code.Unauthenticated]: 'Sign in again: the token is wrong, or was replaced.',
   [Code.PermissionDenied]: 'Sign in with the other token of the account as well.',

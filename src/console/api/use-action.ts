@@ -7,7 +7,6 @@ export interface Action<Arguments extends readonly unknown[]> {
   /** Why it failed the last time; undefined when it did not. */
   readonly fault: Fault | undefined;
   run(...given: Arguments): Promise<void>;
-  clear(): void;
 }
 
 /** Makes an action of a call. While it runs, running it again does nothing. */
@@ -30,9 +29,6 @@ export function useAction<Arguments extends readonly unknown[]>(
       } finally {
         busy.value = false;
       }
-    },
-    clear() {
-      fault.value = undefined;
     },
   };
 }

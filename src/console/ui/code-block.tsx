@@ -24,7 +24,7 @@ export function CodeBlock(props: {
 }
 
 /** Copies a text, and says that it has. */
-export function CopyButton({ text }: { readonly text: string }) {
+function CopyButton({ text }: { readonly text: string }) {
   const copied = useSignal(false);
   return (
     <Button

@@ -6,7 +6,7 @@ import type { AccountManagement, TokenPair } from './accounts.ts';
 import { tokenHash } from './tokens.ts';
 
 /** The account that the first start makes. */
-export const DEFAULT_ACCOUNT = 'default';
+const DEFAULT_ACCOUNT = 'default';
 
 /**
  * Creates the account `default` if there is none, with the preset tokens where given, and returns

@@ -5,7 +5,7 @@ import { invalidField, invalidPageToken } from '../../domain/errors.ts';
 import type { Overviews, RatedCrawler } from './overviews.ts';
 
 /** The number that each order of the list compares, smallest first; `name` has none. */
-export const crawlerOrders = {
+const crawlerOrders = {
   name: undefined,
   waiting: ({ counters }) => counters.waiting,
   running: ({ counters }) => counters.running,

@@ -28,7 +28,7 @@ export interface OverviewPoll {
 export const PATIENCE = 10;
 
 /** Crawlers that one query reads, unless a single account has more: other calls wait for it. */
-export const MAX_ROWS = 2_000;
+const MAX_ROWS = 2_000;
 
 /** What an account counts for that has not been read yet. */
 const UNKNOWN_ROWS = 100;

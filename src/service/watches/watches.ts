@@ -52,7 +52,7 @@ export interface Watches {
 }
 
 /** The longest time without a message. */
-export const KEEP_ALIVE_MS = 15_000;
+const KEEP_ALIVE_MS = 15_000;
 
 /** Crawlers of one message. */
 const MAX_CHANGED = 200;

@@ -127,7 +127,7 @@ export function isAttention(crawler: Crawler): boolean {
 }
 
 /** Crawls that end in a second. */
-export function crawlRate({ activity }: Crawler): number {
+function crawlRate({ activity }: Crawler): number {
   return (activity?.rates?.completed ?? 0) + (activity?.rates?.failed ?? 0);
 }
 
