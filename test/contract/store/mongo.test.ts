@@ -1,4 +1,4 @@
-import { MongoClient } from 'mongodb';
+import type { Db } from 'mongodb';
 import { describe } from 'vitest';
 import { openMongoStore } from '../../../src/store/mongo/mongo-store.ts';
 import { lendAgain } from '../../support/lend-again.ts';
@@ -9,10 +9,9 @@ import { storeContract } from './store-contract.ts';
 describe.skipIf(mongodbUri === '')('the store on MongoDB', () => {
   // With its indexes, which take most of the time that opening a store in a new database takes.
   const lend = lendAgain(
-    async () => testDatabase(),
-    async ({ uri }) => {
-      await using client = await new MongoClient(uri).connect();
-      const collections = await client.db().collections();
+    async () => ({ ...testDatabase(), db: undefined as Db | undefined }),
+    async ({ db }) => {
+      const collections = (await db?.collections()) ?? [];
       const data = collections.filter(({ collectionName }) => collectionName !== 'meta');
       await Promise.all(data.map((collection) => collection.deleteMany({})));
     },
@@ -20,7 +19,11 @@ describe.skipIf(mongodbUri === '')('the store on MongoDB', () => {
   storeContract('MongoDB', async () => {
     const database = await lend();
     const { uri } = database.resource;
-    const open = () => openMongoStore({ uri, logger: silentLogger });
+    const open = async () => {
+      const opened = await openMongoStore({ uri, logger: silentLogger });
+      database.resource.db = opened.db;
+      return opened;
+    };
     let current = await open();
     return {
       store: current.store,
@@ -30,8 +33,8 @@ describe.skipIf(mongodbUri === '')('the store on MongoDB', () => {
         return current.store;
       },
       async [Symbol.asyncDispose]() {
-        await current.store.close();
         await database[Symbol.asyncDispose]();
+        await current.store.close();
       },
     };
   });
