@@ -1,7 +1,11 @@
-import { startCountedProcess } from '../test/support/commands/counted-process.ts';
+import {
+  type CountedProcess,
+  startCountedProcess,
+} from '../test/support/commands/counted-process.ts';
 import {
   ACKNOWLEDGE,
   COMMAND_SETTINGS,
+  type CommandBench,
   type CommandFigure,
   commandsOfLeased,
   commandsOfOneUrl,
@@ -15,6 +19,22 @@ import { startSite } from '../test/support/site.ts';
 export interface NamedFigure extends CommandFigure {
   readonly what: string;
   readonly unit: 'URL' | 'second';
+}
+
+/** Four processes that share a crawler, once each has its part of it. */
+async function commandsOfShared(
+  uri: string,
+  bench: CommandBench,
+  scale: number,
+): Promise<NamedFigure> {
+  await using open = new AsyncDisposableStack();
+  const env = { MONGODB_URI: uri, ...COMMAND_SETTINGS };
+  const helpers: CountedProcess[] = [];
+  for (let n = 1; n < 4; n++) helpers.push(open.use(await startCountedProcess(env)));
+  const options = { pageMs: 1_000, concurrency: 200, urls: 4_000 * scale, helpers };
+  const figure = await commandsPerUrl(bench, options);
+  const what = 'storage, pages of 1000 ms, concurrency 200, four processes';
+  return { what, unit: 'URL', ...figure };
 }
 
 /**
@@ -44,6 +64,7 @@ export async function* measureCommandFigures(
       yield { what, unit: 'URL', ...(await commandsPerUrl(bench, options)) };
     }
   }
+  yield await commandsOfShared(uri, bench, scale);
   const crawlers = 500 * scale;
   const leased = await commandsOfLeased(bench, crawlers, 10 * scale);
   yield { what: `${crawlers} leased crawlers without work`, unit: 'second', ...leased };

@@ -67,6 +67,8 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
   /** One look at all names, for the claims of all of them. */
   let look: { readonly untilMs: number; readonly names: Promise<Set<string>> } | undefined;
   const yielding = new Set<string>();
+  /** Names whose next claim is the one after a yield, which leads to no other. */
+  const yielded = new Set<string>();
 
   async function persist<T>(task: ClaimedTask, write: () => Promise<T>): Promise<T | undefined> {
     for (;;) {
@@ -90,10 +92,11 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
     const now = new Date();
     const yieldMs = deps.yieldMs(name);
     const isExpected = expected.delete(name);
+    const hasYielded = yielded.delete(name);
     const isSeen = !isExpected && (await namesDue(now)).delete(name);
     if (!isExpected && !isSeen) return undefined;
     let job = await tasks.claimDue(name, token, now, new Date(now.getTime() - yieldMs));
-    if (job === undefined && yieldMs > 0) claimAfterYield(name, yieldMs);
+    if (job === undefined && yieldMs > 0 && !hasYielded) claimAfterYield(name, yieldMs);
     if (job === undefined && isSeen) {
       const lockedBefore = new Date(now.getTime() - deps.lockMs(name) * (1 + LAPSE_MARGIN));
       job = await tasks.claimLapsed(name, token, lockedBefore, now);
@@ -131,6 +134,7 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
     yielding.add(name);
     setTimeout(() => {
       yielding.delete(name);
+      yielded.add(name);
       deps.onChange(name);
     }, yieldMs).unref();
   }

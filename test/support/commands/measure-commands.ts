@@ -33,16 +33,25 @@ export interface CommandBench {
   readonly idlePerSecond: number;
 }
 
+/** What all of them have sent. */
+async function commandsOfAll(services: readonly CountedProcess[]): Promise<CommandCounts> {
+  const all = new Map<string, number>();
+  for (const counts of await Promise.all(services.map((each) => each.commands()))) {
+    for (const [name, count] of Object.entries(counts)) all.set(name, (all.get(name) ?? 0) + count);
+  }
+  return Object.fromEntries(all);
+}
+
 /** Counts what is sent until the returned function is called, which makes a figure of it. */
-async function startCounting(service: CountedProcess, idlePerSecond: number) {
-  const before = await service.commands();
+async function startCounting(services: readonly CountedProcess[], idlePerSecond: number) {
+  const before = await commandsOfAll(services);
   const startedAt = performance.now();
   return async (unitsAfter: (seconds: number) => number): Promise<CommandFigure> => {
-    const commands = commandsBetween(before, await service.commands());
+    const commands = commandsBetween(before, await commandsOfAll(services));
     const seconds = (performance.now() - startedAt) / 1_000;
     const units = unitsAfter(seconds);
     const total = totalOf(commands);
-    const aboveIdle = (total - seconds * idlePerSecond) / units;
+    const aboveIdle = (total - seconds * idlePerSecond * services.length) / units;
     return { perUnit: total / units, aboveIdle, units, commands };
   };
 }
@@ -98,14 +107,17 @@ export async function commandsPerUrl(
     readonly concurrency: number;
     readonly urls: number;
     readonly delivery?: 'storage' | 'webhook';
+    /** Further processes on the database; what is measured begins when each has its share. */
+    readonly helpers?: readonly CountedProcess[];
   },
 ): Promise<CommandFigure> {
-  const { pageMs, concurrency, urls, delivery = 'storage' } = options;
+  const { pageMs, concurrency, urls, delivery = 'storage', helpers = [] } = options;
   const name = `${delivery}-${pageMs}-${concurrency}-${site.hits()}`;
   const callback = delivery === 'webhook' ? { callback_url: hook } : {};
   await post(service, '', { name, concurrency, ...callback });
   await post(service, `/${name}/pause`, {});
-  const lead = Math.max(2 * concurrency, Math.ceil(urls / 10));
+  const settling = helpers.length > 0 ? 10 * concurrency : 0;
+  const lead = settling + Math.max(2 * concurrency, Math.ceil(urls / 10));
   const all = urls + 2 * lead;
   const path = (n: number): string =>
     `${site.url}/page/${name}-${n}?delay=${Math.round(pageMs * spread(n))}`;
@@ -117,9 +129,13 @@ export async function commandsPerUrl(
   const from = site.hits();
   const ended = (): number => site.hits() - from - site.concurrent;
   await post(service, `/${name}/unpause`, {});
-  await until('a crawler that has got going', () => ended() >= lead);
+  await until('a crawler that has got going', () => ended() >= lead - settling);
+  await until('a share for each process', async () => {
+    const { json } = await service.rest('GET', `/crawler/${NORMAL}/${name}`);
+    return json.processes.length === helpers.length + 1;
+  });
   const endedBefore = ended();
-  const figureOf = await startCounting(service, idlePerSecond);
+  const figureOf = await startCounting([service, ...helpers], idlePerSecond);
   await until('the crawls that are measured', () => ended() >= endedBefore + urls);
   const figure = await figureOf(() => ended() - endedBefore);
   await until('the last crawl', () => ended() >= all);
@@ -132,7 +148,7 @@ export async function commandsWhenIdle(
   service: CountedProcess,
   seconds: number,
 ): Promise<CommandFigure> {
-  const figureOf = await startCounting(service, 0);
+  const figureOf = await startCounting([service], 0);
   await wait(seconds * 1_000);
   return figureOf((passed) => passed);
 }
@@ -145,7 +161,7 @@ export async function commandsOfOneUrl(
   const names = Array.from({ length: urls }, (_, n) => `single-${n}`);
   for (const name of names) await post(service, '', { name });
   await until('a process without work', async () => (await activeCrawlers(service)) === 0);
-  const figureOf = await startCounting(service, idlePerSecond);
+  const figureOf = await startCounting([service], idlePerSecond);
   for (const name of names) {
     await pushAll(service, name, [`${site.url}/page/${name}`]);
     await until(`the crawl of ${name}`, () => site.hits(`/page/${name}`) === 1);

@@ -1,0 +1,53 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { createAgendaScheduler } from '../../../src/scheduler/agenda/agenda-scheduler.ts';
+import { createSqliteBackend } from '../../../src/scheduler/sqlite/backend.ts';
+import { openSqlQuery } from '../../contract/scheduler/sqlite-harness.ts';
+import { eventually } from '../../support/eventually.ts';
+import { silentLogger } from '../../support/loggers.ts';
+
+test('a process with peers that was woken for what it runs already does not ask the database on and on', async () => {
+  const { query, close } = openSqlQuery();
+  const backend = createSqliteBackend({ query });
+  let claims = 0;
+  const scheduler = createAgendaScheduler({
+    backend: {
+      ...backend,
+      tasks: {
+        ...backend.tasks,
+        claimDue(...call) {
+          claims += 1;
+          return backend.tasks.claimDue(...call);
+        },
+      },
+      presence: { heartbeat: async () => 3, leave: async () => undefined },
+    },
+    processName: 'busy',
+    processEveryMs: 50,
+    logger: silentLogger,
+  });
+  const end = Promise.withResolvers<void>();
+  let runs = 0;
+  const options = { lockMs: 20_000, concurrency: 100, sharesWithPeers: true };
+  scheduler.define('crawl', options, async () => {
+    runs += 1;
+    await end.promise;
+  });
+  try {
+    await scheduler.start();
+    await scheduler.wake('crawl', 'one', new Date());
+    await eventually(() => expect(runs).toBe(1));
+    await scheduler.wake('crawl', 'one', new Date());
+    await wait(200);
+    const before = claims;
+    await wait(1_000);
+    // The name stays due until the run has ended, so each look at the names may lead to a claim and one after its yield.
+    expect(claims - before).toBeLessThan(60);
+    await scheduler.wake('crawl', 'two', new Date());
+    await eventually(() => expect(runs).toBe(2));
+  } finally {
+    end.resolve();
+    await scheduler.close(1_000);
+    close();
+  }
+});
