@@ -45,7 +45,7 @@ export function createAppPools(
     rooms: createRoomPools(callMemory, quarter),
     calls: createFairPool({ name: 'calls', ...CALL_SLOTS }),
     browserTurns: createBrowserTurns(config.browserPages),
-    dispatch: createSharedResources(memory),
+    dispatch: createSharedResources(memory, config.browserPages),
   };
 }
 
@@ -58,6 +58,7 @@ export function measuredPools({ memory, rooms, calls, browserTurns, dispatch }: 
     browser: browserTurns,
     calls,
     crawls: dispatch.crawlSlots,
+    browser_crawls: dispatch.pageSlots,
     crawlers: dispatch.runSlots,
     turns: dispatch.turns,
   };

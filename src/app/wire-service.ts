@@ -29,7 +29,6 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
     browser,
     politeness: createPoliteness({ client, clock }),
     shared: pools.dispatch,
-    browserTurns: pools.browserTurns,
     webhook: createWebhook({
       client,
       clock,

@@ -64,7 +64,9 @@ const LONGEST_PAUSE_MS = 5_000;
  */
 export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   const { store, clock, logger, shared, crawlerId, task, timing, paces, keeper } = deps;
-  const { memory, crawlSlots: slots } = shared;
+  const { memory } = shared;
+  const isInBrowser = deps.crawler.tokenType === 'javascript';
+  const slots = isInBrowser ? shared.pageSlots : shared.crawlSlots;
   const { crawlJob, crawlBytes, postDelivery, mayCrawl } = deps;
   const pause = createWakeableSleep();
   const onChange = pause.wake;

@@ -61,8 +61,10 @@ export interface DispatcherDeps {
 export interface SharedByCrawlers {
   /** Bytes of pages and bodies. */
   readonly memory: FairPool;
-  /** Crawls in flight. */
+  /** Crawls of plain HTTP in flight. */
   readonly crawlSlots: FairPool;
+  /** Crawls in the browser in flight: no more than it has pages, so that jobs wait in the queue. */
+  readonly pageSlots: FairPool;
   /** Runs: crawlers that are dispatched. */
   readonly runSlots: FairPool;
   /** Turns at the database. */

@@ -11,7 +11,6 @@ import type { AccountLimits } from '../domain/quotas.ts';
 import type { TimedWork, Tracing } from '../domain/tracing.ts';
 import type { CrawlEngine } from '../engine/engine.ts';
 import type { PolitenessGate } from '../engine/politeness/politeness.ts';
-import type { FairPool } from '../fairness/fair-pool.ts';
 import type { Mailer } from '../mail/mailer.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { DeliveryOutcome, JobOutcome, PushLimits, Store } from '../store/store.ts';
@@ -63,8 +62,6 @@ export interface ServiceDeps {
   readonly browser: CrawlEngine;
   readonly politeness: PolitenessGate;
   readonly shared: SharedResources;
-  /** Pages of the browser. */
-  readonly browserTurns: FairPool;
   readonly webhook: Webhook;
   readonly mailer: Mailer;
   readonly clock: Clock;
@@ -315,7 +312,7 @@ function wireDispatcher(
     mayCrawl: quotas.mayCrawl,
     roomFor: ({ tokenType }) => (tokenType === 'javascript' ? settings.browserPages : CRAWLS),
     hasRoomFor({ tokenType, accountId, crawlerId }) {
-      const pool = tokenType === 'javascript' ? deps.browserTurns : shared.crawlSlots;
+      const pool = tokenType === 'javascript' ? shared.pageSlots : shared.crawlSlots;
       return pool.available({ accountId, crawlerId }) > 0;
     },
     onStart: observe.start,

@@ -32,12 +32,14 @@ test('an account that fills all pages keeps no other waiting', async () => {
   });
   const other = await otherAccount(app);
   await push(app, `${site.url}/script`, 12, { parameters: { page_wait: 60_000 } });
-  // Both pages are in use for a minute, and ten more wait for them.
+  // Both pages are in use for a minute, and ten URLs wait in the queue for them.
   await eventually(() => expect(site.hits('/script')).toBe(2), { timeoutMs: 20_000 });
   await eventually(async () => {
     const { text } = await app.rest('GET', '/metrics');
     expect(text).toContain('queued_crawler_pool_used{pool="browser"} 2');
-    expect(text).toContain('queued_crawler_pool_waiting{pool="browser"} 10');
+    expect(text).toContain('queued_crawler_pool_waiting{pool="browser"} 0');
+    const { json } = await app.rest('GET', `/crawler/${JAVASCRIPT}/js`);
+    expect(json.activity).toMatchObject({ running: 2, waiting: 10 });
   });
   for (let n = 0; n < 3; n += 1) {
     const { cb_status: status } = await crawlInBrowser(app, `${site.url}/page/${n}`, {
@@ -48,7 +50,7 @@ test('an account that fills all pages keeps no other waiting', async () => {
   expect(site.hits('/script')).toBe(2);
 });
 
-test('crawls of one account beyond its pages wait, are given back when that takes too long, and all end well', async () => {
+test('crawls of one account beyond its pages wait in the queue, longer than a crawl may take, and all end well', async () => {
   await using site = await startSite({ routes });
   await using app = await startApp({
     env: { NETWORK_ALLOW: site.host, BROWSER_PAGES: '1', CRAWL_TIMEOUT_SECONDS: '3' },

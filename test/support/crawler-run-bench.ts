@@ -75,7 +75,7 @@ export async function createCrawlerRunBench(
   const posts: Delivery[] = [];
   const debugLines: [string, object][] = [];
   const memory = createFairPool({ name: 'memory', capacity: 64 * 1024 * 1024 });
-  const shared = createSharedResources(memory);
+  const shared = createSharedResources(memory, 4);
 
   function outcomeOf(job: QueuedJob): JobOutcome {
     return crawler.delivery === 'storage' ? toStored(job) : toDelivery(job);

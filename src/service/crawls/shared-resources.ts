@@ -12,10 +12,15 @@ const WAITING_RUNS = 2_000;
 // More at once do not make a database faster.
 const TURNS = 64;
 
-/** Makes them; `memory` is the process's budget. */
-export function createSharedResources(memory: FairPool): SharedResources {
+/** Makes them; `memory` is the process's budget, `pages` the pages of its browser. */
+export function createSharedResources(memory: FairPool, pages: number): SharedResources {
   return {
     memory,
+    pageSlots: createFairPool({
+      name: 'browser crawls',
+      capacity: pages,
+      reserve: Math.ceil(pages / 4),
+    }),
     crawlSlots: createFairPool({ name: 'crawls', capacity: CRAWLS, reserve: CRAWLS / 5 }),
     runSlots: createFairPool({
       name: 'dispatch',
