@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { SLOTS_PER_PROCESS } from '../../src/dispatcher/run-share.ts';
+import { MOST_PROCESSES } from '../../src/dispatcher/share-plan.ts';
 
 /** What differs between a page that is stored and one that is delivered. */
 interface ByDelivery {
@@ -9,8 +11,6 @@ interface ByDelivery {
 /** What a design costs; `costs.json` has the figures. */
 export interface DesignCosts {
   readonly title: string;
-  /** Whether the figures were counted, not planned. */
-  readonly measured: boolean;
   /** One round of a run: writes what has ended, claims. */
   readonly turn: {
     /** A turn takes in what ends within this time; 0 starts one whenever something has ended. */
@@ -48,8 +48,6 @@ export interface DesignCosts {
   };
   /** Whether several processes work on one crawler. */
   readonly spreads: boolean;
-  /** Whether claims name the shard that has their jobs. */
-  readonly isTargeted: boolean;
 }
 
 /** What MongoDB and machines are taken to do; not measured here. */
@@ -110,7 +108,10 @@ export function resourcesAt(
   const turnMs =
     turn.roundTrips[delivery] * roundTripMs + turn.majorityWaits[delivery] * majorityMs;
   // A crawler spreads when there are more processes than crawlers; small ones stay on one.
-  const runsOfOne = costs.spreads ? Math.max(1, Math.floor(processes / crawlers)) : 1;
+  const mostRuns = Math.min(MOST_PROCESSES, use.concurrency / SLOTS_PER_PROCESS.normal);
+  const runsOfOne = costs.spreads
+    ? Math.max(1, Math.floor(Math.min(processes / crawlers, mostRuns)))
+    : 1;
   const runs = crawlers * runsOfOne;
   const endsOfRun = rate / runs;
   const turnsOfRun = Math.min(endsOfRun, 1_000 / Math.max(turnMs, turn.leastIntervalMs));
@@ -141,10 +142,7 @@ export function resourcesAt(
     crawlers * leased.commandsPerSecond[delivery] +
     processes * idle.commandsPerSecond;
   const sharded = turnCommands - unshardedOfTurn + groups;
-  const firstShard =
-    unsharded +
-    (sharded - broadcasts) / shards +
-    (costs.isTargeted ? broadcasts / shards : broadcasts);
+  const firstShard = unsharded + (sharded - broadcasts) / shards + broadcasts;
   const slotMs = use.pageMs + costs.slotWaitsTurns * turnMs;
 
   return [

@@ -93,7 +93,7 @@ const { assumed, designs } = readCosts();
 
 function tableOf(deployments: Readonly<Record<string, Deployment>>): string {
   const all = Object.values(designs);
-  const head = `| | ${all.map(({ title, measured }) => `${title}${measured ? '' : ' (planned costs)'}`).join(' | ')} |`;
+  const head = `| | ${all.map(({ title }) => title).join(' | ')} |`;
   const rows = Object.entries(deployments).map(([name, deployment]) => {
     const cells = all.map((costs) =>
       limitsOf(costs, assumed, deployment)

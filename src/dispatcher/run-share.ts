@@ -40,7 +40,7 @@ export interface RunShareDeps {
  * A crawler of plain HTTP has a process more for each of so many slots: fewer are no load, and
  * connections are kept open best in one place. Browser pages are a load each.
  */
-const SLOTS_PER_PROCESS = { normal: 25, javascript: 1 } as const;
+export const SLOTS_PER_PROCESS = { normal: 25, javascript: 1 } as const;
 /**
  * How long jobs wait for slots before the lead wants help, and have not before it wants none.
  * Shorter gaps do not count.

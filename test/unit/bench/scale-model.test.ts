@@ -42,13 +42,13 @@ describe('the model of large deployments', () => {
     expect(writes(3)).toBeLessThan(writes(12));
   });
 
-  test('one wide crawler is one process with a lease, and many with shares', () => {
+  test('one wide crawler is one process with a lease, and sixteen with shares', () => {
     const wide = { ...base, crawlers: 1, concurrency: 1_000, pageMs: 200 };
     const processors = (costs: typeof lease): number =>
       resourcesAt(1_000, costs, assumed, wide).find(({ name }) => name.startsWith('processors'))
         ?.capacity ?? 0;
     expect(processors(lease)).toBe(assumed.coresOfOneProcess);
-    expect(processors(shares)).toBe(100 * assumed.coresOfOneProcess);
+    expect(processors(shares)).toBe(16 * assumed.coresOfOneProcess);
   });
 
   test('a limit is where demand meets capacity', () => {
