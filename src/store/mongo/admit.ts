@@ -85,7 +85,7 @@ export async function admit(
   if (confirmed === null || twice.n > 0) {
     // Another process has resolved this push, and counted what it found then. Or an earlier call of
     // the request inserted its jobs after it had been resolved, and nobody has counted those.
-    await recount(collections, crawlerId, now, true);
+    await recount(collections, crawlerId, now, { all: true });
     if (taken.n > 0) await wakeNow(collections, crawlerId, now, 'job');
   }
   const isOver = reservation.queued > limits.accountQueue;

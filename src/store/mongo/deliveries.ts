@@ -92,12 +92,12 @@ export async function settleDeliveries(
   return outcomes.filter((each) => written.has(each.rid));
 }
 
-/** Adds what settled deliveries change in the counters. */
-export function addSettled(delta: Delta, won: readonly DeliveryOutcome[]): void {
+/** Adds what settled deliveries change in the counters; the number of pending ones if `pending`. */
+export function addSettled(delta: Delta, won: readonly DeliveryOutcome[], pending: boolean): void {
   for (const outcome of won) {
     const { kind } = outcome;
     delta.addTally(tallyDelivery(outcome));
-    if (kind === 'delivered' || kind === 'failed') delta.add('deliveriesPending', -1);
+    if (pending && (kind === 'delivered' || kind === 'failed')) delta.add('deliveriesPending', -1);
   }
 }
 

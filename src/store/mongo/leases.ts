@@ -65,7 +65,7 @@ export function createLeases(
         sharing = toSharing(shared);
         const epochs = formerEpochs(shared, epoch);
         await takeBack(collections, ledger, { crawlerId, epochs, now, crashed });
-        await recount(collections, crawlerId, now, miscounted);
+        await recount(collections, crawlerId, now, { all: miscounted });
       });
     });
     return until === undefined ? undefined : { ...lease, until, sharing };
@@ -191,7 +191,7 @@ export function createLeases(
         const hasHelpers = Object.keys(crawler.shares ?? {}).length > 0;
         const ghosts = crawler.live !== 0 && job === null && !hasHelpers;
         const all = ghosts || crawler.miscounted === true;
-        if (all || back > 0) await recount(collections, crawlerId, now, all);
+        if (all || back > 0) await recount(collections, crawlerId, now, { all });
       }
       return { wakeAt: await setWake(collections, crawlerId, lease) };
     });

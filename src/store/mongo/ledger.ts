@@ -5,7 +5,7 @@ import type { Collections, CrawlerDocument, JobDocument, Tombstone } from './col
 import { type Batch, batchDelta, type Delta, toUpdate } from './counts.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
 import { wakeNow } from './lease.ts';
-import { recount } from './recount.ts';
+import { createRareness, recount } from './recount.ts';
 import {
   acceptsBatch,
   appliedPath,
@@ -55,14 +55,17 @@ export interface Ledger {
 
 /** Changes without tombstones that are counted in the same write as a batch. */
 export interface Rider {
-  addTo(delta: Delta): void;
-  /** What must hold beside the generations, or the changes are not counted. */
-  readonly filter: Filter<CrawlerDocument>;
   /**
-   * Called when they were not counted, before the batch is counted without them. `recounted`: a
-   * recount may have seen them.
+   * Adds the starts of crawls, unless they were refused, and what was settled; its pending ones only
+   * if no recount may have seen them.
    */
-  refused(recounted: boolean): Promise<void>;
+  addTo(delta: Delta, counts: { readonly starts: boolean; readonly pending: boolean }): void;
+  readonly hasStarts: boolean;
+  readonly hasSettled: boolean;
+  /** What must hold for the starts, beside the generations. */
+  readonly filter: Filter<CrawlerDocument>;
+  /** Called when it does not, before the batch is counted without them. */
+  startsRefused(): Promise<void>;
 }
 
 /** What became of a batch. */
@@ -115,6 +118,7 @@ export type CrawlerState = Pick<CrawlerDocument, '_id' | keyof typeof STATE_FIEL
 export function createLedger(collections: Collections, processId: string): Ledger {
   const mutex = createKeyedMutex();
   const accounts = createAccountIncrements(collections);
+  const mayRecount = createRareness();
   const unsure = new Set<string>();
   const untidy = new Map<string, (() => Promise<unknown>)[]>();
   let lastNo = 0;
@@ -144,46 +148,56 @@ export function createLedger(collections: Collections, processId: string): Ledge
   ): Promise<Settled> {
     const { crawlerId } = batch;
     let { purges } = read;
-    let withReturned = (batch.returned ?? []).length > 0;
-    let miscounted = false;
-    let riding = rider;
+    // A recount sees jobs and deliveries that the batch has returned or settled, or does not.
+    const isAmbiguous = (batch.returned ?? []).length > 0 || rider?.hasSettled === true;
+    let recounted = false;
+    let withStarts = rider?.hasStarts === true;
     for (;;) {
-      const delta = batchDelta(batch, purges, now, withReturned);
-      riding?.addTo(delta);
+      const delta = batchDelta(batch, purges, now, !recounted);
+      rider?.addTo(delta, { starts: withStarts, pending: !recounted });
       const unchanged = {
         purges,
-        ...(withReturned || riding !== undefined ? { recounts: read.recounts } : {}),
-        ...riding?.filter,
+        ...(isAmbiguous && !recounted ? { recounts: read.recounts } : {}),
+        ...(withStarts ? rider?.filter : {}),
       };
       const after = await applyDelta(collections, batch, delta, unchanged);
       if (after !== null) {
         accounts.add(after.accountId, delta);
         await tidy(crawlerId, () => removeTombstones(collections, batch, now));
         const all = hasGhosts(after);
-        if (all || miscounted)
-          await tidy(crawlerId, () => recount(collections, crawlerId, now, all));
+        if (all) await tidy(crawlerId, () => recount(collections, crawlerId, now, { all }));
+        else if (recounted) await tidy(crawlerId, () => recountRarely(crawlerId, now));
         return { exists: true, after };
       }
       const current = await readBatchFields(crawlerId);
-      if (riding !== undefined) {
-        await riding.refused(current !== null && current.recounts !== read.recounts);
-        riding = undefined;
-      }
       if (current !== null && isFenced(current, batch)) {
+        if (withStarts) await rider?.startsRefused();
         await recover(crawlerId, batch.processId, now);
-        if (withReturned) await recount(collections, crawlerId, now);
+        if (isAmbiguous) await recount(collections, crawlerId, now);
         return { exists: true };
       }
       if (current === null || !isUnapplied(current, batch)) {
+        if (withStarts && current === null) await rider?.startsRefused();
         await tidy(crawlerId, () => removeTombstones(collections, batch, now));
         return { exists: current !== null };
       }
+      const isPurged = current.purges !== purges;
       purges = current.purges;
-      if (withReturned && current.recounts !== read.recounts) {
-        // A recount since the batch's first write may have seen the returned jobs or not.
-        withReturned = false;
-        miscounted = true;
+      if (isAmbiguous && !recounted && current.recounts !== read.recounts) {
+        recounted = true;
+        if (!isPurged) continue;
       }
+      // A purge has counted the started jobs as waiting ones.
+      if (withStarts) await rider?.startsRefused();
+      withStarts = false;
+    }
+  }
+
+  /** Recounts, or leaves that to the lead when this process has done so a moment ago. */
+  async function recountRarely(crawlerId: string, now: Date): Promise<void> {
+    if (mayRecount(crawlerId)) await recount(collections, crawlerId, now);
+    else {
+      await collections.crawlers.updateOne({ _id: crawlerId }, { $set: { miscounted: true } });
     }
   }
 
@@ -234,7 +248,8 @@ export function createLedger(collections: Collections, processId: string): Ledge
         if (unsure.has(crawlerId)) {
           const now = new Date();
           await recover(crawlerId, processId, now);
-          await recount(collections, crawlerId, now);
+          const settledUpTo = { processId, batchNo: lastNo };
+          await recount(collections, crawlerId, now, { settledUpTo });
           unsure.delete(crawlerId);
         }
         try {

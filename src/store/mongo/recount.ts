@@ -1,48 +1,65 @@
 import type { Filter } from 'mongodb';
 import { toDay } from '../../domain/stats.ts';
 import type { Collections, CrawlerDocument, DeliveryDocument, JobDocument } from './collections.ts';
-import { batchLabel, findTombstones, isUnapplied, toBatchId } from './tombstones.ts';
+import {
+  appliedPath,
+  type BatchId,
+  batchLabel,
+  findTombstones,
+  isUnapplied,
+  toBatchId,
+  toMarkedBatch,
+} from './tombstones.ts';
 
 const TRIES = 5;
 const RECOUNT_EVERY_MS = 10_000;
 const MAX_REMEMBERED = 1_000;
 
+/** What a recount counts. */
+export interface RecountOptions {
+  /** The rest of the queue too. */
+  readonly all?: boolean;
+  /** Starts up to this batch of its process count as applied from now on. */
+  readonly settledUpTo?: BatchId | undefined;
+}
+
 /**
  * Recomputes `running`, `retrying` and `deliveriesPending` of a crawler from the jobs and
  * deliveries themselves, as after a crash between a write and its counts. With `all` the rest of
  * the queue too; jobs that nobody has counted then count as pushed at `now`. Unapplied tombstones
- * count under their former state. Nothing is written unless the counters stood still meanwhile; a
+ * count under their former state, and so do starts: the write that applies them counts them. Nothing is written unless the counters stood still meanwhile; a
  * crawler that does not stand still is left to the next holder of its lease.
  */
 export async function recount(
   collections: Collections,
   crawlerId: string,
   now: Date,
-  all = false,
+  { all = false, settledUpTo }: RecountOptions = {},
 ): Promise<void> {
   for (let n = 0; n < TRIES; n++) {
     const read = await readCrawler(collections, crawlerId);
     if (read === null) return;
-    const found = await countFound(collections, read, all);
-    if (found !== undefined && (await write(collections, read, found, all ? now : undefined))) {
+    const found = await countFound(collections, read, { all, settledUpTo });
+    const countedAt = all ? now : undefined;
+    if (
+      found !== undefined &&
+      (await write(collections, read, found, { countedAt, settledUpTo }))
+    ) {
       return;
     }
   }
   await collections.crawlers.updateOne({ _id: crawlerId }, { $set: { miscounted: true } });
 }
 
-/**
- * Recounts a crawler that was found miscounted. Not with every claim, because a recount may fail
- * while there are many pushes.
- */
-export function createRareRecount(collections: Collections) {
-  const recountedAt = new Map<string, number>();
-  return async (crawlerId: string, now: Date): Promise<void> => {
-    const since = performance.now() - (recountedAt.get(crawlerId) ?? Number.NEGATIVE_INFINITY);
-    if (since < RECOUNT_EVERY_MS) return;
-    if (recountedAt.size >= MAX_REMEMBERED) recountedAt.clear();
-    recountedAt.set(crawlerId, performance.now());
-    await recount(collections, crawlerId, now, true);
+/** Says of each crawler whether it has not done so for a while: recounts are dear, and may fail. */
+export function createRareness(): (crawlerId: string) => boolean {
+  const saidAt = new Map<string, number>();
+  return (crawlerId) => {
+    const since = performance.now() - (saidAt.get(crawlerId) ?? Number.NEGATIVE_INFINITY);
+    if (since < RECOUNT_EVERY_MS) return false;
+    if (saidAt.size >= MAX_REMEMBERED) saidAt.clear();
+    saidAt.set(crawlerId, performance.now());
+    return true;
   };
 }
 
@@ -77,19 +94,28 @@ interface Found {
 async function countFound(
   collections: Collections,
   crawler: ReadCrawler,
-  all: boolean,
+  { all = false, settledUpTo }: RecountOptions,
 ): Promise<Found | undefined> {
   const { _id: crawlerId, purges } = crawler;
   const ended = await findTombstones(collections, crawlerId);
   const sending = await findSending(collections, crawlerId);
   const current = { crawlerId, gen: purges, queued: true } as const;
   const pushes = crawler.pending.map((each) => each.id);
-  const [running, retrying, queued, due] = await Promise.all([
-    collections.jobs.find({ crawlerId, state: 'running' }, { projection: { size: 1 } }).toArray(),
+  const [begun, retrying, queued, due] = await Promise.all([
+    collections.jobs
+      .find({ crawlerId, state: 'running' }, { projection: { size: 1, mark: 1, retry: 1 } })
+      .toArray(),
     collections.jobs.countDocuments({ ...current, state: 'retrying' }),
     all ? countAndSize(collections, { ...current, push: { $nin: pushes } }) : NOTHING,
     collections.deliveries.countDocuments({ crawlerId, state: 'due' }),
   ]);
+  const isSettled = ({ processId, batchNo }: BatchId): boolean =>
+    processId === settledUpTo?.processId && batchNo <= settledUpTo.batchNo;
+  const starting = begun.filter(({ mark }) => {
+    const batch = toMarkedBatch(mark);
+    return batch !== undefined && !isSettled(batch) && isUnapplied(crawler, batch);
+  });
+  const running = begun.filter((each) => !starting.includes(each));
   const isCounted = (each: JobDocument): boolean => !isUnapplied(crawler, toBatchId(each));
   const unapplied = ended.filter((each) => !isCounted(each));
   const delivering = ended.filter((each) => each.delivers === true && isCounted(each));
@@ -111,10 +137,13 @@ async function countFound(
   return {
     running: running.length + formerlyRunning.length,
     runningBytes: runningBytes + totalBytes(formerlyRunning),
-    retrying: retrying + former.filter((each) => each.from === 'retrying').length,
+    retrying:
+      retrying +
+      former.filter((each) => each.from === 'retrying').length +
+      starting.filter((each) => each.retry > 0).length,
     deliveriesPending: due - early + sending.length - uncommitted + staged,
-    live: queued.n + running.length + former.length,
-    liveBytes: queued.bytes + runningBytes + totalBytes(former),
+    live: queued.n + begun.length + former.length,
+    liveBytes: queued.bytes + totalBytes(begun) + totalBytes(former),
   };
 }
 
@@ -126,7 +155,10 @@ async function write(
   collections: Collections,
   read: ReadCrawler,
   found: Found,
-  countedAt: Date | undefined,
+  {
+    countedAt,
+    settledUpTo,
+  }: { readonly countedAt: Date | undefined; readonly settledUpTo: BatchId | undefined },
 ): Promise<boolean> {
   const { live, liveBytes, ...others } = found;
   const all = countedAt !== undefined;
@@ -150,6 +182,9 @@ async function write(
         ...(uncounted > 0 ? { [`days.${day}.pushed`]: uncounted } : {}),
       },
       ...(uncounted > 0 ? { $min: { firstDay: day } } : {}),
+      ...(settledUpTo === undefined
+        ? {}
+        : { $max: { [appliedPath(settledUpTo)]: settledUpTo.batchNo } }),
       ...(all ? { $unset: { miscounted: '' } } : {}),
     },
     { returnDocument: 'before', projection: { live: 1, liveBytes: 1, running: 1 } },

@@ -23,6 +23,12 @@ export function batchLabel({ processId, batchNo }: BatchId): string {
   return `${processId}.${batchNo}`;
 }
 
+/** The batch in whose write a job got its mark; undefined for marks of other writes. */
+export function toMarkedBatch(mark = ''): BatchId | undefined {
+  const [processId = '', batchNo, index] = mark.split('.');
+  return index === undefined ? undefined : { processId, batchNo: Number(batchNo) };
+}
+
 /** The field of a crawler that has the number of the process's last applied batch. */
 export function appliedPath({ processId }: Pick<BatchId, 'processId'>): `applied.${string}` {
   return `applied.${processId}`;

@@ -10,15 +10,14 @@ import type {
   TurnWork,
 } from '../store.ts';
 import type { Collections } from './collections.ts';
-import { type Batch, createDelta, type Delta } from './counts.ts';
+import type { Batch, Delta } from './counts.ts';
 import { addSettled, claimDeliveries, nextDelivery, settleDeliveries } from './deliveries.ts';
-import { countDeliveries } from './delivery-counts.ts';
 import { type WrittenJobs, writeJobs } from './finish.ts';
 import type { KnownJobs } from './job-facts.ts';
 import { currentLease, isLive } from './lease.ts';
 import { type CrawlerState, type Ledger, type Rider, STATE_FIELDS } from './ledger.ts';
 import { look } from './look.ts';
-import { createRareRecount, recount } from './recount.ts';
+import { createRareness, recount } from './recount.ts';
 import { shareOf } from './shares.ts';
 
 /** Crawlers that one process remembers between turns. */
@@ -30,7 +29,7 @@ export function createTurn(
   ledger: Ledger,
   known: KnownJobs,
 ): QueueStore['turn'] {
-  const recountMiscounted = createRareRecount(collections);
+  const mayRecount = createRareness();
   /** The crawlers as the last turns of their runs have left them. */
   const states = createLruMap<string, CrawlerState>({ maxEntries: MAX_STATES });
 
@@ -62,7 +61,7 @@ export function createTurn(
     );
     const won = await settleDeliveries(collections, ledger.newWriteId(), settled, now);
     let mayRun = true;
-    const rider = createRider(collections, { lease, now, written, settled: won }, () => {
+    const rider = createRider({ lease, now, written, settled: won }, () => {
       mayRun = false;
     });
     const ends: Batch = written?.batch ?? { crawlerId, ...batch, ended: [] };
@@ -90,7 +89,7 @@ export function createTurn(
     let state = last !== undefined && isHolder(last, lease) ? last : await readState(crawlerId);
     if (state === null) return nothingLeft(work);
     if (state.miscounted === true && !isShare(lease)) {
-      await recountMiscounted(crawlerId, now);
+      if (mayRecount(crawlerId)) await recount(collections, crawlerId, now, { all: true });
       state = await readState(crawlerId);
       if (state === null) return nothingLeft(work);
     }
@@ -125,7 +124,6 @@ export function createTurn(
 
 /** Counts starts and settled deliveries together with the ends of a turn. */
 function createRider(
-  collections: Collections,
   turn: {
     readonly lease: Lease;
     readonly now: Date;
@@ -135,41 +133,39 @@ function createRider(
   onStartsRefused: () => void,
 ): Rider | undefined {
   const { lease, now, written, settled } = turn;
-  const { crawlerId } = lease;
   const started = written?.started ?? [];
   if (started.length === 0 && settled.length === 0) return undefined;
   // A push that reserved room since the look is not counted yet, and nothing starts in a pause.
   const pushes = [...new Set(started.map(({ facts }) => facts.push))];
   const running = { pausedByUser: false, pausedByMonitor: false, 'pending.id': { $nin: pushes } };
   return {
-    filter: started.length > 0 ? { ...currentLease(lease, now), ...running } : {},
-    addTo(delta) {
-      for (const { facts } of started) {
+    hasStarts: started.length > 0,
+    hasSettled: settled.length > 0,
+    filter: { ...currentLease(lease, now), ...running },
+    addTo(delta, { starts, pending }) {
+      for (const { facts } of starts ? started : []) {
         delta.add('running', 1);
         delta.add('runningBytes', facts.size ?? 0);
         if (facts.retry > 0) delta.add('retrying', -1);
         delta.addQueued(-1);
       }
-      addSettledBy(lease, delta, settled);
+      addSettledBy(lease, delta, settled, pending);
     },
-    async refused(recounted) {
-      if (started.length > 0) {
-        onStartsRefused();
-        await written?.takeBackStarts();
-        if (recounted) await recount(collections, crawlerId, now);
-      }
-      if (settled.length > 0) {
-        const delta = createDelta(now);
-        addSettledBy(lease, delta, settled);
-        await countDeliveries(collections, crawlerId, { delta, read: undefined, now });
-      }
+    async startsRefused() {
+      onStartsRefused();
+      await written?.takeBackStarts();
     },
   };
 }
 
 /** Adds what was settled. The lead learns of deliveries of a helper that are due again. */
-function addSettledBy(lease: Lease, delta: Delta, settled: readonly DeliveryOutcome[]): void {
-  addSettled(delta, settled);
+function addSettledBy(
+  lease: Lease,
+  delta: Delta,
+  settled: readonly DeliveryOutcome[],
+  pending: boolean,
+): void {
+  addSettled(delta, settled, pending);
   if (isShare(lease) && settled.some(isDueAgain)) delta.add('wakes', 1);
 }
 

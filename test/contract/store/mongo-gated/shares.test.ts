@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { recount } from '../../../../src/store/mongo/recount.ts';
 import type { Lease, Share, ShareStore, Store } from '../../../../src/store/store.ts';
+import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
 import { toDelivery, toSettlement, toStored } from '../outcomes.ts';
 import {
@@ -89,6 +91,35 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
       );
       expect(settled).toEqual(['won']);
       expect(await bench.counters(crawler)).toMatchObject({ running: 0, deliveriesPending: 1 });
+    }),
+  );
+
+  test(
+    'a recount by one process beside the turn of another drops no crawl, and counts each once',
+    withProcesses(async (processes) => {
+      const { bench, stopped, gate, c } = processes;
+      const { crawler, helper } = await shared(processes, 2);
+      const { crawlerId } = crawler;
+      const start = gate.hold(commandOn('findAndModify', 'crawlers', '"running"'));
+      const starting = claimJobs(stopped, helper, 2, at(1));
+      await start.reached;
+      // The starts are written, and not counted.
+      await recount(c, crawlerId, at(1));
+      expect(await bench.counters(crawler)).toMatchObject({ waiting: 2, running: 0 });
+      start.release();
+      const { jobs } = await starting;
+      expect(jobs).toHaveLength(2);
+      expect(await bench.counters(crawler)).toMatchObject({ waiting: 0, running: 2 });
+      const ends = jobs.map((job) => toDelivery(job, {}, { held: true }));
+      const { held } = await finishJobs(stopped, ends, at(2), helper);
+      const settle = gate.hold(commandOn('findAndModify', 'crawlers', '"deliveriesPending"'));
+      const outcomes = held.map((each) => toSettlement(each, 'delivered'));
+      const settling = stopped.queue.turn(helper, { settled: outcomes }, at(3));
+      await settle.reached;
+      await recount(c, crawlerId, at(3));
+      settle.release();
+      expect((await settling).settled).toEqual(['won', 'won']);
+      expect(await bench.counters(crawler)).toMatchObject({ completed: 2, deliveriesPending: 0 });
     }),
   );
 
