@@ -27,8 +27,9 @@ export interface RecountOptions {
  * Recomputes `running`, `retrying` and `deliveriesPending` of a crawler from the jobs and
  * deliveries themselves, as after a crash between a write and its counts. With `all` the rest of
  * the queue too; jobs that nobody has counted then count as pushed at `now`. Unapplied tombstones
- * count under their former state, and so do starts: the write that applies them counts them. Nothing is written unless the counters stood still meanwhile; a
- * crawler that does not stand still is left to the next holder of its lease.
+ * count under their former state, and so do starts: the write that applies them counts them.
+ * Nothing is written unless the counters stood still meanwhile; a crawler that does not stand still
+ * is left to the next holder of its lease.
  */
 export async function recount(
   collections: Collections,
