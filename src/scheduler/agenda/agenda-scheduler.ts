@@ -26,6 +26,14 @@ export interface AgendaSchedulerDeps {
   readonly logger: Logger;
 }
 
+/**
+ * How often a process looks for tasks that others woke: the more processes, the rarer, because all
+ * look at one index; and rarely while it runs many itself.
+ */
+const LOOK_MS_PER_PROCESS = 8;
+const LEAST_LOOK_MS = 80;
+const MANY_RUNS = 20;
+
 /** How much longer a process leaves new tasks to its peers for each one that it runs. */
 const YIELD_STEP_MS = 10;
 const MAX_YIELD_MS = 400;
@@ -51,12 +59,17 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   const channel = new InMemoryNotificationChannel();
   let connected: Promise<void> | undefined;
   let agenda: Agenda | undefined;
+  let looking: Promise<void> | undefined;
   const processName = `${deps.processName}#${randomUUID()}`;
   const peers = createPeers(backend.presence, processName);
 
   function pollNow(name: string): void {
-    if (closing.signal.aborted || !definitions.has(name) || channel.state !== 'connected') return;
     fencedRepository.expect(name);
+    poll(name);
+  }
+
+  function poll(name: string): void {
+    if (closing.signal.aborted || !definitions.has(name) || channel.state !== 'connected') return;
     const now = new Date();
     const jobId = toJobId('');
     void channel.publish({ jobId, jobName: name, nextRunAt: null, priority: 0, timestamp: now });
@@ -69,12 +82,31 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     lockMs: (name) => definitions.get(name)?.options.lockMs ?? 0,
     shortestLockMs: () =>
       Math.min(...[...definitions.values()].map(({ options }) => options.lockMs)),
-    // Agenda polls each name by a timer of its own, all at nearly the same time.
-    lookMs: processEveryMs * 0.8,
+    lookMs,
     yieldMs: (name) =>
       definitions.get(name)?.options.sharesWithPeers === true ? yieldMs(name) : 0,
     onChange: pollNow,
   });
+
+  function lookMs(): number {
+    // Agenda polls each name by a timer of its own, all at nearly the same time.
+    const most = processEveryMs * 0.8;
+    if (backend.presence === undefined || fencedRepository.running.size > MANY_RUNS) return most;
+    return Math.min(most, Math.max(LEAST_LOOK_MS, (peers.count + 1) * LOOK_MS_PER_PROCESS));
+  }
+
+  /** Looks for what others woke more often than Agenda polls. */
+  async function lookOften(): Promise<void> {
+    while (!closing.signal.aborted) {
+      await wait(lookMs(), undefined, { signal: closing.signal, ref: false }).catch(() => undefined);
+      if (closing.signal.aborted) return;
+      try {
+        for (const name of await fencedRepository.look()) poll(name);
+      } catch {
+        // The outage log has reported it.
+      }
+    }
+  }
 
   /**
    * The more this process runs, the longer it leaves new tasks to its peers, which poll meanwhile.
@@ -158,6 +190,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
         agenda ??= makeAgenda();
         await agenda.start();
         await peers.start();
+        if (backend.presence !== undefined) looking ??= lookOften();
       });
     },
     async wake(name, key, at) {
@@ -168,6 +201,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
       onDatabase(() => tasks.repeat(name, intervalMs, new Date())).then(() => pollNow(name)),
     async close(drainMs) {
       closing.abort();
+      await looking;
       await peers.leave();
       for (const run of runs) run.abort(stopping());
       await drain(drainMs);

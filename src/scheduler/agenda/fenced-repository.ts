@@ -12,6 +12,8 @@ export interface FencedRepository {
   activeAt(): number;
   /** A task of this name may be due. */
   expect(name: string): void;
+  /** The names that have tasks that are due. */
+  look(): Promise<readonly string[]>;
   /** Resolves when no answer to a claim is outstanding. */
   claimsSettled(): Promise<void>;
 }
@@ -114,6 +116,7 @@ export function createFencedRepository(deps: TaskClaimsDeps): FencedRepository {
     },
     activeAt: () => activeAt,
     expect: claims.expect,
+    look: claims.look,
     claimsSettled: claims.settled,
   };
 }

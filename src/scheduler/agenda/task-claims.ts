@@ -25,7 +25,7 @@ export interface TaskClaimsDeps {
   /** The shortest of all. */
   readonly shortestLockMs: () => number;
   /** How long it stays known which names have tasks that are due, unless one is expected. */
-  readonly lookMs: number;
+  readonly lookMs: () => number;
   /** How long a due task is left to other processes before this one claims it. */
   readonly yieldMs: (name: string) => number;
   readonly outage: OutageLog;
@@ -47,6 +47,8 @@ export interface TaskClaims {
   next(name: string): Promise<Claim | undefined>;
   /** A task of this name may be due, so the next claim asks for it by itself. */
   expect(name: string): void;
+  /** The names that have tasks that are due. */
+  look(): Promise<readonly string[]>;
   /** Gives a claim back: the task is due as before. */
   giveBack(task: ClaimedTask): Promise<void>;
   /** Repeats a write of a claim through an outage, for as long as its lock can be ours. */
@@ -123,7 +125,7 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
       names.catch(() => {
         look = undefined;
       });
-      look = { untilMs: performance.now() + deps.lookMs, names };
+      look = { untilMs: performance.now() + deps.lookMs(), names };
     }
     return look.names;
   }
@@ -167,6 +169,7 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
       }
     },
     expect: (name) => void expected.add(name),
+    look: async () => [...(await outage.watch(() => namesDue(new Date())))],
     giveBack,
     persist,
     async settled() {

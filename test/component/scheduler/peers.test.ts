@@ -6,6 +6,29 @@ import { openSqlQuery } from '../../contract/scheduler/sqlite-harness.ts';
 import { eventually } from '../../support/eventually.ts';
 import { silentLogger } from '../../support/loggers.ts';
 
+test('what another process woke runs soon, however rarely Agenda polls', async () => {
+  const { query, close } = openSqlQuery();
+  const backend = createSqliteBackend({ query });
+  const scheduler = createAgendaScheduler({
+    backend: { ...backend, presence: { heartbeat: async () => 1, leave: async () => undefined } },
+    processName: 'worker',
+    processEveryMs: 6_000,
+    logger: silentLogger,
+  });
+  let runs = 0;
+  scheduler.define('crawl', { lockMs: 20_000, concurrency: 100 }, async () => {
+    runs += 1;
+  });
+  try {
+    await scheduler.start();
+    await backend.tasks.wake('crawl', 'one', new Date());
+    await eventually(() => expect(runs).toBe(1), { timeoutMs: 2_000 });
+  } finally {
+    await scheduler.close(1_000);
+    close();
+  }
+});
+
 test('a process with peers that was woken for what it runs already does not ask the database on and on', async () => {
   const { query, close } = openSqlQuery();
   const backend = createSqliteBackend({ query });
