@@ -43,6 +43,8 @@ const LOOK_MS = 2_000;
 /** How many crawlers a look finds, and how many of them the process joins. */
 const LOOKED_AT = 50;
 const JOINED = 4;
+/** A process that dispatches more crawlers has enough to do. */
+const MANY_RUNS = 100;
 /** A process whose main thread is busy for more than this part of the time does not help. */
 const BUSY = 0.85;
 
@@ -84,7 +86,7 @@ export function startHelping(deps: HelpingDeps): Helping {
   }
 
   async function look(): Promise<void> {
-    if (isBusy()) return;
+    if (deps.runSlots.used > MANY_RUNS || isBusy()) return;
     const wanted = await shares.wanted(LOOKED_AT);
     const others = wanted.filter((id) => !runs.has(id) && !deps.isLeading(id));
     // Processes that look at the same moment begin with different ones.

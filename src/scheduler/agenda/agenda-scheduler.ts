@@ -89,16 +89,22 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   });
 
   function lookMs(): number {
-    // Agenda polls each name by a timer of its own, all at nearly the same time.
-    const most = processEveryMs * 0.8;
-    if (backend.presence === undefined || fencedRepository.running.size > MANY_RUNS) return most;
-    return Math.min(most, Math.max(LEAST_LOOK_MS, (peers.count + 1) * LOOK_MS_PER_PROCESS));
+    if (backend.presence === undefined || fencedRepository.running.size > MANY_RUNS) {
+      // Agenda polls each name by a timer of its own, all at nearly the same time.
+      return processEveryMs * 0.8;
+    }
+    return Math.min(
+      processEveryMs * 0.8,
+      Math.max(LEAST_LOOK_MS, (peers.count + 1) * LOOK_MS_PER_PROCESS),
+    );
   }
 
   /** Looks for what others woke more often than Agenda polls. */
   async function lookOften(): Promise<void> {
     while (!closing.signal.aborted) {
-      await wait(lookMs(), undefined, { signal: closing.signal, ref: false }).catch(() => undefined);
+      await wait(lookMs(), undefined, { signal: closing.signal, ref: false }).catch(
+        () => undefined,
+      );
       if (closing.signal.aborted) return;
       try {
         for (const name of await fencedRepository.look()) poll(name);
