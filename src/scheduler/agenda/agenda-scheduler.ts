@@ -89,14 +89,11 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   });
 
   function lookMs(): number {
-    if (backend.presence === undefined || fencedRepository.running.size > MANY_RUNS) {
-      // Agenda polls each name by a timer of its own, all at nearly the same time.
-      return processEveryMs * 0.8;
-    }
-    return Math.min(
-      processEveryMs * 0.8,
-      Math.max(LEAST_LOOK_MS, (peers.count + 1) * LOOK_MS_PER_PROCESS),
-    );
+    // Agenda polls each name by a timer of its own, all at nearly the same time.
+    if (backend.presence === undefined) return processEveryMs * 0.8;
+    if (fencedRepository.running.size > MANY_RUNS) return processEveryMs;
+    const wanted = (peers.count + 1) * LOOK_MS_PER_PROCESS;
+    return Math.min(processEveryMs, Math.max(LEAST_LOOK_MS, wanted));
   }
 
   /** Looks for what others woke more often than Agenda polls. */
