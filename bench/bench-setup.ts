@@ -19,6 +19,7 @@ const START_FLAGS = scripts.start.split(' ').filter((word) => word.startsWith('-
 /** A service in a process of its own. */
 export interface BenchService extends AsyncDisposable {
   readonly url: string;
+  readonly pid: number;
   /** What it printed so far. */
   readonly output: string;
   /** Processor seconds that it has used: its main thread, and all its threads. */
@@ -59,6 +60,7 @@ export async function startService(
   const url = await waitForAddress(service, () => output);
   return {
     url,
+    pid: service.pid ?? 0,
     get output() {
       return output;
     },
@@ -79,6 +81,7 @@ export async function startService(
 
 /** Sites and receivers of webhooks in one process. */
 export interface BenchPeers extends AsyncDisposable {
+  readonly pid: number;
   /** Four origins. */
   readonly sites: readonly string[];
   /** Calls `then` with each request for a path below `/start`, and when it came. */
@@ -92,6 +95,7 @@ export async function startPeers(file = 'peers.ts'): Promise<BenchPeers> {
     peers.once('message', (message) => resolve((message as { ports: number[] }).ports));
   });
   return {
+    pid: peers.pid ?? 0,
     sites: ports.map((port) => `http://127.0.0.1:${port}`),
     onStart(then) {
       peers.on('message', (message) => {
