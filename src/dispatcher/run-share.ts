@@ -64,19 +64,21 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
   let fullAtMs = Number.NEGATIVE_INFINITY;
   let nextWriteMs = 0;
 
-  function mayBeHelped(crawler: Crawler, slots: number): boolean {
+  function mayBeHelped({ crawler, inFlight }: RunActivity): boolean {
     // The pace of a host is kept by each process for itself.
     if (store === undefined || crawler.politeness !== undefined) return false;
     const { concurrency, tokenType } = crawler;
     const most = Math.min(MOST_PROCESSES, concurrency / SLOTS_PER_PROCESS[tokenType]);
     if (known.shares.length + 2 > most) return false;
-    return tokenType === 'normal' || slots < concurrency - heldBy(known.shares);
+    // With a page for each slot of its own a lead in the browser needs no help.
+    return tokenType === 'normal' || inFlight < concurrency - heldBy(known.shares);
   }
 
-  function decideHelp({ crawler, isFull, nowMs }: RunActivity, slots: number): void {
+  function decideHelp(activity: RunActivity): void {
+    const { isFull, nowMs } = activity;
     if (nowMs - fullAtMs > GAP_MS) fullSinceMs = nowMs;
     if (isFull) fullAtMs = nowMs;
-    const may = mayBeHelped(crawler, slots);
+    const may = mayBeHelped(activity);
     if (!may || nowMs - fullAtMs >= NOT_FULL_MS) wantsHelp = false;
     else if (isFull && nowMs - fullSinceMs >= FULL_MS) wantsHelp = true;
   }
@@ -110,7 +112,7 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
         shares.length === 0
           ? undefined
           : planShares({ concurrency, lead: { room, inFlight }, shares });
-      decideHelp(activity, plan?.slots ?? room);
+      decideHelp(activity);
     },
     async write(lease, now) {
       // What was learned since the decision needs another one.
