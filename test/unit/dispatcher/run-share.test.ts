@@ -1,0 +1,165 @@
+import { describe, expect, test } from 'vitest';
+import {
+  createHelperShare,
+  createLeadShare,
+  type RunActivity,
+} from '../../../src/dispatcher/run-share.ts';
+import type { Crawler } from '../../../src/domain/crawler.ts';
+import type { Lease, Share, ShareStore, Sharing } from '../../../src/store/store.ts';
+import { makeCrawler } from '../../contract/store/store-harness.ts';
+
+const lease: Lease = { crawlerId: 'c', owner: 'lead', epoch: 1 };
+const at = (ms: number): Date => new Date(1_000_000 + ms);
+
+const joined: Share = {
+  shareId: 1,
+  processId: 'helper',
+  room: 1_000,
+  slots: 0,
+  digits: '',
+  heldSlots: 0,
+  heldDigits: '',
+};
+
+/** A store that notes what it is told, and answers with the next revision or as `answer` says. */
+function createStore(
+  answer: (sharing: Sharing) => number | undefined = (each) => each.revision + 1,
+) {
+  const given: Sharing[] = [];
+  const kept: Pick<Share, 'slots' | 'digits' | 'room'>[] = [];
+  const shares: ShareStore = {
+    wanted: async () => [],
+    join: async () => undefined,
+    async give(_lease, sharing) {
+      given.push(sharing);
+      return answer(sharing);
+    },
+    async keepTo(_lease, share) {
+      kept.push(share);
+    },
+  };
+  return { shares, given, kept };
+}
+
+function activity(crawler: Crawler, overrides: Partial<RunActivity> = {}): RunActivity {
+  return { crawler, inFlight: 0, isFull: false, nowMs: 0, ...overrides };
+}
+
+const wide = makeCrawler('a', { concurrency: 100 });
+const roomFor = (): number => 1_000;
+
+describe('the share of a lead', () => {
+  test('is all of the crawler, and what helpers leave of it', async () => {
+    const { shares, given } = createStore();
+    const share = createLeadShare({ shares, roomFor });
+    expect(share.limit(wide)).toBe(100);
+    expect(share.digits).toBeUndefined();
+    share.learn({ revision: 3, wantsHelp: false, shares: [joined] });
+    share.decide(activity(wide, { inFlight: 80 }));
+    expect(share.limit(wide)).toBe(80);
+    await share.write(lease, at(0));
+    expect(given).toMatchObject([{ revision: 3, shares: [{ slots: 20, heldSlots: 20 }] }]);
+    expect(share.hasHelpers).toBe(true);
+  });
+
+  test('what was learned since the decision is not overwritten', async () => {
+    const { shares, given } = createStore();
+    const share = createLeadShare({ shares, roomFor });
+    share.learn({ revision: 3, wantsHelp: false, shares: [joined] });
+    share.decide(activity(wide));
+    // The helper has gone meanwhile.
+    share.learn({ revision: 4, wantsHelp: false, shares: [] });
+    await share.write(lease, at(0));
+    expect(given).toEqual([]);
+    share.decide(activity(wide));
+    expect(share.limit(wide)).toBe(100);
+  });
+
+  test('a write without an answer counts as done for what it gives, and is repeated', async () => {
+    let isAway = true;
+    const { shares, given } = createStore((sharing) => {
+      if (isAway) throw new Error('away');
+      return sharing.revision + 1;
+    });
+    const share = createLeadShare({ shares, roomFor });
+    share.learn({ revision: 3, wantsHelp: false, shares: [joined] });
+    share.decide(activity(wide));
+    await expect(share.write(lease, at(0))).rejects.toThrow('away');
+    // News from before that write changes nothing.
+    share.learn({ revision: 3, wantsHelp: false, shares: [joined] });
+    share.decide(activity(wide));
+    expect(share.limit(wide)).toBe(50);
+    isAway = false;
+    await share.write(lease, at(1_000));
+    expect(given.map(({ revision }) => revision)).toEqual([3, 3]);
+  });
+
+  test.each([
+    ['a wide crawler', wide, true],
+    ['a small one', makeCrawler('a', { concurrency: 49 }), false],
+    [
+      'one with politeness',
+      makeCrawler('a', {
+        concurrency: 100,
+        politeness: { maxPerHost: 2, delayMs: 0, robotsTxt: false },
+      }),
+      false,
+    ],
+    ['one in the browser', makeCrawler('a', { concurrency: 2, tokenType: 'javascript' }), true],
+  ])('%s whose URLs wait for a second wants help, or does not', async (_name, crawler, wants) => {
+    const { shares, given } = createStore();
+    const share = createLeadShare({ shares, roomFor });
+    for (let nowMs = 10_000; nowMs <= 11_500; nowMs += 500) {
+      share.decide(activity(crawler, { isFull: true, inFlight: 1, nowMs }));
+      if (nowMs < 11_000) await share.write(lease, at(nowMs));
+    }
+    expect(given).toEqual([]);
+    await share.write(lease, at(11_500));
+    expect(given).toMatchObject(wants ? [{ wantsHelp: true }] : []);
+  });
+
+  test('without other processes is the whole crawler for good', async () => {
+    const share = createLeadShare({ shares: undefined, roomFor: () => 1 });
+    share.decide(activity(wide, { isFull: true }));
+    await share.write(lease, at(0));
+    expect(share.limit(wide)).toBe(100);
+  });
+});
+
+describe('the share of a helper', () => {
+  const own: Lease = { crawlerId: 'c', owner: 'helper', epoch: -1 };
+  const share20: Share = { ...joined, slots: 20, heldSlots: 20, digits: 'ef', heldDigits: 'ef' };
+
+  test('is nothing at first, then what the lead gives', () => {
+    const { shares } = createStore();
+    const share = createHelperShare({ shares, roomFor }, own);
+    expect(share.limit(wide)).toBe(0);
+    expect(share.digits).toBe('');
+    share.learn({ revision: 2, wantsHelp: false, shares: [share20] });
+    expect(share.limit(wide)).toBe(20);
+    expect(share.digits).toBe('ef');
+  });
+
+  test('tells what it keeps to, as its crawls end', async () => {
+    const { shares, kept } = createStore();
+    const share = createHelperShare({ shares, roomFor }, own);
+    share.learn({
+      revision: 2,
+      wantsHelp: false,
+      shares: [{ ...share20, slots: 10, digits: 'e' }],
+    });
+    expect(share.limit(wide)).toBe(10);
+    share.decide(activity(wide, { inFlight: 15 }));
+    await share.write(own, at(0));
+    share.decide(activity(wide, { inFlight: 15 }));
+    await share.write(own, at(1_000));
+    share.decide(activity(wide, { inFlight: 4 }));
+    await share.write(own, at(2_000));
+    share.decide(activity(wide, { inFlight: 4 }));
+    await share.write(own, at(3_000));
+    expect(kept).toMatchObject([
+      { slots: 15, digits: 'e' },
+      { slots: 10, digits: 'e' },
+    ]);
+  });
+});
