@@ -1,3 +1,4 @@
+import { cpus } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { findChromium } from '../src/engine/browser/chromium-binary.ts';
@@ -16,8 +17,8 @@ import { readTree } from './process-tree.ts';
 const HELP = `Usage: npm run bench:browser [-- --quick] [--pages 200] [--rounds 3] [--write]
 
 Pages per second of a JavaScript crawler, from the queue to storage, and of Crawlee in the same run with the same Chromium, in turn: a small page and
-one that a framework renders, 1, 2, 4 and 8 at once; processor seconds of each for a page, its browser included; and the memory of the
-service and its browser over 1,000 pages.
+one that a framework renders, 1, 2, 4 and 8 at once; processor seconds for a page, of the whole machine without the site; and the memory of the
+service and its browser over 1,000 pages. The machine has to be idle.
 
   --quick   one round of 40 pages at two at once, and 200 pages for the memory, for a try
   --pages   pages of one measurement
@@ -86,6 +87,12 @@ function median(values: readonly number[]): number {
   return values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? 0;
 }
 
+/** The processor seconds of everything that runs on the machine, which has to be idle otherwise. */
+function machineCpuSeconds(): number {
+  const busy = cpus().map(({ times }) => times.user + times.nice + times.sys + times.irq);
+  return busy.reduce((sum, each) => sum + each, 0) / 1_000;
+}
+
 /** Measures pages, with the processor time that `readCpu` tells. */
 async function withCpu(
   pages: number,
@@ -105,18 +112,15 @@ async function measure(site: string, concurrency: number, executablePath: string
     Array.from({ length: count }, (_, n) => `${peers.sites[0]}/${site}/${n}`);
   // The first pages start the browser.
   await ownPages(service.url, urls(concurrency), concurrency);
-  const ownCpu = () => readTree(service.pid).cpuSeconds;
-  // Crawlee runs in this process, of which the service and the site are children, too.
-  const crawleeCpu = () => readTree(process.pid, { except: [service.pid, peers.pid] }).cpuSeconds;
+  // Of the whole machine, without the site: browsers that are ended take their figures with them.
+  const readCpu = () => machineCpuSeconds() - readTree(peers.pid).cpuSeconds;
   const own: PagesFigure[] = [];
   const crawlee: PagesFigure[] = [];
   for (let round = 0; round < number('rounds', 1); round += 1) {
     crawlee.push(
-      await withCpu(pages, crawleeCpu, () =>
-        crawleePages(urls(pages), concurrency, executablePath),
-      ),
+      await withCpu(pages, readCpu, () => crawleePages(urls(pages), concurrency, executablePath)),
     );
-    own.push(await withCpu(pages, ownCpu, () => ownPages(service.url, urls(pages), concurrency)));
+    own.push(await withCpu(pages, readCpu, () => ownPages(service.url, urls(pages), concurrency)));
   }
   const of = (figures: readonly PagesFigure[], kind: keyof PagesFigure): number =>
     median(figures.map((each) => each[kind]));

@@ -8,17 +8,8 @@ export interface TreeUse {
   readonly bytes: number;
 }
 
-/**
- * Reads what `pid` and its descendants use, from /proc, without those in `except` and theirs; `bytes`
- * only if asked, for that takes long.
- */
-export function readTree(
-  pid: number,
-  {
-    memory = false,
-    except = [],
-  }: { readonly memory?: boolean; readonly except?: readonly number[] } = {},
-): TreeUse {
+/** Reads what `pid` and its descendants use, from /proc; `bytes` only if asked, for that takes long. */
+export function readTree(pid: number, { memory = false } = {}): TreeUse {
   const children = new Map<number, number[]>();
   const ticks = new Map<number, number>();
   for (const name of readdirSync('/proc').filter((each) => /^\d+$/.test(each))) {
@@ -26,7 +17,7 @@ export function readTree(
       ?.replace(/^.*\) /s, '')
       .split(' ')
       .map(Number);
-    if (fields === undefined || except.includes(Number(name))) continue;
+    if (fields === undefined) continue;
     const [, parent = 0] = fields;
     children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
     // Its own time in user and kernel mode, and that of children it has waited for.
