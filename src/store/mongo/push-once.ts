@@ -13,6 +13,7 @@ import { resolve } from './reservations.ts';
 /**
  * How long a repeated push waits for the call before it, in another process, before it takes over.
  */
+/** Twice `MAX_REPEATABLE_STALL_MS` of `admit.ts`, so that the call before inserts nothing any more. */
 const MAX_WAIT_MS = 10_000;
 const WAIT_STEP_MS = 20;
 /** The `claim` of a request whose call has failed, so that the next one need not wait. */
