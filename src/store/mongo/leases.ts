@@ -99,7 +99,8 @@ export function createLeases(
       ]);
     }
     const found: VisitedCrawler[] = await collections.crawlers
-      .find({ _id: { $in: ids } }, { projection: NEWS_FIELDS })
+      // All in one reply.
+      .find({ _id: { $in: ids } }, { projection: NEWS_FIELDS, batchSize: ids.length + 1 })
       .toArray();
     const crawlers = new Map(found.map((each) => [each._id, each]));
     if (ttlMs !== undefined) await takeBackStrays(leases, crawlers, now);
