@@ -29,7 +29,8 @@ export interface CrawlThreadClient {
   readonly inFlight: number;
   /**
    * Sends a request and waits for its answer; the caller releases `held`. Rejects with
-   * {@link ThreadLost} when the thread ends, and with the signal's reason when aborted.
+   * {@link ThreadLost} when the thread ends. An aborted request rejects with the signal's reason,
+   * once the thread has ended it: until then the site may still be busy with it.
    */
   send(
     request: ThreadRequest,
@@ -145,18 +146,17 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
       const id = lastId;
       const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer>();
       const request: Pending = { claimant, signal, session, resolve, reject, held: undefined };
-      const onAbort = (): void => {
-        if (!pending.delete(id)) return;
-        port.post({ kind: 'abort', id });
-        reject(signal.reason as Error);
-      };
+      const onAbort = (): void => port.post({ kind: 'abort', id });
       pending.set(id, request);
       signal.addEventListener('abort', onAbort, { once: true });
       port.post(message(id), transfer);
       try {
-        return { answer: await promise, held: request.held };
+        const answer = await promise;
+        signal.throwIfAborted();
+        return { answer, held: request.held };
       } catch (error) {
         giveBack(request);
+        if (!(error instanceof ThreadLost)) signal.throwIfAborted();
         throw error;
       } finally {
         signal.removeEventListener('abort', onAbort);

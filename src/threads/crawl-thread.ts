@@ -132,6 +132,10 @@ function sendResult(id: number, page: Page, result: CrawlResult): void {
   post({ kind: 'result', id, result }, transferable(result.body, result.packed));
 }
 
+function fail(id: number, message: string): void {
+  post({ kind: 'failed', id, message });
+}
+
 async function perform(
   message: Extract<ToCrawlThread, { kind: 'crawl' | 'build' }>,
 ): Promise<void> {
@@ -174,9 +178,7 @@ const starts = createStartQueue<Extract<ToCrawlThread, { kind: 'crawl' | 'build'
     try {
       await perform(message);
     } catch (error) {
-      if (!running.get(id)?.abort.signal.aborted) {
-        post({ kind: 'failed', id, message: error instanceof Error ? error.message : '' });
-      }
+      fail(id, error instanceof Error ? error.message : '');
     }
   },
 });
@@ -185,7 +187,7 @@ port.on('message', (messages: Messages<ToCrawlThread>) => {
   for (const message of messages) {
     const { id } = message;
     if (message.kind === 'abort') {
-      starts.remove(id);
+      if (starts.remove(id)) fail(id, 'aborted before it started');
       running.get(id)?.abort.abort(new Error('aborted'));
       // A crawl that waits for room has no request that the abort could end.
       running.get(id)?.roomGranted?.();

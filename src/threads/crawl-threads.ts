@@ -109,6 +109,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
       });
     } catch (error) {
       if (error instanceof ThreadLost && error.blamed) routing.suspect(task);
+      signal.throwIfAborted();
       throw error;
     }
   }

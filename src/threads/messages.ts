@@ -43,6 +43,7 @@ export type FromCrawlThread =
   | { readonly kind: 'result'; readonly id: number; readonly result: CrawlResult }
   /** Its document must be read first. */
   | { readonly kind: 'page'; readonly id: number; readonly page: Page }
+  /** It failed inside, or was aborted: the site sees nothing of it any more. */
   | { readonly kind: 'failed'; readonly id: number; readonly message: string }
   /** What a crawl changed in its session. */
   | { readonly kind: 'cookies'; readonly id: number; readonly changes: CookieChanges }

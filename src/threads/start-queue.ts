@@ -4,8 +4,8 @@ import { createStartWindow } from './start-window.ts';
 export interface StartQueue<Item> {
   /** Adds work. It starts with the next `run`, or in a later iteration of the event loop. */
   add(id: number, accountId: string, item: Item): void;
-  /** Removes work that has not been started. */
-  remove(id: number): void;
+  /** Removes work that has not been started. Returns false if there is none of this number. */
+  remove(id: number): boolean;
   /** Starts work for the length of one slice, unless a slice is due already. */
   run(): void;
 }
@@ -102,7 +102,7 @@ export function createStartQueue<Item>(options: StartQueueOptions<Item>): StartQ
       if (ids === undefined) accounts.set(accountId, [id]);
       else ids.push(id);
     },
-    remove: (id) => void waiting.delete(id),
+    remove: (id) => waiting.delete(id),
     run() {
       if (!deferred) runSlice();
     },

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { eventually } from './eventually.ts';
 import { freePort } from './listen.ts';
 
-const FREED_MS = 10_000;
+const FREED_MS = 60_000;
 
 /** A MongoDB server of the tests' own. */
 export interface Mongod extends AsyncDisposable {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { CrawlParameters } from '../../../src/domain/parameters.ts';
@@ -144,6 +145,23 @@ describe('a crawl', () => {
     await expect(crawl).rejects.toThrow('enough');
     await eventually(() => expect(site.concurrent).toBe(0));
     expect(threads.activity().running).toBe(0);
+  });
+
+  test('that is aborted rejects when its request has ended, however late its thread ends it', async () => {
+    const threads = start();
+    const controller = new AbortController();
+    const crawl = threads.crawl(order('/hang'), controller.signal);
+    await eventually(() => expect(site.hits('/hang')).toBe(1));
+    const slow = Array.from({ length: 4 }, () => threads.crawl(order('/slow-text'), never));
+    // The thread is at the second of them when it gets the abort.
+    await Promise.race(slow);
+    expect(site.hits('/slow-text')).toBe(4);
+    controller.abort(new Error('enough'));
+    await expect(crawl).rejects.toThrow('enough');
+    // The site is in this process, and takes a few turns to notice the end of a connection.
+    for (let turns = 0; turns < 10; turns += 1) await nextTurn();
+    expect(site.concurrent).toBe(0);
+    await Promise.all(slow);
   });
 
   test('stays in one thread for one host, and other hosts use the other threads', async () => {
