@@ -63,8 +63,8 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   const processName = `${deps.processName}#${randomUUID()}`;
   const peers = createPeers(backend.presence, processName);
 
-  function pollNow(name: string): void {
-    fencedRepository.expect(name);
+  function pollNow(name: string, count: number): void {
+    fencedRepository.expect(name, count);
     poll(name);
   }
 
@@ -85,7 +85,9 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     lookMs,
     yieldMs: (name) =>
       definitions.get(name)?.options.sharesWithPeers === true ? yieldMs(name) : 0,
-    onChange: pollNow,
+    concurrency: (name) => definitions.get(name)?.options.concurrency ?? 0,
+    onClaim: poll,
+    onChange: (name) => pollNow(name, Number.POSITIVE_INFINITY),
   });
 
   function lookMs(): number {
@@ -198,10 +200,10 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     },
     async wake(name, key, at) {
       await writeWake(name, key, at);
-      if (at.getTime() <= Date.now()) pollNow(name);
+      if (at.getTime() <= Date.now()) pollNow(name, 1);
     },
     every: (name, intervalMs) =>
-      onDatabase(() => tasks.repeat(name, intervalMs, new Date())).then(() => pollNow(name)),
+      onDatabase(() => tasks.repeat(name, intervalMs, new Date())).then(() => pollNow(name, 1)),
     async close(drainMs) {
       closing.abort();
       await looking;

@@ -10,8 +10,8 @@ export interface FencedRepository {
   claimedTask(attrs: JobParameters): ClaimedTask;
   /** When a run last began or ended, by `performance.now()`. */
   activeAt(): number;
-  /** A task of this name may be due. */
-  expect(name: string): void;
+  /** So many more tasks of this name may be due. */
+  expect(name: string, count: number): void;
   /** The names that have tasks that are due. */
   look(): Promise<readonly string[]>;
   /** Resolves when no answer to a claim is outstanding. */
@@ -27,13 +27,20 @@ export const notBegun = new Error('The task was taken over before it began');
  */
 const NEVER_LAPSES = new Date(8.64e15);
 
+/** What the repository is made of. */
+export interface FencedRepositoryDeps extends TaskClaimsDeps {
+  /** Most runs of this name at once. */
+  readonly concurrency: (name: string) => number;
+}
+
 /**
  * Makes Agenda's repository out of the fenced writes. It has the four calls that Agenda's processor
  * makes; the others throw. A task is claimed by `getNextJobToRun`, begins with the first
- * `saveJobState` and ends with the second; `unlockJob` gives a claim back that has not begun.
+ * `saveJobState`, which writes nothing, and ends with the second; `unlockJob` gives a claim back
+ * that has not begun.
  */
-export function createFencedRepository(deps: TaskClaimsDeps): FencedRepository {
-  const { tasks, outage, closing } = deps;
+export function createFencedRepository(deps: FencedRepositoryDeps): FencedRepository {
+  const { tasks, closing } = deps;
   const claims = createTaskClaims(deps);
   const claimed = new Map<string, ClaimedTask>();
   const begun = new WeakMap<JobParameters, ClaimedTask>();
@@ -44,12 +51,10 @@ export function createFencedRepository(deps: TaskClaimsDeps): FencedRepository {
     const task = claimed.get(String(attrs._id));
     if (task === undefined) throw notBegun;
     claimed.delete(task.id);
-    const ok = closing.aborted ? false : await tryBegin(task, attrs.nextRunAt);
-    if (ok !== true || closing.aborted) {
-      // `false`: closing or taken over, so it is only unlocked. `undefined`: the write may have
-      // happened and cleared the due time, so the task gets another.
-      const again = ok === false ? undefined : task.lockedAt;
-      await claims.persist(task, () => tasks.finish(task, again));
+    // A process that slept since the claim may have lost the lock.
+    const isLate = Date.now() >= task.lockedAt.getTime() + deps.lockMs(task.name);
+    if (isLate || closing.aborted) {
+      await claims.giveBack(task);
       setImmediate(() => deps.onChange(task.name));
       throw notBegun;
     }
@@ -57,25 +62,15 @@ export function createFencedRepository(deps: TaskClaimsDeps): FencedRepository {
     running.add(task);
   }
 
-  /**
-   * Returns undefined when the call failed. It is not repeated: a task that was begun by the first
-   * call cannot be told from one that was taken over.
-   */
-  async function tryBegin(task: ClaimedTask, nextRunAt: Date | null): Promise<boolean | undefined> {
-    try {
-      return await outage.watch(() => tasks.begin(task, nextRunAt, new Date()));
-    } catch {
-      // The outage log has reported it.
-      return undefined;
-    }
-  }
-
   async function end(task: ClaimedTask): Promise<void> {
-    if (!task.abandoned) await claims.persist(task, () => tasks.finish(task, task.again));
+    const wasFull = running.size + claimed.size >= deps.concurrency(task.name);
+    const isLeft = task.abandoned
+      ? false
+      : await claims.persist(task, () => tasks.finish(task, task.again));
     running.delete(task);
     activeAt = performance.now();
     task.ended.resolve();
-    if (!task.repeats) setImmediate(() => deps.onChange(task.name));
+    if (!task.repeats && (wasFull || isLeft === true)) setImmediate(() => deps.onChange(task.name));
   }
 
   async function release(ids: readonly string[]): Promise<void> {
@@ -93,7 +88,7 @@ export function createFencedRepository(deps: TaskClaimsDeps): FencedRepository {
       const claim = await claims.next(name);
       if (claim === undefined) return undefined;
       claimed.set(claim.task.id, claim.task);
-      return { ...claim.job, lockedAt: NEVER_LAPSES };
+      return { ...claim.job, nextRunAt: null, lockedAt: NEVER_LAPSES };
     },
     saveJobState(attrs) {
       activeAt = performance.now();

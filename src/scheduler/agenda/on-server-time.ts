@@ -33,8 +33,6 @@ export function onServerTime(
         asClaimed(await tasks.claimDue(name, token, toServer(now), dueBy && toServer(dueBy))),
       claimLapsed: async (name, token, lockedBefore, now) =>
         asClaimed(await tasks.claimLapsed(name, token, toServer(lockedBefore), toServer(now))),
-      begin: (lock, nextRunAt, now) =>
-        tasks.begin(lock, nextRunAt && toServer(nextRunAt), toServer(now)),
       extend: (lock, now) => tasks.extend(lock, toServer(now)),
       finish: (lock, again) => tasks.finish(lock, again && toServer(again)),
     },

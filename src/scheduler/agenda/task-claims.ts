@@ -31,7 +31,9 @@ export interface TaskClaimsDeps {
   readonly outage: OutageLog;
   /** Aborted when nothing may start any more. */
   readonly closing: AbortSignal;
-  /** Called when a claimed task can start, or when there is room for another claim. */
+  /** Called when a claimed task can start. */
+  readonly onClaim: (name: string) => void;
+  /** Called when further tasks of this name may be due, and there is room for one. */
   readonly onChange: (name: string) => void;
 }
 
@@ -45,11 +47,11 @@ export interface Claim {
 export interface TaskClaims {
   /** Claims the next task of this name; undefined when there is none, or the database is away. */
   next(name: string): Promise<Claim | undefined>;
-  /** A task of this name may be due, so the next claim asks for it by itself. */
-  expect(name: string): void;
+  /** So many more tasks of this name may be due: claims ask for them without a look. */
+  expect(name: string, count: number): void;
   /** The names that have tasks that are due. */
   look(): Promise<readonly string[]>;
-  /** Gives a claim back: the task is due as before. */
+  /** Gives a claim back: the task is due at once. */
   giveBack(task: ClaimedTask): Promise<void>;
   /** Repeats a write of a claim through an outage, for as long as its lock can be ours. */
   persist<T>(task: ClaimedTask, write: () => Promise<T>): Promise<T | undefined>;
@@ -65,12 +67,17 @@ const LAPSE_MARGIN = 0.05;
 export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
   const { tasks, outage, closing } = deps;
   const inFlight = new Map<string, { again: boolean; readonly done: Promise<unknown> }>();
-  const expected = new Set<string>();
+  /** How many tasks of a name may be due, beside those that looks find. */
+  const expected = new Map<string, number>();
   /** One look at all names, for the claims of all of them. */
   let look: { readonly untilMs: number; readonly names: Promise<Set<string>> } | undefined;
   const yielding = new Set<string>();
   /** Names whose next claim is the one after a yield, which leads to no other. */
   const yielded = new Set<string>();
+
+  function expect(name: string, count: number): void {
+    expected.set(name, count + (expected.get(name) ?? 0));
+  }
 
   async function persist<T>(task: ClaimedTask, write: () => Promise<T>): Promise<T | undefined> {
     for (;;) {
@@ -86,14 +93,16 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
   }
 
   async function giveBack(task: ClaimedTask): Promise<void> {
-    await persist(task, () => tasks.finish(task));
+    await persist(task, () => tasks.finish(task, task.lockedAt));
   }
 
   async function claim(name: string): Promise<Claim | undefined> {
     const token = randomUUID();
     const now = new Date();
     const yieldMs = deps.yieldMs(name);
-    const isExpected = expected.delete(name);
+    const others = (expected.get(name) ?? 0) - 1;
+    const isExpected = others >= 0;
+    expected.delete(name);
     const hasYielded = yielded.delete(name);
     const isSeen = !isExpected && (await namesDue(now)).delete(name);
     if (!isExpected && !isSeen) return undefined;
@@ -112,8 +121,10 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
       await giveBack(task);
       return undefined;
     }
+    const left = isSeen || hasYielded ? Number.POSITIVE_INFINITY : others;
+    if (left > 0 && !repeats) expect(name, left);
     // In a long series of claims, each task starts now and not after the last claim.
-    if (!repeats) setImmediate(() => deps.onChange(name));
+    if (!repeats) setImmediate(() => deps.onClaim(name));
     return { task, job };
   }
 
@@ -168,7 +179,7 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
         done.resolve();
       }
     },
-    expect: (name) => void expected.add(name),
+    expect,
     look: async () => [...(await outage.watch(() => namesDue(new Date())))],
     giveBack,
     persist,

@@ -7,6 +7,8 @@ import type { JobParameters } from 'agenda';
 export interface TaskLock {
   readonly id: string;
   readonly token: string;
+  /** Whether the task repeats, so that the end of a run does not remove it. Default: false. */
+  readonly repeats?: boolean;
 }
 
 /**
@@ -31,32 +33,30 @@ export interface TaskDocuments {
    * or earlier.
    */
   namesDue(now: Date, lockedBefore: Date): Promise<readonly string[]>;
-  /** Locks for `token` the task that has been due longest, at `dueBy` (default `now`) or before. */
+  /**
+   * Locks for `token` the task that has been due longest, at `dueBy` (default `now`) or before, and
+   * begins its run: the task is due again when it is woken from now on, or one interval from now.
+   */
   claimDue(
     name: string,
     token: string,
     now: Date,
     dueBy?: Date,
   ): Promise<JobParameters | undefined>;
-  /** Locks a task whose lock was last renewed at `lockedBefore` or earlier, and makes it due. */
+  /** The same for a task whose lock was last renewed at `lockedBefore` or earlier. */
   claimLapsed(
     name: string,
     token: string,
     lockedBefore: Date,
     now: Date,
   ): Promise<JobParameters | undefined>;
-  /**
-   * Turns a claim into a run; the next run is due at `nextRunAt`, if that is not null. Returns
-   * false when the lock is lost.
-   */
-  begin(lock: TaskLock, nextRunAt: Date | null, now: Date): Promise<boolean>;
   /** Renews the lock. Returns false when it is lost. */
   extend(lock: TaskLock, now: Date): Promise<boolean>;
   /**
    * Ends a run or a claim. The task is due again at `again`, or when it was woken meanwhile, else
-   * removed. Does nothing when the lock is lost.
+   * removed. Does nothing when the lock is lost. Returns whether the task may be due.
    */
-  finish(lock: TaskLock, again?: Date): Promise<void>;
+  finish(lock: TaskLock, again?: Date): Promise<boolean>;
 }
 
 /** A database that holds tasks. */

@@ -43,13 +43,14 @@ export function createMongoTaskDocuments(documents: Collection<TaskDocument>): T
 
   async function lock(
     filter: Filter<TaskDocument>,
-    update: UpdateFilter<TaskDocument>,
     sort: Record<string, 1 | -1>,
+    { token, now }: { readonly token: string; readonly now: Date },
   ): Promise<JobParameters | undefined> {
-    const document = await documents.findOneAndUpdate(filter, update, {
-      sort,
-      returnDocument: 'after',
-    });
+    const repeats = { $gt: ['$repeatInterval', 0] };
+    const next = { $cond: [repeats, { $add: [now, '$repeatInterval'] }, '$$REMOVE'] };
+    const $set = { lockedAt: now, lastModifiedBy: token, lastRunAt: now, nextRunAt: next };
+    const options = { sort, returnDocument: 'after' } as const;
+    const document = await documents.findOneAndUpdate(filter, [{ $set }], options);
     return document === null ? undefined : toJobParameters(document);
   }
 
@@ -81,36 +82,28 @@ export function createMongoTaskDocuments(documents: Collection<TaskDocument>): T
     claimDue: (name, token, now, dueBy = now) =>
       lock(
         { name, lockedAt: null, nextRunAt: { $lte: dueBy } },
-        { $set: { lockedAt: now, lastModifiedBy: token } },
         { nextRunAt: 1, priority: -1 },
+        { token, now },
       ),
     claimLapsed: (name, token, lockedBefore, now) =>
       lock(
         { name, lockedAt: { $lte: lockedBefore, $type: 'date' } },
-        { $set: { lockedAt: now, lastModifiedBy: token }, $min: { nextRunAt: now } },
         { lockedAt: 1 },
+        { token, now },
       ),
-    async begin(lock, nextRunAt, now) {
-      const { matchedCount } = await documents.updateOne(
-        { ...held(lock), nextRunAt: { $exists: true } },
-        nextRunAt !== null
-          ? { $set: { lastRunAt: now, nextRunAt } }
-          : { $set: { lastRunAt: now }, $unset: { nextRunAt: true } },
-      );
-      return matchedCount === 1;
-    },
     extend: (lock, now) => extensions.add(lock, now),
     async finish(lock, again) {
-      if (again === undefined) {
+      if (again === undefined && lock.repeats !== true) {
         const idle = { ...held(lock), nextRunAt: { $exists: false } };
         const { deletedCount } = await documents.deleteOne(idle);
-        if (deletedCount === 1) return;
+        if (deletedCount === 1) return false;
       }
-      await documents.updateOne(held(lock), {
+      const { matchedCount } = await documents.updateOne(held(lock), {
         $set: { lastFinishedAt: new Date() },
         $unset: { lockedAt: true },
         ...(again === undefined ? {} : { $min: { nextRunAt: again } }),
       });
+      return matchedCount === 1;
     },
   };
 }

@@ -5,6 +5,10 @@ import { type SqlQuery, toJobParameters } from './task-table.ts';
 /** The rows that a lock still holds; its parameters come from `holder`. */
 const HELD = 'id = ? AND last_modified_by = ? AND locked_at IS NOT NULL';
 
+/** What a claim writes; its parameters come from `claimed`. */
+const CLAIMED = `locked_at = ?, last_modified_by = ?, last_run_at = ?,
+  next_run_at = CASE type WHEN 'single' THEN ? + CAST(repeat_interval AS INTEGER) END`;
+
 /** The scheduler's fenced writes on the SQLite table `agenda_jobs`. */
 export function createSqliteTaskDocuments(query: SqlQuery): TaskDocuments {
   const any = async (sql: string, params: readonly unknown[]) =>
@@ -13,6 +17,7 @@ export function createSqliteTaskDocuments(query: SqlQuery): TaskDocuments {
     const [row] = await query(sql, params);
     return row ? toJobParameters(row) : undefined;
   };
+  const claimed = (token: string, now: number) => [now, token, now, now];
   const holder = (lock: TaskLock) => [lock.id, lock.token];
   return {
     async wake(name, key, at) {
@@ -51,25 +56,18 @@ export function createSqliteTaskDocuments(query: SqlQuery): TaskDocuments {
     },
     claimDue: (name, token, now, dueBy = now) =>
       claim(
-        `UPDATE agenda_jobs SET locked_at = ?, last_modified_by = ? WHERE id = (
+        `UPDATE agenda_jobs SET ${CLAIMED} WHERE id = (
            SELECT id FROM agenda_jobs
            WHERE name = ? AND locked_at IS NULL AND next_run_at <= ?
            ORDER BY next_run_at, priority DESC LIMIT 1) RETURNING *`,
-        [now.getTime(), token, name, dueBy.getTime()],
+        [...claimed(token, now.getTime()), name, dueBy.getTime()],
       ),
     claimLapsed: (name, token, lockedBefore, now) =>
       claim(
-        `UPDATE agenda_jobs SET locked_at = ?, last_modified_by = ?,
-           next_run_at = min(coalesce(next_run_at, ?), ?)
+        `UPDATE agenda_jobs SET ${CLAIMED}
          WHERE id = (SELECT id FROM agenda_jobs
            WHERE name = ? AND locked_at <= ? ORDER BY locked_at LIMIT 1) RETURNING *`,
-        [now.getTime(), token, now.getTime(), now.getTime(), name, lockedBefore.getTime()],
-      ),
-    begin: (lock, nextRunAt, now) =>
-      any(
-        `UPDATE agenda_jobs SET next_run_at = ?, last_run_at = ?
-         WHERE ${HELD} AND next_run_at IS NOT NULL RETURNING id`,
-        [nextRunAt?.getTime() ?? null, now.getTime(), ...holder(lock)],
+        [...claimed(token, now.getTime()), name, lockedBefore.getTime()],
       ),
     extend: (lock, now) =>
       any(`UPDATE agenda_jobs SET locked_at = ? WHERE ${HELD} RETURNING id`, [
@@ -77,17 +75,17 @@ export function createSqliteTaskDocuments(query: SqlQuery): TaskDocuments {
         ...holder(lock),
       ]),
     async finish(lock, again) {
-      if (again === undefined) {
+      if (again === undefined && lock.repeats !== true) {
         const removed = await any(
           `DELETE FROM agenda_jobs WHERE ${HELD} AND next_run_at IS NULL RETURNING id`,
           holder(lock),
         );
-        if (removed) return;
+        if (removed) return false;
       }
       const at = again?.getTime() ?? null;
-      await query(
+      return any(
         `UPDATE agenda_jobs SET locked_at = NULL, last_finished_at = ?,
-           next_run_at = coalesce(min(next_run_at, ?), next_run_at, ?) WHERE ${HELD}`,
+           next_run_at = coalesce(min(next_run_at, ?), next_run_at, ?) WHERE ${HELD} RETURNING id`,
         [Date.now(), at, at, ...holder(lock)],
       );
     },

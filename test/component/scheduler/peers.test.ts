@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createAgendaScheduler } from '../../../src/scheduler/agenda/agenda-scheduler.ts';
+import type { TaskDocuments } from '../../../src/scheduler/agenda/task-documents.ts';
 import { createSqliteBackend } from '../../../src/scheduler/sqlite/backend.ts';
 import { openSqlQuery } from '../../contract/scheduler/sqlite-harness.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -70,6 +71,55 @@ test('a process with peers that was woken for what it runs already does not ask 
     await eventually(() => expect(runs).toBe(2));
   } finally {
     end.resolve();
+    await scheduler.close(1_000);
+    close();
+  }
+});
+
+test('a task that was woken here costs one claim and one end beside its wake', async () => {
+  const { query, close } = openSqlQuery();
+  const backend = createSqliteBackend({ query });
+  const calls: string[] = [];
+  const tasks: TaskDocuments = {
+    ...backend.tasks,
+    claimDue(...call) {
+      calls.push('claimDue');
+      return backend.tasks.claimDue(...call);
+    },
+    claimLapsed(...call) {
+      calls.push('claimLapsed');
+      return backend.tasks.claimLapsed(...call);
+    },
+    finish(...call) {
+      calls.push('finish');
+      return backend.tasks.finish(...call);
+    },
+  };
+  const scheduler = createAgendaScheduler({
+    backend: { ...backend, tasks },
+    processName: 'worker',
+    processEveryMs: 2_000,
+    logger: silentLogger,
+  });
+  const ran: string[] = [];
+  scheduler.define('crawl', { lockMs: 20_000, concurrency: 100 }, async ({ key }) => {
+    ran.push(key);
+  });
+  try {
+    await scheduler.start();
+    for (const key of ['one', 'two', 'three']) {
+      await scheduler.wake('crawl', key, new Date());
+      await eventually(() => expect(ran.at(-1)).toBe(key));
+    }
+    await Promise.all(
+      ['four', 'five', 'six'].map((key) => scheduler.wake('crawl', key, new Date())),
+    );
+    await eventually(() => expect(ran).toHaveLength(6));
+    await eventually(() => expect(calls.filter((each) => each === 'finish')).toHaveLength(6));
+    expect(calls.filter((each) => each.startsWith('claim'))).toEqual(
+      Array.from({ length: 6 }, () => 'claimDue'),
+    );
+  } finally {
     await scheduler.close(1_000);
     close();
   }

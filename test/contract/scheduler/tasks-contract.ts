@@ -19,7 +19,7 @@ export function tasksContract(name: string, open: () => Promise<SchedulerDatabas
   }
   const claimed = async (tasks: TaskDocuments, token: string, ms: number) => {
     const job = await tasks.claimDue('crawl', token, at(ms));
-    return { job, lock: { id: String(job?._id), token } };
+    return { job, lock: { id: String(job?._id), token, repeats: job?.type === 'single' } };
   };
 
   describe(`task documents on ${name}`, () => {
@@ -36,18 +36,15 @@ export function tasksContract(name: string, open: () => Promise<SchedulerDatabas
       withTasks(async (tasks) => {
         await tasks.wake('crawl', 'a', at(0));
         const { lock } = await claimed(tasks, 'old', 0);
-        expect(await tasks.begin(lock, null, at(0))).toBe(true);
         expect(await tasks.claimLapsed('crawl', 'new', at(-1), at(5))).toBeUndefined();
         const taken = await tasks.claimLapsed('crawl', 'new', at(0), at(5));
         expect(String(taken?._id)).toBe(lock.id);
         expect(await tasks.extend(lock, at(6))).toBe(false);
-        expect(await tasks.begin(lock, null, at(6))).toBe(false);
-        await tasks.finish(lock);
-        await tasks.finish(lock, at(6));
+        expect(await tasks.finish(lock)).toBe(false);
+        expect(await tasks.finish(lock, at(6))).toBe(false);
         const held = { ...lock, token: 'new' };
-        expect(await tasks.begin(held, null, at(7))).toBe(true);
         expect(await tasks.extend(held, at(8))).toBe(true);
-        await tasks.finish(held);
+        expect(await tasks.finish(held)).toBe(false);
         expect(await tasks.extend(held, at(9))).toBe(false);
       }));
 
@@ -55,11 +52,19 @@ export function tasksContract(name: string, open: () => Promise<SchedulerDatabas
       withTasks(async (tasks) => {
         await tasks.wake('crawl', 'a', at(0));
         const { lock } = await claimed(tasks, 't', 0);
-        await tasks.begin(lock, null, at(0));
         await tasks.wake('crawl', 'a', at(5));
         expect(await tasks.claimDue('crawl', 'other', at(50))).toBeUndefined();
-        await tasks.finish(lock, at(30));
-        expect((await claimed(tasks, 't', 5)).job?.nextRunAt).toEqual(at(5));
+        expect(await tasks.finish(lock, at(30))).toBe(true);
+        expect((await claimed(tasks, 't', 4)).job).toBeUndefined();
+        expect((await claimed(tasks, 't', 5)).job).toMatchObject({ data: { key: 'a' } });
+      }));
+
+    test('make a claim that is given back due at once', () =>
+      withTasks(async (tasks) => {
+        await tasks.wake('crawl', 'a', at(0));
+        const { lock } = await claimed(tasks, 't', 1);
+        expect(await tasks.finish(lock, at(1))).toBe(true);
+        expect((await claimed(tasks, 't', 1)).job).toMatchObject({ data: { key: 'a' } });
       }));
 
     test('repeat a task: at once when new, within a new interval, and later only from its next run', () =>
@@ -67,12 +72,14 @@ export function tasksContract(name: string, open: () => Promise<SchedulerDatabas
         await Promise.all([1, 2].map(() => tasks.repeat('crawl', 1_000, at(0))));
         const { job, lock } = await claimed(tasks, 't', 0);
         expect(job).toMatchObject({ type: 'single', repeatInterval: 1_000 });
-        await tasks.begin(lock, at(1_000), at(0));
         await tasks.repeat('crawl', 100, at(50));
         await tasks.finish(lock);
         expect((await claimed(tasks, 't', 149)).job).toBeUndefined();
         const next = await claimed(tasks, 't', 150);
-        expect(next.job).toMatchObject({ repeatInterval: 100, nextRunAt: at(150) });
+        expect(next.job).toMatchObject({ repeatInterval: 100 });
+        await tasks.finish(next.lock);
+        expect((await claimed(tasks, 't', 249)).job).toBeUndefined();
+        expect((await claimed(tasks, 't', 250)).job).toBeDefined();
       }));
   });
 }
