@@ -3,6 +3,7 @@ import {
   CrawlerService,
   type ReplayDeliveriesRequest,
 } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import type { Clock } from '../domain/clock.ts';
 import { invalidField } from '../domain/errors.ts';
 import { integerInRange } from '../domain/limits.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
@@ -27,10 +28,12 @@ export function crawlerHandlers(deps: {
   readonly asyncJobs: AsyncJobs;
   readonly listByActivity: ListCrawlers;
   readonly testDelivery: TestDelivery;
+  readonly clock: Clock;
 }): Method[] {
-  const { authenticator, crawlers, jobs } = deps;
+  const { authenticator, crawlers, jobs, clock } = deps;
   const listCrawlers = createCrawlerLists(deps);
-  const toMessage = ({ crawler, counters }: CrawlerDetails) => toCrawlerMessage(crawler, counters);
+  const toMessage = ({ crawler, counters }: CrawlerDetails) =>
+    toCrawlerMessage(crawler, { counters, now: clock.now() });
 
   return toMethods(CrawlerService, {
     ...asyncJobHandlers(deps),

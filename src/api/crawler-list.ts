@@ -5,6 +5,7 @@ import {
   type ListCrawlersResponseSchema,
 } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import type { TokenOwner } from '../domain/account.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { CrawlerManagement } from '../service/crawlers/crawlers.ts';
 import type { CrawlerOrder as DomainOrder, ListCrawlers } from '../service/reads/crawler-list.ts';
 import { nameOnWire, toCrawlerMessage, toWantedStatus } from './crawler-messages.ts';
@@ -28,6 +29,7 @@ const ORDERS: Readonly<Record<DomainOrder, CrawlerOrder>> = {
 export function createCrawlerLists(deps: {
   readonly crawlers: Pick<CrawlerManagement, 'list'>;
   readonly listByActivity: ListCrawlers;
+  readonly clock: Clock;
 }) {
   return async (
     owner: TokenOwner,
@@ -53,9 +55,10 @@ export function createCrawlerLists(deps: {
       limit,
       cursor: after,
     });
+    const now = deps.clock.now();
     return {
       crawlers: page.crawlers.map(({ crawler, counters, rates }) =>
-        withActivity ? toCrawlerMessage(crawler, counters, rates) : toCrawlerMessage(crawler),
+        toCrawlerMessage(crawler, withActivity ? { counters, rates, now } : undefined),
       ),
       nextPageToken: toPageToken(page.cursor),
       total: page.total,

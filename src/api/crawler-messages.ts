@@ -33,11 +33,18 @@ import type { QueuedJob } from '../domain/job.ts';
 import type { CrawlerInput } from '../service/crawlers/crawler-input.ts';
 import type { ActivityRates } from '../service/reads/overviews.ts';
 
+/** What a crawler does, as it was read. */
+export interface CrawlerReading {
+  readonly counters: CrawlerCounters;
+  readonly rates?: ActivityRates | undefined;
+  /** When it is shown, by the clock that all processes go by. */
+  readonly now: Date;
+}
+
 /** A crawler on the wire. */
 export function toCrawlerMessage(
   crawler: Crawler,
-  counters?: CrawlerCounters,
-  rates?: ActivityRates,
+  reading?: CrawlerReading,
 ): MessageInitShape<typeof CrawlerSchema> {
   return {
     ...toSettingsMessage(crawler),
@@ -50,22 +57,21 @@ export function toCrawlerMessage(
       pausedBy: toPausedBy(crawler),
       pausedAt: optionalTimestamp(crawler.pausedAt),
       pauseReason: crawler.pauseReason,
-      activity: counters === undefined ? undefined : toActivityMessage(counters, rates),
+      activity: reading && toActivityMessage(reading.counters, reading.rates),
     }),
-    processes: processesOf(crawler, counters),
+    processes: reading === undefined ? [] : processesOf(crawler, reading),
     createdAt: timestampFromDate(crawler.createdAt),
     updatedAt: timestampFromDate(crawler.updatedAt),
   };
 }
 
 /** The process that dispatches the crawler has all slots that its helpers have not. */
-function processesOf({ concurrency }: Crawler, counters: CrawlerCounters | undefined) {
-  const now = Date.now();
-  const helpers = (counters?.helpers ?? [])
-    .filter(({ until, slots }) => until.getTime() > now && slots > 0)
+function processesOf({ concurrency }: Crawler, { counters, now }: CrawlerReading) {
+  const helpers = (counters.helpers ?? [])
+    .filter(({ until, slots }) => until > now && slots > 0)
     .map(({ processId: id, slots }) => ({ id, slots }));
-  const { processId: id = '', until } = counters?.dispatchedBy ?? {};
-  if (until === undefined || until.getTime() <= now) return helpers;
+  const { processId: id = '', until } = counters.dispatchedBy ?? {};
+  if (until === undefined || until <= now) return helpers;
   const given = helpers.reduce((sum, { slots }) => sum + slots, 0);
   return [{ id, slots: Math.max(0, concurrency - given) }, ...helpers];
 }

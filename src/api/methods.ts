@@ -7,6 +7,7 @@ import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { WatchService } from '../../gen/queuedcrawler/v1/watch_service_pb.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { FairPool } from '../fairness/fair-pool.ts';
 import type { Service } from '../service/service.ts';
@@ -47,6 +48,7 @@ export interface MethodsDeps {
   readonly operator: OperatorParts;
   /** Slots for the calls of all accounts. */
   readonly slots: FairPool;
+  readonly clock: Clock;
   readonly logger: Logger;
 }
 
@@ -55,7 +57,7 @@ export interface MethodsDeps {
  * without the API serves.
  */
 export function createMethods(deps: MethodsDeps): { methods: Method[]; health: Method[] } {
-  const { service, limits, publicUrl, isReady, admission, slots, logger } = deps;
+  const { service, limits, publicUrl, isReady, admission, slots, clock, logger } = deps;
   const { authenticator } = service;
   const health = createHealthMethods({
     services: apiServices.map((each) => each.typeName),
@@ -69,6 +71,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       asyncJobs: service.asyncJobs,
       listByActivity: service.listCrawlers,
       testDelivery: service.testDelivery,
+      clock,
     }),
     ...pushHandlers({
       authenticator,

@@ -45,13 +45,14 @@ export function watchHandlers(deps: {
       const { nameContains } = request;
       const open = (owner: TokenOwner) => watches.crawlers(owner, nameContains, call.signal);
       for await (const { news } of checked(request, call, open)) {
+        const now = news.observedAt;
         yield {
           crawlers: news.changed.map(({ crawler, counters, rates }) =>
-            toCrawlerMessage(crawler, counters, rates),
+            toCrawlerMessage(crawler, { counters, rates, now }),
           ),
           removed: [...news.removed],
           isComplete: news.isComplete,
-          observedAt: timestampFromDate(news.observedAt),
+          observedAt: timestampFromDate(now),
         };
       }
     },
@@ -59,13 +60,13 @@ export function watchHandlers(deps: {
     async *watchCrawler(request, call) {
       const open = (owner: TokenOwner) => watches.crawler(owner, request.name, call.signal);
       for await (const { news } of checked(request, call, open)) {
-        const row = news.crawler;
+        const { crawler: row, observedAt: now } = news;
         yield {
           ...defined({
-            crawler: row && toCrawlerMessage(row.crawler, row.counters, row.rates),
+            crawler: row && toCrawlerMessage(row.crawler, { ...row, now }),
             crawlTimes: news.times,
           }),
-          observedAt: timestampFromDate(news.observedAt),
+          observedAt: timestampFromDate(now),
         };
       }
     },

@@ -52,6 +52,7 @@ export function wireEdge(
     admission,
     operator,
     slots: pools.calls,
+    clock,
     logger,
   });
   const isWorker = config.role === 'worker';

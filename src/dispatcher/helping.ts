@@ -89,8 +89,6 @@ export function startHelping(deps: HelpingDeps): Helping {
     if (deps.runSlots.used > MANY_RUNS || isBusy()) return;
     const wanted = await shares.wanted(LOOKED_AT);
     const others = wanted.filter((id) => !runs.has(id) && !deps.isLeading(id));
-    // Processes that look at the same moment begin with different ones.
-    others.sort(() => Math.random() - 0.5);
     let joined = 0;
     for (const crawlerId of others) {
       if (joined >= JOINED || closing.signal.aborted) return;

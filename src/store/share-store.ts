@@ -37,7 +37,10 @@ export interface Sharing {
  * whose share lapsed becomes due again when the lead next renews its lease.
  */
 export interface ShareStore {
-  /** Crawlers whose lead wants help, up to `limit`. */
+  /**
+   * Crawlers whose lead wants help, up to `limit`: one of each account in turn, in an order that
+   * differs from call to call, so that no account keeps others from help.
+   */
   wanted(limit: number): Promise<string[]>;
   /**
    * Takes a share without slots. Undefined if the crawler wants no help any more, if the process has

@@ -3,7 +3,7 @@ import { openChaosSite } from '../support/chaos/chaos-site.ts';
 import { eventually } from '../support/eventually.ts';
 import { byLength } from '../support/length.ts';
 import { mongodbUri, testDatabase } from '../support/mongodb.ts';
-import { startProcess } from '../support/service-process.ts';
+import { type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { NORMAL } from '../support/tokens.ts';
 
 /** The environment of a process whose machine's clock is wrong by so much. */
@@ -53,6 +53,10 @@ describe.skipIf(mongodbUri === '')('a machine whose clock is wrong', () => {
         (await right.rest('GET', `${path}/slow`)).json.activity.completed as number;
       // Longer than locks and leases live, so that somebody would have taken them.
       expect((await push(0, 14, 3_500)).status).toBe(200);
+      const processes = async (service: ServiceProcess) =>
+        (await service.rest('GET', `${path}/slow`)).json.processes as readonly object[];
+      await eventually(async () => expect(await processes(right)).toHaveLength(1));
+      expect(await processes(wrong)).toEqual(await processes(right));
       await eventually(async () => expect(await completed()).toBe(14), { timeoutMs: 60_000 });
       expect(site.seen('slow')).toMatchObject({ most: 2, again: 0 });
       // It dies at work, and the other takes over when its lease is over, neither at once nor in ten minutes.

@@ -8,6 +8,9 @@ import { currentLease } from './lease.ts';
 /** The fields of a crawler that say how it is shared. */
 export const SHARING_FIELDS = { shares: 1, joins: 1, sharesRevision: 1, wantsHelp: 1 } as const;
 
+/** How many crawlers that want help are divided among their accounts. */
+const MOST_WANTED = 1_000;
+
 /** A crawler with its shares. */
 export type SharedDocument = Pick<CrawlerDocument, keyof typeof SHARING_FIELDS>;
 
@@ -15,11 +18,19 @@ export type SharedDocument = Pick<CrawlerDocument, keyof typeof SHARING_FIELDS>;
 export function createShares({ crawlers }: Collections): ShareStore {
   return {
     async wanted(limit) {
-      const found = await crawlers
-        .find({ wantsHelp: true }, { projection: { _id: 1 } })
-        .limit(limit)
+      const accounts = await crawlers
+        .aggregate<{ readonly ids: readonly string[] }>([
+          { $match: { wantsHelp: true } },
+          { $sample: { size: MOST_WANTED } },
+          { $group: { _id: '$accountId', ids: { $push: '$_id' } } },
+        ])
         .toArray();
-      return found.map((each) => each._id);
+      const queues = shuffled(accounts.map(({ ids }) => shuffled(ids)));
+      const rounds = Math.max(0, ...queues.map((ids) => ids.length));
+      const inTurn = Array.from({ length: rounds }, (_, round) =>
+        queues.flatMap((ids) => ids[round] ?? []),
+      );
+      return inTurn.flat().slice(0, limit);
     },
 
     async join(crawlerId, processId, room, ttlMs, now) {
@@ -76,6 +87,13 @@ export function createShares({ crawlers }: Collections): ShareStore {
       );
     },
   };
+}
+
+function shuffled<Item>(items: readonly Item[]): Item[] {
+  return items
+    .map((item) => ({ item, at: Math.random() }))
+    .sort((left, right) => left.at - right.at)
+    .map(({ item }) => item);
 }
 
 /** Matches a crawler whose shares are those of that revision; 0 of one that was never shared. */

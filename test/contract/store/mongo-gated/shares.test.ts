@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { recount } from '../../../../src/store/mongo/recount.ts';
 import type { Lease, Share, ShareStore, Store } from '../../../../src/store/store.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
 import { toDelivery, toSettlement, toStored } from '../outcomes.ts';
@@ -150,6 +151,28 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
       expect(await sharesOf(stopped).wanted(9)).toEqual([]);
       const late = await sharesOf(stopped).join(crawler.crawlerId, 'late', 9, TTL_MS, at(3));
       expect(late).toBeUndefined();
+    }),
+  );
+
+  test(
+    'each account is helped in turn, however many of its crawlers want help',
+    withProcesses(async ({ bench, stopped, c }) => {
+      const { accountId } = await bench.crawler();
+      for (let n = 1; n < 30; n += 1) await bench.crawler({ accountId });
+      const other = await bench.crawler();
+      await c.crawlers.updateMany({}, { $set: { wantsHelp: true } });
+      const wanted = await sharesOf(stopped).wanted(10);
+      expect(wanted).toHaveLength(10);
+      expect(wanted.slice(0, 2)).toContain(other.crawlerId);
+      // Processes that look at the same moment begin with different ones.
+      await eventually(async () => {
+        const again = await sharesOf(stopped).wanted(10);
+        expect(again.slice(2)).not.toEqual(wanted.slice(2));
+      });
+      await c.crawlers.updateOne({ _id: other.crawlerId }, { $unset: { wantsHelp: '' } });
+      const all = await sharesOf(stopped).wanted(50);
+      expect(new Set(all).size).toBe(30);
+      expect(all).not.toContain(other.crawlerId);
     }),
   );
 
