@@ -102,11 +102,13 @@ function lazyBrowserEngine(
   const browser = createLazyEngine(async () => {
     const { createBrowserEngine } = await import('../engine/browser/browser-engine.ts');
     const { createBrowserPool } = await import('../engine/browser/browser-pool.ts');
-    const { chromiumPath, chromiumSandbox: sandbox, crawlerIdentity: identity } = config;
+    const { chromiumPath, chromiumSandbox: sandbox, chromiumWebgl: webgl } = config;
+    const { crawlerIdentity: identity } = config;
     pool = createBrowserPool({
       chromiumPath,
       sandbox,
       isHonest: identity === 'named',
+      webgl,
       turns: pools.browserTurns,
       logger,
     });

@@ -79,7 +79,7 @@ function mailCheck({ smtpUrl, mailFrom }: Config): SetupCheck {
 }
 
 function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck[] {
-  const { chromiumPath, chromiumSandbox: sandbox } = config;
+  const { chromiumPath, chromiumSandbox: sandbox, chromiumWebgl: webgl } = config;
   let checking: Promise<CheckedBrowser> | undefined;
 
   async function isThere(): Promise<boolean> {
@@ -89,7 +89,7 @@ function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck
 
   async function startBrowser(): Promise<CheckedBrowser> {
     const { checkBrowser } = await import('../engine/browser/check-browser.ts');
-    return checkBrowser({ chromiumPath, sandbox, logger });
+    return checkBrowser({ chromiumPath, sandbox, webgl, logger });
   }
 
   /** Both checks are tried at the same time, and share one browser. */
@@ -101,7 +101,7 @@ function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck
 
   const browser: SetupCheck = {
     name: 'browser',
-    settings: ['CHROMIUM_PATH', 'CHROMIUM_SANDBOX', 'BROWSER_PAGES'],
+    settings: ['CHROMIUM_PATH', 'CHROMIUM_SANDBOX', 'CHROMIUM_WEBGL', 'BROWSER_PAGES'],
     async look() {
       if (!(await isThere())) {
         return missing(
@@ -113,7 +113,15 @@ function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck
         'Start Chromium by hand to see what it lacks; in containers see CHROMIUM_SANDBOX.';
       return { state: 'unchecked', finding: 'There is a Chromium.', advice };
     },
-    try: async () => `${(await check()).product} starts.`,
+    async try() {
+      const { product, hasWebgl } = await check();
+      if (hasWebgl) return `${product} starts, with WebGL.`;
+      if (!webgl) return `${product} starts.`;
+      return missing(
+        `${product} starts, without WebGL.`,
+        'Pages show what they show without it: use the Chromium of the packages, or one that has SwiftShader, or set CHROMIUM_WEBGL=off.',
+      );
+    },
   };
   const fonts: SetupCheck = {
     name: 'fonts',

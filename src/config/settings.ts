@@ -1,12 +1,14 @@
 import { isIP } from 'node:net';
-import { availableParallelism, totalmem } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { crawlerSettings } from '../domain/crawler-settings.ts';
 import { parseRetrySchedule } from '../domain/retry-schedule.ts';
 import { parseNetworkAllow } from '../net/network-allow.ts';
 import { parseNetworkDeny } from '../net/network-deny.ts';
+import { browserSettings } from './browser-settings.ts';
 import { observabilitySettings } from './observability-settings.ts';
 import { quotaSettings } from './quota-settings.ts';
 import { type ConfigText, choice, integer, text, token, url } from './setting-parsers.ts';
+import { usableMemory } from './usable-memory.ts';
 
 export type { ConfigText };
 
@@ -46,19 +48,6 @@ const MIB = 1024 * 1024;
 function memoryBudget(value: string): number {
   if (value !== '') return integer(64 * MIB, 2 ** 40)(value);
   return Math.min(Math.max(Math.floor(usableMemory() / 8), 128 * MIB), 1024 * MIB);
-}
-
-/** Memory that the process may use, in bytes. */
-function usableMemory(): number {
-  const limit = process.constrainedMemory();
-  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
-}
-
-/** Two pages keep a core busy; the browser and its pages are left half of the memory. */
-function browserPages(value: string): number {
-  if (value !== '') return integer(1, 64)(value);
-  const fitting = Math.floor(usableMemory() / (500 * 1_000_000));
-  return Math.min(Math.max(Math.min(2 * availableParallelism(), fitting), 1), 16);
 }
 
 function crawlThreads(value: string): number {
@@ -325,40 +314,7 @@ export const settings = {
     parse: text,
     meaning: 'Where notices to account default go.',
   },
-  chromiumPath: {
-    variable: 'CHROMIUM_PATH',
-    fallback: '',
-    parse: text,
-    meaning: 'Chromium for JavaScript crawls, instead of the one that comes with the packages.',
-  },
-  chromiumSandbox: {
-    variable: 'CHROMIUM_SANDBOX',
-    fallback: 'auto',
-    parse: choice('auto', 'require', 'off'),
-    meaning:
-      'auto: Chromium runs in its sandbox where that works, else without and with a warning; require: no JavaScript crawls without it; off: without.',
-  },
-  crawlerIdentity: {
-    variable: 'CRAWLER_IDENTITY',
-    fallback: 'named',
-    parse: choice('named', 'visitor'),
-    meaning:
-      'named: user agents contain the name of the service; visitor: those of a browser alone, and scripts of pages are not told that it is automated.',
-  },
-  jsSnippets: {
-    variable: 'JS_SNIPPETS',
-    fallback: 'refused',
-    parse: (value: string): boolean => choice('refused', 'allowed')(value) === 'allowed',
-    meaning:
-      'allowed: js_snippet runs scripts of clients in pages, which reach what any page reaches; refused: it is refused.',
-  },
-  browserPages: {
-    variable: 'BROWSER_PAGES',
-    fallback: '',
-    parse: browserPages,
-    meaning:
-      'Most browser pages at once, in each process, beside a quarter of it for accounts that have none; two for each core, but one for each 500 MB of memory (1 to 16) when not set.',
-  },
+  ...browserSettings,
   proxies: {
     variable: 'PROXIES',
     fallback: '',

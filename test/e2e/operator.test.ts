@@ -1,12 +1,16 @@
 import { spawnSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { expect, test } from 'vitest';
 import { OperatorService, SetupState } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
+import { findChromium } from '../../src/engine/browser/chromium-binary.ts';
 import { ADMIN, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { createGrpcClient } from '../support/grpc-client.ts';
 import { startMailServer } from '../support/mail-server.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const admin = { authorization: `Bearer ${ADMIN}` };
 
@@ -112,7 +116,21 @@ test('a browser that starts is found to work', async () => {
   await using app = await startApp();
   const items = await setup(app, '?check=true');
   expect(items.get('browser')).toMatchObject({ state: 'ok' });
-  expect(items.get('browser')?.finding).toMatch(/chrom/i);
+  expect(items.get('browser')?.finding).toMatch(/chrom.*, with WebGL/i);
+});
+
+test('a browser without WebGL is found, unless that is what the operator wants', async () => {
+  await using folder = await temporaryFolder();
+  const chromium = join(folder.path, 'chromium');
+  const script = `#!/bin/sh\nexec ${await findChromium('')} "$@" --disable-3d-apis\n`;
+  await writeFile(chromium, script, { mode: 0o700 });
+  for (const [webgl, state] of [
+    ['on', 'missing'],
+    ['off', 'ok'],
+  ] as const) {
+    await using app = await startApp({ env: { CHROMIUM_PATH: chromium, CHROMIUM_WEBGL: webgl } });
+    expect((await setup(app, '?check=true')).get('browser')).toMatchObject({ state });
+  }
 });
 
 const hasFontList = spawnSync('fc-list').status === 0;

@@ -299,6 +299,10 @@ export const compatiblePages: Readonly<Record<string, CompatiblePage>> = {
     html: `<div id="banner" style="position:fixed;inset:0;background:#fff"><button id="accept" onclick="banner.remove()">ok</button></div>${out}<button id="more" onclick="${show.replaceAll('"', '&quot;')}">more</button>`,
     parameters: { css_click_selector: '#accept|#more' },
   },
+  webgl: {
+    html: `${out}${script(`const gl = document.createElement('canvas').getContext('webgl2'); gl.clearColor(0, 1, 0, 1); gl.clear(gl.COLOR_BUFFER_BIT);
+      const pixel = new Uint8Array(4); gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, pixel); if (pixel[1] === 255) ${show}`)}`,
+  },
   'leads-to-file': {
     html: `${out}${script(`${show}; setTimeout(() => { location = '/file.bin' }, 50)`)}`,
     parameters: { page_wait: '300' },

@@ -2,8 +2,8 @@ import { defined } from '../../domain/defined.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { Claimant, FairPool } from '../../fairness/fair-pool.ts';
 import { BrowserBusy, BrowserUnavailable } from './browser-failures.ts';
+import type { MemoryByKind } from './browser-watch.ts';
 import { createChromiumStarter, type SandboxMode } from './chromium-starter.ts';
-import type { MemoryByKind } from './memory-watch.ts';
 import {
   type BrowserPage,
   type PageOptions,
@@ -19,6 +19,8 @@ export interface BrowserPoolDeps {
   readonly sandbox: SandboxMode;
   /** As in `ChromiumOptions`; default true. */
   readonly isHonest?: boolean;
+  /** As in `ChromiumOptions`; default true. */
+  readonly webgl?: boolean;
   /** A grant is held for each open page. */
   readonly turns: FairPool;
   readonly logger: Logger;

@@ -1,8 +1,10 @@
 import type { Logger } from '../../domain/logger.ts';
 import { createChromiumStarter, type SandboxMode } from './chromium-starter.ts';
+import { evaluateOnEmptyPage } from './empty-page.ts';
 import { findMissingFonts, type Script } from './missing-fonts.ts';
 
 const CLOSE_MS = 2_000;
+const OPEN_WEBGL = `document.createElement('canvas').getContext('webgl') !== null`;
 
 /** A browser that starts. */
 export interface CheckedBrowser {
@@ -10,6 +12,8 @@ export interface CheckedBrowser {
   readonly product: string;
   /** What its pictures show as boxes. */
   readonly missingFonts: readonly Script[];
+  /** Whether pages get WebGL. */
+  readonly hasWebgl: boolean;
 }
 
 /**
@@ -18,12 +22,15 @@ export interface CheckedBrowser {
 export async function checkBrowser(deps: {
   readonly chromiumPath: string;
   readonly sandbox: SandboxMode;
+  readonly webgl: boolean;
   readonly logger: Logger;
 }): Promise<CheckedBrowser> {
   const chromium = await createChromiumStarter(deps).start();
   try {
     const { product } = await chromium.cdp.send('Browser.getVersion');
-    return { product, missingFonts: await findMissingFonts(chromium.cdp) };
+    const missingFonts = await findMissingFonts(chromium.cdp);
+    const hasWebgl = (await evaluateOnEmptyPage(chromium.cdp, OPEN_WEBGL)) === true;
+    return { product, missingFonts, hasWebgl };
   } finally {
     await chromium.close(CLOSE_MS);
   }

@@ -1,22 +1,23 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import {
   access,
-  chmod,
   constants,
   mkdir,
   readdir,
   readFile,
-  rename,
   rm,
   stat,
   utimes,
+  writeFile,
 } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { createBrotliDecompress } from 'node:zlib';
+import { promisify } from 'node:util';
+import { brotliDecompress, createBrotliDecompress } from 'node:zlib';
 import { DAY_MS } from '../../domain/durations.ts';
+import { tarFiles, unpackOnce } from './unpack-once.ts';
 
 const INSTALLED = [
   '/usr/bin/chromium',
@@ -61,46 +62,57 @@ export async function browserFolder(parent = tmpdir()): Promise<string> {
 async function unpackedChromium(): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.arch !== 'x64') return undefined;
   const main = createRequire(import.meta.url).resolve('@sparticuz/chromium');
-  const packed = join(dirname(main), '..', 'bin', 'chromium.br');
-  const { size } = await stat(packed);
-  const { version } = JSON.parse(
-    await readFile(join(dirname(main), '..', 'package.json'), 'utf8'),
-  ) as { version: string };
-  return unpackOnce(await browserFolder(), packed, `chromium-${version}-${size}`);
+  const packages = join(dirname(main), '..');
+  const packed = {
+    program: join(packages, 'bin', 'chromium.br'),
+    webgl: join(packages, 'bin', 'swiftshader.tar.br'),
+  };
+  const { size } = await stat(packed.program);
+  const { version } = JSON.parse(await readFile(join(packages, 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  return unpackChromium(await browserFolder(), packed, `browser-${version}-${size}`);
 }
 
+/** What draws WebGL; Chromium looks for it beside its program. */
+const WEBGL_FILES = ['libvulkan.so.1', 'libvk_swiftshader.so', 'vk_swiftshader_icd.json'];
+
 /**
- * Unpacks a program into `folder` unless it is there. Removes programs of other names that were not
- * started for a day; newer ones may belong to another version of the service.
+ * Unpacks Chromium into the folder `name` of `parent` unless it is there, and returns the path of
+ * the program. Removes those of other names that were not started for a day; newer ones may belong
+ * to another version of the service.
  */
-export async function unpackOnce(folder: string, packed: string, name: string): Promise<string> {
-  const unpacked = join(folder, name);
-  await removeUnused(folder, name);
-  if (await isExecutable(unpacked)) {
-    const now = new Date();
-    await utimes(unpacked, now, now);
-    return unpacked;
-  }
-  // The file gets its name only when it is complete, because another process may unpack at the same
-  // time.
-  const part = `${unpacked}.${process.pid}`;
-  try {
-    await pipeline(createReadStream(packed), createBrotliDecompress(), createWriteStream(part));
-    await chmod(part, 0o700);
-    await rename(part, unpacked);
-  } catch (error) {
-    await rm(part, { force: true });
-    throw error;
-  }
-  return unpacked;
+export async function unpackChromium(
+  parent: string,
+  packed: { readonly program: string; readonly webgl: string },
+  name: string,
+): Promise<string> {
+  await removeUnused(parent, name);
+  const program = await unpackOnce(parent, { name, file: 'chromium' }, async (part) => {
+    const file = join(part, 'chromium');
+    await pipeline(
+      createReadStream(packed.program),
+      createBrotliDecompress(),
+      createWriteStream(file, { mode: 0o700 }),
+    );
+    const tar = await promisify(brotliDecompress)(await readFile(packed.webgl));
+    for (const { path, content } of tarFiles(tar)) {
+      if (WEBGL_FILES.includes(path)) await writeFile(join(part, path), content);
+    }
+  });
+  // Cleaners of temporary folders go by the times of files.
+  const now = new Date();
+  const folder = join(parent, name);
+  for (const each of ['.', ...(await readdir(folder))]) await utimes(join(folder, each), now, now);
+  return program;
 }
 
 async function removeUnused(folder: string, name: string): Promise<void> {
   for (const each of await readdir(folder)) {
-    if (!each.startsWith('chromium-') || each === name) continue;
+    if (!/^(chromium|browser)-/.test(each) || each === name) continue;
     const path = join(folder, each);
     const { mtimeMs = Date.now() } = (await stat(path).catch(() => undefined)) ?? {};
-    if (Date.now() - mtimeMs > DAY_MS) await rm(path, { force: true });
+    if (Date.now() - mtimeMs > DAY_MS) await rm(path, { recursive: true, force: true });
   }
 }
 

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliDecompress } from 'node:zlib';
+import { tarFiles, unpackOnce } from './unpack-once.ts';
 
 const FONTS = /^fonts\/(?:[\w-]+\/)*([\w-]+\.[ot]tf)$/;
 
@@ -17,26 +18,14 @@ export async function prepareFonts(folder: string): Promise<string | undefined> 
   const packed = await readPackedFonts();
   if (packed === undefined) return undefined;
   const name = `fonts-${createHash('sha256').update(packed).digest('hex').slice(0, 16)}`;
-  const unpacked = join(folder, name);
-  const file = join(unpacked, 'fonts.conf');
-  if (await exists(file)) return file;
-  // The folder gets its name only when it is complete, because another process may unpack at the
-  // same time.
-  const part = `${unpacked}.${process.pid}`;
-  await mkdir(part, { recursive: true, mode: 0o700 });
-  const tar = await promisify(brotliDecompress)(packed);
-  for (const { path, content } of tarFiles(tar)) {
-    const [, base] = FONTS.exec(path) ?? [];
-    if (base !== undefined) await writeFile(join(part, base), content);
-  }
-  await writeFile(join(part, 'fonts.conf'), fontsConfig(folder, unpacked));
-  try {
-    await rename(part, unpacked);
-  } catch (error) {
-    await rm(part, { recursive: true, force: true });
-    if (!(await exists(file))) throw error;
-  }
-  return file;
+  return unpackOnce(folder, { name, file: 'fonts.conf' }, async (part) => {
+    const tar = await promisify(brotliDecompress)(packed);
+    for (const { path, content } of tarFiles(tar)) {
+      const [, base] = FONTS.exec(path) ?? [];
+      if (base !== undefined) await writeFile(join(part, base), content);
+    }
+    await writeFile(join(part, 'fonts.conf'), fontsConfig(folder, join(folder, name)));
+  });
 }
 
 async function readPackedFonts(): Promise<Buffer | undefined> {
@@ -60,28 +49,4 @@ function fontsConfig(folder: string, fonts: string): string {
   <cachedir>${join(folder, 'font-cache')}</cachedir>
 </fontconfig>
 `;
-}
-
-const BLOCK = 512;
-
-/** The files of a tar archive whose names have up to 100 characters. */
-export function* tarFiles(tar: Buffer): Generator<{ path: string; content: Buffer }> {
-  for (let at = 0; at + BLOCK <= tar.length; ) {
-    const text = (from: number, length: number): string =>
-      tar.toString('latin1', at + from, at + from + length).replace(/\0.*$/s, '');
-    const path = text(0, 100);
-    if (path === '') return;
-    const size = Number.parseInt(text(124, 12), 8) || 0;
-    const isFile = ['', '0'].includes(text(156, 1));
-    at += BLOCK;
-    if (isFile) yield { path, content: tar.subarray(at, at + size) };
-    at += Math.ceil(size / BLOCK) * BLOCK;
-  }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }

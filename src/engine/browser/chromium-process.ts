@@ -27,6 +27,8 @@ export interface ChromiumOptions {
   readonly fontsFile: string | undefined;
   /** Whether scripts of pages are told that the browser is automated (`navigator.webdriver`). */
   readonly isHonest: boolean;
+  /** Whether pages get WebGL, which software draws. */
+  readonly webgl: boolean;
 }
 
 const START_MS = 30_000;
@@ -46,6 +48,7 @@ const ARGS = [
   '--headless',
   '--remote-debugging-pipe',
   '--disable-gpu',
+  '--disable-gpu-shader-disk-cache',
   '--hide-scrollbars',
   '--mute-audio',
   '--disable-quic',
@@ -100,6 +103,7 @@ const ARGS = [
 export async function startChromium(options: ChromiumOptions): Promise<ChromiumProcess> {
   const { profile } = options;
   const args = [...ARGS, `--user-data-dir=${profile.path}`];
+  args.push(options.webgl ? '--enable-unsafe-swiftshader' : '--use-gl=disabled');
   if (!options.sandbox) args.push('--no-sandbox');
   if (!options.isHonest) args.push('--disable-blink-features=AutomationControlled');
   const child = spawn(options.executablePath, args, {

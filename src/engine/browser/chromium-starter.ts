@@ -24,6 +24,8 @@ export function createChromiumStarter(deps: {
   readonly sandbox: SandboxMode;
   /** As in `ChromiumOptions`; default true. */
   readonly isHonest?: boolean;
+  /** As in `ChromiumOptions`; default true. */
+  readonly webgl?: boolean;
   readonly logger: Logger;
 }): ChromiumStarter {
   const { sandbox, logger } = deps;
@@ -49,6 +51,7 @@ export function createChromiumStarter(deps: {
           sandbox: inSandbox,
           fontsFile: fonts,
           isHonest: deps.isHonest ?? true,
+          webgl: deps.webgl ?? true,
           profile: await createProfileFolder(folder),
         });
       if (sandbox === 'off') return startWith(false);

@@ -1,4 +1,5 @@
 import type { CdpConnection } from './cdp-connection.ts';
+import { evaluateOnEmptyPage } from './empty-page.ts';
 
 /**
  * Two letters of each script. Without a font for it both are drawn as the same box, or not at all.
@@ -33,10 +34,7 @@ const DRAW = `Object.entries(${JSON.stringify(SAMPLES)})
 
 /** The scripts that a browser has no font for, found by drawing them on an empty page. */
 export async function findMissingFonts(cdp: CdpConnection): Promise<Script[]> {
-  const { targetId } = await cdp.send('Target.createTarget', { url: 'about:blank' });
-  const { sessionId } = await cdp.send('Target.attachToTarget', { targetId, flatten: true });
-  const draw = { expression: DRAW, returnByValue: true };
-  const { result } = await cdp.send('Runtime.evaluate', draw, { sessionId });
-  if (!Array.isArray(result.value)) throw new Error('Chromium does not draw letters.');
-  return result.value;
+  const missing = await evaluateOnEmptyPage(cdp, DRAW);
+  if (!Array.isArray(missing)) throw new Error('Chromium does not draw letters.');
+  return missing;
 }

@@ -78,7 +78,7 @@ export function createPageLender(deps: PageLenderDeps): PageLender {
   let isClosed = false;
 
   function take(kind: string): Kept | undefined {
-    const found = Array.from(kept).findLast((each) => each.kind === kind);
+    const found = Array.from(kept).findLast((each) => each.kind === kind && !each.page.isLast);
     if (found !== undefined) forget(found);
     return found;
   }
@@ -179,7 +179,7 @@ async function reset(
   traces: PageTraces,
   origin: string,
 ): Promise<CdpHandlers | undefined> {
-  const isDoubtful = (): boolean => traces.isDoubtful || page.hasOpenedOthers;
+  const isDoubtful = (): boolean => traces.isDoubtful || page.hasOpenedOthers || page.isLast;
   if (isDoubtful()) return undefined;
   const emptyCache = traces.isCacheDirty;
   try {

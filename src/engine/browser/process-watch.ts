@@ -9,9 +9,21 @@ export interface BrowserProcess {
   readonly kind: ProcessKind;
   /** Its private and shared memory, without mapped files. */
   readonly bytes: number;
+  /** Of the process that draws for all pages alone. */
+  readonly drawing: DrawingTimes | undefined;
+}
+
+/** What a process that draws has done since its start. */
+export interface DrawingTimes {
+  /** How often its first thread, through which all drawing goes, has waited for something. */
+  readonly waits: number;
+  /** Processor time of its threads, without that of the one that puts pictures together. */
+  readonly cpuSeconds: number;
 }
 
 const MAX_PROCESSES = 2_000;
+/** `USER_HZ` of Linux. */
+const TICKS_PER_SECOND = 100;
 
 /**
  * All processes of a browser, from its first process `pid` down: renderers, GPU, network and other
@@ -34,11 +46,28 @@ async function readProcess(pid: number, isFirst: boolean): Promise<BrowserProces
     const command = isFirst ? '' : await readFile(`/proc/${pid}/cmdline`, 'latin1');
     const bytes = kilobytes(status, 'RssAnon') + kilobytes(status, 'RssShmem');
     const isRenderer = command.includes('--type=renderer');
-    return { pid, kind: isFirst ? 'browser' : isRenderer ? 'renderer' : 'other', bytes };
+    const kind = isFirst ? 'browser' : isRenderer ? 'renderer' : 'other';
+    const isDrawing = command.includes('--type=gpu-process');
+    const drawing = isDrawing ? await drawingTimes(pid, status) : undefined;
+    return { pid, kind, bytes, drawing };
   } catch {
     // The process has just ended.
     return undefined;
   }
+}
+
+async function drawingTimes(pid: number, status: string): Promise<DrawingTimes> {
+  const threads = await readdir(`/proc/${pid}/task`);
+  const stats = await Promise.all(
+    threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/stat`, 'latin1').catch(() => '')),
+  );
+  const ticks = stats
+    .filter((each) => !each.includes('(VizCompositor'))
+    .map((each) => each.slice(each.lastIndexOf(')') + 2).split(' '))
+    .map(([, , , , , , , , , , , user, system]) => Number(user ?? 0) + Number(system ?? 0));
+  const cpuSeconds = ticks.reduce((sum, each) => sum + each, 0) / TICKS_PER_SECOND;
+  const waits = Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1] ?? 0);
+  return { waits, cpuSeconds };
 }
 
 function kilobytes(status: string, name: string): number {

@@ -1,6 +1,7 @@
 import { defined } from '../../domain/defined.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { type PageEnd, PageEnded } from './browser-failures.ts';
+import { type MemoryByKind, watchBrowser } from './browser-watch.ts';
 import type {
   CdpCommand,
   CdpConnection,
@@ -10,7 +11,6 @@ import type {
   CdpResult,
 } from './cdp-connection.ts';
 import type { ChromiumProcess } from './chromium-process.ts';
-import { type MemoryByKind, watchMemory } from './memory-watch.ts';
 
 /** How a page is opened. */
 export interface PageOptions {
@@ -40,6 +40,8 @@ export interface BrowserPage {
   listen(handlers: CdpHandlers, onDropped?: (event: CdpEvent, head: string) => void): void;
   /** Whether its context has had anything beside the page: a window, a worker that pages share. */
   readonly hasOpenedOthers: boolean;
+  /** Whether its browser takes no new pages any more: this one is not to be used again either. */
+  readonly isLast: boolean;
   /** Resolves when the page ends before it is closed. */
   readonly ended: Promise<PageEnd>;
   close(): Promise<void>;
@@ -51,7 +53,7 @@ export interface RunningBrowser {
   readonly isOpen: boolean;
   /** Pages that are open, in use or kept for another crawl. */
   readonly pages: number;
-  /** Memory of its processes; see `MemoryWatch`. */
+  /** Memory of its processes; see `BrowserWatch`. */
   readonly bytes: MemoryByKind;
   /** Rejects when the browser has ended or does not reply; it takes no more pages then. */
   open(options: PageOptions): Promise<BrowserPage>;
@@ -86,7 +88,7 @@ interface OpenPage {
 
 /**
  * Manages one browser: opens pages, closes windows that pages open, ends processes that take too
- * much memory. A browser that is retired takes no new pages and ends when its last page is closed.
+ * much memory or hang. A browser that is retired takes no new pages and ends when its last page is closed.
  */
 export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrowser> {
   const { chromium, logger, maxProcessBytes, openMs, idleMs = 180_000 } = deps;
@@ -97,12 +99,12 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
   let closing: Promise<void> | undefined;
   let idleTimer: NodeJS.Timeout | undefined;
 
-  const memory = watchMemory({
+  const watch = watchBrowser({
     pid,
     maxProcessBytes,
     openPages: () => pages.size,
     logger,
-    onSharedProcessTooLarge: retire,
+    onSharedProcessFailed: retire,
   });
   const touching = setInterval(() => void chromium.touch(), TOUCH_MS);
   touching.unref();
@@ -119,7 +121,7 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
       cdp.send('Target.closeTarget', { targetId }).catch(ignoreClosed);
     },
     'Target.targetCrashed': ({ targetId, status }) => {
-      const wasKilled = status === 'killed' && performance.now() - memory.killedAt < KILL_MS;
+      const wasKilled = status === 'killed' && performance.now() - watch.killedAt < KILL_MS;
       for (const page of pages.values()) {
         if (page.targetId === targetId) page.end(wasKilled ? 'too_heavy' : 'crashed');
       }
@@ -128,7 +130,7 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
 
   async function close(withinMs = CLOSE_MS): Promise<void> {
     isRetired = true;
-    memory.stop();
+    watch.stop();
     clearInterval(touching);
     clearTimeout(idleTimer);
     closing ??= chromium.close(withinMs);
@@ -180,6 +182,7 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
         ...ids,
         ended,
         hasOpenedOthers: () => opening.hasOpenedOthers,
+        isLast: () => isRetired,
         close: () => closePage(ids),
       });
     } catch (error) {
@@ -217,7 +220,7 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
       return pages.size;
     },
     get bytes() {
-      return memory.bytes;
+      return watch.bytes;
     },
     async open(options) {
       try {
@@ -245,6 +248,7 @@ function createBrowserPage(
     readonly browserVersion: string;
     readonly ended: Promise<PageEnd>;
     readonly hasOpenedOthers: () => boolean;
+    readonly isLast: () => boolean;
     readonly close: () => Promise<void>;
   },
 ): BrowserPage {
@@ -258,6 +262,9 @@ function createBrowserPage(
     browserVersion: deps.browserVersion,
     get hasOpenedOthers() {
       return deps.hasOpenedOthers();
+    },
+    get isLast() {
+      return deps.isLast();
     },
     send: (command, params, timeoutMs) =>
       Promise.race([cdp.send(command, params, defined({ sessionId, timeoutMs })), failed]),

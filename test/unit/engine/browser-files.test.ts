@@ -1,36 +1,55 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { brotliCompressSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { browserFolder, unpackOnce } from '../../../src/engine/browser/chromium-binary.ts';
+import { browserFolder, unpackChromium } from '../../../src/engine/browser/chromium-binary.ts';
 import { createProfileFolder } from '../../../src/engine/browser/profile-folders.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const days = (count: number): Date => new Date(Date.now() - count * 24 * 60 * 60_000);
 
-test('a program is unpacked once under its name; others are removed when nobody has used them for a day', async () => {
-  await using folder = await temporaryFolder();
-  const packed = join(folder.path, 'packed.br');
-  await writeFile(packed, brotliCompressSync('program'));
-  for (const [name, at] of [
-    ['chromium-1', days(2)],
-    ['chromium-2.4711', days(2)],
-    ['chromium-3', days(0)],
-    ['notes', days(9)],
+test('Chromium and what draws WebGL are unpacked once into a folder; others are removed when nobody has used them for a day', async () => {
+  await using parent = await temporaryFolder();
+  const at = (...names: string[]): string => join(parent.path, ...names);
+  const packed = { program: at('packed.br'), webgl: at('packed.tar.br') };
+  await writeFile(packed.program, brotliCompressSync('program'));
+  await mkdir(at('tar'));
+  for (const name of ['libvulkan.so.1', 'libother.so']) await writeFile(at('tar', name), name);
+  const tar = execFileSync('tar', ['-C', at('tar'), '-c', 'libvulkan.so.1', 'libother.so']);
+  await writeFile(packed.webgl, brotliCompressSync(tar));
+  for (const [name, age] of [
+    ['browser-1', 2],
+    ['browser-2.4711', 2],
+    ['browser-3', 0],
+    ['notes', 9],
   ] as const) {
-    await writeFile(join(folder.path, name), 'old');
-    await utimes(join(folder.path, name), at, at);
+    await mkdir(at(name));
+    await writeFile(at(name, 'chromium'), 'old');
+    await utimes(at(name), days(age), days(age));
   }
-  const program = await unpackOnce(folder.path, packed, 'chromium-4');
+  // As earlier versions of the service unpacked it.
+  await writeFile(at('chromium-1'), 'old');
+  await utimes(at('chromium-1'), days(2), days(2));
+
+  const program = await unpackChromium(parent.path, packed, 'browser-4');
   expect(await readFile(program, 'utf8')).toBe('program');
-  const names = ['chromium-3', 'chromium-4', 'notes', 'packed.br'];
-  expect((await readdir(folder.path)).toSorted()).toEqual(names);
-  // In use since: a newer version that starts does not take it away.
-  await utimes(program, days(2), days(2));
-  expect(await unpackOnce(folder.path, packed, 'chromium-4')).toBe(program);
-  expect((await stat(program)).mtimeMs).toBeGreaterThan(days(1).getTime());
+  expect((await stat(program)).mode & 0o777).toBe(0o700);
+  expect((await readdir(at('browser-4'))).toSorted()).toEqual(['chromium', 'libvulkan.so.1']);
+  const names = ['browser-3', 'browser-4', 'notes', 'packed.br', 'packed.tar.br', 'tar'];
+  expect((await readdir(parent.path)).toSorted()).toEqual(names);
+
+  // In use since: neither a newer version that starts nor a cleaner takes it away.
+  for (const each of [program, at('browser-4')]) await utimes(each, days(2), days(2));
+  expect(await unpackChromium(parent.path, packed, 'browser-4')).toBe(program);
+  for (const each of [program, at('browser-4')]) {
+    expect((await stat(each)).mtimeMs).toBeGreaterThan(days(1).getTime());
+  }
+  // A cleaner took the program only.
+  await rm(program);
+  expect(await unpackChromium(parent.path, packed, 'browser-4')).toBe(program);
+  expect(await readFile(program, 'utf8')).toBe('program');
 });
 
 test('a folder that others may write to is refused', async () => {

@@ -1,12 +1,13 @@
 import type { Logger } from '../../domain/logger.ts';
+import { createDrawingWatch } from './drawing-watch.ts';
 import { type BrowserProcess, browserProcesses, type ProcessKind } from './process-watch.ts';
 
 /** Bytes of memory by kind of process. */
 export type MemoryByKind = Readonly<Record<ProcessKind, number>>;
 
-/** Ends the processes of one browser that take too much memory. */
-export interface MemoryWatch {
-  /** When a process was last ended, on the scale of `performance.now()`; -Infinity for never. */
+/** Ends the processes of one browser that take too much memory, and the one that draws when it hangs. */
+export interface BrowserWatch {
+  /** When a process was last ended for its memory, on the scale of `performance.now()`; -Infinity for never. */
   readonly killedAt: number;
   /** As it was last looked at, at most half a second ago; zeros except on Linux. */
   readonly bytes: MemoryByKind;
@@ -16,20 +17,21 @@ export interface MemoryWatch {
 const INTERVAL_MS = 500;
 
 /** Starts the watch. Its timer does not keep the process alive. */
-export function watchMemory(deps: {
+export function watchBrowser(deps: {
   /** Of the browser's first process. */
   readonly pid: number;
   readonly maxProcessBytes: number;
   /** Pages that are open now. */
   readonly openPages: () => number;
   readonly logger: Logger;
-  /** Called when a process that serves all pages takes too much. */
-  readonly onSharedProcessTooLarge: () => void;
-}): MemoryWatch {
+  /** Called when a process that serves all pages takes too much, hangs or has ended. */
+  readonly onSharedProcessFailed: () => void;
+}): BrowserWatch {
   const { logger, maxProcessBytes } = deps;
   let killedAt = Number.NEGATIVE_INFINITY;
   let bytes = sumByKind([]);
   let isChecking = false;
+  const judgeDrawing = createDrawingWatch();
 
   async function check(): Promise<void> {
     const processes = await browserProcesses(deps.pid);
@@ -38,12 +40,19 @@ export function watchMemory(deps: {
       const { pid, kind } = each;
       const fields = { kind, bytes: each.bytes, limit: maxProcessBytes };
       logger.warn(fields, 'a process of Chromium took too much memory');
-      if (kind !== 'renderer') deps.onSharedProcessTooLarge();
+      if (kind !== 'renderer') deps.onSharedProcessFailed();
       // The browser process ends once its last page is closed.
       if (kind === 'browser') continue;
       killedAt = performance.now();
       kill(pid);
     }
+    const drawing = processes.find((each) => each.drawing !== undefined);
+    if (drawing === undefined) return;
+    const state = judgeDrawing(drawing, performance.now());
+    if (state !== 'works') deps.onSharedProcessFailed();
+    if (state !== 'hangs') return;
+    logger.warn({}, 'a page has Chromium draw without end; what draws is started anew');
+    kill(drawing.pid);
   }
 
   const timer = setInterval(() => {
