@@ -39,6 +39,15 @@ test('the image runs the service as npm start does, from files that there are', 
   }
 });
 
+test('programs may run in the folder for temporary files, where the browser is unpacked', () => {
+  // Docker's default for such a folder is noexec.
+  const compose = parseAllDocuments(read('compose.yaml'))[0]?.toJS() as {
+    'x-service': { tmpfs: readonly string[] };
+  };
+  expect(compose['x-service'].tmpfs).toEqual(['/tmp:exec']);
+  expect(read('Dockerfile')).toContain('--tmpfs /tmp:exec ');
+});
+
 test('what is set anywhere in deploy is a setting', () => {
   const known = new Set(Object.values(settings).map(({ variable }) => variable as string));
   const others = new Set(['PATH', 'NODE_COMPILE_CACHE', 'NODE_ENV']);
