@@ -125,7 +125,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   function keep(lease: Lease): () => void {
     return keeper.keep({
       lease,
-      seen: { work: lease.work ?? 0, settings: deps.crawler.updatedAt.getTime() },
+      seen: { work: lease.work ?? 0, settings: lease.settings ?? deps.crawler.updatedAt.getTime() },
       touch: task.touch,
       renewed: states.renewed,
       lost() {
@@ -330,6 +330,8 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
           states.end('not_acquired');
           return undefined;
         }
+        const known = crawler.updatedAt.getTime();
+        configChanged ||= (lease.settings ?? known) !== known;
         states.acquired(lease, lease.until?.getTime() ?? now.getTime() + timing.leaseMs);
         return await dispatchUnder(lease);
       } catch (error) {

@@ -34,6 +34,11 @@ export interface DispatcherDeps {
   }>;
   /** Whether URLs of the account may be crawled now; if not, they stay queued. Default: always. */
   readonly mayCrawl?: (accountId: string) => Promise<boolean>;
+  /**
+   * The crawler as it was at some time, if that is known: the lease shows whether it has changed
+   * since. Default: it is read.
+   */
+  readonly knownCrawler?: (crawlerId: string) => Crawler | undefined;
   /** Called when a crawl starts, with the time since its job was due. */
   readonly onStart?: (lagMs: number) => void;
   /** How many crawls of the crawler at once this process has room for. */
@@ -131,7 +136,8 @@ const CROWDED_RETRY_MS = 5_000;
 
 /** Makes the dispatcher. It starts nothing by itself: the scheduler calls `run`. */
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
-  const runs = new Map<string, { readonly run: CrawlerRun; readonly done: Promise<void> }>();
+  /** Runs that lead; one that waits for its slot is none yet. */
+  const runs = new Map<string, { run?: CrawlerRun; readonly done: Promise<void> }>();
   const paces = createDeliveryPaces(deps);
   const keeper = createRunKeeper(deps);
   let helping: Helping | undefined;
@@ -163,28 +169,46 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   async function run(task: Task): Promise<void> {
     const crawlerId = task.key;
     for (let current = runs.get(crawlerId); current !== undefined; current = runs.get(crawlerId)) {
-      if (current.run.notify()) return;
+      // One that has not begun finds all work that there is now.
+      if (current.run === undefined || current.run.notify()) return;
       await current.done;
     }
-    const crawler = await deps.store.crawlers.get(crawlerId);
-    if (crawler === undefined) return;
-    const slot = await acquireRunSlot(crawler, task);
-    if (slot === undefined) return;
     const done = Promise.withResolvers<void>();
-    const crawlerRun = createCrawlerRun({ ...deps, crawlerId, task, paces, keeper, crawler });
-    runs.set(crawlerId, { run: crawlerRun, done: done.promise });
-    helping?.leave(crawlerId);
+    const entry: { run?: CrawlerRun; readonly done: Promise<void> } = { done: done.promise };
+    runs.set(crawlerId, entry);
     let wakeAt: Date | undefined;
     try {
-      wakeAt = await crawlerRun.run();
+      wakeAt = await lead(crawlerId, task, (crawlerRun) => {
+        entry.run = crawlerRun;
+      });
     } finally {
       runs.delete(crawlerId);
-      slot.release();
       done.resolve();
     }
     if (wakeAt === undefined) return;
     const due = wakeAt <= deps.clock.now();
     await deps.scheduler.wake(due ? 'crawl' : 'retry', crawlerId, wakeAt);
+  }
+
+  /** Leads the crawler until it has nothing due. Returns when it has work again. */
+  async function lead(
+    crawlerId: string,
+    task: Task,
+    onBegin: (run: CrawlerRun) => void,
+  ): Promise<Date | undefined> {
+    const known = deps.knownCrawler?.(crawlerId);
+    const crawler = known ?? (await deps.store.crawlers.get(crawlerId));
+    if (crawler === undefined) return undefined;
+    const slot = await acquireRunSlot(crawler, task);
+    if (slot === undefined) return undefined;
+    const crawlerRun = createCrawlerRun({ ...deps, crawlerId, task, paces, keeper, crawler });
+    onBegin(crawlerRun);
+    helping?.leave(crawlerId);
+    try {
+      return await crawlerRun.run();
+    } finally {
+      slot.release();
+    }
   }
 
   /**
@@ -228,7 +252,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       for (const each of runsOf(crawlerId)) each.abort();
     },
     activity() {
-      const leading = [...runs.values()].map((each) => each.run);
+      const leading = [...runs.values()].flatMap((each) => each.run ?? []);
       const all = [...leading, ...(helping?.runs.values() ?? [])].map((each) => each.activity());
       const sum = (kind: keyof (typeof all)[number]): number =>
         all.reduce((total, each) => total + each[kind], 0);

@@ -43,6 +43,13 @@ export interface Scheduler {
    * one run.
    */
   wake(name: TaskName, key: string, at: Date): Promise<void>;
+  /**
+   * Runs the task at once in this process, though it may run already, and writes nothing: for work
+   * that is found again when the process ends before. Returns false, and does nothing, when it
+   * should rather be woken: by a process that does not run such tasks, closes, or leaves them to its
+   * peers because it runs others.
+   */
+  runNow(name: TaskName, key: string): boolean;
   /** Runs the task every `intervalMs`, in one process at a time. Replaces an earlier interval. */
   every(name: TaskName, intervalMs: number): Promise<void>;
   /** Starts nothing new, aborts the signals of running tasks and waits up to `drainMs` for them. */

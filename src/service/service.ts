@@ -21,7 +21,7 @@ import { type Authenticator, createAuthenticator } from './accounts/authenticate
 import type { DiskRoom } from './accounts/disk-room.ts';
 import { createFailedTokens } from './accounts/failed-tokens.ts';
 import { createQuotas, type Quotas } from './accounts/quotas.ts';
-import { createCrawlerAccess } from './crawlers/crawler-access.ts';
+import { type CrawlerAccess, createCrawlerAccess } from './crawlers/crawler-access.ts';
 import { type CrawlerManagement, createCrawlerManagement } from './crawlers/crawlers.ts';
 import { createMonitor } from './crawlers/monitor.ts';
 import { createCookieSessions } from './crawls/cookie-sessions.ts';
@@ -180,7 +180,7 @@ export function createService(deps: ServiceDeps): Service {
   const crawling = tracedCrawling(plainCrawling, tracing);
   const crawlJobs = createCrawlJobs({ crawling, clock, retentionDays });
   const crawlTimes = createCrawlTimes();
-  const dispatcher = wireDispatcher(deps, { crawlJobs, quotas, crawlTimes });
+  const dispatcher = wireDispatcher(deps, { access, crawlJobs, quotas, crawlTimes });
   const notices = createNotices({ store, mailer: deps.mailer, clock, logger });
   const pushing = createPushing({
     store,
@@ -273,10 +273,12 @@ export function createService(deps: ServiceDeps): Service {
 function wireDispatcher(
   deps: ServiceDeps,
   {
+    access,
     crawlJobs,
     quotas,
     crawlTimes,
   }: {
+    readonly access: CrawlerAccess;
     readonly crawlJobs: CrawlJobs;
     readonly quotas: Quotas;
     readonly crawlTimes: Pick<CrawlTimes, 'note'>;
@@ -310,6 +312,8 @@ function wireDispatcher(
       }
     },
     mayCrawl: quotas.mayCrawl,
+    knownCrawler: (crawlerId) =>
+      settings.sharesDatabase ? access.asFoundLast(crawlerId) : undefined,
     roomFor: ({ tokenType }) => (tokenType === 'javascript' ? settings.browserPages : CRAWLS),
     hasRoomFor({ tokenType, accountId, crawlerId }) {
       const pool = tokenType === 'javascript' ? shared.pageSlots : shared.crawlSlots;

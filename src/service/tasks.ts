@@ -44,11 +44,11 @@ export function defineTasks(deps: TaskDeps): void {
   scheduler.define('notice', alone, async (task) => void (await deps.sendNotices(task)));
   scheduler.define('reconcile', alone, async (task) => {
     const now = clock.now();
-    await whileTouching(task, lockMs, () => store.maintain(now, task.signal));
-    if (task.signal.aborted) return;
-    // Crawlers whose wake was lost when the process that should have sent it ended.
+    // Crawlers whose wake, or start, was lost with the process that it was left to. Before the rest,
+    // which may take long.
     const crawlerIds = await store.queue.crawlersWithWorkDue(now, WAKES_PER_RUN);
     await Promise.all(crawlerIds.map((id) => scheduler.wake('crawl', id, now)));
+    await whileTouching(task, lockMs, () => store.maintain(now, task.signal));
   });
 }
 

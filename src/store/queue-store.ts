@@ -61,6 +61,8 @@ export interface Lease {
   readonly until?: Date;
   /** {@link CrawlerNews.work} when it was taken; default 0. */
   readonly work?: number;
+  /** {@link CrawlerNews.settings} when it was taken, if the store read them. */
+  readonly settings?: number;
   /** {@link CrawlerNews.sharing} when it was taken. */
   readonly sharing?: Sharing | undefined;
 }

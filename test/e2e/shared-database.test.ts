@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ADMIN, NORMAL, startApp } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
 import { mongodbUri, testDatabase } from '../support/mongodb.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startSite } from '../support/site.ts';
@@ -27,6 +28,40 @@ describe.skipIf(mongodbUri === '')('what one process changes, another knows at o
     }
     const gone = await there.rest('GET', `/?token=${NORMAL}&crawler=again&url=${url}`);
     expect(gone.status).toBe(404);
+  });
+
+  test('a URL that is pushed here at once is crawled as the crawler was set there a moment ago', async () => {
+    await using database = testDatabase();
+    await using site = await startSite();
+    await using old = await startReceiver();
+    await using current = await startReceiver();
+    const env = { MONGODB_URI: database.uri };
+    await using here = await startApp({ env });
+    await using there = await startApp({ env: { ...env, ROLE: 'api' } });
+    const path = `/crawler/${NORMAL}`;
+    await here.rest('POST', path, { name: 'moved', callback_url: old.url });
+    const push = async (page: string) => {
+      const url = encodeURIComponent(`${site.url}/page/${page}`);
+      const { json } = await here.rest('GET', `/?token=${NORMAL}&crawler=moved&url=${url}`);
+      return json.rid as string;
+    };
+    const before = await push('before');
+    await eventually(() => {
+      expect(old.deliveries.map(({ rid }) => rid)).toEqual([before]);
+    });
+    // Its run ends, and what this process remembers of the crawler for a second is renewed.
+    await eventually(async () => {
+      const { json } = await here.rest('GET', `${path}/moved`);
+      expect(json.processes).toEqual([]);
+    });
+    expect((await there.rest('PUT', `${path}/moved`, { callback_url: current.url })).status).toBe(
+      200,
+    );
+    const after = await push('after');
+    await eventually(() => {
+      expect(current.deliveries.map(({ rid }) => rid)).toEqual([after]);
+    });
+    expect(old.deliveries).toHaveLength(1);
   });
 
   test('a token that was rotated works nowhere any more', async () => {

@@ -73,6 +73,7 @@ export function createUseCases(store: Store, options: UseCaseOptions = {}) {
     pushed: [] as (readonly [number, number])[],
   };
   const scheduler = {
+    runNow: () => false,
     async wake(name: string, key: string) {
       calls.wakes.push(`${name} ${key}`);
     },

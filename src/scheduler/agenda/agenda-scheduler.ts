@@ -8,7 +8,8 @@ import { createAgenda } from './create-agenda.ts';
 import { createFencedRepository } from './fenced-repository.ts';
 import { createOutageLog } from './outage-log.ts';
 import { createPeers } from './peers.ts';
-import type { SchedulerBackend } from './task-documents.ts';
+import type { SchedulerBackend, TaskDocuments } from './task-documents.ts';
+import type { ClaimedTask } from './task-claims.ts';
 import { createTaskRun, type TaskRun } from './task-run.ts';
 import { createWakeWriter } from './wake-writer.ts';
 
@@ -38,6 +39,9 @@ const MANY_RUNS = 20;
 const YIELD_STEP_MS = 10;
 const MAX_YIELD_MS = 400;
 
+/** For runs without a document. */
+const NO_LOCKS = { extend: () => Promise.resolve(true) };
+
 interface Definition {
   readonly options: TaskOptions;
   readonly handler: (task: Task) => Promise<void>;
@@ -54,6 +58,8 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   const { tasks } = backend;
   const definitions = new Map<string, Definition>();
   const runs = new Set<TaskRun>();
+  /** The runs that were started without a claim. */
+  const unclaimed = new Set<ClaimedTask>();
   const closing = new AbortController();
   const outage = createOutageLog(logger);
   const channel = new InMemoryNotificationChannel();
@@ -93,7 +99,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   function lookMs(): number {
     // Agenda polls each name by a timer of its own, all at nearly the same time.
     if (backend.presence === undefined) return processEveryMs * 0.8;
-    if (fencedRepository.running.size > MANY_RUNS) return processEveryMs;
+    if (fencedRepository.running.size + unclaimed.size > MANY_RUNS) return processEveryMs;
     const wanted = (peers.count + 1) * LOOK_MS_PER_PROCESS;
     return Math.min(processEveryMs, Math.max(LEAST_LOOK_MS, wanted));
   }
@@ -118,8 +124,13 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
    */
   function yieldMs(name: string): number {
     if (peers.count === 0) return 0;
-    const own = [...fencedRepository.running].filter((task) => task.name === name).length;
-    return Math.min(own * YIELD_STEP_MS, MAX_YIELD_MS);
+    return Math.min(countOwn(name) * YIELD_STEP_MS, MAX_YIELD_MS);
+  }
+
+  /** How many tasks of this name run in this process. */
+  function countOwn(name: string): number {
+    const all = [...fencedRepository.running, ...unclaimed];
+    return all.filter((task) => task.name === name).length;
   }
 
   async function onDatabase<T>(use: () => Promise<T>): Promise<T> {
@@ -139,14 +150,43 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     onDatabase(() => tasks.wake(name, key, at)),
   );
 
-  async function runJob(job: Job, { options, handler }: Definition): Promise<void> {
+  async function runJob(job: Job, definition: Definition): Promise<void> {
     const claimed = fencedRepository.claimedTask(job.attrs);
     const { key = '' } = (job.attrs.data ?? {}) as { readonly key?: string };
-    const run = createTaskRun({ key, claimed, options, handler, tasks, outage, logger });
+    await runTask(key, claimed, tasks, definition);
+  }
+
+  async function runTask(
+    key: string,
+    claimed: ClaimedTask,
+    locks: Pick<TaskDocuments, 'extend'>,
+    { options, handler }: Definition,
+  ): Promise<void> {
+    const run = createTaskRun({ key, claimed, options, handler, tasks: locks, outage, logger });
     runs.add(run);
     if (closing.signal.aborted) run.abort(stopping());
     await run.run();
     runs.delete(run);
+  }
+
+  /** Runs a task that has no document; one that has to run again gets one. */
+  async function runUnclaimed(name: string, key: string, definition: Definition): Promise<void> {
+    const id = randomUUID();
+    const ended = Promise.withResolvers<void>();
+    const lockedAt = new Date();
+    const task: ClaimedTask = {
+      ...{ id, token: id, name, repeats: false, lockedAt, abandoned: false, ended },
+    };
+    unclaimed.add(task);
+    try {
+      await runTask(key, task, NO_LOCKS, definition);
+      if (task.again !== undefined && !task.abandoned) await writeWake(name, key, task.again);
+    } catch (error) {
+      logger.warn({ err: error, task: name, key }, 'a task that has to run again was not woken');
+    } finally {
+      unclaimed.delete(task);
+      ended.resolve();
+    }
   }
 
   function makeAgenda(): Agenda {
@@ -170,7 +210,8 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     const deadline = new AbortController();
     const drained = (async () => {
       await fencedRepository.claimsSettled();
-      await Promise.all([...fencedRepository.running].map(({ ended }) => ended.promise));
+      const all = [...fencedRepository.running, ...unclaimed];
+      await Promise.all(all.map(({ ended }) => ended.promise));
     })();
     await Promise.race([
       drained,
@@ -201,6 +242,15 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     async wake(name, key, at) {
       await writeWake(name, key, at);
       if (at.getTime() <= Date.now()) pollNow(name, 1);
+    },
+    runNow(name, key) {
+      const definition = definitions.get(name);
+      if (definition === undefined || agenda === undefined || closing.signal.aborted) return false;
+      // On a database of its own, a process that starts anew knows by its tasks what it was doing.
+      if (backend.presence === undefined || yieldMs(name) > 0) return false;
+      if (countOwn(name) >= definition.options.concurrency) return false;
+      void runUnclaimed(name, key, definition);
+      return true;
     },
     every: (name, intervalMs) =>
       onDatabase(() => tasks.repeat(name, intervalMs, new Date())).then(() => pollNow(name, 1)),

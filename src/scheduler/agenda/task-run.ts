@@ -10,7 +10,7 @@ export interface TaskRunDeps {
   readonly claimed: ClaimedTask;
   readonly options: TaskOptions;
   readonly handler: (task: Task) => Promise<void>;
-  readonly tasks: TaskDocuments;
+  readonly tasks: Pick<TaskDocuments, 'extend'>;
   readonly outage: OutageLog;
   readonly logger: Logger;
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { crawlerNotFound, DomainError, missingField } from '../../domain/errors.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
 import type { CrawlerStore } from '../../store/store.ts';
 import { type CrawlerReference, storedName } from './async-crawler.ts';
 import { createExpiringCache } from './expiring-cache.ts';
@@ -22,11 +23,14 @@ export interface CrawlerAccess {
    * store checks them once more. Throws as {@link find} does.
    */
   findRecent(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler>;
+  /** Returns the crawler as {@link findRecent} last did, which may be long ago. */
+  asFoundLast(crawlerId: string): Crawler | undefined;
   /** Drops the cached crawler after it was changed or removed. */
   forget(crawler: Pick<Crawler, 'accountId' | 'name'>): void;
 }
 
 const CACHE_MS = 1_000;
+const MAX_FOUND = 10_000;
 
 /** Makes the look-up. */
 export function createCrawlerAccess(deps: {
@@ -36,8 +40,9 @@ export function createCrawlerAccess(deps: {
   const recent = createExpiringCache<Crawler>({
     clock: deps.clock,
     ttlMs: CACHE_MS,
-    maxEntries: 10_000,
+    maxEntries: MAX_FOUND,
   });
+  const found = createLruMap<string, Crawler>({ maxEntries: MAX_FOUND });
   const cacheKey = (accountId: string, name: string): string => `${accountId} ${name}`;
 
   function checked(
@@ -84,8 +89,13 @@ export function createCrawlerAccess(deps: {
       const crawler = await recent.get(cacheKey(accountId, name), read);
       // A cached crawler of the other token type may have been deleted and created again since.
       const isOther = crawler !== undefined && crawler.tokenType !== owner.tokenType;
-      return checked(owner, name, isOther ? await read() : crawler, 'crawler');
+      const current = checked(owner, name, isOther ? await read() : crawler, 'crawler');
+      found.set(current.crawlerId, current);
+      return current;
     },
-    forget: (crawler) => recent.forget(cacheKey(crawler.accountId, crawler.name)),
+    asFoundLast: found.get,
+    forget(crawler) {
+      recent.forget(cacheKey(crawler.accountId, crawler.name));
+    },
   };
 }

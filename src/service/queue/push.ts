@@ -60,7 +60,7 @@ export interface Pushing {
 export interface PushingDeps {
   readonly store: Pick<Store, 'queue' | 'rates'>;
   readonly access: CrawlerAccess;
-  readonly scheduler: Pick<Scheduler, 'wake'>;
+  readonly scheduler: Pick<Scheduler, 'runNow' | 'wake'>;
   readonly dispatcher: Pick<Dispatcher, 'notify'>;
   readonly clock: Clock;
   readonly limits: PushLimits;
@@ -140,7 +140,10 @@ export function createPushing(deps: PushingDeps): Pushing {
     logPushed(deps.logger, crawlerId, receipt.outcomes);
     if (receipt.crossedAccountLimit) deps.onAccountLimitReached(owner);
     deps.dispatcher.notify(crawlerId);
-    if (!receipt.leased) await deps.scheduler.wake('crawl', crawlerId, clock.now());
+    // A start that is lost with this process is made up for by the upkeep.
+    if (!receipt.leased && !deps.scheduler.runNow('crawl', crawlerId)) {
+      await deps.scheduler.wake('crawl', crawlerId, clock.now());
+    }
     return receipt.outcomes;
   }
 

@@ -48,7 +48,8 @@ export function createLeases(
     if (before === null) return undefined;
     const epoch = before.epoch + 1;
     let sharing = toSharing(before);
-    const lease: Lease = { crawlerId, owner, epoch, work: before.wakes };
+    const settings = before.updatedAt.getTime();
+    const lease: Lease = { crawlerId, owner, epoch, work: before.wakes, settings };
     const miscounted = before.miscounted === true;
     const mayHaveHelpers = Object.keys(before.shares ?? {}).length > 0;
     if (before.leaseOwner === null && !miscounted && !mayHaveHelpers) {
@@ -280,6 +281,7 @@ function takeLease(
         applied: 1,
         miscounted: 1,
         wakes: 1,
+        updatedAt: 1,
         ...SHARING_FIELDS,
       },
     },

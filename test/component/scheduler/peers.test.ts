@@ -124,3 +124,90 @@ test('a task that was woken here costs one claim and one end beside its wake', a
     close();
   }
 });
+
+/** Two processes on one database; `here` knows of `peers` others. */
+function twoProcesses(peers: number) {
+  const { query, close } = openSqlQuery();
+  const backend = createSqliteBackend({ query, exclusive: false });
+  const written: string[] = [];
+  const tasks: TaskDocuments = {
+    ...backend.tasks,
+    wake(...call) {
+      written.push(`wake ${call[1]}`);
+      return backend.tasks.wake(...call);
+    },
+    claimDue(...call) {
+      written.push('claimDue');
+      return backend.tasks.claimDue(...call);
+    },
+  };
+  const presence = { heartbeat: async () => peers, leave: async () => undefined };
+  const process = (processName: string, of: TaskDocuments) =>
+    createAgendaScheduler({
+      backend: { ...backend, tasks: of, presence },
+      processName,
+      processEveryMs: 200,
+      logger: silentLogger,
+    });
+  const here = process('here', tasks);
+  const there = process('there', backend.tasks);
+  return {
+    here,
+    there,
+    written,
+    async [Symbol.asyncDispose]() {
+      await Promise.all([here.close(1_000), there.close(1_000)]);
+      close();
+    },
+  };
+}
+
+const shared = { lockMs: 20_000, concurrency: 100, sharesWithPeers: true };
+
+test('a task that is run now writes nothing, unless the process stops before its end: then another runs it', async () => {
+  await using processes = twoProcesses(0);
+  const { here, there, written } = processes;
+  const ran: string[] = [];
+  expect(here.runNow('crawl', 'too early')).toBe(false);
+  here.define('crawl', shared, async ({ key, signal }) => {
+    ran.push(`here ${key}`);
+    if (key === 'short') return;
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+  });
+  there.define('crawl', shared, async ({ key }) => void ran.push(`there ${key}`));
+  await Promise.all([here.start(), there.start()]);
+  expect(here.runNow('retry', 'of no definition')).toBe(false);
+  expect(here.runNow('crawl', 'short')).toBe(true);
+  expect(here.runNow('crawl', 'long')).toBe(true);
+  await eventually(() => expect(ran).toEqual(['here short', 'here long']));
+  expect(written).toEqual([]);
+  await here.close(1_000);
+  expect(here.runNow('crawl', 'too late')).toBe(false);
+  expect(written).toEqual(['wake long']);
+  await eventually(() => expect(ran.at(-1)).toBe('there long'));
+});
+
+test('a task that failed when it was run now runs again', async () => {
+  await using processes = twoProcesses(0);
+  const { here } = processes;
+  let runs = 0;
+  here.define('crawl', shared, async () => {
+    runs += 1;
+    if (runs === 1) throw new Error('the database is away');
+  });
+  await here.start();
+  expect(here.runNow('crawl', 'one')).toBe(true);
+  await eventually(() => expect(runs).toBe(2), { timeoutMs: 5_000 });
+});
+
+test('a process with peers runs now only what it has nothing else beside', async () => {
+  await using processes = twoProcesses(3);
+  const { here } = processes;
+  const end = Promise.withResolvers<void>();
+  here.define('crawl', shared, () => end.promise);
+  await here.start();
+  expect(here.runNow('crawl', 'one')).toBe(true);
+  expect(here.runNow('crawl', 'two')).toBe(false);
+  end.resolve();
+  await eventually(() => expect(here.runNow('crawl', 'two')).toBe(true));
+});
