@@ -7,6 +7,7 @@ import type { Collections, JobDocument } from './collections.ts';
 import { duplicateIndexes } from './errors.ts';
 import { toJobDocument } from './job-document.ts';
 import { isLive, wakeNow } from './lease.ts';
+import type { Ledger } from './ledger.ts';
 import { recount } from './recount.ts';
 import { confirm, reserveInAccount, reserveInCrawler, wentOver } from './reservations.ts';
 
@@ -58,7 +59,7 @@ interface Reservation {
  */
 export async function admit(
   collections: Collections,
-  accounts: AccountIncrements,
+  { accounts, countedPushes }: Pick<Ledger, 'accounts' | 'countedPushes'>,
   admission: Admission,
 ): Promise<PushReceipt> {
   const { crawlerId, accountId, id, jobs, limits, now, repeatable } = admission;
@@ -76,6 +77,7 @@ export async function admit(
   await repeatable?.keepOutcomes(outcomes);
   const counted = minus(taken, twice);
   const confirmed = await confirm(collections, crawlerId, { id, gen }, counted, now);
+  if (confirmed !== null) countedPushes.set(id, true);
   await giveBack(collections, accountId, twice);
   if (confirmed === null && !(await exists(collections, crawlerId))) {
     const rids = documents.map((each) => each._id);

@@ -2,7 +2,8 @@ import { isShare } from '../share-store.ts';
 import type { CrawlerNews, Lease, QueueStore } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { currentLease, forgetProcesses, MAX_LEASE_MS, NO_WORK, setWake, wakeNow } from './lease.ts';
-import type { Ledger } from './ledger.ts';
+import type { KnownStates } from './known-states.ts';
+import { type Ledger, STATE_FIELDS } from './ledger.ts';
 import { recount } from './recount.ts';
 import { freeDeliveries, requeue, takeBack } from './requeue.ts';
 import {
@@ -35,6 +36,7 @@ const STRAYS = 100;
 export function createLeases(
   collections: Collections,
   ledger: Ledger,
+  states: KnownStates,
 ): Pick<QueueStore, 'acquire' | 'visit' | 'release'> {
   async function acquire(
     crawlerId: string,
@@ -54,6 +56,7 @@ export function createLeases(
     const mayHaveHelpers = Object.keys(before.shares ?? {}).length > 0;
     if (before.leaseOwner === null && !miscounted && !mayHaveHelpers) {
       await ledger.tidy(crawlerId, () => forgetProcesses(collections, before, now));
+      states.acquired({ ...before, epoch, leaseOwner: owner, leaseUntil });
       return { ...lease, until: leaseUntil, sharing };
     }
     // The former holder's work is recounted, which takes long when many deliveries are pending.
@@ -276,10 +279,8 @@ function takeLease(
     {
       returnDocument: 'before',
       projection: {
-        epoch: 1,
-        leaseOwner: 1,
+        ...STATE_FIELDS,
         applied: 1,
-        miscounted: 1,
         wakes: 1,
         updatedAt: 1,
         ...SHARING_FIELDS,

@@ -1,4 +1,5 @@
 import type { Filter } from 'mongodb';
+import { createLruMap, type LruMap } from '../../domain/lru-map.ts';
 import { type AccountIncrements, createAccountIncrements } from './account-increments.ts';
 import { quickly } from './client-options.ts';
 import type { Collections, CrawlerDocument, JobDocument, Tombstone } from './collections.ts';
@@ -31,6 +32,8 @@ import {
 export interface Ledger {
   /** The totals of accounts. */
   readonly accounts: AccountIncrements;
+  /** Pushes of this process that are counted, the latest of them: their jobs may be crawled. */
+  readonly countedPushes: Pick<LruMap<string, true>, 'has' | 'set'>;
   /** A name for one write, unique among all processes. */
   newWriteId(): string;
   newBatch(): BatchId;
@@ -93,6 +96,7 @@ export function readGenerations(
 // A process that cannot reach its database collects work to tidy; `maintain` finds the rest.
 const MAX_UNTIDY = 1_000;
 const MAX_FENCED = 100;
+const MAX_COUNTED = 10_000;
 
 const BATCH_FIELDS = { applied: 1, fenced: 1, purges: 1, recounts: 1 } as const;
 
@@ -240,6 +244,7 @@ export function createLedger(collections: Collections, processId: string): Ledge
 
   return {
     accounts,
+    countedPushes: createLruMap({ maxEntries: MAX_COUNTED }),
     newWriteId: () => batchLabel(newBatch()),
     newBatch,
     runExclusive: (crawlerId, work) =>

@@ -3,7 +3,7 @@ import type { QueueLook, TurnReceipt } from '../store.ts';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
 import { toJob } from './job-document.ts';
 import type { KnownJobs } from './job-facts.ts';
-import type { CrawlerState } from './ledger.ts';
+import type { CrawlerState, Ledger } from './ledger.ts';
 
 /** A push that is older has been counted, or is among those that the crawler's reader knows. */
 const YOUNG_MS = 10 * 60_000;
@@ -11,6 +11,7 @@ const YOUNG_MS = 10 * 60_000;
 /** Finds due jobs of counted pushes; see `QueueLook`. */
 export async function look(
   collections: Collections,
+  countedPushes: Ledger['countedPushes'],
   known: KnownJobs,
   { _id: crawlerId, purges, pending }: CrawlerState,
   { limit, maxBytes = Number.POSITIVE_INFINITY, except = [], digits }: QueueLook,
@@ -45,7 +46,12 @@ export async function look(
     found.push(document);
     hasMore = found.length >= limit;
   }
-  const counted = await withoutPending(collections, crawlerId, found, now);
+  const young = now.getTime() - YOUNG_MS;
+  const isCertain = ({ createdAt, push }: JobDocument): boolean =>
+    createdAt.getTime() <= young || countedPushes.has(push);
+  const counted = found.every(isCertain)
+    ? found
+    : await withoutPending(collections, crawlerId, found);
   for (const document of counted) known.note(document._id, document);
   const jobs = counted.map((document): DueJob => ({ ...toJob(document), dueAt: document.due }));
   return { jobs, hasMore, nextDueAt };
@@ -69,10 +75,7 @@ async function withoutPending(
   collections: Collections,
   crawlerId: string,
   found: readonly JobDocument[],
-  now: Date,
 ): Promise<readonly JobDocument[]> {
-  const young = now.getTime() - YOUNG_MS;
-  if (!found.some(({ createdAt }) => createdAt.getTime() > young)) return found;
   const crawler: Pick<CrawlerDocument, 'pending'> | null = await collections.crawlers.findOne(
     { _id: crawlerId },
     { projection: { pending: 1 } },

@@ -87,7 +87,7 @@ async function pushGroup(
 ): Promise<PushReceipt[]> {
   const { request, limits, repeatable } = group[0] as Waiting;
   const { now } = group.at(-1) as Waiting;
-  const { outcomes, crossedAccountLimit, leased } = await admit(collections, ledger.accounts, {
+  const { outcomes, crossedAccountLimit, leased } = await admit(collections, ledger, {
     crawlerId: request.crawlerId,
     accountId: request.accountId,
     id: repeatable?.id ?? ledger.newWriteId(),

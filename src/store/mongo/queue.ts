@@ -2,6 +2,7 @@ import type { QueueStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { createFinish } from './finish.ts';
 import { createKnownJobs } from './job-facts.ts';
+import { createKnownStates } from './known-states.ts';
 import { createLeases } from './leases.ts';
 import type { Ledger } from './ledger.ts';
 import { createPush } from './push.ts';
@@ -12,10 +13,11 @@ import { createTurn } from './turn.ts';
 /** The queue: pushes, leases, claims and the ends of jobs. */
 export function createQueue(collections: Collections, ledger: Ledger): QueueStore {
   const known = createKnownJobs(collections);
+  const states = createKnownStates();
   return {
     push: createPush(collections, ledger),
-    ...createLeases(collections, ledger),
-    turn: createTurn(collections, ledger, known),
+    ...createLeases(collections, ledger, states),
+    turn: createTurn(collections, ledger, known, states),
     finish: createFinish(collections, ledger, known),
     overdue: (now, limit) => overdue(collections, now, limit),
     crawlersWithWorkDue: (now, limit) => crawlersWithWorkDue(collections, now, limit),

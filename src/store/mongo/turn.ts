@@ -1,4 +1,3 @@
-import { createLruMap } from '../../domain/lru-map.ts';
 import { heldDeliveries } from '../held-deliveries.ts';
 import { isShare } from '../share-store.ts';
 import type {
@@ -16,22 +15,19 @@ import { type WrittenJobs, writeJobs } from './finish.ts';
 import type { KnownJobs } from './job-facts.ts';
 import { currentLease, isLive } from './lease.ts';
 import { type CrawlerState, type Ledger, type Rider, STATE_FIELDS } from './ledger.ts';
+import type { KnownStates } from './known-states.ts';
 import { look } from './look.ts';
 import { createRareness, recount } from './recount.ts';
 import { shareOf } from './shares.ts';
-
-/** Crawlers that one process remembers between turns. */
-const MAX_STATES = 1_000;
 
 /** Creates `QueueStore.turn`. */
 export function createTurn(
   collections: Collections,
   ledger: Ledger,
   known: KnownJobs,
+  states: KnownStates,
 ): QueueStore['turn'] {
   const mayRecount = createRareness();
-  /** The crawlers as the last turns of their runs have left them. */
-  const states = createLruMap<string, CrawlerState>({ maxEntries: MAX_STATES });
 
   function readState(crawlerId: string): Promise<CrawlerState | null> {
     return collections.crawlers.findOne({ _id: crawlerId }, { projection: STATE_FIELDS });
@@ -84,8 +80,7 @@ export function createTurn(
     const { ended = [], started = [], settled = [] } = work;
     const { crawlerId } = lease;
     const writes = ended.length + started.length + settled.length > 0;
-    const last = writes ? states.get(crawlerId) : undefined;
-    states.delete(crawlerId);
+    const last = states.take(crawlerId, writes);
     let state = last !== undefined && isHolder(last, lease) ? last : await readState(crawlerId);
     if (state === null) return nothingLeft(work);
     if (state.miscounted === true && !isShare(lease)) {
@@ -98,7 +93,7 @@ export function createTurn(
       : { verdicts: [], settled: [], lost: [], after: state };
     if (after === null) return nothingLeft(work);
     state = after;
-    states.set(crawlerId, state);
+    states.set(state);
     const isOurs = isCurrent(state, lease, now);
     const paused = isPaused(state);
     const posts = isOurs && !state.pausedByMonitor ? work.deliveries : undefined;
@@ -112,7 +107,7 @@ export function createTurn(
         : undefined;
     const found =
       work.look !== undefined && isOurs && !paused
-        ? await look(collections, known, state, work.look, now)
+        ? await look(collections, ledger.countedPushes, known, state, work.look, now)
         : { jobs: [], hasMore: false, nextDueAt: undefined };
     const held = isOurs ? heldDeliveries(ended, done.verdicts, now) : [];
     return { ...done, held, claimed, nextDeliveryAt, ...found, leaseLost: !isOurs, paused };
