@@ -1,4 +1,4 @@
-import type { AccountLimits } from './quotas.ts';
+import type { AccountLimits, AccountUsage } from './quotas.ts';
 
 /** The type of a token, and of the crawlers that it addresses. */
 export type TokenType = 'normal' | 'javascript';
@@ -22,4 +22,12 @@ export interface Account {
 export interface TokenOwner {
   readonly account: Account;
   readonly tokenType: TokenType;
+  /** What the account used when the token was looked up, if the store read that too. */
+  readonly usage?: ReadUsage;
+}
+
+/** What an account used at a moment. */
+export interface ReadUsage extends AccountUsage {
+  /** The reading of `performance.now()` then. */
+  readonly readAtMs: number;
 }

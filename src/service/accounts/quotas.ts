@@ -1,4 +1,4 @@
-import type { Account } from '../../domain/account.ts';
+import type { Account, ReadUsage } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { DomainError } from '../../domain/errors.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
@@ -34,11 +34,12 @@ export interface Quotas {
   takeRequest(account: Holder): void;
   /**
    * Decides how many of the jobs, from the first on, may be queued, given the bytes of each, and
-   * returns the error for the others. The bytes count at once.
+   * returns the error for the others. The bytes count at once. `usage` saves a look at the account.
    */
   admit(
     account: Holder,
     sizes: readonly number[],
+    usage?: ReadUsage,
   ): Promise<{ readonly admitted: number; readonly refusal: DomainError | undefined }>;
   /**
    * Throws `invalid` when the account has reached its storage quota, `unavailable` when the disk is
@@ -105,8 +106,9 @@ export function createQuotas(deps: {
 
   const limits = (account: Holder): AccountLimits => effectiveLimits(account.limits, defaults);
 
-  async function loadKnown(accountId: string): Promise<Known> {
+  async function loadKnown(accountId: string, read?: Omit<Known, 'addedBytes'>): Promise<Known> {
     const found = await known.get(accountId, async () => {
+      if (read !== undefined) return { ...read, addedBytes: 0 };
       const [account, usage] = await Promise.all([
         store.accounts.get(accountId),
         store.accounts.usage(accountId),
@@ -162,11 +164,14 @@ export function createQuotas(deps: {
       });
     },
 
-    async admit(account, sizes) {
+    async admit(account, sizes, given) {
       const full = await disk.refusal();
       if (full !== undefined) return { admitted: 0, refusal: full };
       const own = limits(account);
-      const now = await loadKnown(account.accountId);
+      // A stream of pushes has its caller's account from when it began.
+      const isFresh = given !== undefined && performance.now() - given.readAtMs < FRESH_MS;
+      const read = isFresh ? { usage: given, limits: own } : undefined;
+      const now = await loadKnown(account.accountId, read);
       const { usage } = now;
       if (isFull(own.storageBytes, usage.storedBytes)) {
         const refusal = quotaExceeded('storageBytes', own.storageBytes, usage.storedBytes, {

@@ -113,7 +113,7 @@ export function createPushing(deps: PushingDeps): Pushing {
   }
 
   async function admit(owner: TokenOwner, jobs: readonly Job[]): Promise<Admission> {
-    const quota = await deps.quotas.admit(owner.account, jobs.map(chargedJobBytes));
+    const quota = await deps.quotas.admit(owner.account, jobs.map(chargedJobBytes), owner.usage);
     const { granted, retryAfterMs } = await takeRate(owner, quota.admitted);
     const isQuotaReached = granted === quota.admitted;
     return {

@@ -1,5 +1,7 @@
+import { createLruMap } from '../../domain/lru-map.ts';
+import { EPISODE_END } from '../rules.ts';
 import { quickly } from './client-options.ts';
-import type { Collections } from './collections.ts';
+import type { AccountDocument, Collections } from './collections.ts';
 
 /** Changes of an account's totals. */
 export interface AccountChange {
@@ -9,12 +11,26 @@ export interface AccountChange {
 }
 
 /**
- * Gathers the changes of accounts' totals in this process, so that a turn need not write them: all
- * crawlers of an account share one document. A push writes what is gathered for its account
- * together with its own room. What a crash loses is found by `maintain`, which compares the totals.
+ * Gathers the changes of accounts' totals in this process, so that neither a turn nor a push need
+ * write them: all crawlers of an account share one document. A push that asks the account for room
+ * writes what is gathered together with its own. What a crash loses is found by `maintain`, which
+ * compares the totals.
  */
 export interface AccountIncrements {
   add(accountId: string, change: AccountChange): void;
+  /** The totals of an account that was just read, with what is gathered. */
+  read(document: AccountDocument): Required<AccountChange>;
+  /** Remembers the queued URLs of an account that was just read. */
+  note(accountId: string, queued: number): void;
+  /**
+   * Counts so many URLs more if the account, as it was read up to a second ago, is far below the
+   * limit. Returns its queued URLs then; else undefined, and the account has to be asked.
+   */
+  tryReserve(
+    accountId: string,
+    more: { readonly n: number; readonly bytes: number },
+    limit: number,
+  ): number | undefined;
   /** Hands over what is gathered for an account; the caller writes it. */
   take(accountId: string): Required<AccountChange>;
   /** Writes what is gathered. Never rejects, because an increment must not be made twice. */
@@ -22,11 +38,22 @@ export interface AccountIncrements {
 }
 
 /** How long changes are gathered. */
-const GATHER_MS = 200;
+const GATHER_MS = 500;
+const FRESH_MS = 1_000;
+const MAX_ACCOUNTS = 10_000;
+/**
+ * Room that an account must have for a push that does not ask for it: more than all processes
+ * together take between two of their writes. It also has to be out of the episode of a full queue.
+ */
+const SPARE = 20_000;
+const FAR_BELOW = 0.8 * EPISODE_END;
 
 /** Makes an empty one; its timer runs while it holds something. */
 export function createAccountIncrements(collections: Collections): AccountIncrements {
   const gathered = new Map<string, Required<AccountChange>>();
+  const known = createLruMap<string, { queued: number; readonly untilMs: number }>({
+    maxEntries: MAX_ACCOUNTS,
+  });
   let timer: NodeJS.Timeout | undefined;
 
   function take(accountId: string): Required<AccountChange> {
@@ -47,16 +74,42 @@ export function createAccountIncrements(collections: Collections): AccountIncrem
       .catch(() => undefined);
   }
 
+  function add(
+    accountId: string,
+    { queued, queuedBytes = 0, storedBytes = 0 }: AccountChange,
+  ): void {
+    if (queued === 0 && queuedBytes === 0 && storedBytes === 0) return;
+    const before = take(accountId);
+    gathered.set(accountId, {
+      queued: before.queued + queued,
+      queuedBytes: before.queuedBytes + queuedBytes,
+      storedBytes: before.storedBytes + storedBytes,
+    });
+    const account = known.get(accountId);
+    if (account !== undefined) account.queued += queued;
+    timer ??= setTimeout(() => void flush(), GATHER_MS).unref();
+  }
+
   return {
-    add(accountId, { queued, queuedBytes = 0, storedBytes = 0 }) {
-      if (queued === 0 && queuedBytes === 0 && storedBytes === 0) return;
-      const before = take(accountId);
-      gathered.set(accountId, {
-        queued: before.queued + queued,
-        queuedBytes: before.queuedBytes + queuedBytes,
-        storedBytes: before.storedBytes + storedBytes,
-      });
-      timer ??= setTimeout(() => void flush(), GATHER_MS).unref();
+    add,
+    read({ _id, queued, queuedBytes = 0, storedBytes = 0 }) {
+      const change = gathered.get(_id);
+      return {
+        queued: queued + (change?.queued ?? 0),
+        queuedBytes: queuedBytes + (change?.queuedBytes ?? 0),
+        storedBytes: storedBytes + (change?.storedBytes ?? 0),
+      };
+    },
+    note(accountId, queued) {
+      known.set(accountId, { queued, untilMs: performance.now() + FRESH_MS });
+    },
+    tryReserve(accountId, { n, bytes }, limit) {
+      const account = known.get(accountId);
+      if (account === undefined || account.untilMs < performance.now()) return undefined;
+      const after = account.queued + n;
+      if (after > limit * FAR_BELOW || after > limit - SPARE) return undefined;
+      add(accountId, { queued: n, queuedBytes: bytes });
+      return after;
     },
     take,
     flush,

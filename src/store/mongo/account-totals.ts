@@ -3,7 +3,7 @@ import { INTERNAL_PREFIX } from '../../domain/crawler-name.ts';
 import type { AccountDocument, Collections } from './collections.ts';
 
 /** Longer than processes gather changes before they write them. */
-const SECOND_LOOK_MS = 500;
+const SECOND_LOOK_MS = 1_500;
 
 type Totals = Required<
   Pick<AccountDocument, 'queued' | 'crawlers' | 'concurrency' | 'queuedBytes'>

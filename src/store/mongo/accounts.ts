@@ -14,7 +14,12 @@ export function createAccounts(
     const document = await collections.accounts.findOne({ hashes: hash });
     if (document === null) return undefined;
     const tokenType = document.normalHash === hash ? 'normal' : 'javascript';
-    return { account: toAccount(document), tokenType };
+    const { queued, queuedBytes, storedBytes } = increments.read(document);
+    const { crawlers = 0, concurrency = 0 } = document;
+    increments.note(document._id, queued);
+    const readAtMs = performance.now();
+    const usage = { crawlers, concurrency, queuedBytes, storedBytes, readAtMs };
+    return { account: toAccount(document), tokenType, usage };
   }
 
   async function get(accountId: string): Promise<Account | undefined> {

@@ -51,6 +51,8 @@ interface Reservation {
   readonly gen: number;
   /** The queued URLs of the account with these. */
   readonly queued: number;
+  /** Gives room of the account back. */
+  giveBack(more: Amount): Promise<void>;
 }
 
 /**
@@ -66,7 +68,7 @@ export async function admit(
   const startedAt = performance.now();
   const reservation = await reserve(collections, accounts, admission);
   if (reservation === undefined) return crawlerNotFound(jobs);
-  const { taken, refused, gen } = reservation;
+  const { taken, refused, gen, giveBack } = reservation;
   const outcomes = jobs.map(
     (job, index): PushOutcome => (index < taken.n ? { rid: job.rid } : { refused }),
   );
@@ -78,12 +80,12 @@ export async function admit(
   const counted = minus(taken, twice);
   const confirmed = await confirm(collections, crawlerId, { id, gen }, counted, now);
   if (confirmed !== null) countedPushes.set(id, true);
-  await giveBack(collections, accountId, twice);
+  await giveBack(twice);
   if (confirmed === null && !(await exists(collections, crawlerId))) {
     const rids = documents.map((each) => each._id);
     await Promise.all([
       collections.jobs.deleteMany({ _id: { $in: rids }, push: id }),
-      giveBack(collections, accountId, counted),
+      giveBack(counted),
     ]);
     return crawlerNotFound(jobs);
   }
@@ -116,8 +118,15 @@ async function reserve(
     ...(repeatable === undefined ? {} : { request: repeatable.request }),
   };
   const all = amount(jobs);
+  const queued = accounts.tryReserve(accountId, all, limits.accountQueue);
+  const giveBack = async (more: Amount): Promise<void> => {
+    if (queued === undefined) await giveBackRoom(collections, accountId, more);
+    else accounts.add(accountId, { queued: -more.n, queuedBytes: -more.bytes });
+  };
   const [inAccount, inCrawler] = await Promise.allSettled([
-    reserveInAccount(collections, accountId, all, limits.accountQueue, accounts.take(accountId)),
+    queued === undefined
+      ? reserveInAccount(collections, accountId, all, limits.accountQueue, accounts.take(accountId))
+      : { granted: all.n, queued },
     reserveInCrawler(collections, crawlerId, { entry, n: all.n, limit: limits.crawlerQueue }),
   ]);
   if (inAccount.status === 'rejected') throw inAccount.reason;
@@ -125,19 +134,20 @@ async function reserve(
   // The account counts the bytes only if it has room for all jobs.
   const granted = { n, bytes: n === all.n ? all.bytes : 0 };
   if (inCrawler.status === 'rejected') {
-    await giveBack(collections, accountId, granted).catch(() => undefined);
+    await giveBack(granted).catch(() => undefined);
     throw inCrawler.reason;
   }
   const crawler = inCrawler.value;
   const accepted = Math.min(n, crawler?.granted ?? 0);
   const taken = accepted === all.n ? all : amount(jobs.slice(0, accepted));
-  await giveBack(collections, accountId, minus(granted, taken));
+  await giveBack(minus(granted, taken));
   if (crawler === null) return undefined;
   return {
     taken,
     refused: accepted === n ? 'account_queue_full' : 'crawler_queue_full',
     gen: crawler.purges,
     queued: (inAccount.value?.queued ?? 0) - (n - accepted),
+    giveBack,
   };
 }
 
@@ -162,7 +172,7 @@ async function insertJobs(
   }
 }
 
-async function giveBack(
+async function giveBackRoom(
   collections: Collections,
   accountId: string,
   { n, bytes }: Amount,

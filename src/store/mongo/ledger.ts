@@ -1,12 +1,12 @@
 import type { Filter } from 'mongodb';
 import { createLruMap, type LruMap } from '../../domain/lru-map.ts';
 import { type AccountIncrements, createAccountIncrements } from './account-increments.ts';
-import { quickly } from './client-options.ts';
 import type { Collections, CrawlerDocument, JobDocument, Tombstone } from './collections.ts';
 import { type Batch, batchDelta, type Delta, toUpdate } from './counts.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
 import { wakeNow } from './lease.ts';
 import { createRareness, recount } from './recount.ts';
+import { createTombstoneRemovals, type TombstoneRemovals } from './tombstone-removals.ts';
 import {
   acceptsBatch,
   appliedPath,
@@ -32,6 +32,8 @@ import {
 export interface Ledger {
   /** The totals of accounts. */
   readonly accounts: AccountIncrements;
+  /** The removal of tombstones. */
+  readonly removals: TombstoneRemovals;
   /** Pushes of this process that are counted, the latest of them: their jobs may be crawled. */
   readonly countedPushes: Pick<LruMap<string, true>, 'has' | 'set'>;
   /** A name for one write, unique among all processes. */
@@ -122,6 +124,7 @@ export type CrawlerState = Pick<CrawlerDocument, '_id' | keyof typeof STATE_FIEL
 export function createLedger(collections: Collections, processId: string): Ledger {
   const mutex = createKeyedMutex();
   const accounts = createAccountIncrements(collections);
+  const removals = createTombstoneRemovals(collections);
   const mayRecount = createRareness();
   const unsure = new Set<string>();
   const untidy = new Map<string, (() => Promise<unknown>)[]>();
@@ -167,7 +170,7 @@ export function createLedger(collections: Collections, processId: string): Ledge
       const after = await applyDelta(collections, batch, delta, unchanged);
       if (after !== null) {
         accounts.add(after.accountId, delta);
-        await tidy(crawlerId, () => removeTombstones(collections, batch, now));
+        await tidy(crawlerId, () => bury(batch, now));
         const all = hasGhosts(after);
         if (all) await tidy(crawlerId, () => recount(collections, crawlerId, now, { all }));
         else if (recounted) await tidy(crawlerId, () => recountRarely(crawlerId, now));
@@ -182,7 +185,7 @@ export function createLedger(collections: Collections, processId: string): Ledge
       }
       if (current === null || !isUnapplied(current, batch)) {
         if (withStarts && current === null) await rider?.startsRefused();
-        await tidy(crawlerId, () => removeTombstones(collections, batch, now));
+        await tidy(crawlerId, () => bury(batch, now));
         return { exists: current !== null };
       }
       const isPurged = current.purges !== purges;
@@ -209,7 +212,27 @@ export function createLedger(collections: Collections, processId: string): Ledge
     return collections.crawlers.findOne({ _id: crawlerId }, { projection: BATCH_FIELDS });
   }
 
+  /** Hands over the deliveries that waited for the end of their jobs, and has the tombstones removed. */
+  async function bury(batch: Batch, now: Date): Promise<void> {
+    const { crawlerId, ended } = batch;
+    if (ended.length === 0) return;
+    const delivering = ended.filter((each) => each.tombstone.delivers === true);
+    if (delivering.length > 0) {
+      await collections.deliveries.updateMany(
+        { _id: { $in: delivering.map((each) => each.rid) }, state: 'staged' },
+        { $set: { state: 'due' } },
+      );
+      await wakeNow(collections, crawlerId, now, 'delivery');
+    }
+    removals.add(
+      batch,
+      ended.map((each) => each.rid),
+    );
+  }
+
   async function recover(crawlerId: string, owner: string, now: Date): Promise<void> {
+    // Those that are counted are no work.
+    await removals.flush();
     const left = await collections.jobs.find(tombstonesFilter(crawlerId, owner)).toArray();
     const numbers = [...new Set(left.map((each) => each.seq ?? 0))].sort((a, b) => a - b);
     for (const batchNo of numbers) {
@@ -229,7 +252,7 @@ export function createLedger(collections: Collections, processId: string): Ledge
     );
     const crawler = await readBatchFields(crawlerId);
     if (crawler === null || !isUnapplied(crawler, batch)) {
-      return removeTombstones(collections, batch, now);
+      return bury(batch, now);
     }
     const own = newBatch();
     const ended = { _id: { $in: batch.ended.map((each) => each.rid) }, state: 'ended' } as const;
@@ -244,6 +267,7 @@ export function createLedger(collections: Collections, processId: string): Ledge
 
   return {
     accounts,
+    removals,
     countedPushes: createLruMap({ maxEntries: MAX_COUNTED }),
     newWriteId: () => batchLabel(newBatch()),
     newBatch,
@@ -295,25 +319,6 @@ function hasGhosts({
   retrying,
 }: Pick<CrawlerDocument, 'live' | 'liveBytes' | 'running' | 'retrying'>): boolean {
   return live === 0 && (running !== 0 || retrying !== 0 || liveBytes !== 0);
-}
-
-/** Hands over the deliveries that waited for the end of their jobs, and removes the tombstones. */
-async function removeTombstones(collections: Collections, batch: Batch, now: Date): Promise<void> {
-  const { crawlerId, ended } = batch;
-  if (ended.length === 0) return;
-  const delivering = ended.filter((each) => each.tombstone.delivers === true);
-  if (delivering.length > 0) {
-    await collections.deliveries.updateMany(
-      { _id: { $in: delivering.map((each) => each.rid) }, state: 'staged' },
-      { $set: { state: 'due' } },
-    );
-    await wakeNow(collections, crawlerId, now, 'delivery');
-  }
-  const rids = ended.map((each) => each.rid);
-  await collections.jobs.deleteMany(
-    { _id: { $in: rids }, state: 'ended', ...batchFields(batch) },
-    quickly,
-  );
 }
 
 function toEnded(document: JobDocument) {

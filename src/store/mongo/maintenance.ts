@@ -50,6 +50,7 @@ export function createMaintenance(collections: Collections, ledger: Ledger) {
       (await resolvePending(collections, abandoned, now));
     const expired = await expire(collections, now, BATCH, goesOn);
     const swept = await sweepAll(collections, now, goesOn, BATCH);
+    await ledger.removals.flush();
     if (goesOn() && performance.now() - comparedAt >= COMPARE_EVERY_MS) {
       comparedAt = performance.now();
       await ledger.accounts.flush();

@@ -71,7 +71,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       ping: async () => void (await db.command({ ping: 1 })),
       maintain: createMaintenance(collections, ledger),
       async close() {
-        await ledger.accounts.flush();
+        await Promise.all([ledger.accounts.flush(), ledger.removals.flush()]);
         await client.close();
       },
     };

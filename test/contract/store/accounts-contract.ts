@@ -24,7 +24,7 @@ export function accountsContract(open: OpenStore): void {
         expect(await store.accounts.findByName(account.name)).toEqual(account);
         for (const tokenType of ['normal', 'javascript'] as const) {
           const owner = await store.accounts.findByTokenHash(account.tokenHashes[tokenType]);
-          expect(owner).toEqual({ account, tokenType });
+          expect(owner).toMatchObject({ account, tokenType });
         }
         expect(await store.accounts.get(newId())).toBeUndefined();
         expect(await store.accounts.findByName('nobody')).toBeUndefined();
