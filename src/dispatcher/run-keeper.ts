@@ -91,7 +91,11 @@ export function createRunKeeper(deps: {
   return {
     keep(run) {
       runs.set(run, run.seen);
-      timer ??= setInterval(tick, timing.pollMs);
+      if (timer === undefined) {
+        // The only lease was taken just now.
+        renewal.restart(clock.now().getTime());
+        timer = setInterval(tick, timing.pollMs);
+      }
       return () => {
         runs.delete(run);
         if (runs.size > 0) return;
