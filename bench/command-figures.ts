@@ -50,7 +50,7 @@ export async function* measureCommandFigures(
   await using service = await startCountedProcess({ MONGODB_URI: uri, ...COMMAND_SETTINGS });
   const idle = await commandsWhenIdle(service, 10 * scale);
   yield { what: 'a process without work', unit: 'second', ...idle };
-  const bench = { service, site, hook: receiver.url, idlePerSecond: idle.perUnit };
+  const bench = { service, site, hook: receiver.url, idle };
   const single = await commandsOfOneUrl(bench, 10 * scale);
   yield { what: 'one URL to an idle crawler', unit: 'URL', ...single };
   for (const [pageMs, urls] of [

@@ -8,8 +8,8 @@ import { createAgenda } from './create-agenda.ts';
 import { createFencedRepository } from './fenced-repository.ts';
 import { createOutageLog } from './outage-log.ts';
 import { createPeers } from './peers.ts';
-import type { SchedulerBackend, TaskDocuments } from './task-documents.ts';
 import type { ClaimedTask } from './task-claims.ts';
+import type { SchedulerBackend, TaskDocuments } from './task-documents.ts';
 import { createTaskRun, type TaskRun } from './task-run.ts';
 import { createWakeWriter } from './wake-writer.ts';
 
@@ -175,7 +175,13 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     const ended = Promise.withResolvers<void>();
     const lockedAt = new Date();
     const task: ClaimedTask = {
-      ...{ id, token: id, name, repeats: false, lockedAt, abandoned: false, ended },
+      id,
+      token: id,
+      name,
+      repeats: false,
+      lockedAt,
+      abandoned: false,
+      ended,
     };
     unclaimed.add(task);
     try {

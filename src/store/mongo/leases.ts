@@ -1,8 +1,8 @@
 import { isShare } from '../share-store.ts';
 import type { CrawlerNews, Lease, QueueStore } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
-import { currentLease, forgetProcesses, MAX_LEASE_MS, NO_WORK, setWake, wakeNow } from './lease.ts';
 import type { KnownStates } from './known-states.ts';
+import { currentLease, forgetProcesses, MAX_LEASE_MS, NO_WORK, setWake, wakeNow } from './lease.ts';
 import { type Ledger, STATE_FIELDS } from './ledger.ts';
 import { recount } from './recount.ts';
 import { freeDeliveries, requeue, takeBack } from './requeue.ts';

@@ -29,8 +29,8 @@ export interface CommandBench {
   readonly site: Site;
   /** A callback URL that answers, for webhook crawlers. */
   readonly hook: string;
-  /** Commands a second of the service when it has nothing to do, of `commandsWhenIdle`. */
-  readonly idlePerSecond: number;
+  /** What the service sends when it has nothing to do, of `commandsWhenIdle`. */
+  readonly idle: CommandFigure;
 }
 
 /** What all of them have sent. */
@@ -42,17 +42,30 @@ async function commandsOfAll(services: readonly CountedProcess[]): Promise<Comma
   return Object.fromEntries(all);
 }
 
+/** The interval of the upkeep. What is measured for whole ones has as much of it as an idle process. */
+const UPKEEP_SECONDS = 5;
+
+/**
+ * The looks for tasks that are due. A timer makes them, ten a second and fewer on a busy machine, so
+ * none of them belongs to a URL.
+ */
+function looksIn(commands: CommandCounts): number {
+  return commands['distinct agenda_jobs'] ?? 0;
+}
+
 /** Counts what is sent until the returned function is called, which makes a figure of it. */
-async function startCounting(services: readonly CountedProcess[], idlePerSecond: number) {
+async function startCounting(services: readonly CountedProcess[], idle?: CommandFigure) {
   const before = await commandsOfAll(services);
   const startedAt = performance.now();
   return async (unitsAfter: (seconds: number) => number): Promise<CommandFigure> => {
     const commands = commandsBetween(before, await commandsOfAll(services));
     const seconds = (performance.now() - startedAt) / 1_000;
     const units = unitsAfter(seconds);
-    const total = totalOf(commands);
-    const aboveIdle = (total - seconds * idlePerSecond * services.length) / units;
-    return { perUnit: total / units, aboveIdle, units, commands };
+    const untimed = totalOf(commands) - looksIn(commands);
+    const idlePerSecond =
+      idle === undefined ? 0 : idle.perUnit - looksIn(idle.commands) / idle.units;
+    const aboveIdle = (untimed - seconds * idlePerSecond * services.length) / units;
+    return { perUnit: totalOf(commands) / units, aboveIdle, units, commands };
   };
 }
 
@@ -101,7 +114,7 @@ const spread = (n: number): number => 0.5 + ((n * 0.618034) % 1);
  * crawled out of a backlog. Pushes are not counted.
  */
 export async function commandsPerUrl(
-  { service, site, hook, idlePerSecond }: CommandBench,
+  { service, site, hook, idle }: CommandBench,
   options: {
     readonly pageMs: number;
     readonly concurrency: number;
@@ -135,7 +148,7 @@ export async function commandsPerUrl(
     return json.processes.length === helpers.length + 1;
   });
   const endedBefore = ended();
-  const figureOf = await startCounting([service, ...helpers], idlePerSecond);
+  const figureOf = await startCounting([service, ...helpers], idle);
   await until('the crawls that are measured', () => ended() >= endedBefore + urls);
   const figure = await figureOf(() => ended() - endedBefore);
   await until('the last crawl', () => ended() >= all);
@@ -148,25 +161,28 @@ export async function commandsWhenIdle(
   service: CountedProcess,
   seconds: number,
 ): Promise<CommandFigure> {
-  const figureOf = await startCounting([service], 0);
+  const figureOf = await startCounting([service]);
   await wait(seconds * 1_000);
   return figureOf((passed) => passed);
 }
 
 /** Commands that one URL pushed to an idle crawler costs, until the process has let go of the crawler. */
 export async function commandsOfOneUrl(
-  { service, site, idlePerSecond }: CommandBench,
+  { service, site, idle }: CommandBench,
   urls: number,
 ): Promise<CommandFigure> {
   const names = Array.from({ length: urls }, (_, n) => `single-${n}`);
   for (const name of names) await post(service, '', { name });
   await until('a process without work', async () => (await activeCrawlers(service)) === 0);
-  const figureOf = await startCounting([service], idlePerSecond);
+  const figureOf = await startCounting([service], idle);
+  const startedAt = performance.now();
   for (const name of names) {
     await pushAll(service, name, [`${site.url}/page/${name}`]);
     await until(`the crawl of ${name}`, () => site.hits(`/page/${name}`) === 1);
     await until('its release', async () => (await activeCrawlers(service)) === 0);
   }
+  const seconds = (performance.now() - startedAt) / 1_000;
+  await wait((UPKEEP_SECONDS - (seconds % UPKEEP_SECONDS)) * 1_000);
   return figureOf(() => urls);
 }
 
