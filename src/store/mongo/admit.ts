@@ -20,7 +20,14 @@ const MAX_REPEATABLE_STALL_MS = 5_000;
 export interface RepeatablePush {
   readonly id: string;
   readonly request: string;
-  keepOutcomes(outcomes: readonly PushOutcome[]): Promise<unknown>;
+  /**
+   * Keeps the outcomes, of which `twice` exist already. If a repetition has taken over, removes
+   * those of the inserted jobs that it does not count on, and returns them.
+   */
+  keepOutcomes(
+    outcomes: readonly PushOutcome[],
+    twice: readonly string[],
+  ): Promise<readonly string[]>;
 }
 
 /** Jobs on their way into the queue of one crawler. */
@@ -75,8 +82,9 @@ export async function admit(
   const stallMs = repeatable === undefined ? MAX_STALL_MS : MAX_REPEATABLE_STALL_MS;
   if (taken.n > 0 && performance.now() - startedAt > stallMs) throw stalled();
   const documents = jobs.slice(0, taken.n).map((job) => toJobDocument(job, id, gen));
-  const twice = await insertJobs(collections, documents, repeatable !== undefined);
-  await repeatable?.keepOutcomes(outcomes);
+  const existing = await insertJobs(collections, documents, repeatable !== undefined);
+  const withdrawn = (await repeatable?.keepOutcomes(outcomes, existing)) ?? [];
+  const twice = amountOf(documents, new Set([...existing, ...withdrawn]));
   const counted = minus(taken, twice);
   const confirmed = await confirm(collections, crawlerId, { id, gen }, counted, now);
   if (confirmed !== null) countedPushes.set(id, true);
@@ -152,7 +160,7 @@ async function reserve(
 }
 
 /**
- * Inserts the jobs of a push. Returns the amount of those that exist already, which only a push
+ * Inserts the jobs of a push. Returns the `rid`s of those that exist already, which only a push
  * that may be repeated can meet: an earlier call of the request has inserted them late, under its
  * id.
  */
@@ -160,16 +168,20 @@ async function insertJobs(
   collections: Collections,
   documents: readonly JobDocument[],
   repeatable: boolean,
-): Promise<Amount> {
-  if (documents.length === 0) return { n: 0, bytes: 0 };
+): Promise<readonly string[]> {
+  if (documents.length === 0) return [];
   try {
     await collections.jobs.insertMany(documents, { ordered: false });
-    return { n: 0, bytes: 0 };
+    return [];
   } catch (error) {
     if (!repeatable) throw error;
-    const twice = duplicateIndexes(error).map((index) => documents[index]?.size ?? 0);
-    return { n: twice.length, bytes: twice.reduce((sum, size) => sum + size, 0) };
+    return duplicateIndexes(error).flatMap((index) => documents[index]?._id ?? []);
   }
+}
+
+function amountOf(documents: readonly JobDocument[], rids: ReadonlySet<string>): Amount {
+  const sizes = documents.flatMap(({ _id, size = 0 }) => (rids.has(_id) ? size : []));
+  return { n: sizes.length, bytes: sizes.reduce((sum, size) => sum + size, 0) };
 }
 
 async function giveBackRoom(

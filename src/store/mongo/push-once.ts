@@ -16,6 +16,11 @@ import { resolve } from './reservations.ts';
 /** Twice `MAX_REPEATABLE_STALL_MS` of `admit.ts`, so that the call before inserts nothing any more. */
 const MAX_WAIT_MS = 10_000;
 const WAIT_STEP_MS = 20;
+/**
+ * How long a call that comes too late waits for the repetition that has taken over: its jobs are in,
+ * or it gives up.
+ */
+const MAX_REPETITION_MS = 5_000;
 /** The `claim` of a request whose call has failed, so that the next one need not wait. */
 const RELINQUISHED = 'given up';
 
@@ -62,8 +67,16 @@ export function createPushOnce(collections: Collections, ledger: Ledger, push: G
     const repeatable = {
       id: claim,
       request: _id,
-      keepOutcomes: (made: readonly PushOutcome[]) =>
-        collections.pushRequests.updateOne({ _id, claim }, { $set: { outcomes: complete(made) } }),
+      async keepOutcomes(made: readonly PushOutcome[], twice: readonly string[]) {
+        const { matchedCount } = await collections.pushRequests.updateOne(
+          { _id, claim },
+          {
+            $set: { outcomes: complete(made) },
+            ...(twice.length === 0 ? {} : { $addToSet: { taken: { $each: [...twice] } } }),
+          },
+        );
+        return matchedCount > 0 ? [] : withdraw(collections, _id, claim);
+      },
     };
     const pushed = await push({ request: { ...request, jobs }, limits, now, repeatable }).catch(
       async (error: unknown) => {
@@ -95,6 +108,43 @@ async function isFirst(collections: Collections, document: PushRequestDocument):
   } catch (error) {
     if (!isDuplicate(error)) throw error;
     return false;
+  }
+}
+
+/**
+ * Removes the jobs of a push that were inserted after a repetition had taken over, and returns their
+ * `rid`s. Those that the repetition has found it counts on; the others it has pushed itself, and they
+ * may have been crawled or purged since.
+ */
+async function withdraw(
+  collections: Collections,
+  _id: string,
+  push: string,
+): Promise<readonly string[]> {
+  const { taken, rids } = await awaitRepetition(collections, _id);
+  const late = {
+    _id: { $in: rids.filter((rid) => !taken.includes(rid)) },
+    push,
+    queued: true,
+  } as const;
+  const found = await collections.jobs.find(late, { projection: { _id: 1 } }).toArray();
+  if (found.length === 0) return [];
+  await collections.jobs.deleteMany(late);
+  return found.map((each) => each._id);
+}
+
+/** Waits until the repetition that has taken over knows its outcomes. */
+async function awaitRepetition(
+  collections: Collections,
+  _id: string,
+): Promise<Required<Pick<PushRequestDocument, 'taken' | 'rids'>>> {
+  const until = performance.now() + MAX_REPETITION_MS;
+  for (;;) {
+    const document = await collections.pushRequests.findOne({ _id });
+    if (document === null || performance.now() > until) throw stalled();
+    const { taken = [], rids, outcomes } = document;
+    if (outcomes !== null) return { taken, rids };
+    await delay(WAIT_STEP_MS);
   }
 }
 
@@ -168,7 +218,12 @@ async function findUnpushed(
   const there = await collections.jobs
     .find({ _id: { $in: [...rids] } }, { projection: { _id: 1 } })
     .toArray();
-  const taken = new Set([...(document?.taken ?? []), ...there.map((each) => each._id)]);
+  const found = there.map((each) => each._id);
+  if (found.length > 0) {
+    // So that the call before, should it wake up, leaves them alone.
+    await collections.pushRequests.updateOne({ _id }, { $addToSet: { taken: { $each: found } } });
+  }
+  const taken = new Set([...(document?.taken ?? []), ...found]);
   return request.jobs.flatMap((job, index) => {
     const rid = rids[index];
     return rid === undefined || taken.has(rid) ? [] : { ...job, rid };

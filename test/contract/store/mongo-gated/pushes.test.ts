@@ -126,15 +126,54 @@ describe.skipIf(mongodbUri === '')('a push whose process dies before its jobs ar
       );
       await late.reached;
       early.release();
-      expect(only(await first).outcomes).toEqual(rids);
+      await eventually(async () => expect(await c.jobs.countDocuments()).toBe(3));
       late.release();
       expect(only(await repeated).outcomes).toEqual(rids);
+      // It waits for the repetition, to know which of its URLs that counts on.
+      expect(only(await first).outcomes).toEqual(rids);
       expect(await bench.counters(crawler)).toMatchObject({ pushed: 3, waiting: 3 });
       const days = (await store.stats.history([crawlerId], {})).get(crawlerId);
       expect(days).toMatchObject([{ pushed: 3 }]);
       expect(await store.queue.crawlersWithWorkDue(at(1), 9)).toEqual([crawlerId]);
     }),
   );
+
+  for (const end of ['crawled', 'purged'] as const) {
+    test(
+      `takes its URLs back when they land after the repetition’s have been ${end}`,
+      withProcesses(async ({ bench, stopped, gate, c }) => {
+        const { store } = bench;
+        const crawler = await bench.crawler();
+        const { crawlerId, accountId } = crawler;
+        const request = makeRequest(crawler, 'once');
+        const rids = request.jobs.map(({ rid }) => ({ rid }));
+        const held = gate.hold(commandOn('insert', 'jobs'));
+        const first = stopped.queue.push([request], LIMITS, at(0));
+        await held.reached;
+        await c.pushRequests.updateMany({}, { $set: { claim: 'given up' } });
+        const repeated = { ...request, jobs: makeJobs(crawler, 3) };
+        expect(await pushed(store, repeated)).toEqual(rids);
+        if (end === 'purged') await store.queue.purge(crawlerId, at(1));
+        else {
+          const lease = await bench.lease(crawler);
+          const { jobs } = await claimJobs(store, lease, 9, at(1));
+          const ends = jobs.map((job) => toStored(job));
+          await finishJobs(store, ends, at(1), lease);
+        }
+        await eventually(async () => expect(await c.jobs.countDocuments()).toBe(0));
+        held.release();
+        expect(only(await first).outcomes).toEqual(rids);
+        expect(await c.jobs.countDocuments()).toBe(0);
+        const counters = await bench.counters(crawler);
+        expect(counters).toMatchObject({
+          pushed: 3,
+          waiting: 0,
+          ...(end === 'purged' ? { purged: 3 } : { completed: 3 }),
+        });
+        await eventually(async () => expect(await store.accounts.queued(accountId)).toBe(0));
+      }),
+    );
+  }
 
   test(
     'is left alone by queue_timeout until it is counted',
