@@ -4,6 +4,7 @@ import { describeMachine } from '../bench/machine.ts';
 import { writeMarkedSection } from '../bench/marked-section.ts';
 import { createRid } from '../src/domain/rid.ts';
 import { type ChaosReport, runChaos } from '../test/support/chaos/run-chaos.ts';
+import { IDLE_CAUSES } from '../test/support/chaos/slot-usage.ts';
 import { mongodProgram, startMongod } from '../test/support/mongod.ts';
 import { temporaryFolder } from '../test/support/temporary-folder.ts';
 
@@ -17,7 +18,7 @@ at once than its limit. Exits with 1 when something is wrong.
   --seed       the same seed gives the same disturbances; by default a new one, which is printed
   --processes  processes that share the work (4; on the embedded database it is always 1)
   --store      mongodb (if MONGODB_URI, MONGOD or a mongod on PATH is there) or embedded; a database that MONGODB_URI names is not killed
-  --slots      fails when the widest crawler uses less of its slots than that many percent while the fleet is whole
+  --slots      fails when the widest crawler uses less of the slots that it has URLs for than that many percent while the fleet is whole
   --write      puts the result into docs/benchmarks.md
 `;
 
@@ -83,7 +84,8 @@ function describe(title: string, report: ChaosReport): string {
       `${crawler.name}, ${crawler.delivery}`,
       String(crawler.concurrency),
       String(most),
-      usage === undefined ? '-' : `${(usage * 100).toFixed(0)} %`,
+      percent(usage?.share),
+      percent(usage?.shareOfAll),
       String(acknowledged),
       String(again),
       `${longestWait.toFixed(1)} s`,
@@ -95,15 +97,38 @@ function describe(title: string, report: ChaosReport): string {
   return [
     `${title}: ${kill} killed (-9), ${drain} drained (SIGTERM), ${stop} stopped and continued, database killed ${database} times.`,
     [
-      '| crawler | limit | most at once | slots used | URLs | crawled again | longest wait |',
-      '|---|---|---|---|---|---|---|',
+      '| crawler | limit | most at once | slots used | of all slots | URLs | crawled again | longest wait |',
+      '|---|---|---|---|---|---|---|---|',
       ...rows,
     ].join('\n'),
+    ...idleTable(report),
     `Delivered again: ${report.deliveredAgain}. The use of slots was measured for ${report.measuredSeconds.toFixed(0)} s in which the fleet was whole.`,
     report.violations.length === 0
       ? 'Every URL has one end, the counters add up, every limit was kept.'
       : `**${report.violations.length} violations.**`,
   ].join('\n\n');
+}
+
+function percent(part: number | undefined): string {
+  return part === undefined ? '-' : `${(part * 100).toFixed(0)} %`;
+}
+
+/** Where the slots went that were not used. */
+function idleTable({ rows }: ChaosReport): string[] {
+  const known = rows.filter(({ usage }) => Object.keys(usage?.idle ?? {}).length > 0);
+  if (known.length === 0) return [];
+  const lines = known.map(({ crawler, usage }) => {
+    const parts = IDLE_CAUSES.map((cause) => percent(usage?.idle[cause]));
+    return `| ${[crawler.name, ...parts].join(' | ')} |`;
+  });
+  return [
+    'Slots are used while the fleet is whole of those in use and as many more as URLs wait. Of these, not used, and held by:',
+    [
+      '| crawler | a process that has ended | nobody: no lead | a helper that gives them back | a process that runs |',
+      '|---|---|---|---|---|',
+      ...lines,
+    ].join('\n'),
+  ];
 }
 
 /** What is wrong, with the share of slots that was asked for. */
@@ -112,8 +137,9 @@ function violationsOf(report: ChaosReport): string[] {
     (left, right) => right.crawler.concurrency - left.crawler.concurrency,
   );
   const least = values.slots === undefined ? 0 : number('slots', 100) / 100;
-  if ((widest?.usage ?? 0) >= least) return [...report.violations];
-  const used = `${((widest?.usage ?? 0) * 100).toFixed(0)} %`;
+  const share = widest?.usage?.share ?? 0;
+  if (share >= least) return [...report.violations];
+  const used = percent(share);
   return [...report.violations, `${widest?.crawler.name}: ${used} of its slots were used`];
 }
 

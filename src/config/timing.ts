@@ -13,9 +13,11 @@ export interface AppTiming {
 }
 
 /**
- * The times behind two promises: other processes take over the work of a crashed one within 30 s
- * (its leases lapse after 15 s, its locks after 20 s, and lost wakes are found every 5 s), and a
- * push in one process starts in another within a second.
+ * The times behind three promises: other processes take over the crawlers of a crashed one within
+ * 10 s (its leases and shares lapse after 8 s, the locks of its runs soon after them), its other
+ * tasks within 30 s; a database that is away for 5 s, or an event loop that stands still for so
+ * long, costs nothing that is running, because a lease has never less than 6 s left; and a push in
+ * one process starts in another within a second.
  */
 export function appTiming(
   config: Pick<Config, 'probeIntervalSeconds' | 'shutdownSeconds' | 'mongodbUri'>,
@@ -23,7 +25,8 @@ export function appTiming(
   const probeMs = (config.probeIntervalSeconds * 1_000) / 12;
   return {
     dispatch: {
-      leaseMs: 15_000,
+      leaseMs: 8_000,
+      renewMs: 1_500,
       // A turn on MongoDB is several commands, so it has to write much.
       turnMs: config.mongodbUri === '' ? 2 : 150,
       pollMs: 500,
@@ -37,6 +40,8 @@ export function appTiming(
       reconcileMs: 5_000,
       probeMs: probeMs === 0 ? 0 : Math.min(Math.max(probeMs, 500), 5_000),
       lockMs: 20_000,
+      // A little longer than a lease, so that who takes the task over finds the lease lapsed.
+      runLockMs: 8_300,
     },
     documentMs: 5_000,
     hangMs: 8_000,

@@ -80,6 +80,8 @@ export interface SharedByCrawlers {
 export interface DispatchTiming {
   /** How long a lease lives without renewal, so how long a crashed process keeps its crawlers. */
   readonly leaseMs: number;
+  /** How often leases are renewed. */
+  readonly renewMs: number;
   /** The least time between the beginnings of two turns of a run, unless one is urgent. */
   readonly turnMs: number;
   /** How often a process looks at the crawlers that it holds, for what others have done to them. */
@@ -220,7 +222,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const claimant = { accountId, crawlerId };
     const slot = deps.shared.runSlots.tryAcquire(claimant, 1);
     if (slot !== undefined) return slot;
-    const timer = setInterval(() => void task.touch(), deps.timing.leaseMs / 3);
+    const timer = setInterval(() => void task.touch(), deps.timing.renewMs);
     try {
       return await deps.shared.runSlots.acquire(claimant, 1, task.signal);
     } catch (error) {

@@ -4,12 +4,14 @@ import type { Crawler } from '../domain/crawler.ts';
 import { isUnavailable } from '../domain/errors.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
+import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { Lease, ShareStore, Store } from '../store/store.ts';
 import type { CrawlerRun } from './crawler-run.ts';
 
 /** What a process needs to help others. */
 export interface HelpingDeps {
   readonly store: Pick<Store, 'crawlers'>;
+  readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly shares: ShareStore;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -38,7 +40,7 @@ export interface Helping {
   close(): Promise<void>;
 }
 
-/** How often a process looks for crawlers that want help. */
+/** How often a process looks for crawlers that want help, or a lead in place of one that died. */
 const LOOK_MS = 2_000;
 /** How many crawlers a look finds, and how many of them the process joins. */
 const LOOKED_AT = 50;
@@ -86,9 +88,12 @@ export function startHelping(deps: HelpingDeps): Helping {
   }
 
   async function look(): Promise<void> {
-    if (deps.runSlots.used > MANY_RUNS || isBusy()) return;
-    const wanted = await shares.wanted(LOOKED_AT);
-    const others = wanted.filter((id) => !runs.has(id) && !deps.isLeading(id));
+    if (deps.runSlots.used > MANY_RUNS) return;
+    const now = clock.now();
+    const wanted = await shares.wanted(LOOKED_AT, now);
+    await Promise.all(wanted.lead.map((id) => deps.scheduler.wake('crawl', id, now)));
+    if (isBusy()) return;
+    const others = wanted.helper.filter((id) => !runs.has(id) && !deps.isLeading(id));
     let joined = 0;
     for (const crawlerId of others) {
       if (joined >= JOINED || closing.signal.aborted) return;

@@ -25,8 +25,9 @@ export interface KeptRun {
 
 /**
  * Watches the crawlers of all runs of a process, however many, with one look at intervals of
- * `pollMs`, and renews their leases together at a third of their time. It does so by a timer of its
- * own, so that a slow turn makes no lease lapse.
+ * `pollMs`, and renews their leases together at intervals of `renewMs`, or as soon as the database
+ * answers again. It does so by a timer of its own, so that a slow turn makes no lease lapse; nor
+ * does a slow look, for a renewal does not wait for it.
  */
 export interface RunKeeper {
   /** Keeps a run until the returned function is called. */
@@ -38,22 +39,38 @@ export function createRunKeeper(deps: {
   readonly store: { readonly queue: Pick<Store['queue'], 'visit'> };
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly timing: Pick<DispatchTiming, 'pollMs' | 'leaseMs'>;
+  readonly timing: Pick<DispatchTiming, 'pollMs' | 'leaseMs' | 'renewMs'>;
 }): RunKeeper {
   const { store, clock, logger, timing } = deps;
   const runs = new Map<KeptRun, KeptRun['seen']>();
-  const renewal = createPeriod(timing.leaseMs / 3, clock.now().getTime());
+  const renewal = createPeriod(timing.renewMs, clock.now().getTime());
   let timer: NodeJS.Timeout | undefined;
-  let isVisiting = false;
+  let isRenewing = false;
+  let isLooking = false;
 
-  async function visit(): Promise<void> {
+  async function renew(now: Date): Promise<void> {
+    isRenewing = true;
+    try {
+      await visit(now, timing.leaseMs);
+      renewal.restart(now.getTime());
+    } finally {
+      isRenewing = false;
+    }
+  }
+
+  async function look(now: Date): Promise<void> {
+    isLooking = true;
+    try {
+      await visit(now);
+    } finally {
+      isLooking = false;
+    }
+  }
+
+  async function visit(now: Date, ttlMs?: number): Promise<void> {
     const visited = [...runs.keys()];
-    const now = clock.now();
-    const renews = renewal.isOver(now.getTime());
-    if (renews) renewal.restart(now.getTime());
-    const ttlMs = renews ? timing.leaseMs : undefined;
     const leases = visited.map(({ lease }) => lease);
-    const touched = renews ? visited.map((run) => run.touch()) : [];
+    const touched = ttlMs === undefined ? [] : visited.map((run) => run.touch());
     const [news] = await Promise.all([store.queue.visit(leases, now, ttlMs), ...touched]);
     const byLease = new Map(news.map((each) => [leaseKey(each), each]));
     for (const run of visited) {
@@ -76,16 +93,13 @@ export function createRunKeeper(deps: {
   }
 
   function tick(): void {
-    if (isVisiting) return;
-    isVisiting = true;
-    visit()
-      .catch((error: unknown) => {
-        // The next look may come before the leases end.
-        logger.debug({ err: error }, 'crawlers were not looked at');
-      })
-      .finally(() => {
-        isVisiting = false;
-      });
+    const now = clock.now();
+    const isDue = renewal.isOver(now.getTime());
+    const visiting = isDue && !isRenewing ? renew(now) : isLooking ? undefined : look(now);
+    visiting?.catch((error: unknown) => {
+      // The next look may come before the leases end.
+      logger.debug({ err: error }, 'crawlers were not looked at');
+    });
   }
 
   return {

@@ -3,12 +3,13 @@ import type { Clock } from '../domain/clock.ts';
 import type { Scheduler, Task } from '../scheduler/scheduler.ts';
 import type { Store } from '../store/store.ts';
 
-/** The repeating tasks' intervals, and how long a dispatcher's task is locked. Milliseconds. */
+/** The repeating tasks' intervals, and how long tasks and the dispatcher's runs are locked. Milliseconds. */
 export interface TaskTiming {
   readonly timeoutMs: number;
   readonly probeMs: number;
   readonly reconcileMs: number;
   readonly lockMs: number;
+  readonly runLockMs: number;
 }
 
 /** What the tasks call. */
@@ -30,9 +31,9 @@ const WAKES_PER_RUN = 1_000;
 /** Defines every task; the scheduler is started afterwards. */
 export function defineTasks(deps: TaskDeps): void {
   const { scheduler, store, clock } = deps;
-  const { lockMs } = deps.timing;
+  const { lockMs, runLockMs } = deps.timing;
   const alone = { lockMs, concurrency: 1 };
-  const crawl = { lockMs, concurrency: CRAWLERS_PER_PROCESS, sharesWithPeers: true };
+  const crawl = { lockMs: runLockMs, concurrency: CRAWLERS_PER_PROCESS, sharesWithPeers: true };
   scheduler.define('crawl', crawl, deps.dispatcher.run);
   // The wakes of crawls and deliveries that are due later. A wake of `crawl` at that time would do
   // the same; a name of its own shows in Agenda's documents which crawlers only wait for a retry.

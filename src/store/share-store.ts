@@ -30,18 +30,26 @@ export interface Sharing {
   readonly shares: readonly Share[];
 }
 
+/** Crawlers that want another process. */
+export interface WantedProcesses {
+  /** Their lead wants help. */
+  readonly helper: readonly string[];
+  /** They have had work due for a moment, and nobody leads them: their lead may have died. */
+  readonly lead: readonly string[];
+}
+
 /**
  * Shares of crawlers, for processes that share a database. The lead alone gives slots and digits; a
  * helper takes a share without any and gives back what the lead has taken from it. Shares are
  * renewed by `QueueStore.visit` and given back by `QueueStore.release`; what a helper was doing
- * whose share lapsed becomes due again when the lead next renews its lease.
+ * whose share lapsed becomes due again when the lead next looks at the crawler.
  */
 export interface ShareStore {
   /**
-   * Crawlers whose lead wants help, up to `limit`: one of each account in turn, in an order that
-   * differs from call to call, so that no account keeps others from help.
+   * Finds up to `limit` crawlers of each kind: one of each account in turn, in an order that differs
+   * from call to call, so that no account keeps others from help.
    */
-  wanted(limit: number): Promise<string[]>;
+  wanted(limit: number, now: Date): Promise<WantedProcesses>;
   /**
    * Takes a share without slots. Undefined if the crawler wants no help any more, if the process has
    * one that has not ended, or if others changed the shares at the same moment.

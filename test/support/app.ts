@@ -46,12 +46,13 @@ export interface TestAppOptions {
 export const QUICK: AppTiming = {
   dispatch: {
     leaseMs: 3_000,
+    renewMs: 1_000,
     turnMs: 2,
     pollMs: 30,
     idleReleaseMs: 100,
     drainMs: 3_000,
   },
-  tasks: { timeoutMs: 100, reconcileMs: 200, probeMs: 100, lockMs: 4_000 },
+  tasks: { timeoutMs: 100, reconcileMs: 200, probeMs: 100, lockMs: 4_000, runLockMs: 4_000 },
   documentMs: 2_000,
   hangMs: 8_000,
 };

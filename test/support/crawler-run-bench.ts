@@ -17,6 +17,7 @@ import { createTestClock, type TestClock } from './test-clock.ts';
 /** The times of the runs: no lease ends by itself within a test, idle runs are over soon. */
 export const RUN_TIMING: DispatchTiming = {
   leaseMs: 15_000,
+  renewMs: 5_000,
   turnMs: 0,
   pollMs: 5,
   idleReleaseMs: 20,

@@ -28,6 +28,7 @@ const NEWS_FIELDS = {
 type VisitedCrawler = Pick<CrawlerDocument, '_id' | keyof typeof NEWS_FIELDS>;
 /** Most jobs and deliveries of former holders that one visit finds. */
 const STRAYS = 100;
+const STRAYS_EVERY_MS = 5_000;
 
 /**
  * The leases of the queue: who dispatches a crawler, and what becomes of the work of former
@@ -38,6 +39,8 @@ export function createLeases(
   ledger: Ledger,
   states: KnownStates,
 ): Pick<QueueStore, 'acquire' | 'visit' | 'release'> {
+  let nextStraysMs = 0;
+
   async function acquire(
     crawlerId: string,
     owner: string,
@@ -107,7 +110,16 @@ export function createLeases(
       .find({ _id: { $in: ids } }, { projection: NEWS_FIELDS, batchSize: ids.length + 1 })
       .toArray();
     const crawlers = new Map(found.map((each) => [each._id, each]));
-    if (ttlMs !== undefined) await takeBackStrays(leases, crawlers, now);
+    const led = leases.filter((each) => {
+      const crawler = crawlers.get(each.crawlerId);
+      return crawler !== undefined && !isShare(each) && isHeld(crawler, each, now);
+    });
+    // Not with a renewal, which must not wait for a recount.
+    if (ttlMs === undefined) await takeBackLapsed(led, crawlers, now);
+    else if (now.getTime() >= nextStraysMs) {
+      nextStraysMs = now.getTime() + STRAYS_EVERY_MS;
+      await takeBackStrays(led, crawlers, now);
+    }
     return leases.flatMap((lease): CrawlerNews[] => {
       const crawler = crawlers.get(lease.crawlerId);
       if (crawler === undefined) return [];
@@ -119,28 +131,35 @@ export function createLeases(
     });
   }
 
+  /** Ends the shares that have lapsed, also in `crawlers`, and takes back what their helpers had. */
+  async function takeBackLapsed(
+    led: readonly Lease[],
+    crawlers: Map<string, VisitedCrawler>,
+    now: Date,
+  ): Promise<void> {
+    for (const { crawlerId, epoch } of led) {
+      const crawler = crawlers.get(crawlerId);
+      if (crawler === undefined || !(await endLapsedShares(collections, crawler, now))) continue;
+      await ledger.runExclusive(crawlerId, async () => {
+        const shared = await readShares(crawlerId);
+        crawlers.set(crawlerId, { ...crawler, ...shared });
+        const epochs = formerEpochs(shared, epoch);
+        await takeBack(collections, ledger, { crawlerId, epochs, now, crashed: true });
+        await recount(collections, crawlerId, now);
+      });
+    }
+  }
+
   /**
-   * Takes back what former holders have claimed late, and what helpers had whose shares have lapsed:
-   * a process that slept between its check of the lease and its claim may have claimed something
-   * since.
+   * Takes back what former holders have claimed late: a process that slept between its check of the
+   * lease and its claim may have claimed something since.
    */
   async function takeBackStrays(
-    leases: readonly Lease[],
+    led: readonly Lease[],
     crawlers: ReadonlyMap<string, VisitedCrawler>,
     now: Date,
   ): Promise<void> {
-    const led = leases.filter((each) => {
-      const crawler = crawlers.get(each.crawlerId);
-      return crawler !== undefined && !isShare(each) && isHeld(crawler, each, now);
-    });
     if (led.length === 0) return;
-    const lapsed = new Set<string>();
-    for (const { crawlerId } of led) {
-      const crawler = crawlers.get(crawlerId);
-      if (crawler !== undefined && (await endLapsedShares(collections, crawler, now))) {
-        lapsed.add(crawlerId);
-      }
-    }
     const stray = led.map(({ crawlerId, epoch }) => ({
       crawlerId,
       epoch: formerEpochs(crawlers.get(crawlerId) ?? {}, epoch),
@@ -156,18 +175,16 @@ export function createLeases(
         .limit(STRAYS)
         .toArray(),
     ]);
-    const withJobs = new Set([...lapsed, ...jobs.map((each) => each.crawlerId)]);
+    const withJobs = new Set(jobs.map((each) => each.crawlerId));
     const affected = new Set([...withJobs, ...deliveries.map((each) => each.crawlerId)]);
     for (const { crawlerId, epoch } of led) {
       if (!affected.has(crawlerId)) continue;
       await ledger.runExclusive(crawlerId, async () => {
         const epochs = formerEpochs(await readShares(crawlerId), epoch);
-        const crashed = lapsed.has(crawlerId);
-        const former = { crawlerId, epochs, now, crashed };
+        const former = { crawlerId, epochs, now, crashed: false };
         // A former holder does not count such a claim. Only a recount shows whether another process
         // did.
-        if (crashed) await takeBack(collections, ledger, former);
-        else if (withJobs.has(crawlerId)) await requeue(collections, ledger, former);
+        if (withJobs.has(crawlerId)) await requeue(collections, ledger, former);
         else await freeDeliveries(collections, former);
         await recount(collections, crawlerId, now);
       });

@@ -8,8 +8,10 @@ import { currentLease } from './lease.ts';
 /** The fields of a crawler that say how it is shared. */
 export const SHARING_FIELDS = { shares: 1, joins: 1, sharesRevision: 1, wantsHelp: 1 } as const;
 
-/** How many crawlers that want help are divided among their accounts. */
+/** How many crawlers that want a process are divided among their accounts. */
 const MOST_WANTED = 1_000;
+/** Whoever runs a crawler that falls due has its lease before that. */
+const LATE_MS = 500;
 
 /** A crawler with its shares. */
 export type SharedDocument = Pick<CrawlerDocument, keyof typeof SHARING_FIELDS>;
@@ -17,20 +19,18 @@ export type SharedDocument = Pick<CrawlerDocument, keyof typeof SHARING_FIELDS>;
 /** Shares of crawlers, each in its crawler's document. */
 export function createShares({ crawlers }: Collections): ShareStore {
   return {
-    async wanted(limit) {
-      const accounts = await crawlers
-        .aggregate<{ readonly ids: readonly string[] }>([
-          { $match: { wantsHelp: true } },
+    async wanted(limit, now) {
+      const late = new Date(now.getTime() - LATE_MS);
+      const found = await crawlers
+        .aggregate<Pick<CrawlerDocument, '_id' | 'accountId' | 'wantsHelp' | 'wakeAt'>>([
+          { $match: { $or: [{ wantsHelp: true }, { wakeAt: { $lte: late } }] } },
           { $sample: { size: MOST_WANTED } },
-          { $group: { _id: '$accountId', ids: { $push: '$_id' } } },
+          { $project: { accountId: 1, wantsHelp: 1, wakeAt: 1 } },
         ])
         .toArray();
-      const queues = shuffled(accounts.map(({ ids }) => shuffled(ids)));
-      const rounds = Math.max(0, ...queues.map((ids) => ids.length));
-      const inTurn = Array.from({ length: rounds }, (_, round) =>
-        queues.flatMap((ids) => ids[round] ?? []),
-      );
-      return inTurn.flat().slice(0, limit);
+      const helper = found.filter(({ wantsHelp }) => wantsHelp);
+      const lead = found.filter(({ wakeAt }) => wakeAt <= late);
+      return { helper: inTurn(helper).slice(0, limit), lead: inTurn(lead).slice(0, limit) };
     },
 
     async join(crawlerId, processId, room, ttlMs, now) {
@@ -87,6 +87,16 @@ export function createShares({ crawlers }: Collections): ShareStore {
       );
     },
   };
+}
+
+/** One crawler of each account in turn, in a random order. */
+function inTurn(crawlers: readonly Pick<CrawlerDocument, '_id' | 'accountId'>[]): string[] {
+  const ofAccount = Map.groupBy(shuffled(crawlers), ({ accountId }) => accountId);
+  const queues = [...ofAccount.values()];
+  const rounds = Math.max(0, ...queues.map((each) => each.length));
+  return Array.from({ length: rounds }, (_, round) =>
+    queues.flatMap((each) => each[round]?._id ?? []),
+  ).flat();
 }
 
 function shuffled<Item>(items: readonly Item[]): Item[] {

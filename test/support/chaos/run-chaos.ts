@@ -8,7 +8,8 @@ import { type ChaosLoad, startLoad } from './chaos-load.ts';
 import { openChaosReceiver } from './chaos-receiver.ts';
 import { type ChaosSite, openChaosSite } from './chaos-site.ts';
 import { type Disturbance, type Fleet, type KillableDatabase, startFleet } from './fleet.ts';
-import { measureSlots } from './slot-usage.ts';
+import { watchHolders } from './slot-holders.ts';
+import { measureSlots, type UsedSlots } from './slot-usage.ts';
 
 /** What is run. */
 export interface ChaosOptions {
@@ -30,8 +31,8 @@ export interface ChaosRow {
   readonly acknowledged: number;
   /** Most crawls at one moment. */
   readonly most: number;
-  /** The share of its slots that was used while the fleet was whole. */
-  readonly usage: number | undefined;
+  /** The slots that were used while the fleet was whole. */
+  readonly usage: UsedSlots | undefined;
   /** Pages that were crawled again without need. */
   readonly again: number;
   /** The longest time from acknowledgement to crawl, in seconds. */
@@ -81,7 +82,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       (crawler) => [crawler, startLoad(fleet, site, crawler, options.signal)] as const,
     ),
   );
-  const usage = measureSlots(fleet, site, loads, SETTLE_MS);
+  await using holders = env.MONGODB_URI === undefined ? undefined : watchHolders(env.MONGODB_URI);
+  const usage = measureSlots(fleet, site, loads, holders, SETTLE_MS);
   const violations: string[] = [];
   try {
     await disturbAtRandom(fleet, options);
@@ -111,7 +113,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       crawler,
       acknowledged: load.rids.size,
       most: site.seen(crawler.name).most,
-      usage: usage.share(crawler.name),
+      usage: usage.of(crawler.name),
       again: site.seen(crawler.name).again,
       longestWait: longestWait(load, site, crawler.name),
     })),

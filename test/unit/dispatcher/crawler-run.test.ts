@@ -3,7 +3,11 @@ import { createDispatcher } from '../../../src/dispatcher/dispatcher.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { claimJobs } from '../../contract/store/store-harness.ts';
-import { type CrawlerRunBench, createCrawlerRunBench } from '../../support/crawler-run-bench.ts';
+import {
+  type CrawlerRunBench,
+  createCrawlerRunBench,
+  RUN_TIMING,
+} from '../../support/crawler-run-bench.ts';
 import { eventually } from '../../support/eventually.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -209,6 +213,52 @@ test('a run whose renewal is refused stops its crawls and leaves them to the pee
   const { jobs } = await claimJobs(store, peer, 20, bench.clock.now());
   expect(jobs).toMatchObject([{ rid, attempt: 2 }]);
   expect(await storedRids(bench, [rid])).toEqual([]);
+});
+
+/** Waits until the lease has been renewed at that moment or later. */
+async function leaseReaches(bench: CrawlerRunBench, renewedAt: Date): Promise<void> {
+  const until = new Date(renewedAt.getTime() + RUN_TIMING.leaseMs);
+  await eventually(async () => {
+    const { dispatchedBy } = (await counters(bench)) ?? {};
+    expect(dispatchedBy?.until.getTime()).toBeGreaterThanOrEqual(until.getTime());
+  });
+}
+
+test('a renewal that fails is repeated at once, however little of the lease is left', async () => {
+  const bench = await createCrawlerRunBench(store);
+  const rids = await bench.push(1);
+  const { done } = bench.start();
+  await startedCrawls(bench, 1);
+  bench.faults.refuse('queue.visit');
+  bench.clock.advance(14_000);
+  const renewedAt = bench.clock.now();
+  const renewal = bench.faults.holdAnswer('queue.visit');
+  await renewal.reached;
+  renewal.release();
+  await leaseReaches(bench, renewedAt);
+  bench.clock.advance(2_000);
+  bench.crawls[0]?.end();
+  await done;
+  expect(await storedRids(bench, rids)).toEqual(rids);
+});
+
+test('a look that takes long holds up no renewal', async () => {
+  const bench = await createCrawlerRunBench(store);
+  const rids = await bench.push(1);
+  const { done } = bench.start();
+  await startedCrawls(bench, 1);
+  const look = bench.faults.hold('queue.visit');
+  await look.reached;
+  const renewal = bench.faults.holdAnswer('queue.visit');
+  bench.clock.advance(14_000);
+  const renewedAt = bench.clock.now();
+  await renewal.reached;
+  renewal.release();
+  await leaseReaches(bench, renewedAt);
+  look.release();
+  bench.crawls[0]?.end();
+  await done;
+  expect(await storedRids(bench, rids)).toEqual(rids);
 });
 
 test('a renewal that fails costs no crawl: the next one comes before the lease ends', async () => {

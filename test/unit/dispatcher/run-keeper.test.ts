@@ -6,7 +6,7 @@ import { silentLogger } from '../../support/loggers.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test('a lease that was taken after a while without any is renewed at a third of its time, not with the first look', async () => {
+test('a lease that was taken after a while without any is renewed when its time has come, not with the first look', async () => {
   const looks: (number | undefined)[] = [];
   const keeper = createRunKeeper({
     store: {
@@ -21,7 +21,7 @@ test('a lease that was taken after a while without any is renewed at a third of 
     },
     clock: { now: () => new Date() },
     logger: silentLogger,
-    timing: { pollMs: 500, leaseMs: 15_000 },
+    timing: { pollMs: 500, leaseMs: 15_000, renewMs: 5_000 },
   });
   await vi.advanceTimersByTimeAsync(60_000);
   const nothing = () => undefined;

@@ -28,7 +28,7 @@ function createStore(
   const given: Sharing[] = [];
   const kept: Pick<Share, 'slots' | 'digits' | 'room'>[] = [];
   const shares: ShareStore = {
-    wanted: async () => [],
+    wanted: async () => ({ helper: [], lead: [] }),
     join: async () => undefined,
     async give(_lease, sharing) {
       given.push(sharing);

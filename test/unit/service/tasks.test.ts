@@ -28,7 +28,7 @@ function reconcileTask() {
     },
     dispatcher: { run: async () => undefined },
     clock: { now: () => new Date() },
-    timing: { lockMs: 30 },
+    timing: { lockMs: 30, runLockMs: 30 },
   } as unknown as TaskDeps);
   const handler = handlers.get('reconcile');
   if (handler === undefined) throw new Error('there is no such task');

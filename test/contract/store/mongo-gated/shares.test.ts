@@ -148,7 +148,7 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
       expect(await bench.counters(crawler)).toMatchObject({
         helpers: [{ processId: 'helper', slots: 40 }],
       });
-      expect(await sharesOf(stopped).wanted(9)).toEqual([]);
+      expect((await sharesOf(stopped).wanted(9, at(3))).helper).toEqual([]);
       const late = await sharesOf(stopped).join(crawler.crawlerId, 'late', 9, TTL_MS, at(3));
       expect(late).toBeUndefined();
     }),
@@ -161,18 +161,29 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
       for (let n = 1; n < 30; n += 1) await bench.crawler({ accountId });
       const other = await bench.crawler();
       await c.crawlers.updateMany({}, { $set: { wantsHelp: true } });
-      const wanted = await sharesOf(stopped).wanted(10);
+      const { helper: wanted } = await sharesOf(stopped).wanted(10, at(0));
       expect(wanted).toHaveLength(10);
       expect(wanted.slice(0, 2)).toContain(other.crawlerId);
       // Processes that look at the same moment begin with different ones.
       await eventually(async () => {
-        const again = await sharesOf(stopped).wanted(10);
+        const { helper: again } = await sharesOf(stopped).wanted(10, at(0));
         expect(again.slice(2)).not.toEqual(wanted.slice(2));
       });
       await c.crawlers.updateOne({ _id: other.crawlerId }, { $unset: { wantsHelp: '' } });
-      const all = await sharesOf(stopped).wanted(50);
+      const { helper: all } = await sharesOf(stopped).wanted(50, at(0));
       expect(new Set(all).size).toBe(30);
       expect(all).not.toContain(other.crawlerId);
+    }),
+  );
+
+  test(
+    'a crawler whose lead has died is found soon after its lease, and not before',
+    withProcesses(async (processes) => {
+      const { stopped } = processes;
+      const { crawler } = await shared(processes, 3);
+      expect((await sharesOf(stopped).wanted(9, at(TTL_MS))).lead).toEqual([]);
+      const { lead } = await sharesOf(stopped).wanted(9, at(TTL_MS + 1_000));
+      expect(lead).toEqual([crawler.crawlerId]);
     }),
   );
 
@@ -194,8 +205,9 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
       ).toEqual(['won']);
       // Now the helper is gone.
       const later = 2 * TTL_MS;
-      expect((await newsOf(bench.store, next, later, TTL_MS)).held).toBe(true);
-      expect((await newsOf(bench.store, next, later)).sharing?.shares).toEqual([]);
+      // The next look of the lead ends the share, which comes sooner than its next renewal.
+      const news = await newsOf(bench.store, next, later);
+      expect(news).toMatchObject({ held: true, sharing: { shares: [] } });
       expect(await bench.counters(crawler)).toMatchObject({ running: 0, waiting: 2, completed: 1 });
       expect(
         (await finishJobs(stopped, [toStored(other)], at(later + 1), helper)).verdicts,
