@@ -49,6 +49,8 @@ export interface CrawlerRun {
 /** So many starts and ends, or bytes of pages, are written without waiting for more. */
 const MANY = 256;
 const MANY_BYTES = 1024 * 1024;
+/** The longest pause after a turn that wrote much. */
+const MAX_GATHERING_MS = 20;
 /** Before a turn that failed is taken again. */
 const REPEAT_MS = 500;
 /** How long a helper keeps a share without work, or waits for one. */
@@ -210,8 +212,17 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   }
 
   /**
-   * Whether the next turn is due before its time: free slots need jobs, or much is unwritten. Other
-   * turns wait for `timing.turnMs` after the one before, so that each writes more.
+   * How long the turn after the one that is now due waits, so that it writes more: a millisecond for
+   * each start and end that this one writes. A crawler with little to write hardly waits; a busy one
+   * leaves the database free for others in between.
+   */
+  function gatheringMs(): number {
+    const written = crawls.unwritten + deliveries.unsettled;
+    return Math.max(timing.turnMs, Math.min(written, MAX_GATHERING_MS));
+  }
+
+  /**
+   * Whether the next turn is due before its time: free slots need jobs, or much is unwritten.
    */
   function isUrgent(): boolean {
     return crawls.isStarving || crawls.unwritten >= MANY || crawls.nextWriteBytes >= MANY_BYTES;
@@ -263,7 +274,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
       const waitMs = isUrgentNow ? 0 : Math.max(0, nextTurnMs - now);
       if (waitMs === 0 && (polls || hasWork())) {
         polls = false;
-        nextTurnMs = now + timing.turnMs;
+        nextTurnMs = now + gatheringMs();
         await tryTurn(active.lease, !draining && !isUnsure);
         tookTurn = true;
       }

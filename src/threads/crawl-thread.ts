@@ -21,6 +21,7 @@ import {
   transferable,
 } from './messages.ts';
 import { createStartQueue } from './start-queue.ts';
+import { yieldToService } from './thread-priority.ts';
 
 // The program of a crawl thread: requests, redirects, decoding, character sets, block pages, results
 // and their compression. All that a site sends is read here, beside the service.
@@ -40,6 +41,7 @@ interface Running {
 
 const port = parentPort;
 if (port === null) throw new Error('this file is a worker');
+yieldToService();
 const settings = workerData as CrawlThreadSettings;
 const { network, limits, proxies, identity, baseBytes, state: buffer } = settings;
 const state = threadState(buffer);

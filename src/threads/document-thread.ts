@@ -4,6 +4,7 @@ import { markdown } from '../engine/extract/markdown/markdown.ts';
 import { parseDocument } from '../engine/extract/parse-document.ts';
 import { scraperFor, scrapers } from '../engine/extract/scrapers/scrapers.ts';
 import type { DocumentTask } from './document-threads.ts';
+import { yieldToService } from './thread-priority.ts';
 
 // The program of a document thread: it parses one document at a time, so that a hostile one can be
 // stopped and stalls nobody else.
@@ -26,6 +27,7 @@ function whereThrown(error: unknown): string {
   return [name, ...at.slice(0, 5)].join('\n');
 }
 
+yieldToService();
 parentPort?.postMessage('ready');
 parentPort?.on('message', (task: DocumentTask) => {
   let answer: DocumentOutput;

@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { getPriority } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -264,6 +266,15 @@ describe('a thread', () => {
     expect((await threads.crawl(order('/page/1'), never)).result.cbStatus).toBe(200);
   });
 
+  test.runIf(process.platform === 'linux')('yields to the threads of the service', async () => {
+    const threads = start();
+    // A page as Markdown passes a crawl thread and a document thread.
+    await threads.crawl(order('/page/1', { format: 'md' }), never);
+    const own = getPriority();
+    expect(threadPriorities().filter((nice) => nice === own + 5)).toHaveLength(2);
+    expect(getPriority()).toBe(own);
+  });
+
   test('that outgrows its memory is replaced', async () => {
     const threads = start({ maxHeapMb: 24 });
     expect((await lost(threads.crawl(order('/greedy'), never))).blamed).toBe(true);
@@ -280,3 +291,11 @@ describe('a thread', () => {
     expect(memory.waiting).toBe(0);
   });
 });
+
+/** The niceness of each thread of this process. */
+function threadPriorities(): number[] {
+  return readdirSync('/proc/self/task').map((thread) => {
+    const stat = readFileSync(`/proc/self/task/${thread}/stat`, 'utf8');
+    return Number(stat.replace(/^.*\) /s, '').split(' ')[16]);
+  });
+}
