@@ -150,7 +150,11 @@ export function createService(deps: ServiceDeps): Service {
     sharesDatabase: settings.sharesDatabase,
     failedTokens: createFailedTokens({ clock, logger, onFailure: observe.wrongToken }),
   });
-  const access = createCrawlerAccess({ crawlers: store.crawlers, clock });
+  const access = createCrawlerAccess({
+    crawlers: store.crawlers,
+    clock,
+    sharesDatabase: settings.sharesDatabase,
+  });
   const quotas = createQuotas({
     store,
     clock,

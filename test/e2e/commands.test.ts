@@ -36,8 +36,8 @@ describe.skipIf(mongodbUri === '')('commands to MongoDB, counted in the driver',
   });
   afterAll(() => open.disposeAsync());
 
-  test('one URL to an idle crawler: 17 at most', async () => {
-    expectPerUrl(await commandsOfOneUrl(bench, byLength(6, 10)), 17);
+  test('one URL to an idle crawler: 15 at most', async () => {
+    expectPerUrl(await commandsOfOneUrl(bench, byLength(6, 10)), 15);
   });
 
   test.runIf(isLong)('pages of 1 s at concurrency 50: one per URL at most', async () => {

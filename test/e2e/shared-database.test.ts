@@ -64,6 +64,34 @@ describe.skipIf(mongodbUri === '')('what one process changes, another knows at o
     expect(old.deliveries).toHaveLength(1);
   });
 
+  test('a push goes by the settings that the crawler has, however long ago this process read it', async () => {
+    await using database = testDatabase();
+    const env = { MONGODB_URI: database.uri, ROLE: 'api' };
+    await using here = await startApp({ env });
+    await using there = await startApp({ env });
+    const path = `/crawler/${NORMAL}`;
+    const headers = encodeURIComponent('not a header');
+    const url = encodeURIComponent('http://a.example/');
+    const push = (more: string) =>
+      here.rest('GET', `/?token=${NORMAL}&crawler=kept&url=${url}${more}`);
+    await here.rest('POST', path, { name: 'kept' });
+    // A crawler that stores takes no notice of what is meant for deliveries.
+    expect((await push(`&callback_headers=${headers}`)).status).toBe(200);
+    expect((await there.rest('POST', `${path}/kept/pause`)).status).toBe(200);
+    expect((await push('')).status).toBe(200);
+    await there.rest('POST', `${path}/kept/delete`);
+    expect((await push('')).status).toBe(404);
+    await there.rest('POST', path, { name: 'kept', callback_url: 'http://b.example/' });
+    expect((await push(`&callback_headers=${headers}`)).status).toBe(422);
+    expect((await push('')).status).toBe(200);
+    const { json } = await there.rest('GET', `${path}/kept`);
+    expect(json.activity).toMatchObject({ waiting: 1, pushed: 1 });
+    await there.rest('POST', `${path}/kept/delete`);
+    for (const more of ['', `&callback_headers=${headers}`]) {
+      expect((await push(more)).status).toBe(404);
+    }
+  });
+
   test('a token that was rotated works nowhere any more', async () => {
     await using database = testDatabase();
     const env = { MONGODB_URI: database.uri };

@@ -23,8 +23,15 @@ export interface CrawlerAccess {
    * store checks them once more. Throws as {@link find} does.
    */
   findRecent(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler>;
-  /** Returns the crawler as {@link findRecent} last did, which may be long ago. */
+  /**
+   * Returns the crawler as it was found last, however long ago, if others may change it anyway: for
+   * pushes, of which the store checks that. Throws as {@link findRecent} does.
+   */
+  findForPush(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler>;
+  /** The crawler as it was found last, however long ago. */
   asFoundLast(crawlerId: string): Crawler | undefined;
+  /** Notes a crawler that was just made. */
+  note(crawler: Crawler): void;
   /** Drops the cached crawler after it was changed or removed. */
   forget(crawler: Pick<Crawler, 'accountId' | 'name'>): void;
 }
@@ -36,13 +43,17 @@ const MAX_FOUND = 10_000;
 export function createCrawlerAccess(deps: {
   readonly crawlers: Pick<CrawlerStore, 'findByName'>;
   readonly clock: Clock;
+  /** Whether other processes work on the same database. Default: false. */
+  readonly sharesDatabase?: boolean;
 }): CrawlerAccess {
   const recent = createExpiringCache<Crawler>({
     clock: deps.clock,
     ttlMs: CACHE_MS,
     maxEntries: MAX_FOUND,
   });
+  /** By `crawlerId`, and by name. */
   const found = createLruMap<string, Crawler>({ maxEntries: MAX_FOUND });
+  const named = createLruMap<string, Crawler>({ maxEntries: MAX_FOUND });
   const cacheKey = (accountId: string, name: string): string => `${accountId} ${name}`;
 
   function checked(
@@ -76,26 +87,42 @@ export function createCrawlerAccess(deps: {
     return name;
   }
 
+  function note(crawler: Crawler): void {
+    found.set(crawler.crawlerId, crawler);
+    named.set(cacheKey(crawler.accountId, crawler.name), crawler);
+  }
+
+  async function findRecent(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler> {
+    const { accountId } = owner.account;
+    const name = referencedName(owner, reference, 'crawler');
+    const read = () => deps.crawlers.findByName(accountId, name);
+    const crawler = await recent.get(cacheKey(accountId, name), read);
+    // A cached crawler of the other token type may have been deleted and created again since.
+    const isOther = crawler !== undefined && crawler.tokenType !== owner.tokenType;
+    const current = checked(owner, name, isOther ? await read() : crawler, 'crawler');
+    note(current);
+    return current;
+  }
+
   return {
     async find(owner, reference) {
       const { accountId } = owner.account;
       const name = referencedName(owner, reference, 'name');
       return checked(owner, name, await deps.crawlers.findByName(accountId, name), 'name');
     },
-    async findRecent(owner, reference) {
-      const { accountId } = owner.account;
+    findRecent,
+    async findForPush(owner, reference) {
       const name = referencedName(owner, reference, 'crawler');
-      const read = () => deps.crawlers.findByName(accountId, name);
-      const crawler = await recent.get(cacheKey(accountId, name), read);
-      // A cached crawler of the other token type may have been deleted and created again since.
-      const isOther = crawler !== undefined && crawler.tokenType !== owner.tokenType;
-      const current = checked(owner, name, isOther ? await read() : crawler, 'crawler');
-      found.set(current.crawlerId, current);
-      return current;
+      const last = named.get(cacheKey(owner.account.accountId, name));
+      const isUsable = deps.sharesDatabase === true && last?.tokenType === owner.tokenType;
+      return isUsable && last !== undefined ? last : findRecent(owner, reference);
     },
     asFoundLast: found.get,
-    forget(crawler) {
-      recent.forget(cacheKey(crawler.accountId, crawler.name));
+    note,
+    forget({ accountId, name }) {
+      const key = cacheKey(accountId, name);
+      recent.forget(key);
+      named.delete(key);
     },
   };
 }

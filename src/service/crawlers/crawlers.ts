@@ -146,6 +146,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
         }),
         deps.quotas.limits(owner.account),
       );
+      access.note(crawler);
       if (!inserted) {
         assertSame(crawler, { ...settings, ...defined({ callbackUrl }), tokenType, delivery });
       }

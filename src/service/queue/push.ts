@@ -129,11 +129,13 @@ export function createPushing(deps: PushingDeps): Pushing {
     granted: number,
     owner: TokenOwner,
     requestId: string,
+    isFresh = false,
   ): Promise<readonly PushOutcome[]> {
     // With a request_id even an empty push has outcomes: those of the first call.
     if (granted === 0 && requestId === '') return [];
     const { crawlerId, accountId } = crawler;
-    const request = { crawlerId, accountId, jobs: jobs.slice(0, granted) };
+    const settings = isFresh ? {} : { settings: crawler.updatedAt.getTime() };
+    const request = { crawlerId, accountId, jobs: jobs.slice(0, granted), ...settings };
     const named = requestId === '' ? request : { ...request, requestId };
     const [receipt] = await store.queue.push([named], limits, clock.now());
     if (receipt === undefined) throw new Error('the store returned no receipt');
@@ -171,7 +173,7 @@ export function createPushing(deps: PushingDeps): Pushing {
     traceparent?: string,
   ): Promise<PushedItem[]> {
     assertBatch(inputs, requestId);
-    const crawler = await access.findRecent(owner, reference);
+    const crawler = await access.findForPush(owner, reference);
     const span = startSend(deps.tracing, crawler, inputs.length, traceparent);
     try {
       const results = await sendBatch(owner, reference, { crawler, inputs, requestId, span });
@@ -195,14 +197,17 @@ export function createPushing(deps: PushingDeps): Pushing {
   ): Promise<PushedItem[]> {
     const { inputs, requestId, span } = sent;
     let batch = parse(sent.crawler, inputs, span);
+    // No write will tell whether the crawler is there and takes other items now.
+    if (batch.jobs.length === 0)
+      batch = parse(await access.findRecent(owner, reference), inputs, span);
     const { granted, refusal } = await admit(owner, batch.jobs);
     let outcomes = await queue(batch, granted, owner, requestId);
     if (outcomes.some((each) => 'refused' in each && each.refused === 'crawler_not_found')) {
-      // The crawler was removed after it was looked up; another process may have made a new one of
-      // the same name.
+      // The crawler was changed or removed after it was looked up; another process may have made a
+      // new one of the same name.
       access.forget(batch.crawler);
       batch = parse(await access.findRecent(owner, reference), inputs, span);
-      outcomes = await queue(batch, granted, owner, requestId);
+      outcomes = await queue(batch, granted, owner, requestId, true);
     }
     const results = toResults(batch, outcomes, refusal);
     const accepted = results.filter((item) => 'rid' in item).length;

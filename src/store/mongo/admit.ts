@@ -37,6 +37,7 @@ export interface Admission {
   /** The id of the push. */
   readonly id: string;
   readonly jobs: readonly Job[];
+  readonly settings: number | undefined;
   readonly limits: PushLimits;
   readonly now: Date;
   readonly repeatable: RepeatablePush | undefined;
@@ -111,11 +112,11 @@ export async function admit(
   };
 }
 
-/** Reserves room in the account and the crawler; undefined when the crawler is gone. */
+/** Reserves room in the account and the crawler; undefined when the crawler is gone or has changed. */
 async function reserve(
   collections: Collections,
   accounts: AccountIncrements,
-  { crawlerId, accountId, id, jobs, limits, now, repeatable }: Admission,
+  { crawlerId, accountId, id, jobs, settings, limits, now, repeatable }: Admission,
 ): Promise<Reservation | undefined> {
   const rids = jobs.map((job) => job.rid).sort();
   const entry = {
@@ -135,7 +136,12 @@ async function reserve(
     queued === undefined
       ? reserveInAccount(collections, accountId, all, limits.accountQueue, accounts.take(accountId))
       : { granted: all.n, queued },
-    reserveInCrawler(collections, crawlerId, { entry, n: all.n, limit: limits.crawlerQueue }),
+    reserveInCrawler(collections, crawlerId, {
+      entry,
+      settings,
+      n: all.n,
+      limit: limits.crawlerQueue,
+    }),
   ]);
   if (inAccount.status === 'rejected') throw inAccount.reason;
   const n = inAccount.value?.granted ?? 0;

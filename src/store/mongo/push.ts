@@ -75,7 +75,8 @@ function takeGroup(queue: Waiting[]): Waiting[] {
   const end = queue.findIndex((each, index) => {
     jobs += each.request.jobs.length;
     const alone = index > 0 && (each.repeatable ?? queue[0]?.repeatable) !== undefined;
-    return jobs > MAX_GROUP || alone;
+    const differs = each.request.settings !== queue[0]?.request.settings;
+    return jobs > MAX_GROUP || alone || differs;
   });
   return queue.splice(0, end === -1 ? queue.length : Math.max(end, 1));
 }
@@ -92,6 +93,7 @@ async function pushGroup(
     accountId: request.accountId,
     id: repeatable?.id ?? ledger.newWriteId(),
     jobs: group.flatMap((each) => each.request.jobs),
+    settings: request.settings,
     limits,
     now,
     repeatable,

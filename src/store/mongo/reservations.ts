@@ -48,22 +48,28 @@ function added(change: Required<AccountChange>) {
 
 /**
  * Takes room for up to `n` URLs in the crawler, and notes the push as pending. Null when there is
- * no such crawler.
+ * no such crawler, or when it has other settings.
  */
 export async function reserveInCrawler(
   collections: Collections,
   crawlerId: string,
   {
     entry,
+    settings,
     n,
     limit,
-  }: { readonly entry: Omit<PendingPush, 'n'>; readonly n: number; readonly limit: number },
+  }: {
+    readonly entry: Omit<PendingPush, 'n'>;
+    readonly settings: number | undefined;
+    readonly n: number;
+    readonly limit: number;
+  },
 ) {
   const held = { $add: [{ $subtract: ['$live', '$running'] }, { $sum: '$pending.n' }] };
   const room = { $max: [0, { $min: [n, { $subtract: [limit, held] }] }] };
   const pending = { $concatArrays: ['$pending', [{ ...entry, n: '$granted', gen: '$purges' }]] };
   return collections.crawlers.findOneAndUpdate(
-    { _id: crawlerId },
+    { _id: crawlerId, ...(settings === undefined ? {} : { updatedAt: new Date(settings) }) },
     [{ $set: { granted: room } }, { $set: { pending } }],
     { ...quickly, returnDocument: 'after', projection: { granted: 1, purges: 1 } },
   );
