@@ -42,8 +42,20 @@ async function commandsOfAll(services: readonly CountedProcess[]): Promise<Comma
   return Object.fromEntries(all);
 }
 
-/** The interval of the upkeep. What is measured for whole ones has as much of it as an idle process. */
+/** The interval of the upkeep. */
 const UPKEEP_SECONDS = 5;
+
+/**
+ * Waits until the service, the only one on its database, has done its upkeep once more. From one to
+ * another each window has as much of it as an idle process.
+ */
+async function nextUpkeep(service: CountedProcess): Promise<void> {
+  const count = async (): Promise<number> => (await service.commands())['find removals'] ?? 0;
+  const before = await count();
+  await until('the upkeep', async () => (await count()) > before);
+  // The other tasks of this interval have the same time, more or less.
+  await wait(1_000);
+}
 
 /**
  * The looks for tasks that are due. A timer makes them, ten a second and fewer on a busy machine, so
@@ -156,13 +168,14 @@ export async function commandsPerUrl(
   return figure;
 }
 
-/** Commands per second of a process that has nothing to do. */
+/** Commands per second of a process that has nothing to do, for at least so many seconds. */
 export async function commandsWhenIdle(
   service: CountedProcess,
   seconds: number,
 ): Promise<CommandFigure> {
+  await nextUpkeep(service);
   const figureOf = await startCounting([service]);
-  await wait(seconds * 1_000);
+  for (let n = 0; n < seconds / UPKEEP_SECONDS; n++) await nextUpkeep(service);
   return figureOf((passed) => passed);
 }
 
@@ -174,15 +187,14 @@ export async function commandsOfOneUrl(
   const names = Array.from({ length: urls }, (_, n) => `single-${n}`);
   for (const name of names) await post(service, '', { name });
   await until('a process without work', async () => (await activeCrawlers(service)) === 0);
+  await nextUpkeep(service);
   const figureOf = await startCounting([service], idle);
-  const startedAt = performance.now();
   for (const name of names) {
     await pushAll(service, name, [`${site.url}/page/${name}`]);
     await until(`the crawl of ${name}`, () => site.hits(`/page/${name}`) === 1);
     await until('its release', async () => (await activeCrawlers(service)) === 0);
   }
-  const seconds = (performance.now() - startedAt) / 1_000;
-  await wait((UPKEEP_SECONDS - (seconds % UPKEEP_SECONDS)) * 1_000);
+  await nextUpkeep(service);
   return figureOf(() => urls);
 }
 
