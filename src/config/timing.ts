@@ -26,7 +26,7 @@ export function appTiming(
   return {
     dispatch: {
       leaseMs: 8_000,
-      renewMs: 1_500,
+      renewMs: 2_000,
       // A turn on MongoDB is several commands, so it has to write much.
       turnMs: config.mongodbUri === '' ? 2 : 150,
       pollMs: 500,
