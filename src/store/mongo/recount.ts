@@ -26,10 +26,12 @@ export interface RecountOptions {
 /**
  * Recomputes `running`, `retrying` and `deliveriesPending` of a crawler from the jobs and
  * deliveries themselves, as after a crash between a write and its counts. With `all` the rest of
- * the queue too; jobs that nobody has counted then count as pushed at `now`. Unapplied tombstones
- * count under their former state, and so do starts: the write that applies them counts them.
- * Nothing is written unless the counters stood still meanwhile; a crawler that does not stand still
- * is left to the next holder of its lease.
+ * the queue too: jobs that nobody has counted then count as pushed at `now`, and in a crawler that
+ * was purged jobs that are gone without an end count as purged: a purge beside what made them due
+ * again has taken them with it, uncounted. Unapplied tombstones count under their former state, and
+ * so do starts: the write that applies them counts them. Nothing is written unless the counters
+ * stood still meanwhile; a crawler that does not stand still is left to the next holder of its
+ * lease.
  */
 export async function recount(
   collections: Collections,
@@ -172,6 +174,7 @@ async function write(
     ...(all ? { wakes: read.wakes, pending: noOtherPush } : {}),
   };
   const uncounted = all ? live - read.live : 0;
+  const gone = read.purges > 0 ? Math.max(0, -uncounted) : 0;
   const day = countedAt === undefined ? '' : toDay(countedAt);
   const before = await collections.crawlers.findOneAndUpdate(
     unchanged,
@@ -181,8 +184,9 @@ async function write(
         moves: 1,
         recounts: 1,
         ...(uncounted > 0 ? { [`days.${day}.pushed`]: uncounted } : {}),
+        ...(gone > 0 ? { purged: gone, [`days.${day}.purged`]: gone } : {}),
       },
-      ...(uncounted > 0 ? { $min: { firstDay: day } } : {}),
+      ...(uncounted > 0 || gone > 0 ? { $min: { firstDay: day } } : {}),
       ...(settledUpTo === undefined
         ? {}
         : { $max: { [appliedPath(settledUpTo)]: settledUpTo.batchNo } }),

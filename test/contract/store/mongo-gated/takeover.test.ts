@@ -55,6 +55,37 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
   }
 
   test(
+    'has its jobs purged if the queue is purged while its successor makes them due again',
+    withProcesses(async ({ bench, stopped, gate, c }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler();
+      const { crawlerId, accountId } = crawler;
+      await bench.push(makeJobs(crawler, 4));
+      await claimJobs(store, await bench.lease(crawler, at(0), 'dead'), 3, at(0));
+      const held = gate.hold(commandOn('update', 'jobs', '"crashes"'));
+      const acquired = stopped.queue.acquire(crawlerId, 'next', TTL_MS, LATER);
+      await held.reached;
+      expect(await store.queue.purge(crawlerId, LATER)).toBe(1);
+      held.release();
+      const next = await acquired;
+      if (next === undefined) throw new Error('no lease');
+      expect((await claimJobs(stopped, next, 9, LATER)).jobs).toEqual([]);
+      await stopped.queue.release(next, LATER);
+      expect(await bench.counters(crawler)).toMatchObject({
+        pushed: 4,
+        purged: 4,
+        waiting: 0,
+        running: 0,
+      });
+      const days = (await store.stats.history([crawlerId], {})).get(crawlerId);
+      expect(days).toMatchObject([{ pushed: 4, purged: 4 }]);
+      await store.maintain(at(10 * TTL_MS));
+      expect(await c.jobs.countDocuments()).toBe(0);
+      expect(await store.accounts.queued(accountId)).toBe(0);
+    }),
+  );
+
+  test(
     'before it counts what it gave back, does not count what its successor has counted',
     withProcesses(async ({ bench, stopped, gate }) => {
       const crawler = await bench.crawler();
