@@ -9,9 +9,9 @@ import { startProcess } from '../support/service-process.ts';
 import { startSite } from '../support/site.ts';
 
 const DISK_MIB = 24;
-const BALLAST_MIB = 12;
+const BALLAST_MIB = 14;
 
-/** Runs a command where `folder` is a small disk of its own with a file that fills half of it. */
+/** Runs a command where `folder` is a small disk of its own with a file that fills more than half of it. */
 function onSmallDisk(folder: string): string[] {
   const script = `mount -t tmpfs -o size=${DISK_MIB}m tmpfs "$0" && head -c ${BALLAST_MIB}M /dev/zero > "$0/ballast" && exec "$@"`;
   return ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-c', script, folder];
@@ -75,7 +75,7 @@ test.skipIf(!canMount)(
     await using _folder = { [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
     await using site = await startSite();
     const env = { DATA_DIR: join(folder, 'data'), LOG_LEVEL: 'error' };
-    // With the ballast half of the disk is free.
+    // With the ballast 10 MiB of the disk are free.
     const least = { MIN_FREE_BYTES: String((DISK_MIB - BALLAST_MIB - 2) * 1024 * 1024) };
     await using service = await startProcess({ ...env, ...least }, onSmallDisk(folder));
     await service.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });

@@ -8,6 +8,8 @@ import type { Sql } from './sql.ts';
  */
 export type ThreadQueue = Omit<QueueStore, 'turn'> & {
   turn(...args: Parameters<QueueStore['turn']>): Promise<Omit<TurnReceipt, 'held'>>;
+  /** A turn that has nothing to write. */
+  look(...args: Parameters<QueueStore['turn']>): Promise<Omit<TurnReceipt, 'held'>>;
 };
 
 /** The aggregates that the database thread offers: all but the rates, which are in memory. */

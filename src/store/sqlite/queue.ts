@@ -133,6 +133,7 @@ export const queue = {
   visit,
   release,
   turn,
+  look: turn,
   finish,
   overdue,
   crawlersWithWorkDue,

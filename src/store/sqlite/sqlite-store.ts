@@ -1,6 +1,6 @@
 import type { Logger } from '../../domain/logger.ts';
 import { heldDeliveries } from '../held-deliveries.ts';
-import type { Store } from '../store.ts';
+import type { Store, TurnWork } from '../store.ts';
 import type { ThreadStore } from './in-thread.ts';
 import { createPageWriter } from './page-writer.ts';
 import { preparePrivateFile } from './private-file.ts';
@@ -47,6 +47,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     queue: {
       ...queue,
       async turn(lease, work, now) {
+        if (looksOnly(work)) return { ...(await queue.look(lease, work, now)), held: [] };
         const outcomes = work.ended ?? [];
         const receipt = await writePages.outcomes(outcomes, (ended) =>
           queue.turn(lease, { ...work, ended }, now),
@@ -76,6 +77,10 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     close: () => database.close(),
   };
   return { store, query: database.query, database, path, backup: database.backup };
+}
+
+function looksOnly({ ended = [], started = [], settled = [], deliveries }: TurnWork): boolean {
+  return deliveries === undefined && [ended, started, settled].every(({ length }) => length === 0);
 }
 
 /** The calls of an aggregate, which run in the database's thread. */

@@ -9,22 +9,19 @@ import { DomainError } from '../../../domain/errors.ts';
 import { voidLeases } from '../lease.ts';
 import { migrate } from '../migrations.ts';
 import { dropAllUnfinished } from '../pages.ts';
-import { createSql, type Sql } from '../sql.ts';
+import { createSql } from '../sql.ts';
+import { createBatches } from './batches.ts';
+import { startDiskSync } from './disk-sync.ts';
 import {
-  type Answer,
   type BackupAnswer,
   type BackupRequest,
-  type BatchMessage,
   type CallMessage,
   toErrorMessage,
 } from './messages.ts';
-import { operations } from './operations.ts';
 
 // The database runs in this thread, so that neither a sync to disk nor a large purge stalls the
-// service. All calls that arrive while a batch is committed share the next transaction, which is one
-// sync to disk for all of them.
-
-const MAX_BATCH = 1_000;
+// service. All calls that arrive while a batch is made durable share the next transaction, which is
+// one sync to disk for all of them.
 
 /**
  * Pages of one step of a backup, 400 KB. Between two steps the calls of clients get their turn; what
@@ -45,7 +42,7 @@ function open(path: string): DatabaseSync {
       PRAGMA temp_store = MEMORY;
       PRAGMA cache_size = -16000;
       PRAGMA journal_size_limit = 67108864;
-      PRAGMA wal_autocheckpoint = 2000;
+      PRAGMA wal_autocheckpoint = 0;
       PRAGMA secure_delete = FAST;
       BEGIN IMMEDIATE; COMMIT;
     `);
@@ -61,64 +58,9 @@ function open(path: string): DatabaseSync {
     throw error;
   }
   migrate(database);
+  // From now on the log is synced beside the database, see batches.ts.
+  database.exec('PRAGMA synchronous = NORMAL');
   return database;
-}
-
-function perform(sql: Sql, { id, operation, args }: CallMessage): Answer {
-  const run = operations.get(operation);
-  if (run === undefined) throw new Error(`there is no operation ${operation}`);
-  sql.exec('SAVEPOINT call');
-  try {
-    const value = run(sql, ...(args as never[]));
-    sql.exec('RELEASE call');
-    return { id, value };
-  } catch (error) {
-    sql.exec('ROLLBACK TO call');
-    sql.exec('RELEASE call');
-    return { id, error: toErrorMessage(error) };
-  }
-}
-
-/** Runs the calls in one transaction. */
-function performBatch(sql: Sql, calls: readonly CallMessage[]): BatchMessage {
-  let begun = false;
-  try {
-    const before = countChanges(sql);
-    sql.exec('BEGIN');
-    begun = true;
-    const answers = calls.map((call) => perform(sql, call));
-    sql.exec('COMMIT');
-    return { answers, committed: countChanges(sql) !== before };
-  } catch (error) {
-    // The whole batch was rolled back, so every call in it fails.
-    const failure = toErrorMessage(error);
-    if (begun) tryRollback(sql);
-    return { answers: calls.map(({ id }) => ({ id, error: failure })), committed: false };
-  }
-}
-
-function countChanges(sql: Sql): number {
-  return Number(sql.get('SELECT total_changes() AS n')?.n);
-}
-
-function tryRollback(sql: Sql): void {
-  try {
-    sql.exec('ROLLBACK');
-  } catch {
-    // A failed COMMIT may have rolled back by itself.
-  }
-}
-
-/**
- * Moves what was written into the database, as SQLite does by itself after 8 MB, which then takes
- * as long as one write of 8 MB.
- */
-function checkpoint(sql: Sql): void {
-  try {
-    sql.exec('PRAGMA wal_checkpoint(PASSIVE)');
-  } catch {
-    // The next one takes it along.
-  }
 }
 
 async function copyTo(
@@ -141,13 +83,23 @@ async function copyTo(
 
 type Received = CallMessage | BackupRequest | 'close';
 
-function serve(port: MessagePort, database: DatabaseSync): void {
+function serve(port: MessagePort, database: DatabaseSync, path: string): void {
   const sql = createSql(database);
   sql.exec('BEGIN');
   voidLeases(sql, new Date());
   dropAllUnfinished(sql);
   sql.exec('COMMIT');
+  const disk = startDiskSync(path);
+  const batches = createBatches({ sql, disk, answer: (message) => port.postMessage(message) });
   let copying = Promise.resolve();
+
+  async function close(): Promise<void> {
+    await batches.settled();
+    database.close();
+    await disk.close();
+    port.close();
+  }
+
   port.on('message', (first: Received) => {
     const calls: CallMessage[] = [];
     let closes = false;
@@ -158,15 +110,10 @@ function serve(port: MessagePort, database: DatabaseSync): void {
         const request = message;
         copying = copying.then(() => copyTo(port, database, request));
       } else calls.push(message);
-      if (calls.length >= MAX_BATCH) break;
       message = receiveMessageOnPort(port)?.message as Received | undefined;
     }
-    if (calls.length > 0) port.postMessage(performBatch(sql, calls));
-    if (calls.some(({ operation }) => operation === 'pages.writePieces')) checkpoint(sql);
-    if (closes) {
-      database.close();
-      port.close();
-    }
+    if (calls.length > 0) batches.take(calls);
+    if (closes) void close();
   });
   port.postMessage('open');
 }
@@ -175,7 +122,7 @@ const port = parentPort;
 if (port === null) throw new Error('this file is a worker');
 const { path } = workerData as { path: string };
 try {
-  serve(port, open(path));
+  serve(port, open(path), path);
 } catch (error) {
   port.postMessage({ refused: toErrorMessage(error) });
   port.close();

@@ -50,3 +50,45 @@ export const operations: ReadonlyMap<string, Operation> = new Map<string, Operat
     ),
   ),
 ]);
+
+type Aggregates = typeof aggregates;
+type OperationName = {
+  [Name in keyof Aggregates]: `${Name}.${keyof Aggregates[Name] & string}`;
+}[keyof Aggregates];
+
+const READS = [
+  'accounts.findByTokenHash',
+  'accounts.findByName',
+  'accounts.get',
+  'accounts.list',
+  'accounts.queued',
+  'accounts.usage',
+  'crawlers.findByName',
+  'crawlers.get',
+  'crawlers.list',
+  'crawlers.counters',
+  'queue.look',
+  'queue.find',
+  'queue.listQueued',
+  'deliveries.get',
+  'deliveries.countReplayable',
+  'results.get',
+  'results.newestByUrl',
+  'results.getMany',
+  'results.sizes',
+  'results.rids',
+  'results.count',
+  'results.totals',
+  'results.following',
+  'stats.history',
+  'stats.queueDepths',
+  'screenshots.get',
+  'listings.crawlers',
+  'listings.jobs',
+  'listings.deliveries',
+  'listings.results',
+  'listings.locate',
+] as const satisfies readonly OperationName[];
+
+/** Operations that write nothing and for which clients wait. */
+export const reads: ReadonlySet<string> = new Set(READS);

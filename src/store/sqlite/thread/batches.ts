@@ -1,0 +1,133 @@
+import type { Sql } from '../sql.ts';
+import type { DiskSync } from './disk-sync.ts';
+import { type Answer, type BatchMessage, type CallMessage, toErrorMessage } from './messages.ts';
+import { operations, reads } from './operations.ts';
+
+/** Performs calls, many in one transaction and one sync to disk. */
+export interface Batches {
+  /**
+   * Performs calls now, or after the batch that is being made durable. Reads do not wait for that;
+   * what they see of it may still be lost with the machine's power, but not with the process.
+   */
+  take(calls: readonly CallMessage[]): void;
+  /** Resolves when all calls have been answered. */
+  settled(): Promise<void>;
+}
+
+/** What the batches work with. */
+export interface BatchesDeps {
+  readonly sql: Sql;
+  readonly disk: DiskSync;
+  readonly answer: (message: BatchMessage) => void;
+}
+
+const MAX_BATCH = 1_000;
+/** Pages of the log, 4 MB, that are moved into the database at once. */
+const MANY_LOGGED = 1000;
+
+/** Makes the batches of a connection that is in WAL mode and syncs nothing when it commits. */
+export function createBatches({ sql, disk, answer }: BatchesDeps): Batches {
+  /** Writes that arrived while a batch was made durable. */
+  const held: CallMessage[] = [];
+  let working: Promise<void> | undefined;
+
+  /**
+   * Moves the log into the database when it has become long. The database is synced before the next
+   * write, because that may begin to overwrite the log.
+   */
+  async function moveLog(): Promise<void> {
+    const { log, checkpointed } = sql.get('PRAGMA wal_checkpoint(NOOP)') ?? {};
+    if (Number(log) - Number(checkpointed) < MANY_LOGGED) return;
+    sql.exec('PRAGMA synchronous = OFF');
+    try {
+      sql.exec('PRAGMA wal_checkpoint(PASSIVE)');
+    } catch {
+      // The next one takes it along.
+    } finally {
+      sql.exec('PRAGMA synchronous = NORMAL');
+    }
+    await disk.sync('database');
+  }
+
+  async function work(calls: readonly CallMessage[]): Promise<void> {
+    const { answers, committed } = performBatch(sql, calls, true);
+    if (!committed) {
+      answer({ answers, committed });
+      return;
+    }
+    const isRead = (_: unknown, at: number): boolean => reads.has(calls[at]?.operation ?? '');
+    const early = answers.filter(isRead);
+    if (early.length > 0) answer({ answers: early, committed: false });
+    await disk.sync('log');
+    answer({ answers: answers.filter((each, at) => !isRead(each, at)), committed });
+    await moveLog();
+  }
+
+  async function workOff(): Promise<void> {
+    while (held.length > 0) await work(held.splice(0, MAX_BATCH));
+    working = undefined;
+  }
+
+  return {
+    take(calls) {
+      if (working === undefined) {
+        held.push(...calls);
+        working = workOff();
+        return;
+      }
+      const early = calls.filter(({ operation }) => reads.has(operation));
+      if (early.length > 0) answer(performBatch(sql, early, false));
+      held.push(...calls.filter(({ operation }) => !reads.has(operation)));
+    },
+    async settled() {
+      await working;
+    },
+  };
+}
+
+/** Runs calls in one transaction. Each of them fails if it cannot be committed, or if it must not write. */
+function performBatch(sql: Sql, calls: readonly CallMessage[], mayWrite: boolean): BatchMessage {
+  let begun = false;
+  try {
+    const before = countChanges(sql);
+    sql.exec('BEGIN');
+    begun = true;
+    const answers = calls.map((call) => perform(sql, call));
+    const committed = countChanges(sql) !== before;
+    if (committed && !mayWrite) throw new Error('a read has written');
+    sql.exec('COMMIT');
+    return { answers, committed };
+  } catch (error) {
+    // The whole batch was rolled back, so every call in it fails.
+    const failure = toErrorMessage(error);
+    if (begun) tryRollback(sql);
+    return { answers: calls.map(({ id }) => ({ id, error: failure })), committed: false };
+  }
+}
+
+function perform(sql: Sql, { id, operation, args }: CallMessage): Answer {
+  const run = operations.get(operation);
+  if (run === undefined) throw new Error(`there is no operation ${operation}`);
+  sql.exec('SAVEPOINT call');
+  try {
+    const value = run(sql, ...(args as never[]));
+    sql.exec('RELEASE call');
+    return { id, value };
+  } catch (error) {
+    sql.exec('ROLLBACK TO call');
+    sql.exec('RELEASE call');
+    return { id, error: toErrorMessage(error) };
+  }
+}
+
+function countChanges(sql: Sql): number {
+  return Number(sql.get('SELECT total_changes() AS n')?.n);
+}
+
+function tryRollback(sql: Sql): void {
+  try {
+    sql.exec('ROLLBACK');
+  } catch {
+    // A failed COMMIT may have rolled back by itself.
+  }
+}

@@ -1,0 +1,38 @@
+import { Worker } from 'node:worker_threads';
+
+/** The files of a database: its write-ahead log, and the pages themselves. */
+export type SyncedFile = 'log' | 'database';
+
+/** Makes what was written durable, in a thread of its own. */
+export interface DiskSync {
+  /**
+   * Resolves when everything that was written to the file before the call is on the disk. One call
+   * at a time. The process does not survive a sync that fails: what the file holds is unknown then.
+   */
+  sync(file: SyncedFile): Promise<void>;
+  /** Ends the thread. To be called when the database is closed, whose locks it would release. */
+  close(): Promise<void>;
+}
+
+/** Starts the thread for a database whose files exist. */
+export function startDiskSync(path: string): DiskSync {
+  const paths: Record<SyncedFile, string> = { log: `${path}-wal`, database: path };
+  const worker = new Worker(new URL('./sync-worker.ts', import.meta.url), {
+    workerData: paths,
+    resourceLimits: { maxYoungGenerationSizeMb: 1 },
+  });
+  let synced: (() => void) | undefined;
+  worker.on('message', () => synced?.());
+  worker.on('error', (error) => {
+    throw error;
+  });
+  return {
+    sync(file) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      synced = resolve;
+      worker.postMessage(file);
+      return promise;
+    },
+    close: async () => void (await worker.terminate()),
+  };
+}

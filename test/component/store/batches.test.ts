@@ -1,0 +1,108 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { migrate } from '../../../src/store/sqlite/migrations.ts';
+import { createSql } from '../../../src/store/sqlite/sql.ts';
+import { type Batches, createBatches } from '../../../src/store/sqlite/thread/batches.ts';
+import type { SyncedFile } from '../../../src/store/sqlite/thread/disk-sync.ts';
+import type { BatchMessage, CallMessage } from '../../../src/store/sqlite/thread/messages.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+
+let stack: AsyncDisposableStack;
+let batches: Batches;
+/** Syncs that have been asked for and are not done. */
+let syncs: { readonly file: SyncedFile; readonly done: () => void }[];
+let answered: Map<number, unknown>;
+let database: DatabaseSync;
+
+beforeEach(async () => {
+  stack = new AsyncDisposableStack();
+  const folder = stack.use(await temporaryFolder());
+  database = stack.adopt(new DatabaseSync(join(folder.path, 'test.db')), (each) => each.close());
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0');
+  migrate(database);
+  database.exec('PRAGMA wal_checkpoint(TRUNCATE); CREATE TABLE notes (body BLOB)');
+  syncs = [];
+  answered = new Map();
+  batches = createBatches({
+    sql: createSql(database),
+    disk: {
+      sync(file) {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        syncs.push({ file, done: resolve });
+        return promise;
+      },
+      close: () => Promise.resolve(),
+    },
+    answer({ answers }: BatchMessage) {
+      for (const answer of answers) {
+        answered.set(answer.id, 'error' in answer ? answer.error.reason : answer.value);
+      }
+    },
+  });
+});
+
+afterEach(() => stack.disposeAsync());
+
+const write = (id: number, bytes = 1): CallMessage => ({
+  id,
+  operation: 'query',
+  args: ['INSERT INTO notes VALUES (zeroblob(?))', [bytes]],
+});
+const read = (id: number): CallMessage => ({ id, operation: 'accounts.get', args: ['nobody'] });
+const notes = () => database.prepare('SELECT count(*) AS n FROM notes').get()?.n;
+
+async function sync(): Promise<SyncedFile | undefined> {
+  const next = syncs.shift();
+  next?.done();
+  await nextTurn();
+  return next?.file;
+}
+
+test('a write is answered when it is on the disk, and a read at once', async () => {
+  batches.take([write(1), read(2)]);
+  expect([...answered.keys()]).toEqual([2]);
+  batches.take([read(3)]);
+  expect([...answered.keys()]).toEqual([2, 3]);
+  expect(await sync()).toBe('log');
+  expect(answered.has(1)).toBe(true);
+  await batches.settled();
+});
+
+test('writes that arrive during a sync are one batch after it', async () => {
+  batches.take([write(1)]);
+  batches.take([write(2)]);
+  batches.take([write(3)]);
+  expect(notes()).toBe(1);
+  await sync();
+  expect(notes()).toBe(3);
+  expect([...answered.keys()]).toEqual([1]);
+  await sync();
+  expect([...answered.keys()]).toEqual([1, 2, 3]);
+  expect(syncs).toEqual([]);
+});
+
+test('a long log is moved into the database, which is on the disk before the next write', async () => {
+  batches.take([write(1, 6 * 1024 * 1024)]);
+  batches.take([write(2), read(3)]);
+  expect(await sync()).toBe('log');
+  expect([...answered.keys()]).toEqual([3, 1]);
+  expect(syncs.map(({ file }) => file)).toEqual(['database']);
+  expect(notes()).toBe(1);
+  batches.take([read(4)]);
+  expect(answered.has(4)).toBe(true);
+  await sync();
+  expect(notes()).toBe(2);
+  expect(await sync()).toBe('log');
+  expect(answered.has(2)).toBe(true);
+});
+
+test('a call that fails fails alone, and what wrote nothing is not synced', async () => {
+  const broken: CallMessage = { id: 1, operation: 'query', args: ['INSERT INTO nowhere', []] };
+  batches.take([broken, read(2)]);
+  await batches.settled();
+  expect(answered.get(1)).toBe('database_unavailable');
+  expect(answered.get(2)).toBeUndefined();
+  expect(syncs).toEqual([]);
+});
