@@ -1,6 +1,7 @@
 import type { Filter } from 'mongodb';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
 import { tombstonesFilter } from './tombstones.ts';
+import { removeUnfinished } from './uncommitted.ts';
 
 /** How many documents one statement removes: few enough that none takes long. */
 const SWEEP_BATCH = 5_000;
@@ -70,13 +71,20 @@ export async function sweepAll(
 
 type Sweep = () => Promise<number>;
 
-function jobSweep(collections: Collections, filter: Filter<JobDocument>): Sweep {
+/** Removes jobs, after `before` has been done for them. */
+function jobSweep(
+  collections: Collections,
+  filter: Filter<JobDocument>,
+  before: (jobs: readonly Pick<JobDocument, '_id' | 'attempt'>[]) => Promise<void> = async () =>
+    undefined,
+): Sweep {
   return async () => {
     const found = await collections.jobs
-      .find(filter, { projection: { _id: 1 } })
+      .find(filter, { projection: { attempt: 1 } })
       .limit(SWEEP_BATCH)
       .toArray();
     if (found.length === 0) return 0;
+    await before(found);
     await collections.jobs.deleteMany({ _id: { $in: found.map((each) => each._id) }, ...filter });
     return found.length;
   };
@@ -86,7 +94,13 @@ function purgedSweep(
   collections: Collections,
   { _id: crawlerId, purges }: Pick<CrawlerDocument, '_id' | 'purges'>,
 ): Sweep {
-  return jobSweep(collections, { crawlerId, queued: true, gen: { $lt: purges } });
+  // What a job has that was made due again beside the purge is of a crawl that did not end.
+  return jobSweep(collections, { crawlerId, queued: true, gen: { $lt: purges } }, (jobs) =>
+    removeUnfinished(
+      collections,
+      jobs.filter(({ attempt }) => attempt > 0),
+    ),
+  );
 }
 
 function removedSweeps(collections: Collections, crawlerId: string): Sweep[] {

@@ -1,6 +1,7 @@
 import type { Collections } from './collections.ts';
 import { type Ledger, readGenerations } from './ledger.ts';
 import { batchFields, tombstoneUpdate } from './tombstones.ts';
+import { removeUnfinished } from './uncommitted.ts';
 
 /** The work of former holders of a lease. */
 export interface FormerWork {
@@ -43,9 +44,10 @@ async function endPurged(
   const gone = await collections.jobs
     .find(
       { state: 'ended', endedAt: now, crawlerId, ...named },
-      { projection: { gen: 1, size: 1 } },
+      { projection: { gen: 1, size: 1, attempt: 1 } },
     )
     .toArray();
+  await removeUnfinished(collections, gone);
   const tombstone = { from: 'running', end: 'purged', endedAt: now, ...named } as const;
   const ended = gone.map(({ _id: rid, gen, size = 0 }) => {
     return { rid, gen, tombstone: { ...tombstone, size } };
@@ -90,21 +92,6 @@ export async function requeue(
   }
   await freeDeliveries(collections, former);
   return requeued;
-}
-
-/** Removes records of crawls that were not finished. A record of a later attempt is kept. */
-async function removeUnfinished(
-  collections: Collections,
-  jobs: readonly { readonly _id: string; readonly attempt: number }[],
-): Promise<void> {
-  if (jobs.length === 0) return;
-  const removals = jobs.map(({ _id, attempt }) => ({
-    deleteOne: { filter: { _id, claim: { $lte: attempt } } },
-  }));
-  await Promise.all([
-    collections.results.bulkWrite(removals, { ordered: false }),
-    collections.deliveries.bulkWrite(removals, { ordered: false }),
-  ]);
 }
 
 /** Makes the deliveries that former holders were sending due again. */

@@ -14,3 +14,18 @@ export async function findUncommitted(
     .toArray();
   return new Set(alive.map((each) => each._id));
 }
+
+/** Removes records of crawls that were not finished. A record of a later attempt is kept. */
+export async function removeUnfinished(
+  collections: Collections,
+  jobs: readonly { readonly _id: string; readonly attempt: number }[],
+): Promise<void> {
+  if (jobs.length === 0) return;
+  const removals = jobs.map(({ _id, attempt }) => ({
+    deleteOne: { filter: { _id, claim: { $lte: attempt } } },
+  }));
+  await Promise.all([
+    collections.results.bulkWrite(removals, { ordered: false }),
+    collections.deliveries.bulkWrite(removals, { ordered: false }),
+  ]);
+}

@@ -85,6 +85,38 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
     }),
   );
 
+  for (const overtaken of [false, true]) {
+    test(
+      `leaves no result of a crawl whose job was purged ${overtaken ? 'while it was made due again' : 'before that was taken back'}`,
+      withProcesses(async ({ bench, stopped, pusher, gate, c }) => {
+        const { store } = bench;
+        const crawler = await bench.crawler();
+        const { crawlerId, accountId, tokenType } = crawler;
+        await bench.push(makeJobs(crawler, 1));
+        const lease = await bench.lease(crawler, at(0), 'dead');
+        const job = only((await claimJobs(store, lease, 1, at(0))).jobs);
+        // Its record is written, its end is not.
+        const end = gate.hold(commandOn('update', 'jobs', '"ended"'));
+        const ending = finishJobs(stopped, [toStored(job)], at(1), lease);
+        await end.reached;
+        expect(await c.results.countDocuments()).toBe(1);
+        if (!overtaken) await store.queue.purge(crawlerId, at(2));
+        const back = overtaken ? gate.hold(commandOn('find', 'jobs', '"mark"')) : undefined;
+        const acquired = pusher.queue.acquire(crawlerId, 'next', TTL_MS, LATER);
+        if (back !== undefined) {
+          await back.reached;
+          await store.queue.purge(crawlerId, LATER);
+          back.release();
+        }
+        expect(await acquired).toBeDefined();
+        expect(await store.results.get({ accountId, tokenType }, job.rid)).toBeUndefined();
+        expect(await c.results.countDocuments()).toBe(0);
+        end.release();
+        expect((await ending).verdicts).toEqual(['lost']);
+      }),
+    );
+  }
+
   test(
     'before it counts what it gave back, does not count what its successor has counted',
     withProcesses(async ({ bench, stopped, gate }) => {
