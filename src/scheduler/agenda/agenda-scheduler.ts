@@ -254,7 +254,8 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
       if (definition === undefined || agenda === undefined || closing.signal.aborted) return false;
       // On a database of its own, a process that starts anew knows by its tasks what it was doing.
       if (backend.presence === undefined || yieldMs(name) > 0) return false;
-      if (countOwn(name) >= definition.options.concurrency) return false;
+      const running = fencedRepository.running.size + unclaimed.size;
+      if (running >= definition.options.concurrency) return false;
       void runUnclaimed(name, key, definition);
       return true;
     },
