@@ -3,6 +3,7 @@ import { ADMIN, NORMAL, startApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { mongodbUri, testDatabase } from '../support/mongodb.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { startProcess } from '../support/service-process.ts';
 import { startSite } from '../support/site.ts';
 
 const admin = { authorization: `Bearer ${ADMIN}` };
@@ -90,6 +91,33 @@ describe.skipIf(mongodbUri === '')('what one process changes, another knows at o
     for (const more of ['', `&callback_headers=${headers}`]) {
       expect((await push(more)).status).toBe(404);
     }
+  });
+
+  test('a URL whose process is killed as soon as it has answered is crawled by another', async () => {
+    await using database = testDatabase();
+    await using site = await startSite();
+    const env = { MONGODB_URI: database.uri };
+    await using other = await startProcess(env);
+    await using killed = await startProcess(env);
+    for (const name of ['a', 'b', 'c']) {
+      await other.rest('POST', `/crawler/${NORMAL}`, { name });
+    }
+    const answers = ['a', 'b', 'c'].map((name) => {
+      const url = encodeURIComponent(`${site.url}/page/${name}`);
+      return killed.rest('GET', `/?token=${NORMAL}&crawler=${name}&url=${url}`);
+    });
+    const replies = await Promise.all(answers);
+    await killed.kill9();
+    const rids = replies.map(({ json }) => json.rid as string);
+    await eventually(
+      async () => {
+        for (const rid of rids) {
+          const path = `/storage?token=${NORMAL}&rid=${rid}`;
+          expect((await other.rest('GET', path)).status).toBe(200);
+        }
+      },
+      { timeoutMs: 20_000 },
+    );
   });
 
   test('a token that was rotated works nowhere any more', async () => {
