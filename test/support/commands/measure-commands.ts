@@ -184,7 +184,8 @@ export async function commandsOfOneUrl(
   { service, site, idle }: CommandBench,
   urls: number,
 ): Promise<CommandFigure> {
-  const names = Array.from({ length: urls }, (_, n) => `single-${n}`);
+  const first = site.hits();
+  const names = Array.from({ length: urls }, (_, n) => `single-${first + n}`);
   for (const name of names) await post(service, '', { name });
   await until('a process without work', async () => (await activeCrawlers(service)) === 0);
   await nextUpkeep(service);
