@@ -14,9 +14,9 @@ export interface AppTiming {
 
 /**
  * The times behind three promises: other processes take over the crawlers of a crashed one within
- * 10 s (its leases and shares lapse after 6 s, the locks of its runs soon after them), its other
+ * 10 s (its leases and shares lapse after 7 s, the locks of its runs soon after them), its other
  * tasks within 30 s; a database that is away for 4 s, or an event loop that stands still for so
- * long, costs nothing that is running, because a lease has never less than 4.5 s left; and a push in
+ * long, costs nothing that is running, because a lease has never less than 5.5 s left; and a push in
  * one process starts in another within a second.
  */
 export function appTiming(
@@ -25,7 +25,7 @@ export function appTiming(
   const probeMs = (config.probeIntervalSeconds * 1_000) / 12;
   return {
     dispatch: {
-      leaseMs: 6_000,
+      leaseMs: 7_000,
       renewMs: 1_500,
       // A turn on MongoDB is several commands, so it has to write much.
       turnMs: config.mongodbUri === '' ? 2 : 150,
@@ -41,7 +41,7 @@ export function appTiming(
       probeMs: probeMs === 0 ? 0 : Math.min(Math.max(probeMs, 500), 5_000),
       lockMs: 20_000,
       // A little longer than a lease, so that who takes the task over finds the lease lapsed.
-      runLockMs: 6_300,
+      runLockMs: 7_300,
     },
     documentMs: 5_000,
     hangMs: 8_000,

@@ -67,7 +67,7 @@ export interface RunStates {
  * So long before its lease ends a run that could not renew it is over, so that its crawls have been
  * aborted when those of the next holder start.
  */
-const MARGIN_MS = 500;
+const MARGIN_MS = 1_000;
 
 /** Makes the states of a run that is acquiring its lease. */
 export function createRunStates(clock: Clock): RunStates {

@@ -100,7 +100,7 @@ export function createLeases(
       await Promise.all([
         collections.crawlers.updateMany(
           { _id: { $in: ids }, leaseOwner: { $in: owners }, leaseUntil: { $gt: now } },
-          { $set: { leaseUntil, wakeAt: leaseUntil } },
+          { $max: { leaseUntil }, $set: { wakeAt: leaseUntil } },
         ),
         renewShares(collections, leases, now, leaseUntil),
       ]);

@@ -149,7 +149,7 @@ export function formerEpochs({ shares = {}, joins = 0 }: SharedDocument, epoch: 
   return { $lt: epoch, $gte: -joins, ...(helpers.length > 0 ? { $nin: helpers } : {}) };
 }
 
-/** Renews the shares of helpers that have not lapsed. */
+/** Renews the shares of helpers that have not lapsed. A renewal that arrives late shortens none. */
 export async function renewShares(
   { crawlers }: Collections,
   leases: readonly Lease[],
@@ -162,7 +162,7 @@ export async function renewShares(
     held.map((lease) => ({
       updateOne: {
         filter: currentLease(lease, now),
-        update: { $set: { [`${path(-lease.epoch)}.until`]: until } },
+        update: { $max: { [`${path(-lease.epoch)}.until`]: until } },
       },
     })),
     { ordered: false },

@@ -230,7 +230,7 @@ test('a renewal that fails is repeated at once, however little of the lease is l
   const { done } = bench.start();
   await startedCrawls(bench, 1);
   bench.faults.refuse('queue.visit');
-  bench.clock.advance(14_000);
+  bench.clock.advance(13_500);
   const renewedAt = bench.clock.now();
   const renewal = bench.faults.holdAnswer('queue.visit');
   await renewal.reached;
@@ -250,7 +250,7 @@ test('a look that takes long holds up no renewal', async () => {
   const look = bench.faults.hold('queue.visit');
   await look.reached;
   const renewal = bench.faults.holdAnswer('queue.visit');
-  bench.clock.advance(14_000);
+  bench.clock.advance(13_500);
   const renewedAt = bench.clock.now();
   await renewal.reached;
   renewal.release();
