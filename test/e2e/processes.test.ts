@@ -150,7 +150,7 @@ describe.skipIf(mongodbUri === '')('processes on one database', () => {
       // Between the push and the crawl are some ten calls of the database; a busy machine takes long for each.
       expect(seenAt - at).toBeLessThan(1_000 + 10 * slowestMs);
     }
-    expect(await crawled(worker)).toBe(3);
+    await eventually(async () => expect(await crawled(worker)).toBe(3));
   });
 
   test.runIf(isLong)('hold a token to its rate together', async () => {
