@@ -198,8 +198,9 @@ export function createPushing(deps: PushingDeps): Pushing {
     const { inputs, requestId, span } = sent;
     let batch = parse(sent.crawler, inputs, span);
     // No write will tell whether the crawler is there and takes other items now.
-    if (batch.jobs.length === 0)
+    if (batch.jobs.length === 0) {
       batch = parse(await access.findRecent(owner, reference), inputs, span);
+    }
     const { granted, refusal } = await admit(owner, batch.jobs);
     let outcomes = await queue(batch, granted, owner, requestId);
     if (outcomes.some((each) => 'refused' in each && each.refused === 'crawler_not_found')) {

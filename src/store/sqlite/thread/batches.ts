@@ -23,7 +23,7 @@ export interface BatchesDeps {
 
 const MAX_BATCH = 1_000;
 /** Pages of the log, 4 MB, that are moved into the database at once. */
-const MANY_LOGGED = 1000;
+const MANY_LOGGED = 1_000;
 
 /** Makes the batches of a connection that is in WAL mode and syncs nothing when it commits. */
 export function createBatches({ sql, disk, answer }: BatchesDeps): Batches {
