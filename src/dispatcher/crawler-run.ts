@@ -123,20 +123,33 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     }
   }
 
+  /**
+   * Ends what is in flight at once, also while a turn waits for the database: another process may do
+   * the work from now on. Its outcomes are dropped.
+   */
+  function endWork(): void {
+    crawls.abortAll(new WorkAborted('dropped'));
+    deliveries.abortAll(new WorkAborted('dropped'));
+    pause.wake();
+  }
+
   /** Has the keeper renew the lease and report what comes from other processes. */
   function keep(lease: Lease): () => void {
     return keeper.keep({
       lease,
       seen: { work: lease.work ?? 0, settings: lease.settings ?? deps.crawler.updatedAt.getTime() },
       touch: task.touch,
+      tick() {
+        if (states.active() === undefined) endWork();
+      },
       renewed: states.renewed,
       lost() {
         states.end('lease_lost');
-        pause.wake();
+        endWork();
       },
       gone() {
         states.end('crawler_gone');
-        pause.wake();
+        endWork();
       },
       work() {
         notified = true;
@@ -368,7 +381,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     abortJob: crawls.abort,
     abort() {
       states.end('aborted');
-      pause.wake();
+      endWork();
     },
     activity: () => ({
       crawls: crawls.inFlight,

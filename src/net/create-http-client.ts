@@ -27,6 +27,8 @@ export interface HttpClientDeps extends NetworkSettings {
   readonly lookup?: Lookup;
   /** Called with every request that was refused because of its target. */
   readonly onRefused?: ((refused: RefusedConnection) => void) | undefined;
+  /** Asked before each exchange, which waits for what is returned. */
+  readonly ready?: (signal: AbortSignal | undefined) => Promise<void> | undefined;
   /** Certificate authorities, PEM, in place of Node's own. */
   readonly ca?: string;
   /** Offer HTTP/2 to https servers; default true. */
@@ -111,8 +113,11 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
       const url = URL.parse(request.url);
       if (url === null || !/^https?:$/.test(url.protocol)) throw httpError('invalid_url');
       assertValidRequest(request);
+      const startedAt = performance.now();
+      const ready = deps.ready?.(request.signal);
+      if (ready !== undefined) await ready;
       try {
-        return await exchange(url, request, performance.now());
+        return await exchange(url, request, startedAt);
       } catch (error) {
         throw toReportedError(error, url, request);
       }

@@ -20,6 +20,7 @@ import {
   threadState,
   transferable,
 } from './messages.ts';
+import { watchService } from './service-beat.ts';
 import { createStartQueue } from './start-queue.ts';
 import { yieldToService } from './thread-priority.ts';
 
@@ -61,6 +62,7 @@ const logger: Logger = {
 
 const client = createHttpClient({
   ...network,
+  ready: watchService(state),
   onRefused: (refused) => post({ kind: 'refused', refused }),
 });
 const engine = createHttpEngine({
@@ -185,6 +187,7 @@ const starts = createStartQueue<Extract<ToCrawlThread, { kind: 'crawl' | 'build'
   },
 });
 
+let isUp = false;
 port.on('message', (messages: Messages<ToCrawlThread>) => {
   for (const message of messages) {
     const { id } = message;
@@ -200,7 +203,14 @@ port.on('message', (messages: Messages<ToCrawlThread>) => {
       starts.add(id, accountId, message);
     }
   }
-  starts.run();
+  if (isUp) starts.run();
 });
+// All that came while the program was loaded is read before: some of it is aborted by now.
+port.once('message', () =>
+  setImmediate(() => {
+    isUp = true;
+    starts.run();
+  }),
+);
 setInterval(() => state.beat(), BEAT_MS);
 state.beat();

@@ -63,7 +63,10 @@ export type FromCrawlThread =
 /** A batch: one message for each iteration of the event loop costs less than one for each item. */
 export type Messages<Message> = readonly Message[];
 
-/** Two numbers that a thread shares with the service: its heartbeat and its current request. */
+/**
+ * Three numbers that a thread shares with the service: its heartbeat, its current request, and the
+ * heartbeat of the service.
+ */
 export interface ThreadState {
   /** Counts up while the thread's event loop runs. */
   beat(): void;
@@ -75,11 +78,14 @@ export interface ThreadState {
   during<Result>(id: number, work: () => Result): Result;
   /** The request that is being worked on, 0 for none. */
   current(): number;
+  /** Counts up while the event loop of the service runs. */
+  beatService(): void;
+  serviceBeats(): number;
 }
 
 /** Memory for one {@link ThreadState}. */
 export function createStateBuffer(): SharedArrayBuffer {
-  return new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT);
+  return new SharedArrayBuffer(3 * Int32Array.BYTES_PER_ELEMENT);
 }
 
 /** The state in its memory, for either side. */
@@ -97,6 +103,8 @@ export function threadState(buffer: SharedArrayBuffer): ThreadState {
       }
     },
     current: () => Atomics.load(cells, 1),
+    beatService: () => void Atomics.add(cells, 2, 1),
+    serviceBeats: () => Atomics.load(cells, 2),
   };
 }
 

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Logger } from '../domain/logger.ts';
 import { createStateBuffer, threadState } from './messages.ts';
+import { beatForThread } from './service-beat.ts';
 import { threadEnvironment } from './thread-environment.ts';
 
 /** A thread that is ended when it stops answering or outgrows its memory. */
@@ -52,6 +53,7 @@ const OUT_OF_MEMORY = 'it took too much memory';
 export function startWatchedThread(deps: WatchedThreadDeps): WatchedThread {
   const buffer = createStateBuffer();
   const state = threadState(buffer);
+  const stopBeating = beatForThread(state);
   const worker = new Worker(deps.program, {
     workerData: { ...deps.settings, state: buffer },
     env: threadEnvironment(),
@@ -68,6 +70,7 @@ export function startWatchedThread(deps: WatchedThreadDeps): WatchedThread {
     if (ended) return;
     ended = true;
     clearInterval(watch);
+    stopBeating();
     if (closing) return;
     deps.logger.error({ reason }, 'a crawl thread has ended; another takes over');
     // A thread that never started was not working on a request.
@@ -109,6 +112,7 @@ export function startWatchedThread(deps: WatchedThreadDeps): WatchedThread {
     async close() {
       closing = true;
       clearInterval(watch);
+      stopBeating();
       await worker.terminate();
     },
   };

@@ -96,10 +96,11 @@ export function createLeases(
     if (ttlMs !== undefined) {
       const leaseUntil = new Date(now.getTime() + ttlMs);
       const leads = leases.filter((each) => !isShare(each));
+      const ledIds = [...new Set(leads.map((each) => each.crawlerId))];
       const owners = [...new Set(leads.map((each) => each.owner))];
       await Promise.all([
         collections.crawlers.updateMany(
-          { _id: { $in: ids }, leaseOwner: { $in: owners }, leaseUntil: { $gt: now } },
+          { _id: { $in: ledIds }, leaseOwner: { $in: owners }, leaseUntil: { $gt: now } },
           { $max: { leaseUntil }, $set: { wakeAt: leaseUntil } },
         ),
         renewShares(collections, leases, now, leaseUntil),

@@ -215,6 +215,23 @@ test('a run whose renewal is refused stops its crawls and leaves them to the pee
   expect(await storedRids(bench, [rid])).toEqual([]);
 });
 
+test('crawls end with their lease, also while a turn waits for the database', async () => {
+  const bench = await createCrawlerRunBench(store);
+  await bench.push(2);
+  const { done } = bench.start();
+  await startedCrawls(bench, 2);
+  await startsWritten(bench, 2);
+  const turn = bench.faults.hold('queue.turn');
+  bench.crawls[0]?.end();
+  await turn.reached;
+  // The look and the renewal.
+  const visits = [bench.faults.hold('queue.visit'), bench.faults.hold('queue.visit')];
+  bench.clock.advance(15_001);
+  await eventually(() => expect(bench.crawls[1]?.signal.aborted).toBe(true));
+  for (const each of [turn, ...visits]) each.release();
+  expect(await done).toBeUndefined();
+});
+
 /** Waits until the lease has been renewed at that moment or later. */
 async function leaseReaches(bench: CrawlerRunBench, renewedAt: Date): Promise<void> {
   const until = new Date(renewedAt.getTime() + RUN_TIMING.leaseMs);

@@ -233,4 +233,19 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
       expect(await bench.store.queue.crawlersWithWorkDue(at(3), 9)).toEqual([crawler.crawlerId]);
     }),
   );
+
+  test(
+    'a process that only helps a crawler does not renew a lease of it that it has lost track of',
+    withProcesses(async (processes) => {
+      const { bench } = processes;
+      const { crawler, helper } = await shared(processes, 3);
+      const other = await bench.crawler();
+      const led = await bench.lease(other);
+      const share = { ...helper, owner: led.owner };
+      await bench.store.queue.visit([led, share], at(TTL_MS - 1), TTL_MS);
+      expect(
+        await bench.store.queue.acquire(crawler.crawlerId, 'next', TTL_MS, at(TTL_MS + 1)),
+      ).toBeDefined();
+    }),
+  );
 });

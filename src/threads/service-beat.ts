@@ -1,0 +1,59 @@
+import type { ThreadState } from './messages.ts';
+
+// A process that was stopped (SIGSTOP, a suspended machine) may have lost its leases meanwhile. When
+// it goes on, its crawl threads go on as well, and one may send requests before the service has
+// aborted them. So a thread sends none unless the service has been awake all the time.
+
+const BEAT_MS = 100;
+/** Who is silent for so long was stopped, or is too busy to abort what must not go on. */
+const ASLEEP_MS = 1_000;
+const ASK_AGAIN_MS = 20;
+
+/**
+ * Tells a thread that the service is awake, until the returned function is called. After a sleep the
+ * first beat is left out: until the next one the service aborts what it may no longer do.
+ */
+export function beatForThread(state: Pick<ThreadState, 'beatService'>): () => void {
+  let last = performance.now();
+  const timer = setInterval(() => {
+    const now = performance.now();
+    if (now - last < ASLEEP_MS) state.beatService();
+    last = now;
+  }, BEAT_MS);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+/**
+ * Watches the service from a thread, as long as that runs. The returned function returns undefined if
+ * the service has been awake all the time, as far as the thread can tell; else a promise that
+ * resolves when it is awake again or `signal` is aborted.
+ */
+export function watchService(
+  state: Pick<ThreadState, 'serviceBeats'>,
+  now: () => number = () => performance.now(),
+): (signal: AbortSignal | undefined) => Promise<void> | undefined {
+  let lookedAt = now();
+  let seen = state.serviceBeats();
+  let seenAt = lookedAt;
+
+  function isAwake(): boolean {
+    const at = now();
+    // A beat from before a sleep says nothing about the time since.
+    const slept = at - lookedAt >= ASLEEP_MS;
+    const beats = state.serviceBeats();
+    if (beats !== seen && !slept) seenAt = at;
+    seen = beats;
+    lookedAt = at;
+    return at - seenAt < ASLEEP_MS;
+  }
+
+  async function untilAwake(signal: AbortSignal | undefined): Promise<void> {
+    while (!isAwake() && signal?.aborted !== true) {
+      await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+    }
+  }
+
+  setInterval(isAwake, BEAT_MS).unref();
+  return (signal) => (isAwake() ? undefined : untilAwake(signal));
+}

@@ -1,0 +1,65 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createStateBuffer, threadState } from '../../../src/threads/messages.ts';
+import { beatForThread, watchService } from '../../../src/threads/service-beat.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** A service and a thread of it, whose timers run together. */
+function startBoth() {
+  const state = threadState(createStateBuffer());
+  const stop = beatForThread(state);
+  return { stop, ready: watchService(state) };
+}
+
+/** The clock goes on, but no timer runs: the process is stopped. */
+function sleep(ms: number): void {
+  vi.setSystemTime(Date.now() + ms);
+  const before = performance.now;
+  const at = before.call(performance) + ms;
+  const from = before.call(performance);
+  vi.spyOn(performance, 'now').mockImplementation(() => at + (before.call(performance) - from));
+}
+
+test('beside a service that is awake requests go out at once', async () => {
+  const { ready } = startBoth();
+  expect(ready(undefined)).toBeUndefined();
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(ready(undefined)).toBeUndefined();
+});
+
+test('a request waits for a service that is busy, until it runs again', async () => {
+  const { stop, ready } = startBoth();
+  await vi.advanceTimersByTimeAsync(500);
+  stop();
+  await vi.advanceTimersByTimeAsync(1_100);
+  expect(ready(undefined)).toBeInstanceOf(Promise);
+});
+
+test('after both have slept a request waits until the service has been awake for a moment', async () => {
+  const { ready } = startBoth();
+  await vi.advanceTimersByTimeAsync(1_050);
+  sleep(10_000);
+  let isOut = false;
+  void ready(undefined)?.then(() => (isOut = true));
+  await vi.advanceTimersByTimeAsync(60);
+  // The first beat after the sleep is left out.
+  expect(isOut).toBe(false);
+  await vi.advanceTimersByTimeAsync(150);
+  expect(isOut).toBe(true);
+  vi.restoreAllMocks();
+});
+
+test('an aborted request waits no longer', async () => {
+  const { stop, ready } = startBoth();
+  stop();
+  await vi.advanceTimersByTimeAsync(1_100);
+  const abort = new AbortController();
+  let isOut = false;
+  void ready(abort.signal)?.then(() => (isOut = true));
+  await vi.advanceTimersByTimeAsync(100);
+  expect(isOut).toBe(false);
+  abort.abort();
+  await vi.advanceTimersByTimeAsync(50);
+  expect(isOut).toBe(true);
+});
