@@ -384,6 +384,21 @@ test('everything is reached by the keyboard', async () => {
   });
 });
 
+test('keys that follow at once are in the panel that a key has opened', async () => {
+  const page = await browser.open('/crawlers', NORMAL);
+  await closing(page, async () => {
+    await page.getByRole('link', { name: 'news' }).waitFor();
+    const focused = await page.evaluate(async () => {
+      const key = { key: 'k', ctrlKey: true, bubbles: true };
+      document.body.dispatchEvent(new KeyboardEvent('keydown', key));
+      // The next event may come before the next frame is drawn.
+      await new Promise((resolve) => setTimeout(resolve));
+      return document.activeElement?.getAttribute('aria-label');
+    });
+    expect(focused).toBe('Crawler, command or rid');
+  });
+});
+
 test('the account shows its state, and with the other token all crawlers are listed', async () => {
   await scene.app.rest('POST', `/crawler/${JAVASCRIPT}`, { name: 'rendered' });
   const page = await browser.open('/account', NORMAL);

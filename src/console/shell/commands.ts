@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 
 /** Something the user can do, from the palette or by its keys. */
 export interface Command {
@@ -22,7 +22,7 @@ export function useCommands(list: readonly Command[]): void {
   const latest = useRef(list);
   latest.current = list;
   const titles = list.map(({ title, keys }) => `${title} ${keys}`).join('\n');
-  useEffect(() => {
+  useLayoutEffect(() => {
     const owner = Symbol('commands');
     const lasting = latest.current.map((command, at) => ({
       ...command,

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { knownCrawlers } from '../pages/crawlers/crawler-feed.ts';
 import { Dialog } from '../ui/dialog.tsx';
 import { type Command, commands, openPanel } from './commands.ts';
@@ -15,7 +15,8 @@ export function Palette() {
   const at = useSignal(0);
   const dialog = useRef<HTMLDialogElement>(null);
   const found = matches(typed.value);
-  useEffect(() => {
+  // Before the browser handles the next key, which belongs to the field already.
+  useLayoutEffect(() => {
     const element = dialog.current;
     element?.showModal();
     return () => element?.close();

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { endSession, isAccount, isOperator } from '../api/session.ts';
 import { Button } from '../ui/button.tsx';
 import { Icon, type IconName } from '../ui/icon.tsx';
@@ -50,12 +50,12 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
     { title: 'Switch between roomy and compact rows', run: switchDensity },
     { title: 'Sign out', run: () => endSession() },
   ]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, []);
   const path = segments.value.slice(0, 2).join('/');
-  useEffect(() => {
+  useLayoutEffect(() => {
     // A screen reader begins the new page at its start, as it does with a loaded one.
     if (!isFirst.current) main.current?.focus();
     isFirst.current = false;

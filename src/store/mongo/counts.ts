@@ -159,7 +159,14 @@ function addEnd(delta: Delta, { gen, tombstone }: Ended, purges: number): void {
   delta.addBytes('storedBytes', kept);
   if (tombstone.delivers !== undefined) delta.add('deliveriesPending', 1);
   // A purge has counted it already: it was in the queue then.
-  if (from !== 'running' && gen < purges) return;
+  if (from !== 'running' && gen < purges) {
+    if (tombstone.end === 'deleted' || tombstone.end === 'purged') return;
+    // Its crawl ended before the purge could take it, and has left a result.
+    delta.add('purged', -1);
+    delta.addDay('purged', -1);
+    delta.addTally(tallyEnd(tombstone));
+    return;
+  }
   removeLive(delta, size);
   if (from !== 'waiting') delta.add(from, -1);
   if (from === 'running') delta.add('runningBytes', -size);

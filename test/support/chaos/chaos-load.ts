@@ -26,6 +26,21 @@ const PUSH_MS = 120_000;
 /** One page of so many fails at its first request. */
 const FLAKY_ONE_OF = 100;
 const REMOVE_EVERY_MS = 1_000;
+/** Until what a process logs of an answer can be read. */
+const LOG_MS = 200;
+
+/** A process that the load calls. */
+export interface LoadedService {
+  readonly url: string;
+  /** What it has logged. */
+  readonly output: string;
+}
+
+/** What a process has logged of the request that it answered with this error. */
+function logOf({ output }: LoadedService, error: string): string {
+  const id = /"request_id":"([^"]+)"/.exec(error)?.[1] ?? error;
+  return output.split('\n').find((line) => line.includes(id)) ?? '';
+}
 
 /**
  * Keeps a backlog of twice a crawler's concurrency, pushed to any process; where jobs are removed, it
@@ -33,7 +48,7 @@ const REMOVE_EVERY_MS = 1_000;
  * repeated with its `request_id`, to another process, until it is acknowledged or `signal` is aborted.
  */
 export function startLoad(
-  fleet: { running(): readonly { readonly url: string }[] },
+  fleet: { running(): readonly LoadedService[] },
   site: ChaosSite,
   crawler: ChaosCrawler,
   signal?: AbortSignal,
@@ -48,7 +63,7 @@ export function startLoad(
   let removed = 0;
   let stopped = false;
 
-  function nextService(): { readonly url: string } {
+  function nextService(): LoadedService {
     const services = fleet.running();
     turn += 1;
     const service = services[turn % services.length];
@@ -57,7 +72,8 @@ export function startLoad(
   }
 
   async function post(to: string, body: object) {
-    const response = await fetch(`${nextService().url}${path}${to}`, {
+    const service = nextService();
+    const response = await fetch(`${service.url}${path}${to}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
@@ -66,7 +82,8 @@ export function startLoad(
     const text = await response.text();
     if (response.status !== 200) {
       if (response.status !== 503 && response.status !== 429) {
-        faults.push(`${to} answered ${response.status}: ${text}`);
+        await wait(LOG_MS);
+        faults.push(`${to} answered ${response.status}: ${text} ${logOf(service, text)}`);
       }
       throw new Error(`${response.status}: ${text}`);
     }

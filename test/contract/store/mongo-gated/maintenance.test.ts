@@ -174,4 +174,37 @@ describe.skipIf(mongodbUri === '')('a purge', () => {
       expect(await c.jobs.countDocuments()).toBe(0);
     }),
   );
+
+  test(
+    'that counts a URL whose crawl ends meanwhile leaves it to that end, whose result is there',
+    withProcesses(async ({ bench, stopped, gate }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler();
+      const { crawlerId, accountId, tokenType } = crawler;
+      await bench.push(makeJobs(crawler, 3));
+      const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
+      if (lease === undefined) throw new Error('no lease');
+      const look = { limit: 9, digits: undefined };
+      const [job] = (await stopped.queue.turn(lease, { look }, at(0))).jobs;
+      if (job === undefined) throw new Error('nothing was found');
+      const ending = gate.hold(commandOn('findAndModify', 'crawlers', '"applied.'));
+      const end = { ...toStored({ ...job, attempt: 1 }), startedAt: at(0) };
+      const ended = finishJobs(stopped, [end], at(0), lease);
+      await ending.reached;
+      // The end is written, and not counted.
+      expect(await store.queue.purge(crawlerId, at(1))).toBe(3);
+      ending.release();
+      expect(await ended).toMatchObject({ verdicts: ['won'] });
+      expect(await bench.counters(crawler)).toMatchObject({
+        pushed: 3,
+        purged: 2,
+        completed: 1,
+        waiting: 0,
+      });
+      const days = (await store.stats.history([crawlerId], {})).get(crawlerId);
+      expect(days).toMatchObject([{ pushed: 3, purged: 2, success: 1 }]);
+      expect(await store.results.get({ accountId, tokenType }, job.rid)).toBeDefined();
+      await eventually(async () => expect(await store.accounts.queued(accountId)).toBe(0));
+    }),
+  );
 });
