@@ -32,12 +32,12 @@ const LOG_MS = 200;
 /** A process that the load calls. */
 export interface LoadedService {
   readonly url: string;
-  /** What it has logged. */
-  readonly output: string;
+  /** What it has logged, if that is kept. */
+  readonly output?: string;
 }
 
 /** What a process has logged of the request that it answered with this error. */
-function logOf({ output }: LoadedService, error: string): string {
+function logOf({ output = '' }: LoadedService, error: string): string {
   const id = /"request_id":"([^"]+)"/.exec(error)?.[1] ?? error;
   return output.split('\n').find((line) => line.includes(id)) ?? '';
 }
