@@ -166,9 +166,10 @@ async function reserve(
 }
 
 /**
- * Inserts the jobs of a push. Returns the `rid`s of those that exist already, which only a push
- * that may be repeated can meet: an earlier call of the request has inserted them late, under its
- * id.
+ * Inserts the jobs of a push. Returns the `rid`s of those that exist already, if the push may be
+ * repeated: an earlier call of the request has inserted them late, under its id. The new `rid`s of
+ * any other push can only exist because the driver has sent the insert twice, when the first was not
+ * answered.
  */
 async function insertJobs(
   collections: Collections,
@@ -180,8 +181,8 @@ async function insertJobs(
     await collections.jobs.insertMany(documents, { ordered: false });
     return [];
   } catch (error) {
-    if (!repeatable) throw error;
-    return duplicateIndexes(error).flatMap((index) => documents[index]?._id ?? []);
+    const existing = duplicateIndexes(error).flatMap((index) => documents[index]?._id ?? []);
+    return repeatable ? existing : [];
   }
 }
 

@@ -107,7 +107,9 @@ async function isFirst(collections: Collections, document: PushRequestDocument):
     return true;
   } catch (error) {
     if (!isDuplicate(error)) throw error;
-    return false;
+    // The driver sends an insert again that was not answered.
+    const { _id, claim } = document;
+    return (await collections.pushRequests.countDocuments({ _id, claim }, { limit: 1 })) > 0;
   }
 }
 

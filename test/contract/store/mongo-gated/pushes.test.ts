@@ -261,3 +261,30 @@ describe.skipIf(mongodbUri === '')('a push beside what else happens to its crawl
     }),
   );
 });
+
+describe.skipIf(mongodbUri === '')(
+  'an insert that the driver sends again, for want of an answer',
+  () => {
+    const inserts = [
+      { collection: 'jobs', requestId: undefined },
+      { collection: 'jobs', requestId: 'once' },
+      { collection: 'push_requests', requestId: 'once' },
+    ];
+    for (const { collection, requestId } of inserts) {
+      test(
+        `finds its ${collection} there, and the push goes on, ${requestId === undefined ? 'without' : 'with'} a request_id`,
+        withProcesses(async ({ bench, stopped, gate }) => {
+          const crawler = await bench.crawler();
+          const request = makeRequest(crawler, requestId);
+          const { lost } = gate.loseAnswer(commandOn('insert', collection));
+          const outcomes = await pushed(stopped, request);
+          await lost;
+          expect(outcomes).toEqual(request.jobs.map(({ rid }) => ({ rid })));
+          expect(await bench.counters(crawler)).toMatchObject({ pushed: 3, waiting: 3 });
+          const lease = await bench.lease(crawler);
+          expect((await claimJobs(bench.store, lease, 9, at(1))).jobs).toHaveLength(3);
+        }),
+      );
+    }
+  },
+);
