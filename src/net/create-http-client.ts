@@ -27,8 +27,8 @@ export interface HttpClientDeps extends NetworkSettings {
   readonly lookup?: Lookup;
   /** Called with every request that was refused because of its target. */
   readonly onRefused?: ((refused: RefusedConnection) => void) | undefined;
-  /** Asked before each exchange, which waits for what is returned. */
-  readonly ready?: (signal: AbortSignal | undefined) => Promise<void> | undefined;
+  /** Asked before each exchange and each new connection is used; they wait for what is returned. */
+  readonly ready?: (signal?: AbortSignal) => Promise<void> | undefined;
   /** Certificate authorities, PEM, in place of Node's own. */
   readonly ca?: string;
   /** Offer HTTP/2 to https servers; default true. */
@@ -54,7 +54,16 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
   const { ca, http2 = true, maxOrigins = 256, dnsServers = [], torProxy, proxyTarget } = deps;
   const guard = createAddressGuard(deps.allow, { deny: deps.deny });
   const lookup = deps.lookup ?? createResolver({ servers: dnsServers });
-  const pools = createOriginPools({ guard, lookup, ca, http2, maxOrigins, torProxy, proxyTarget });
+  const pools = createOriginPools({
+    guard,
+    lookup,
+    ca,
+    http2,
+    maxOrigins,
+    torProxy,
+    proxyTarget,
+    ready: deps.ready,
+  });
   /** Aborts the exchanges in progress. A signal of each request and one of the client cost more. */
   const running = new Set<(cause: unknown) => void>();
 

@@ -32,7 +32,7 @@ export function beatForThread(state: Pick<ThreadState, 'beatService'>): () => vo
 export function watchService(
   state: Pick<ThreadState, 'serviceBeats'>,
   now: () => number = () => performance.now(),
-): (signal: AbortSignal | undefined) => Promise<void> | undefined {
+): (signal?: AbortSignal) => Promise<void> | undefined {
   let lookedAt = now();
   let seen = state.serviceBeats();
   let seenAt = lookedAt;

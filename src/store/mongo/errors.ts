@@ -42,11 +42,25 @@ export function duplicateIndexes(error: unknown): number[] {
   return failures.map((each) => each.index);
 }
 
+// Writing to a socket that the server is closing fails with Node's own error, which the driver
+// passes on as it is.
+const SOCKET_CODES = new Set([
+  'EPIPE',
+  'ECONNRESET',
+  'ERR_STREAM_DESTROYED',
+  'ERR_STREAM_WRITE_AFTER_END',
+]);
+
+function isOfSocket(error: unknown): error is Error {
+  return error instanceof Error && 'code' in error && SOCKET_CODES.has(String(error.code));
+}
+
 /**
  * Converts an error of the driver: a database that cannot answer now is `unavailable`, everything
  * else is `internal`.
  */
 export function toDomainError(error: unknown): unknown {
+  if (isOfSocket(error)) return databaseUnavailable(undefined, error);
   if (error instanceof DomainError || !(error instanceof MongoError)) return error;
   if (isTransient(error)) return databaseUnavailable(undefined, error);
   const message = 'The database refused an operation.';

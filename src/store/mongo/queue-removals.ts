@@ -5,6 +5,7 @@ import { setWake } from './lease.ts';
 import { type Ledger, readGenerations } from './ledger.ts';
 import { noteRemoval, sweepUp } from './removal.ts';
 import { batchFields, tombstoneUpdate } from './tombstones.ts';
+import { removeRecords } from './uncommitted.ts';
 
 /** How long a purge sweeps up before it returns; `maintain` does the rest. */
 const SWEEP_MS = 1_000;
@@ -29,6 +30,7 @@ export function deleteJob(
       { returnDocument: 'before', projection: { state: 1, gen: 1, size: 1 } },
     );
     if (before === null) return false;
+    await ledger.tidy(crawlerId, () => removeRecords(collections, [rid]));
     const from = before.state as QueuedJob['state'];
     const { size = 0 } = before;
     const named = batchFields(batch);

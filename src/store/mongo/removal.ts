@@ -1,7 +1,7 @@
 import type { Filter } from 'mongodb';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
 import { tombstonesFilter } from './tombstones.ts';
-import { removeUnfinished } from './uncommitted.ts';
+import { removeRecords } from './uncommitted.ts';
 
 /** How many documents one statement removes: few enough that none takes long. */
 const SWEEP_BATCH = 5_000;
@@ -71,21 +71,26 @@ export async function sweepAll(
 
 type Sweep = () => Promise<number>;
 
-/** Removes jobs, after `before` has been done for them. */
+/** Removes jobs, and then does `after` for those that had not ended meanwhile. */
 function jobSweep(
   collections: Collections,
   filter: Filter<JobDocument>,
-  before: (jobs: readonly Pick<JobDocument, '_id' | 'attempt'>[]) => Promise<void> = async () =>
-    undefined,
+  after: (rids: readonly string[]) => Promise<void> = async () => undefined,
 ): Sweep {
   return async () => {
     const found = await collections.jobs
-      .find(filter, { projection: { attempt: 1 } })
+      .find(filter, { projection: { _id: 1 } })
       .limit(SWEEP_BATCH)
       .toArray();
     if (found.length === 0) return 0;
-    await before(found);
-    await collections.jobs.deleteMany({ _id: { $in: found.map((each) => each._id) }, ...filter });
+    const _id = { $in: found.map((each) => each._id) };
+    const { deletedCount } = await collections.jobs.deleteMany({ _id, ...filter });
+    const ended =
+      deletedCount === found.length
+        ? []
+        : await collections.jobs.find({ _id }, { projection: { _id: 1 } }).toArray();
+    const kept = new Set(ended.map((each) => each._id));
+    await after(found.flatMap((each) => (kept.has(each._id) ? [] : each._id)));
     return found.length;
   };
 }
@@ -94,12 +99,8 @@ function purgedSweep(
   collections: Collections,
   { _id: crawlerId, purges }: Pick<CrawlerDocument, '_id' | 'purges'>,
 ): Sweep {
-  // What a job has that was made due again beside the purge is of a crawl that did not end.
-  return jobSweep(collections, { crawlerId, queued: true, gen: { $lt: purges } }, (jobs) =>
-    removeUnfinished(
-      collections,
-      jobs.filter(({ attempt }) => attempt > 0),
-    ),
+  return jobSweep(collections, { crawlerId, queued: true, gen: { $lt: purges } }, (rids) =>
+    removeRecords(collections, rids),
   );
 }
 

@@ -15,6 +15,21 @@ export async function findUncommitted(
   return new Set(alive.map((each) => each._id));
 }
 
+/**
+ * Removes the records of jobs that leave the queue without a result. Those that there are belong to
+ * crawls whose end was never written: the process died, or lost its database, between the two.
+ */
+export async function removeRecords(
+  collections: Collections,
+  rids: readonly string[],
+): Promise<void> {
+  const ofThese = { _id: { $in: [...rids] } };
+  await Promise.all([
+    collections.results.deleteMany(ofThese),
+    collections.deliveries.deleteMany(ofThese),
+  ]);
+}
+
 /** Removes records of crawls that were not finished. A record of a later attempt is kept. */
 export async function removeUnfinished(
   collections: Collections,

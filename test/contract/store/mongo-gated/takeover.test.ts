@@ -117,6 +117,33 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
     );
   }
 
+  for (const removal of ['purged', 'deleted'] as const) {
+    test(
+      `leaves no result of a crawl whose job was ${removal} before its start and end were written`,
+      withProcesses(async ({ bench, stopped, gate, c }) => {
+        const { store } = bench;
+        const crawler = await bench.crawler();
+        const { crawlerId, accountId, tokenType } = crawler;
+        await bench.push(makeJobs(crawler, 2));
+        const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
+        if (lease === undefined) throw new Error('no lease');
+        const [job] = (await stopped.queue.turn(lease, { look: { limit: 9 } }, at(0))).jobs;
+        if (job === undefined) throw new Error('nothing was found');
+        // The record is written, and the process dies.
+        const refused = gate.refuse(commandOn('update', 'jobs', '"ended"'));
+        const end = { ...toStored({ ...job, attempt: 1 }), startedAt: at(0) };
+        await expect(finishJobs(stopped, [end], at(1), lease)).rejects.toThrow();
+        refused();
+        expect(await c.results.countDocuments()).toBe(1);
+        if (removal === 'purged') await store.queue.purge(crawlerId, at(2));
+        else expect(await store.queue.deleteJob(crawlerId, job.rid, at(2))).toBe(true);
+        expect(await store.results.get({ accountId, tokenType }, job.rid)).toBeUndefined();
+        await store.maintain(LATER);
+        expect(await c.results.countDocuments()).toBe(0);
+      }),
+    );
+  }
+
   test(
     'before it counts what it gave back, does not count what its successor has counted',
     withProcesses(async ({ bench, stopped, gate }) => {
