@@ -333,6 +333,32 @@ describe('limits', () => {
     await eventually(() => expect(site.concurrent).toBe(0));
   });
 
+  test.each([
+    { what: 'an exchange', asked: 1 },
+    { what: 'a new connection', asked: 2 },
+  ])(
+    '$what waits until the client is ready, and is not sent when it was aborted meanwhile',
+    async ({ asked }) => {
+      const awake = Promise.withResolvers<void>();
+      let asks = 0;
+      const client = open({
+        ready() {
+          asks += 1;
+          return asks === asked ? awake.promise : undefined;
+        },
+      });
+      const controller = new AbortController();
+      const code = codeOf(client.request(get(`${site.url}/page/1`, { signal: controller.signal })));
+      await eventually(() => expect(asks).toBe(asked));
+      expect(site.hits()).toBe(0);
+      controller.abort();
+      awake.resolve();
+      expect(await code).toBe('aborted');
+      expect((await client.request(get(`${site.url}/page/2`))).status).toBe(200);
+      expect(site.hits()).toBe(1);
+    },
+  );
+
   test('closing ends what is under way', async () => {
     const client = open();
     const code = codeOf(client.request(get(`${site.url}/hang`)));
