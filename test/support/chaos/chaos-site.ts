@@ -49,7 +49,10 @@ export async function openChaosSite(): Promise<ChaosSite> {
     if (nth === 1) crawls.firstAt.set(n, performance.now());
     if (nth > 1 + fails) crawls.again += 1;
     crawls.inFlight += 1;
-    crawls.most = Math.max(crawls.most, crawls.inFlight);
+    // Others may have been broken off before this one, and their end be reported after it.
+    setImmediate(() => {
+      crawls.most = Math.max(crawls.most, crawls.inFlight);
+    });
     let underWay = true;
     // A client may begin its next request as soon as the first byte has been sent.
     const end = (): void => {
@@ -65,7 +68,10 @@ export async function openChaosSite(): Promise<ChaosSite> {
       Number(url.searchParams.get('delay')),
     );
     timers.add(timer);
+    // The end of what the client sends says that it left; the response closes a little later.
+    request.socket.once('end', end);
     response.once('close', () => {
+      request.socket.off('end', end);
       clearTimeout(timer);
       timers.delete(timer);
       end();
