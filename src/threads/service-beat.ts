@@ -31,14 +31,13 @@ export function beatForThread(state: Pick<ThreadState, 'beatService'>): () => vo
  */
 export function watchService(
   state: Pick<ThreadState, 'serviceBeats'>,
-  now: () => number = () => performance.now(),
 ): (signal?: AbortSignal) => Promise<void> | undefined {
-  let lookedAt = now();
+  let lookedAt = performance.now();
   let seen = state.serviceBeats();
   let seenAt = lookedAt;
 
   function isAwake(): boolean {
-    const at = now();
+    const at = performance.now();
     // A beat from before a sleep says nothing about the time since.
     const slept = at - lookedAt >= ASLEEP_MS;
     const beats = state.serviceBeats();
