@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, readdirSync, readlinkSync } from 'node:fs';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -36,6 +36,46 @@ function isExecutable(path: string): boolean {
     return true;
   } catch {
     return false;
+  }
+}
+
+/**
+ * Kills the processes that a killed server has left behind: a crash ends them too, and as long as one of them works in
+ * the data's folder no other server starts there. Returns when the last has gone.
+ */
+function killWorkers(folder: string): Promise<void> {
+  return eventually(
+    () => {
+      const left = workersIn(folder);
+      for (const pid of left) {
+        try {
+          process.kill(pid, 'SIGKILL');
+        } catch {
+          // It ended by itself.
+        }
+      }
+      if (left.length > 0) throw new Error(`still there: ${left.join(', ')}`);
+    },
+    { timeoutMs: FREED_MS, what: 'the end of all processes of a killed server' },
+  );
+}
+
+/** The processes whose working directory is in the folder; none where there is no /proc. */
+function workersIn(folder: string): number[] {
+  try {
+    const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+    return pids.filter((pid) => workingDirectory(pid).startsWith(`${folder}/`)).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+function workingDirectory(pid: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`);
+  } catch {
+    // It has ended, or is a zombie.
+    return '';
   }
 }
 
@@ -76,6 +116,7 @@ export async function startMongod(program: string, data?: string): Promise<Mongo
     const exited = new Promise((resolve) => running.once('exit', resolve));
     running.kill(signal);
     await exited;
+    if (signal === 'SIGKILL') await killWorkers(folder);
   }
 
   await start();
