@@ -1,3 +1,4 @@
+import { cp } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { MongoClient } from 'mongodb';
 import { describeMachine } from '../bench/machine.ts';
@@ -8,7 +9,7 @@ import { IDLE_CAUSES } from '../test/support/chaos/slot-usage.ts';
 import { mongodProgram, startMongod } from '../test/support/mongod.ts';
 import { temporaryFolder } from '../test/support/temporary-folder.ts';
 
-const HELP = `Usage: npm run chaos -- [--minutes 2] [--seed N] [--processes 4] [--store mongodb|embedded] [--slots 90] [--write]
+const HELP = `Usage: npm run chaos -- [--minutes 2] [--seed N] [--processes 4] [--store mongodb|embedded] [--slots 90] [--write] [--keep FOLDER]
 
 Runs service processes under load on a site and a webhook of its own, and kills, drains, stops and continues them at random, and their
 database too; then lets them end their work, and strikes the balance: every rid has one end, the counters add up, no crawler had more crawls
@@ -20,6 +21,7 @@ at once than its limit. Exits with 1 when something is wrong.
   --store      mongodb (if MONGODB_URI, MONGOD or a mongod on PATH is there) or embedded; a database that MONGODB_URI names is not killed
   --slots      fails when the widest crawler uses less of the slots that it has URLs for than that many percent while the fleet is whole
   --write      puts the result into docs/benchmarks.md
+  --keep       copies the data to that folder when something is wrong
 `;
 
 const { values } = parseArgs({
@@ -30,6 +32,7 @@ const { values } = parseArgs({
     store: { type: 'string' },
     slots: { type: 'string' },
     write: { type: 'boolean', default: false },
+    keep: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 });
@@ -52,6 +55,7 @@ async function openStore(store: string) {
     return {
       env: { DATA_DIR: folder.path },
       database: undefined,
+      data: folder.path,
       [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
     };
   }
@@ -68,6 +72,7 @@ async function openStore(store: string) {
   return {
     env: { MONGODB_URI: url.href },
     database,
+    data: database?.folder,
     async [Symbol.asyncDispose]() {
       if (database === undefined) await dropDatabase(url.href);
       else await database[Symbol.asyncDispose]();
@@ -169,6 +174,11 @@ async function main(): Promise<void> {
   if (violations.length === 0) return;
   console.log(`Logs of the processes:\n${report.log}`);
   for (const violation of violations.slice(0, 50)) console.log(`VIOLATION: ${violation}`);
+  if (values.keep !== undefined && store.data !== undefined) {
+    await database?.stop();
+    await cp(store.data, values.keep, { recursive: true });
+    console.log(`The data are in ${values.keep}.`);
+  }
   process.exitCode = 1;
 }
 

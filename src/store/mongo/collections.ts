@@ -97,7 +97,7 @@ interface RecordDocument {
   readonly _id: string;
   /** The job's attempt that made it; an older one never replaces a newer one. */
   readonly claim: number;
-  /** The id of the last write that changed its state. */
+  /** The id of the last write that changed its state; `SHARED_MARK` when several brought it. */
   readonly mark: string;
   readonly url: string;
   readonly pushedUrl: string;

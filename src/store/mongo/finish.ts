@@ -14,7 +14,13 @@ import type { Batch, Returned } from './counts.ts';
 import { FIELDS_DROPPED_AT_END, untriedUpdate } from './job-document.ts';
 import type { JobFacts, KnownJobs } from './job-facts.ts';
 import type { Ledger } from './ledger.ts';
-import { deliveryDocument, insertRecords, resultDocument } from './records.ts';
+import {
+  deliveryDocument,
+  insertRecords,
+  insertResults,
+  resultDocument,
+  SHARED_MARK,
+} from './records.ts';
 import { type BatchId, batchFields, batchLabel } from './tombstones.ts';
 
 type End = Extract<JobOutcome, { kind: 'stored' | 'delivery' }>;
@@ -212,24 +218,28 @@ async function stageRecords(
     }
   }
   await Promise.all([
-    insertRecords(collections.results, results),
+    insertResults(collections.results, results),
     insertRecords(collections.deliveries, deliveries, (each) =>
-      setHolder(collections, each, epoch),
+      shareDelivery(collections, each, epoch),
     ),
   ]);
 }
 
 /**
- * Holds a delivery for the lease of `current`, or stages it, as this write wants. An earlier try of
- * the turn, which failed after it had written the delivery, may have wanted the other.
+ * Marks a delivery that another write brought too, and holds it for the lease of `current`, or
+ * stages it, as this write wants: an earlier try of the turn, which failed after it had written the
+ * delivery, may have wanted the other.
  */
-async function setHolder(
-  collections: Collections,
+async function shareDelivery(
+  { deliveries }: Collections,
   { _id, claim, state, attempt, epoch }: DeliveryDocument,
   current: number | undefined,
 ): Promise<void> {
+  // One that was sent already belongs to a job that has ended, which nobody discards either.
+  const unsent = { state: { $in: ['staged', 'sending'] }, attempt: { $lte: 1 } } as const;
+  await deliveries.updateOne({ _id, ...unsent }, { $set: { mark: SHARED_MARK } });
   if (current === undefined) return;
-  await collections.deliveries.updateOne(
+  await deliveries.updateOne(
     { _id, claim, $or: [{ state: 'staged' }, { state: 'sending', epoch: current, attempt: 1 }] },
     epoch === undefined
       ? { $set: { state, attempt }, $unset: { epoch: 1 } }
@@ -237,7 +247,7 @@ async function setHolder(
   );
 }
 
-/** Removes the records of outcomes that were lost. */
+/** Removes the records of outcomes that were lost, but for those that other writes brought too. */
 async function discard(collections: Collections, lost: readonly Write[]): Promise<void> {
   await Promise.all(
     lost.map(async (each) => {

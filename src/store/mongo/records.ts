@@ -22,6 +22,12 @@ export function hashUrl(url: string): string {
   return createHash('sha256').update(url).digest('base64url');
 }
 
+/**
+ * The mark of a record that several writes brought, such as those of two processes that crawl one
+ * URL because the first lost its lease. Whose write ends the job is open, so nobody discards it.
+ */
+export const SHARED_MARK = 'shared';
+
 /** Where a record comes from. */
 export interface Origin {
   /** The job's attempt that made it. */
@@ -103,27 +109,51 @@ export function deliveryDocument({
 
 /**
  * Inserts records of jobs that have not ended. Replaces one of an older attempt of its job, and
- * keeps one of the same or a newer attempt, after `revise` had a look at it.
+ * keeps one of the same or a newer attempt, after `share` has marked it with `SHARED_MARK`.
  */
 export async function insertRecords<T extends ResultDocument | DeliveryDocument>(
   collection: Collection<T>,
   documents: readonly T[],
-  revise: (document: T) => Promise<void> = () => Promise.resolve(),
+  share: (document: T) => Promise<unknown>,
 ): Promise<void> {
   if (documents.length === 0) return;
   try {
     await collection.insertMany(documents as never, { ordered: false });
   } catch (error) {
     for (const index of duplicateIndexes(error)) {
-      const document = documents[index] as T;
-      const older = { _id: document._id, claim: { $lt: document.claim } };
-      try {
-        await collection.replaceOne(older as never, document as never, { upsert: true });
-      } catch (newer) {
-        if (!isDuplicate(newer)) throw newer;
-        await revise(document);
-      }
+      await replaceOrShare(collection, documents[index] as T, share);
     }
+  }
+}
+
+/** See `insertRecords`. */
+export function insertResults(
+  results: Collection<ResultDocument>,
+  documents: readonly ResultDocument[],
+): Promise<void> {
+  return insertRecords(results, documents, ({ _id }) =>
+    results.updateOne({ _id }, { $set: { mark: SHARED_MARK } }),
+  );
+}
+
+async function replaceOrShare<T extends ResultDocument | DeliveryDocument>(
+  collection: Collection<T>,
+  document: T,
+  share: (document: T) => Promise<unknown>,
+): Promise<void> {
+  const { _id, claim } = document;
+  for (;;) {
+    try {
+      const older = { _id, claim: { $lt: claim } };
+      await collection.replaceOne(older as never, document as never, { upsert: true });
+      return;
+    } catch (error) {
+      if (!isDuplicate(error)) throw error;
+    }
+    await share(document);
+    // Its writer may have discarded it just before.
+    const kept = await collection.findOne({ _id } as never, { projection: { _id: 1 } });
+    if (kept !== null) return;
   }
 }
 

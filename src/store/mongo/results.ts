@@ -6,7 +6,7 @@ import type { ResultStore } from '../store.ts';
 import type { Collections, ResultDocument } from './collections.ts';
 import {
   hashUrl,
-  insertRecords,
+  insertResults,
   resultDocument,
   scopeAccountId,
   scopeKey,
@@ -56,7 +56,7 @@ export function createResults(collections: Collections): ResultStore {
 
   return {
     async put(scope, record, now, expiresAt) {
-      await insertRecords(collections.results, [
+      await insertResults(collections.results, [
         resultDocument({ selection: scope, record, origin: NO_JOB, now, expiresAt }),
       ]);
       await collections.accounts.updateOne(

@@ -54,6 +54,53 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
     );
   }
 
+  for (const mode of ['storage', 'webhook'] as const) {
+    for (const winner of ['successor', 'stopped'] as const) {
+      test(
+        `while it ends a crawl that its successor crawls too, leaves the one record: ${mode}, the end of the ${winner} counts`,
+        withProcesses(async ({ bench, stopped, pusher, gate, c }) => {
+          const { counters } = bench;
+          const crawler = await bench.crawler({ delivery: mode });
+          const { crawlerId } = crawler;
+          await bench.push(makeJobs(crawler, 1));
+          const first = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
+          if (first === undefined) throw new Error('no lease');
+          const job = only((await stopped.queue.turn(first, { look: { limit: 9 } }, at(0))).jobs);
+          // Neither has written the start: both crawls are the first attempt.
+          const crawled = { ...job, attempt: 1 };
+          const end = {
+            ...(mode === 'storage' ? toStored(crawled) : toDelivery(crawled, {}, { held: true })),
+            startedAt: at(0),
+          };
+          const records = mode === 'storage' ? 'results' : 'deliveries';
+          const insert = gate.hold(commandOn('insert', records));
+          const update = gate.hold(commandOn('update', 'jobs', '"ended"'));
+          const stale = finishJobs(stopped, [end], at(1), first);
+          await insert.reached;
+          const next = await bench.lease(crawler, LATER, 'next');
+          insert.release();
+          await update.reached;
+          const own = gate.hold(commandOn('update', 'jobs', '"ended"'));
+          const ending = finishJobs(pusher, [end], LATER, next);
+          await own.reached;
+          const inOrder = [
+            { finished: ending, held: own },
+            { finished: stale, held: update },
+          ];
+          if (winner === 'stopped') inOrder.reverse();
+          const verdicts = [];
+          for (const { finished, held } of inOrder) {
+            held.release();
+            verdicts.push(...(await finished).verdicts);
+          }
+          expect(verdicts).toEqual(['won', 'lost']);
+          expect(await c[records].countDocuments({ _id: job.rid })).toBe(1);
+          expect(await counters(crawler)).toMatchObject({ running: 0, waiting: 0, completed: 1 });
+        }),
+      );
+    }
+  }
+
   test(
     'has its jobs purged if the queue is purged while its successor makes them due again',
     withProcesses(async ({ bench, stopped, gate, c }) => {
