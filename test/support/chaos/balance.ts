@@ -109,6 +109,8 @@ export async function findImbalances(parts: BalanceParts): Promise<string[]> {
       wrong.push(
         `${name}: of ${rids.length} acknowledged ${arrived} arrived, ${deleted} were deleted, ${purged} purged`,
       );
+      const missing = deleted + purged > 0 ? [] : rids.filter((rid) => !hasArrived(rid));
+      if (missing.length > 0) wrong.push(`${name}: not there: ${missing.slice(0, 20).join(', ')}`);
     }
     wrong.push(...load.faults);
   }
