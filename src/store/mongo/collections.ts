@@ -207,6 +207,8 @@ export interface RemovalDocument {
    * stopped may still write more.
    */
   readonly at?: Date;
+  /** The latest jobs that a purge or a deletion has removed: their crawls may bring records later. */
+  readonly rids?: readonly string[];
 }
 
 /** An account that is gone and may have left results behind. */

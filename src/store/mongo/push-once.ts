@@ -8,6 +8,7 @@ import { isDuplicate } from './errors.ts';
 import { isLive } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import type { GroupedPush } from './push.ts';
+import { keepRecordsOf } from './removal.ts';
 import { resolve } from './reservations.ts';
 
 /**
@@ -226,8 +227,14 @@ async function findUnpushed(
     await collections.pushRequests.updateOne({ _id }, { $addToSet: { taken: { $each: found } } });
   }
   const taken = new Set([...(document?.taken ?? []), ...found]);
-  return request.jobs.flatMap((job, index) => {
+  const unpushed = request.jobs.flatMap((job, index) => {
     const rid = rids[index];
     return rid === undefined || taken.has(rid) ? [] : { ...job, rid };
   });
+  await keepRecordsOf(
+    collections,
+    crawlerId,
+    unpushed.map((job) => job.rid),
+  );
+  return unpushed;
 }

@@ -3,9 +3,8 @@ import { toDay } from '../../domain/stats.ts';
 import type { Collections, Tombstone } from './collections.ts';
 import { setWake } from './lease.ts';
 import { type Ledger, readGenerations } from './ledger.ts';
-import { noteRemoval, sweepUp } from './removal.ts';
+import { noteRemoval, removeRecordsOf, sweepUp } from './removal.ts';
 import { batchFields, tombstoneUpdate } from './tombstones.ts';
-import { removeRecords } from './uncommitted.ts';
 
 /** How long a purge sweeps up before it returns; `maintain` does the rest. */
 const SWEEP_MS = 1_000;
@@ -30,7 +29,7 @@ export function deleteJob(
       { returnDocument: 'before', projection: { state: 1, gen: 1, size: 1 } },
     );
     if (before === null) return false;
-    await ledger.tidy(crawlerId, () => removeRecords(collections, [rid]));
+    await ledger.tidy(crawlerId, () => removeRecordsOf(collections, crawlerId, [rid]));
     const from = before.state as QueuedJob['state'];
     const { size = 0 } = before;
     const named = batchFields(batch);

@@ -10,6 +10,7 @@ import {
   toBatchId,
   toMarkedBatch,
 } from './tombstones.ts';
+import { isUncountedStart, removeVoidStarts } from './void-starts.ts';
 
 const TRIES = 5;
 const RECOUNT_EVERY_MS = 10_000;
@@ -106,18 +107,20 @@ async function countFound(
   const pushes = crawler.pending.map((each) => each.id);
   const [begun, retrying, queued, due] = await Promise.all([
     collections.jobs
-      .find({ crawlerId, state: 'running' }, { projection: { size: 1, mark: 1, retry: 1 } })
+      .find({ crawlerId, state: 'running' }, { projection: { size: 1, mark: 1, retry: 1, gen: 1 } })
       .toArray(),
     collections.jobs.countDocuments({ ...current, state: 'retrying' }),
     all ? countAndSize(collections, { ...current, push: { $nin: pushes } }) : NOTHING,
     collections.deliveries.countDocuments({ crawlerId, state: 'due' }),
   ]);
-  const isSettled = ({ processId, batchNo }: BatchId): boolean =>
-    processId === settledUpTo?.processId && batchNo <= settledUpTo.batchNo;
-  const starting = begun.filter(({ mark }) => {
-    const batch = toMarkedBatch(mark);
-    return batch !== undefined && !isSettled(batch) && isUnapplied(crawler, batch);
-  });
+  if ((await removeVoidStarts(collections, crawler, begun)) > 0) return undefined;
+  const isSettled = (batch: BatchId | undefined): boolean =>
+    batch !== undefined &&
+    batch.processId === settledUpTo?.processId &&
+    batch.batchNo <= settledUpTo.batchNo;
+  const starting = begun.filter(
+    (each) => isUncountedStart(crawler, each) && !isSettled(toMarkedBatch(each.mark)),
+  );
   const running = begun.filter((each) => !starting.includes(each));
   const isCounted = (each: JobDocument): boolean => !isUnapplied(crawler, toBatchId(each));
   const unapplied = ended.filter((each) => !isCounted(each));

@@ -7,6 +7,8 @@ import { removeRecords } from './uncommitted.ts';
 const SWEEP_BATCH = 5_000;
 /** A push or claim that was stopped for longer than this gives up, so nothing is written later. */
 const AFTERMATH_MS = 60_000;
+/** Many more than are crawled at a time. */
+const MOST_NOTED = 5_000;
 
 /**
  * Notes that a crawler or its queue is about to be removed, so that `maintain` sweeps up leftovers.
@@ -55,18 +57,51 @@ export async function sweepAll(
 ): Promise<number> {
   const entries = await collections.removals.find().limit(limit).toArray();
   let found = 0;
-  for (const { _id, at } of entries) {
+  for (const { _id, at, rids = [] } of entries) {
     if (!goesOn()) return found;
     const over = at !== undefined && now.getTime() - at.getTime() >= AFTERMATH_MS;
     if (at !== undefined && !over) continue;
     const { removed, done } = await sweepUp(collections, _id, goesOn);
     if (removed > 0) found += 1;
     if (!done) continue;
-    if (over) await collections.removals.deleteOne({ _id, at });
-    else
+    if (over) {
+      await removeRecords(collections, rids);
+      await collections.removals.deleteOne({ _id, at });
+    } else {
       await collections.removals.updateOne({ _id, at: { $exists: false } }, { $set: { at: now } });
+    }
   }
   return found;
+}
+
+/**
+ * Removes the records of jobs that a purge or a deletion has removed, and has `maintain` do so again
+ * later: a process that did not know may just then have written the result of a crawl, and have died
+ * before it found that the job is gone.
+ */
+export async function removeRecordsOf(
+  collections: Collections,
+  crawlerId: string,
+  rids: readonly string[],
+): Promise<void> {
+  await removeRecords(collections, rids);
+  // What was crawled comes first in a sweep, as it does in the queue.
+  const latest = rids.slice(0, MOST_NOTED);
+  await collections.removals.updateOne(
+    { _id: crawlerId },
+    { $unset: { at: '' }, $push: { rids: { $each: latest, $slice: -MOST_NOTED } } },
+    { upsert: true },
+  );
+}
+
+/** Keeps what is crawled of these jobs, which are pushed again. */
+export async function keepRecordsOf(
+  collections: Collections,
+  crawlerId: string,
+  rids: readonly string[],
+): Promise<void> {
+  if (rids.length === 0) return;
+  await collections.removals.updateOne({ _id: crawlerId }, { $pullAll: { rids: [...rids] } });
 }
 
 type Sweep = () => Promise<number>;
@@ -83,16 +118,24 @@ function jobSweep(
       .limit(SWEEP_BATCH)
       .toArray();
     if (found.length === 0) return 0;
-    const _id = { $in: found.map((each) => each._id) };
-    const { deletedCount } = await collections.jobs.deleteMany({ _id, ...filter });
-    const ended =
-      deletedCount === found.length
-        ? []
-        : await collections.jobs.find({ _id }, { projection: { _id: 1 } }).toArray();
-    const kept = new Set(ended.map((each) => each._id));
-    await after(found.flatMap((each) => (kept.has(each._id) ? [] : each._id)));
+    const rids = found.map((each) => each._id);
+    await after(await removeJobs(collections, rids, filter));
     return found.length;
   };
+}
+
+/** Removes those of the jobs that match the filter, and returns the `rid`s that are gone. */
+export async function removeJobs(
+  collections: Pick<Collections, 'jobs'>,
+  rids: readonly string[],
+  filter: Filter<JobDocument>,
+): Promise<readonly string[]> {
+  const _id = { $in: [...rids] };
+  const { deletedCount } = await collections.jobs.deleteMany({ _id, ...filter });
+  if (deletedCount === rids.length) return rids;
+  const left = await collections.jobs.find({ _id }, { projection: { _id: 1 } }).toArray();
+  const kept = new Set(left.map((each) => each._id));
+  return rids.filter((rid) => !kept.has(rid));
 }
 
 function purgedSweep(
@@ -100,7 +143,7 @@ function purgedSweep(
   { _id: crawlerId, purges }: Pick<CrawlerDocument, '_id' | 'purges'>,
 ): Sweep {
   return jobSweep(collections, { crawlerId, queued: true, gen: { $lt: purges } }, (rids) =>
-    removeRecords(collections, rids),
+    removeRecordsOf(collections, crawlerId, rids),
   );
 }
 

@@ -1,7 +1,8 @@
 import type { Collections } from './collections.ts';
-import { type Ledger, readGenerations } from './ledger.ts';
+import type { Ledger } from './ledger.ts';
 import { batchFields, tombstoneUpdate } from './tombstones.ts';
 import { removeUnfinished } from './uncommitted.ts';
+import { isUncountedStart, removeVoidStarts } from './void-starts.ts';
 
 /** The work of former holders of a lease. */
 export interface FormerWork {
@@ -31,12 +32,21 @@ async function endPurged(
   ledger: Ledger,
   { crawlerId, epochs: epoch, now }: FormerWork,
 ): Promise<number> {
-  const crawler = await readGenerations(collections, crawlerId);
+  const crawler = await collections.crawlers.findOne(
+    { _id: crawlerId },
+    { projection: { purges: 1, recounts: 1, applied: 1, fenced: 1 } },
+  );
   if (crawler === null || crawler.purges === 0) return 0;
-  const batch = ledger.newBatch();
   const older = { crawlerId, state: 'running', epoch } as const;
+  const running = await collections.jobs
+    .find({ ...older, gen: { $lt: crawler.purges } }, { projection: { gen: 1, mark: 1 } })
+    .toArray();
+  await removeVoidStarts(collections, crawler, running);
+  const rids = running.flatMap((each) => (isUncountedStart(crawler, each) ? [] : each._id));
+  if (rids.length === 0) return 0;
+  const batch = ledger.newBatch();
   const { modifiedCount } = await collections.jobs.updateMany(
-    { ...older, gen: { $lt: crawler.purges } },
+    { ...older, _id: { $in: rids } },
     tombstoneUpdate('purged', now, batch),
   );
   if (modifiedCount === 0) return 0;

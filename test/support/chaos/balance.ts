@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { RestReply } from '../call-rest.ts';
 import { eventually } from '../eventually.ts';
 import { NORMAL } from '../tokens.ts';
@@ -5,6 +6,9 @@ import type { ChaosCrawler } from './chaos-crawlers.ts';
 import type { ChaosLoad } from './chaos-load.ts';
 import type { ChaosReceiver } from './chaos-receiver.ts';
 import type { ChaosSite } from './chaos-site.ts';
+
+const LEFT_RECORDS_MS = 100_000;
+const LOOK_MS = 5_000;
 
 /** The numbers of a crawler, as the service tells them. */
 interface Activity {
@@ -79,7 +83,7 @@ export async function findImbalances(parts: BalanceParts): Promise<string[]> {
     what: 'the same statistics everywhere',
   }).catch((error: unknown) => wrong.push(String(error)));
   const stats = await readStats(first);
-  const stored = await readStoredRids(first);
+  const stored = await readSettledRids(first, stats, loads.keys());
   let storedEnds = 0;
   for (const [crawler, load] of loads) {
     const { name, concurrency, delivery } = crawler;
@@ -142,6 +146,30 @@ function historyFaults({ history, crawlers }: Stats): string[] {
   return Object.entries(pairs)
     .filter(([, [days, all]]) => days !== all)
     .map(([name, [days, all]]) => `history: ${days} ${name}, the counters say ${all}`);
+}
+
+/**
+ * The `rid`s of all stored results, once there are no more than the counters say: those that a process
+ * has left by dying beside a purge or a deletion are removed after a minute.
+ */
+async function readSettledRids(
+  service: Service,
+  { crawlers }: Stats,
+  loaded: Iterable<ChaosCrawler>,
+): Promise<Set<string>> {
+  const storage = new Set(
+    [...loaded].flatMap(({ name, delivery }) => (delivery === 'storage' ? [name] : [])),
+  );
+  const completed = crawlers.reduce(
+    (sum, { name, activity }) => sum + (storage.has(name) ? activity.completed : 0),
+    0,
+  );
+  const until = performance.now() + LEFT_RECORDS_MS;
+  for (;;) {
+    const rids = await readStoredRids(service);
+    if (rids.size <= completed || performance.now() > until) return rids;
+    await wait(LOOK_MS);
+  }
 }
 
 /** The `rid`s of all stored results. */

@@ -71,6 +71,30 @@ describe.skipIf(mongodbUri === '')('a push whose process dies before its jobs ar
   }
 
   test(
+    'keeps the results of its repetition, although the queue was purged between the two',
+    withProcesses(async ({ bench, stopped, gate, c }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler();
+      const request = makeRequest(crawler, 'once');
+      gate.refuse(commandOn('update', 'push_requests'));
+      await expect(stopped.queue.push([request], LIMITS, at(0))).rejects.toThrow();
+      expect(await c.jobs.countDocuments()).toBe(3);
+      await store.queue.purge(crawler.crawlerId, at(1));
+      expect(await c.jobs.countDocuments()).toBe(0);
+      await c.pushRequests.updateMany({}, { $set: { claim: 'given up' } });
+      await pushed(store, { ...request, jobs: makeJobs(crawler, 3) }, LATER);
+      const lease = await bench.lease(crawler, LATER);
+      const { jobs } = await claimJobs(store, lease, 9, LATER);
+      const ends = jobs.map((job) => toStored(job));
+      await finishJobs(store, ends, LATER, lease);
+      await store.maintain(LATER);
+      await store.maintain(new Date(LATER.getTime() + 70_000));
+      expect(await c.removals.countDocuments()).toBe(0);
+      expect(await c.results.countDocuments()).toBe(3);
+    }),
+  );
+
+  test(
     'has its URLs counted and claimable as soon as a repetition acknowledges them',
     withProcesses(async (processes) => {
       const { bench } = processes;

@@ -132,6 +132,49 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
     }),
   );
 
+  for (const fate of ['goes on late', 'dies', 'loses its database for a moment']) {
+    test(
+      `before it has counted its starts leaves nothing for a purge to count twice: ${fate}`,
+      withProcesses(async ({ bench, stopped, gate, c }) => {
+        const { store } = bench;
+        const crawler = await bench.crawler();
+        const { crawlerId, accountId } = crawler;
+        await bench.push(makeJobs(crawler, 4));
+        const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
+        if (lease === undefined) throw new Error('no lease');
+        const isCount = commandOn('findAndModify', 'crawlers', '"running"');
+        const losesDatabase = fate === 'loses its database for a moment';
+        const held = losesDatabase ? undefined : gate.hold(isCount);
+        const restore = losesDatabase ? gate.refuse(isCount) : undefined;
+        const claimed = claimJobs(stopped, lease, 3, at(0)).catch(() => undefined);
+        await (held?.reached ?? claimed);
+        expect(await c.jobs.countDocuments({ state: 'running' })).toBe(3);
+        expect(await store.queue.purge(crawlerId, at(1))).toBe(4);
+        restore?.();
+        if (losesDatabase) {
+          expect((await claimJobs(stopped, lease, 3, at(2))).jobs).toEqual([]);
+        }
+        const next = await bench.lease(crawler, LATER, 'next');
+        if (fate === 'dies') gate.refuse((command) => command.update !== undefined);
+        held?.release();
+        await claimed;
+        expect((await claimJobs(store, next, 9, LATER)).jobs).toEqual([]);
+        await bench.push(makeJobs(crawler, 1), LATER);
+        await store.queue.release(next, LATER);
+        await c.crawlers.updateOne({ _id: crawlerId }, { $set: { miscounted: true } });
+        const last = await bench.lease(crawler, at(3 * TTL_MS), 'last');
+        await store.queue.release(last, at(3 * TTL_MS));
+        expect(await bench.counters(crawler)).toMatchObject({
+          pushed: 5,
+          purged: 4,
+          waiting: 1,
+          running: 0,
+        });
+        await eventually(async () => expect(await store.accounts.queued(accountId)).toBe(1));
+      }),
+    );
+  }
+
   for (const overtaken of [false, true]) {
     test(
       `leaves no result of a crawl whose job was purged ${overtaken ? 'while it was made due again' : 'before that was taken back'}`,
@@ -187,6 +230,36 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
         expect(await store.results.get({ accountId, tokenType }, job.rid)).toBeUndefined();
         await store.maintain(LATER);
         expect(await c.results.countDocuments()).toBe(0);
+      }),
+    );
+  }
+
+  for (const removal of ['purged', 'deleted'] as const) {
+    test(
+      `leaves no result that it brought after its job was ${removal}, though it died then`,
+      withProcesses(async ({ bench, stopped, gate, c }) => {
+        const { store } = bench;
+        const crawler = await bench.crawler();
+        const { crawlerId } = crawler;
+        await bench.push(makeJobs(crawler, 2));
+        const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
+        if (lease === undefined) throw new Error('no lease');
+        const [job] = (await stopped.queue.turn(lease, { look: { limit: 9 } }, at(0))).jobs;
+        if (job === undefined) throw new Error('nothing was found');
+        const insert = gate.hold(commandOn('insert', 'results'));
+        const end = { ...toStored({ ...job, attempt: 1 }), startedAt: at(0) };
+        const ending = finishJobs(stopped, [end], at(1), lease).catch(() => undefined);
+        await insert.reached;
+        if (removal === 'purged') await store.queue.purge(crawlerId, at(2));
+        else expect(await store.queue.deleteJob(crawlerId, job.rid, at(2))).toBe(true);
+        gate.refuse((command) => command.update === 'jobs' || command.delete !== undefined);
+        insert.release();
+        await ending;
+        expect(await c.results.countDocuments()).toBe(1);
+        await store.maintain(LATER);
+        await store.maintain(at(TTL_MS + 70_000));
+        expect(await c.results.countDocuments()).toBe(0);
+        expect(await c.removals.countDocuments()).toBe(0);
       }),
     );
   }
