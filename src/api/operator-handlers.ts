@@ -44,14 +44,16 @@ export function operatorHandlers({
         return {
           version,
           database: { ...database, latencyMs },
-          processes: processes.map(({ processId, startedAt, reportedAt, ...load }, index) => ({
-            ...load,
-            id: processId,
-            startedAt: timestampFromDate(startedAt),
-            reportedAt: timestampFromDate(reportedAt),
-            memoryBytes: BigInt(load.memoryBytes),
-            isAnswering: index === 0,
-          })),
+          processes: processes.map(
+            ({ processId, osProcess: _, startedAt, reportedAt, ...load }, index) => ({
+              ...load,
+              id: processId,
+              startedAt: timestampFromDate(startedAt),
+              reportedAt: timestampFromDate(reportedAt),
+              memoryBytes: BigInt(load.memoryBytes),
+              isAnswering: index === 0,
+            }),
+          ),
         };
       }),
 

@@ -98,7 +98,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     threads: engines.threads.activity,
     pools: measuredPools(pools),
   });
-  const operator = wireOperator(context, { service, store }, stack);
+  const operator = wireOperator(context, { service, store, scheduler }, stack);
   const edge = wireEdge(context, { service, store, operator, backups });
   if (config.role !== 'api') {
     service.defineTasks();

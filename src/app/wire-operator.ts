@@ -1,5 +1,9 @@
 import type { OperatorParts } from '../api/operator-handlers.ts';
 import { VERSION } from '../config/version.ts';
+import { defined } from '../domain/defined.ts';
+import { osProcessName } from '../domain/os-process.ts';
+import type { Scheduler } from '../scheduler/scheduler.ts';
+import { watchEndedProcesses } from '../service/operator/ended-processes.ts';
 import { createProcessReports } from '../service/operator/process-reports.ts';
 import { createSetup } from '../service/operator/setup.ts';
 import type { Service } from '../service/service.ts';
@@ -10,7 +14,15 @@ import { setupChecks } from './setup-checks.ts';
 /** Wires what the operator asks about. Where processes share a database, `stack` ends the reports. */
 export function wireOperator(
   context: AppContext,
-  { service, store }: { readonly service: Pick<Service, 'dispatcher'>; readonly store: Store },
+  {
+    service,
+    store,
+    scheduler,
+  }: {
+    readonly service: Pick<Service, 'dispatcher'>;
+    readonly store: Store;
+    readonly scheduler: Scheduler;
+  },
   stack: AsyncDisposableStack,
 ): OperatorParts {
   const { config, clock, logger, pools } = context;
@@ -20,6 +32,7 @@ export function wireOperator(
     logger,
     identity: {
       processId: context.processId,
+      ...defined({ osProcess: osProcessName() }),
       role: config.role,
       version: VERSION,
       startedAt: clock.now(),
@@ -29,7 +42,10 @@ export function wireOperator(
       return { crawlers, crawls, deliveries, browserPages: pools.browserTurns.used };
     },
   });
-  if (config.mongodbUri !== '') stack.use(reports.start());
+  if (config.mongodbUri !== '') {
+    stack.use(reports.start());
+    stack.use(watchEndedProcesses({ store, scheduler, clock, logger }));
+  }
   return {
     reports,
     version: VERSION,

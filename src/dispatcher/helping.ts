@@ -12,7 +12,7 @@ import type { CrawlerRun } from './crawler-run.ts';
 export interface HelpingDeps {
   readonly store: Pick<Store, 'crawlers'>;
   readonly scheduler: Pick<Scheduler, 'wake'>;
-  readonly shares: ShareStore;
+  readonly shares: Pick<ShareStore, 'wanted' | 'join'>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly processId: string;

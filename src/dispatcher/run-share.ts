@@ -31,7 +31,7 @@ export interface RunShare {
 /** What a share is made of. */
 export interface RunShareDeps {
   /** Undefined if no other process can help. */
-  readonly shares: ShareStore | undefined;
+  readonly shares: Pick<ShareStore, 'give' | 'keepTo'> | undefined;
   /** How many crawls of the crawler at once this process has room for. */
   readonly roomFor: (crawler: Crawler) => number;
 }

@@ -2,6 +2,8 @@
 export interface ProcessReport {
   /** Unique: host, process id and a random part. */
   readonly processId: string;
+  /** See `osProcessName`; absent where its system does not tell. */
+  readonly osProcess?: string;
   readonly role: 'all' | 'api' | 'worker';
   readonly version: string;
   readonly startedAt: Date;

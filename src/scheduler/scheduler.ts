@@ -50,6 +50,8 @@ export interface Scheduler {
    * peers because it runs others.
    */
   runNow(name: TaskName, key: string): boolean;
+  /** Wakes tasks, also those that a process runs which has ended. */
+  takeOver(name: TaskName, keys: readonly string[]): Promise<void>;
   /** Runs the task every `intervalMs`, in one process at a time. Replaces an earlier interval. */
   every(name: TaskName, intervalMs: number): Promise<void>;
   /** Starts nothing new, aborts the signals of running tasks and waits up to `drainMs` for them. */

@@ -4,6 +4,8 @@ import type { Database, ProcessReport } from '../domain/process-report.ts';
 export interface ProcessStore {
   /** Replaces the process's report. Reports that are not renewed are forgotten within the hour. */
   report(report: ProcessReport): Promise<void>;
+  /** Removes a report. False when there is none. */
+  remove(processId: string): Promise<boolean>;
   /** Reports since `since`, by `processId`. */
   list(since: Date): Promise<ProcessReport[]>;
   /** What database answers; it is asked each time. */

@@ -67,6 +67,14 @@ export interface ShareStore {
    * lease is not current.
    */
   give(lease: Lease, sharing: Sharing, now: Date): Promise<number | undefined>;
+  /**
+   * Ends the leases and shares of a process that has ended, as if they had lapsed. Returns the
+   * crawlers that it led, and the number of its shares.
+   */
+  endOf(
+    processId: string,
+    now: Date,
+  ): Promise<{ readonly crawlerIds: readonly string[]; readonly shares: number }>;
   /** Writes that a helper uses no more than this. Changes nothing once the lead gave it more. */
   keepTo(lease: Lease, kept: Pick<Share, 'slots' | 'digits' | 'room'>, now: Date): Promise<void>;
 }

@@ -1,15 +1,6 @@
-import {
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  readlink,
-  rm,
-  stat,
-  utimes,
-  writeFile,
-} from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { hasEnded, osProcessName } from '../../domain/os-process.ts';
 
 /** The profile folder of one browser. */
 export interface ProfileFolder {
@@ -28,7 +19,7 @@ export async function createProfileFolder(parent: string): Promise<ProfileFolder
   await mkdir(parent, { recursive: true, mode: 0o700 });
   await removeAbandoned(parent);
   const path = await mkdtemp(join(parent, PREFIX));
-  await writeFile(join(path, OWNER), await processIdentity(process.pid));
+  await writeFile(join(path, OWNER), osProcessName() ?? '-');
   return {
     path,
     async touch() {
@@ -62,17 +53,5 @@ async function isAbandoned(path: string): Promise<boolean> {
   const owner = await readFile(join(path, OWNER), 'utf8').catch(() => '');
   const seen = await stat(owner === '' ? path : join(path, OWNER)).catch(() => undefined);
   if (seen !== undefined && Date.now() - seen.mtimeMs > ABANDONED_MS) return true;
-  const [pid = '', , namespace] = owner.split(' ');
-  if (namespace === undefined || namespace === '-') return false;
-  const own = (await processIdentity(process.pid)).split(' ')[2];
-  return namespace === own && (await processIdentity(Number(pid))) !== owner;
-}
-
-/** Process id, start time, and the PID namespace of the id; `-` for what is not known. */
-async function processIdentity(pid: number): Promise<string> {
-  const line = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  // The name in parentheses may contain spaces; the start time is the 20th field after it.
-  const startedAt = line.slice(line.lastIndexOf(')') + 2).split(' ')[19];
-  const namespace = await readlink('/proc/self/ns/pid').catch(() => '-');
-  return `${pid} ${startedAt ?? '-'} ${namespace}`;
+  return hasEnded(owner);
 }

@@ -230,6 +230,11 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     }
   }
 
+  async function wake(name: TaskName, key: string, at: Date): Promise<void> {
+    await writeWake(name, key, at);
+    if (at.getTime() <= Date.now()) pollNow(name, 1);
+  }
+
   return {
     define(name: TaskName, options, handler) {
       if (agenda !== undefined) {
@@ -245,9 +250,10 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
         if (backend.presence !== undefined) looking ??= lookOften();
       });
     },
-    async wake(name, key, at) {
-      await writeWake(name, key, at);
-      if (at.getTime() <= Date.now()) pollNow(name, 1);
+    wake,
+    async takeOver(name, keys) {
+      await onDatabase(async () => void (await backend.presence?.unlock(name, keys)));
+      await Promise.all(keys.map((key) => wake(name, key, new Date())));
     },
     runNow(name, key) {
       const definition = definitions.get(name);

@@ -42,6 +42,7 @@ export function onServerTime(
           presence: {
             heartbeat: (name, now) => presence.heartbeat(name, toServer(now)),
             leave: presence.leave,
+            unlock: presence.unlock,
           },
         }),
   };

@@ -106,11 +106,12 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
     const hasYielded = yielded.delete(name);
     const isSeen = !isExpected && (await namesDue(now)).delete(name);
     if (!isExpected && !isSeen) return undefined;
-    let job = await tasks.claimDue(name, token, now, new Date(now.getTime() - yieldMs));
+    const dueBy = new Date(now.getTime() - yieldMs);
+    let job = await outage.watch(() => tasks.claimDue(name, token, now, dueBy));
     if (job === undefined && yieldMs > 0 && !hasYielded) claimAfterYield(name, yieldMs);
     if (job === undefined && isSeen) {
       const lockedBefore = new Date(now.getTime() - deps.lockMs(name) * (1 + LAPSE_MARGIN));
-      job = await tasks.claimLapsed(name, token, lockedBefore, now);
+      job = await outage.watch(() => tasks.claimLapsed(name, token, lockedBefore, now));
     }
     if (job === undefined) return undefined;
     const id = String(job._id);
@@ -132,7 +133,8 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
   async function namesDue(now: Date): Promise<Set<string>> {
     if (look === undefined || look.untilMs <= performance.now()) {
       const lockedBefore = new Date(now.getTime() - deps.shortestLockMs());
-      const names = tasks.namesDue(now, lockedBefore).then((found) => new Set(found));
+      const found = outage.watch(() => tasks.namesDue(now, lockedBefore));
+      const names = found.then((each) => new Set(each));
       names.catch(() => {
         look = undefined;
       });
@@ -168,7 +170,7 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
         let claimed: Claim | undefined;
         while (claimed === undefined && current.again && !closing.aborted) {
           current.again = false;
-          claimed = await outage.watch(() => claim(name));
+          claimed = await claim(name);
         }
         return claimed;
       } catch {
@@ -180,7 +182,7 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
       }
     },
     expect,
-    look: async () => [...(await outage.watch(() => namesDue(new Date())))],
+    look: async () => [...(await namesDue(new Date()))],
     giveBack,
     persist,
     async settled() {

@@ -75,6 +75,8 @@ export interface Presence {
   /** Registers this process as running tasks. Returns how many others have done so lately. */
   heartbeat(processName: string, now: Date): Promise<number>;
   leave(processName: string): Promise<void>;
+  /** Takes the locks of tasks from whoever holds them. */
+  unlock(name: string, keys: readonly string[]): Promise<void>;
 }
 
 /** The value that makes a task's document unique; a repeating task has no key. */

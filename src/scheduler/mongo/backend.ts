@@ -1,5 +1,5 @@
 import type { Db } from 'mongodb';
-import type { SchedulerBackend } from '../agenda/task-documents.ts';
+import { type SchedulerBackend, taskIdentity } from '../agenda/task-documents.ts';
 import { createMongoTaskDocuments, type TaskDocument } from './task-documents.ts';
 
 /** The collection of tasks. */
@@ -42,6 +42,13 @@ export function createMongoBackend(db: Db): SchedulerBackend {
         return processes.countDocuments({ _id: { $ne: processName }, at: { $gt: since } });
       },
       leave: async (processName) => void (await processes.deleteOne({ _id: processName })),
+      async unlock(name, keys) {
+        const task = { $in: keys.map((key) => taskIdentity(name, key)) };
+        await documents.updateMany(
+          { task, lockedAt: { $ne: null } },
+          { $unset: { lockedAt: true, lastModifiedBy: true } },
+        );
+      },
     },
   };
 }

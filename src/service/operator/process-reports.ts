@@ -5,7 +5,10 @@ import type { Database, ProcessReport } from '../../domain/process-report.ts';
 import type { ProcessStore } from '../../store/store.ts';
 
 /** What is fixed about a process. */
-export type ProcessIdentity = Pick<ProcessReport, 'processId' | 'role' | 'version' | 'startedAt'>;
+export type ProcessIdentity = Pick<
+  ProcessReport,
+  'processId' | 'osProcess' | 'role' | 'version' | 'startedAt'
+>;
 
 /** What a process is doing at this moment. */
 export type ProcessLoad = Pick<

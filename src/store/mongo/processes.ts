@@ -12,6 +12,10 @@ export function createProcesses(
       await processes.replaceOne({ _id: processId }, report, { upsert: true });
     },
 
+    async remove(processId) {
+      return (await processes.deleteOne({ _id: processId })).deletedCount > 0;
+    },
+
     async list(since) {
       const found = await processes
         .find({ reportedAt: { $gte: since } })

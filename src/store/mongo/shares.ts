@@ -71,6 +71,31 @@ export function createShares({ crawlers }: Collections): ShareStore {
       return matchedCount === 0 ? undefined : revision + 1;
     },
 
+    async endOf(processId, now) {
+      const led = await crawlers
+        // The index of wake times has the leased ones at the ends of their leases.
+        .find({ wakeAt: { $gt: now }, leaseOwner: processId }, { projection: { _id: 1 } })
+        .toArray();
+      const crawlerIds = led.map(({ _id }) => _id);
+      await crawlers.updateMany(
+        { _id: { $in: crawlerIds }, leaseOwner: processId },
+        { $set: { leaseUntil: now, wakeAt: now } },
+      );
+      const shared: (SharedDocument & Pick<CrawlerDocument, '_id'>)[] = await crawlers
+        .find({ sharesRevision: { $exists: true } }, { projection: { shares: 1 } })
+        .toArray();
+      const ends = shared.flatMap(({ _id, shares = {} }) =>
+        Object.entries(shares).flatMap(([shareId, share]) => {
+          if (share.processId !== processId) return [];
+          const at = path(Number(shareId));
+          const filter = { _id, [`${at}.processId`]: processId };
+          return [{ updateOne: { filter, update: { $min: { [`${at}.until`]: now } } } }];
+        }),
+      );
+      if (ends.length > 0) await crawlers.bulkWrite(ends, { ordered: false });
+      return { crawlerIds, shares: ends.length };
+    },
+
     async keepTo(lease, { slots, digits, room }, now) {
       const share = path(-lease.epoch);
       const given = { [`${share}.slots`]: { $lte: slots }, [`${share}.digits`]: digits };

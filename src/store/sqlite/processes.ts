@@ -11,6 +11,10 @@ function report(_sql: Sql, own: ProcessReport): void {
   reports.set(own.processId, own);
 }
 
+function remove(_sql: Sql, processId: string): boolean {
+  return reports.delete(processId);
+}
+
 function list(_sql: Sql, since: Date): ProcessReport[] {
   return [...reports.values()].filter(({ reportedAt }) => reportedAt >= since);
 }
@@ -21,4 +25,4 @@ function database(sql: Sql): Database {
 }
 
 /** Processes and the database. */
-export const processes = { report, list, database } satisfies InThread<ProcessStore>;
+export const processes = { report, remove, list, database } satisfies InThread<ProcessStore>;

@@ -11,7 +11,14 @@ test('what another process woke runs soon, however rarely Agenda polls', async (
   const { query, close } = openSqlQuery();
   const backend = createSqliteBackend({ query });
   const scheduler = createAgendaScheduler({
-    backend: { ...backend, presence: { heartbeat: async () => 1, leave: async () => undefined } },
+    backend: {
+      ...backend,
+      presence: {
+        heartbeat: async () => 1,
+        leave: async () => undefined,
+        unlock: async () => undefined,
+      },
+    },
     processName: 'worker',
     processEveryMs: 6_000,
     logger: silentLogger,
@@ -44,7 +51,11 @@ test('a process with peers that was woken for what it runs already does not ask 
           return backend.tasks.claimDue(...call);
         },
       },
-      presence: { heartbeat: async () => 3, leave: async () => undefined },
+      presence: {
+        heartbeat: async () => 3,
+        leave: async () => undefined,
+        unlock: async () => undefined,
+      },
     },
     processName: 'busy',
     processEveryMs: 50,
@@ -141,7 +152,11 @@ function twoProcesses(peers: number) {
       return backend.tasks.claimDue(...call);
     },
   };
-  const presence = { heartbeat: async () => peers, leave: async () => undefined };
+  const presence = {
+    heartbeat: async () => peers,
+    leave: async () => undefined,
+    unlock: async () => undefined,
+  };
   const process = (processName: string, of: TaskDocuments) =>
     createAgendaScheduler({
       backend: { ...backend, tasks: of, presence },

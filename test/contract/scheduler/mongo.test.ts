@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { type Document, MongoClient } from 'mongodb';
 import { describe, expect, test } from 'vitest';
 import { createMongoBackend, TASK_COLLECTION } from '../../../src/scheduler/mongo/backend.ts';
+import { eventually } from '../../support/eventually.ts';
 import { mongodbUri as uri } from '../../support/mongodb.ts';
 import { schedulerContract } from './scheduler-contract.ts';
-import type { SchedulerDatabase } from './scheduler-harness.ts';
+import { openHarness, type SchedulerDatabase } from './scheduler-harness.ts';
 import { tasksContract } from './tasks-contract.ts';
 
 async function open(): Promise<SchedulerDatabase> {
@@ -23,6 +24,29 @@ describe.skipIf(uri === '')('with a MongoDB server', () => {
   for (const contract of [schedulerContract, tasksContract]) {
     contract('MongoDB', open);
   }
+
+  test('hands tasks over whose process has ended before their locks lapse, and leaves others', async () => {
+    await using harness = await openHarness(open);
+    const [ended, heir] = [harness.process(), harness.process()];
+    const options = { lockMs: 60_000, concurrency: 10 };
+    const running: string[] = [];
+    const end = Promise.withResolvers<void>();
+    ended.scheduler.define('crawl', options, async ({ key }) => {
+      running.push(key);
+      await end.promise;
+    });
+    await ended.scheduler.start();
+    for (const key of ['left', 'kept']) await ended.scheduler.wake('crawl', key, new Date());
+    await eventually(() => expect(running.sort()).toEqual(['kept', 'left']));
+    ended.cutOff = true;
+    const again: string[] = [];
+    heir.scheduler.define('crawl', options, async ({ key }) => void again.push(key));
+    await heir.scheduler.start();
+    await heir.scheduler.wake('crawl', 'kept', new Date());
+    await heir.scheduler.takeOver('crawl', ['left']);
+    await eventually(() => expect(again).toEqual(['left']));
+    end.resolve();
+  });
 
   test('polls and wakes by index, whatever waits for later', async () => {
     const client = await MongoClient.connect(uri, { monitorCommands: true });

@@ -15,8 +15,6 @@ test('a crawler whose lead has died is woken with the next look, also by a proce
     shares: {
       wanted: async () => ({ helper: [], lead: ['a', 'b'] }),
       join: nobody,
-      give: nobody,
-      keepTo: nobody,
     },
     clock: { now: () => new Date() },
     logger: silentLogger,

@@ -27,9 +27,7 @@ function createStore(
 ) {
   const given: Sharing[] = [];
   const kept: Pick<Share, 'slots' | 'digits' | 'room'>[] = [];
-  const shares: ShareStore = {
-    wanted: async () => ({ helper: [], lead: [] }),
-    join: async () => undefined,
+  const shares: Pick<ShareStore, 'give' | 'keepTo'> = {
     async give(_lease, sharing) {
       given.push(sharing);
       return answer(sharing);

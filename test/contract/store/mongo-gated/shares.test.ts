@@ -54,6 +54,27 @@ async function newsOf(store: Store, lease: Lease, ms: number, ttlMs?: number) {
 
 describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
   test(
+    'end with the process that has them, its leases too',
+    withProcesses(async (processes) => {
+      const { bench, stopped } = processes;
+      const { crawler, lead, share, revision } = await shared(processes);
+      const { crawlerId } = crawler;
+      const { endOf } = sharesOf(bench.store);
+      expect(await endOf('nobody', at(1))).toEqual({ crawlerIds: [], shares: 0 });
+      expect(await newsOf(bench.store, lead, 1)).toMatchObject({ sharing: { shares: [share] } });
+      expect(await endOf('helper', at(2))).toEqual({ crawlerIds: [], shares: 1 });
+      expect(await newsOf(bench.store, lead, 2)).toMatchObject({
+        held: true,
+        sharing: { revision: revision + 1, shares: [] },
+      });
+      expect(await stopped.queue.acquire(crawlerId, 'next', TTL_MS, at(3))).toBeUndefined();
+      expect(await endOf(lead.owner, at(3))).toEqual({ crawlerIds: [crawlerId], shares: 0 });
+      expect(await stopped.queue.acquire(crawlerId, 'next', TTL_MS, at(3))).toBeDefined();
+      expect(await newsOf(bench.store, lead, 3)).toMatchObject({ held: false });
+    }),
+  );
+
+  test(
     'each process finds the jobs of its digits alone',
     withProcesses(async (processes) => {
       const { bench, stopped } = processes;
