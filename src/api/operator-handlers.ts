@@ -45,7 +45,7 @@ export function operatorHandlers({
           version,
           database: { ...database, latencyMs },
           processes: processes.map(
-            ({ processId, osProcess: _, startedAt, reportedAt, ...load }, index) => ({
+            ({ processId, osProcess: _osProcess, startedAt, reportedAt, ...load }, index) => ({
               ...load,
               id: processId,
               startedAt: timestampFromDate(startedAt),

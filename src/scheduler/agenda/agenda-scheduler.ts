@@ -252,7 +252,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     },
     wake,
     async takeOver(name, keys) {
-      await onDatabase(async () => void (await backend.presence?.unlock(name, keys)));
+      await onDatabase(async () => backend.presence?.unlock(name, keys));
       await Promise.all(keys.map((key) => wake(name, key, new Date())));
     },
     runNow(name, key) {
