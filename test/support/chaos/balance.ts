@@ -110,11 +110,11 @@ export async function findImbalances(parts: BalanceParts): Promise<string[]> {
       wrong.push(`${name}: ${completed} completed by its counters, ${arrived} arrived`);
     }
     if (arrived + deleted + purged !== rids.length) {
-      wrong.push(
-        `${name}: of ${rids.length} acknowledged ${arrived} arrived, ${deleted} were deleted, ${purged} purged`,
-      );
       const missing = deleted + purged > 0 ? [] : rids.filter((rid) => !hasArrived(rid));
-      if (missing.length > 0) wrong.push(`${name}: not there: ${missing.slice(0, 20).join(', ')}`);
+      const named = missing.length === 0 ? '' : `, not ${missing.slice(0, 20).join(', ')}`;
+      wrong.push(
+        `${name}: of ${rids.length} acknowledged ${arrived} arrived, ${deleted} were deleted, ${purged} purged${named}`,
+      );
     }
     wrong.push(...load.faults);
   }

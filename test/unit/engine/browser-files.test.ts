@@ -69,12 +69,13 @@ test('folders of services that were killed are removed, those in use are not', a
   const elsewhere = join(parent.path, 'profile-elsewhere');
   const silent = join(parent.path, 'profile-silent');
   for (const path of [dead, living, elsewhere, silent]) await mkdir(path);
-  const [pid, startedAt, namespace] = (await readFile(join(own.path, 'owner'), 'utf8')).split(' ');
-  await writeFile(join(living, 'owner'), `${pid} ${startedAt} ${namespace}`);
+  const owner = await readFile(join(own.path, 'owner'), 'utf8');
+  const [boot, namespace] = owner.split('/');
+  await writeFile(join(living, 'owner'), owner);
   // An id that belongs to another process by now.
-  await writeFile(join(dead, 'owner'), `${child.pid} 1 ${namespace}`);
-  await writeFile(join(elsewhere, 'owner'), `${child.pid} 1 pid:[1]`);
-  await writeFile(join(silent, 'owner'), `${child.pid} 1 pid:[1]`);
+  await writeFile(join(dead, 'owner'), `${boot}/${namespace}/${child.pid}/1`);
+  await writeFile(join(elsewhere, 'owner'), `${boot}/pid:[1]/${child.pid}/1`);
+  await writeFile(join(silent, 'owner'), `${boot}/pid:[1]/${child.pid}/1`);
   await utimes(join(silent, 'owner'), days(1), days(1));
   const next = await createProfileFolder(parent.path);
   expect((await readdir(parent.path)).map((name) => join(parent.path, name)).toSorted()).toEqual(
