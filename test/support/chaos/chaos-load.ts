@@ -71,7 +71,8 @@ export function startLoad(
     return service;
   }
 
-  async function post(to: string, body: object) {
+  /** Answers other than 200 are faults, but for those of a service that is overloaded or whose database is away, and `others`. */
+  async function post(to: string, body: object, others: readonly number[] = []) {
     const service = nextService();
     const response = await fetch(`${service.url}${path}${to}`, {
       method: 'POST',
@@ -81,7 +82,7 @@ export function startLoad(
     });
     const text = await response.text();
     if (response.status !== 200) {
-      if (response.status !== 503 && response.status !== 429) {
+      if (![503, 429, ...others].includes(response.status)) {
         await wait(LOG_MS);
         faults.push(`${to} answered ${response.status}: ${text} ${logOf(service, text)}`);
       }
@@ -119,7 +120,8 @@ export function startLoad(
     removed += 1;
     const rid = rids.get(rids.size - 1);
     const to = removed % 10 === 0 || rid === undefined ? '/purge' : `/delete_job?rid=${rid}`;
-    await post(to, {}).catch(() => undefined);
+    // It may have left the queue: a purge whose answer was lost in a stopped process is done when that goes on.
+    await post(to, {}, [404]).catch(() => undefined);
   }
 
   const ahead = Math.max(2 * crawler.concurrency, BATCH);
