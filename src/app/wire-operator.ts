@@ -11,7 +11,7 @@ import type { Store } from '../store/store.ts';
 import type { AppContext } from './app-context.ts';
 import { setupChecks } from './setup-checks.ts';
 
-/** Wires what the operator asks about. Where processes share a database, `stack` ends the reports. */
+/** Wires what the operator asks about. Where processes share a database, `stack` ends the reports and the watch of the others. */
 export function wireOperator(
   context: AppContext,
   {

@@ -17,15 +17,29 @@ export function osProcessName(pid = process.pid): string | undefined {
 export function hasEnded(name: string): boolean {
   const [boot, namespace, pid, startedAt] = name.split('/');
   if (startedAt === undefined || `${boot}/${namespace}` !== placeName()) return false;
-  return startTimeOf(Number(pid)) !== startedAt;
+  const now = startTimeOf(Number(pid));
+  return now === undefined ? isGone(Number(pid)) : now !== startedAt;
 }
 
-/** In ticks since the machine booted; undefined when there is no such process, or it only waits to be reaped. */
+/** Whether the system knows no process of that id: /proc may hide those of other users. */
+function isGone(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
+}
+
+/**
+ * In ticks since the machine booted, `ended` of a process that only waits to be reaped; undefined
+ * when there is none to be seen.
+ */
 function startTimeOf(pid: number): string | undefined {
   const line = tryRead(() => readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? '';
   // The name in parentheses may contain spaces; its state and, 19 fields on, the start time follow.
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
-  return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
+  return fields[0] === 'Z' || fields[0] === 'X' ? 'ended' : fields[19];
 }
 
 let place: string | undefined;

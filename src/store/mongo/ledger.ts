@@ -100,7 +100,8 @@ const MAX_UNTIDY = 1_000;
 const MAX_FENCED = 100;
 const MAX_COUNTED = 10_000;
 
-const BATCH_FIELDS = { applied: 1, fenced: 1, purges: 1, recounts: 1 } as const;
+/** The fields of a crawler that tell which batches and starts its counters contain. */
+export const BATCH_FIELDS = { applied: 1, fenced: 1, purges: 1, recounts: 1 } as const;
 
 /** The fields that a run needs to know of its crawler. */
 export const STATE_FIELDS = {

@@ -7,7 +7,9 @@ import { removeRecords } from './uncommitted.ts';
 const SWEEP_BATCH = 5_000;
 /** A push or claim that was stopped for longer than this gives up, so nothing is written later. */
 const AFTERMATH_MS = 60_000;
-/** Many more than are crawled at a time. */
+/** Of one sweep: many more than are crawled at a time. */
+const NOTED = 1_000;
+/** Of all sweeps of a crawler, the latest. */
 const MOST_NOTED = 5_000;
 
 /**
@@ -85,11 +87,10 @@ export async function removeRecordsOf(
   rids: readonly string[],
 ): Promise<void> {
   await removeRecords(collections, rids);
-  // What was crawled comes first in a sweep, as it does in the queue.
-  const latest = rids.slice(0, MOST_NOTED);
+  const noted = rids.slice(0, NOTED);
   await collections.removals.updateOne(
     { _id: crawlerId },
-    { $unset: { at: '' }, $push: { rids: { $each: latest, $slice: -MOST_NOTED } } },
+    { $unset: { at: '' }, $push: { rids: { $each: noted, $slice: -MOST_NOTED } } },
     { upsert: true },
   );
 }
@@ -142,9 +143,13 @@ function purgedSweep(
   collections: Collections,
   { _id: crawlerId, purges }: Pick<CrawlerDocument, '_id' | 'purges'>,
 ): Sweep {
-  return jobSweep(collections, { crawlerId, queued: true, gen: { $lt: purges } }, (rids) =>
-    removeRecordsOf(collections, crawlerId, rids),
-  );
+  let noted = false;
+  return jobSweep(collections, { crawlerId, queued: true, gen: { $lt: purges } }, async (rids) => {
+    // What is crawled comes first, as in the queue; noting more would push it out.
+    if (noted) return removeRecords(collections, rids);
+    noted = true;
+    await removeRecordsOf(collections, crawlerId, rids);
+  });
 }
 
 function removedSweeps(collections: Collections, crawlerId: string): Sweep[] {

@@ -1,5 +1,5 @@
 import type { Collections } from './collections.ts';
-import type { Ledger } from './ledger.ts';
+import { BATCH_FIELDS, type Ledger } from './ledger.ts';
 import { batchFields, tombstoneUpdate } from './tombstones.ts';
 import { removeUnfinished } from './uncommitted.ts';
 import { isUncountedStart, removeVoidStarts } from './void-starts.ts';
@@ -34,7 +34,7 @@ async function endPurged(
 ): Promise<number> {
   const crawler = await collections.crawlers.findOne(
     { _id: crawlerId },
-    { projection: { purges: 1, recounts: 1, applied: 1, fenced: 1 } },
+    { projection: BATCH_FIELDS },
   );
   if (crawler === null || crawler.purges === 0) return 0;
   const older = { crawlerId, state: 'running', epoch } as const;

@@ -82,7 +82,7 @@ export function createShares({ crawlers }: Collections): ShareStore {
         { $set: { leaseUntil: now, wakeAt: now } },
       );
       const shared: (SharedDocument & Pick<CrawlerDocument, '_id'>)[] = await crawlers
-        .find({ sharesRevision: { $exists: true } }, { projection: { shares: 1 } })
+        .find({ shares: { $exists: true, $ne: {} } }, { projection: { shares: 1 } })
         .toArray();
       const ends = shared.flatMap(({ _id, shares = {} }) =>
         Object.entries(shares).flatMap(([shareId, share]) => {

@@ -1,7 +1,20 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { hasEnded, osProcessName } from '../../../src/domain/os-process.ts';
+
+const hidden = vi.hoisted(() => new Set<unknown>());
+
+vi.mock('node:fs', async (load) => {
+  const fs = await load<typeof import('node:fs')>();
+  return {
+    ...fs,
+    readFileSync(path: string, encoding: 'utf8') {
+      if (hidden.has(path)) throw new Error(`ENOENT: ${path}`);
+      return fs.readFileSync(path, encoding);
+    },
+  };
+});
 
 describe.skipIf(process.platform !== 'linux')('the name of a process', () => {
   test('tells that it runs, also while it is stopped, and that it has ended', async () => {
@@ -16,6 +29,17 @@ describe.skipIf(process.platform !== 'linux')('the name of a process', () => {
     await exited;
     expect(hasEnded(name)).toBe(true);
     expect(osProcessName(child.pid)).toBeUndefined();
+  });
+
+  test('tells nothing of one that /proc hides, as it does those of other users with hidepid', async () => {
+    const child = spawn('sleep', ['60']);
+    const exited = once(child, 'exit');
+    const name = osProcessName(child.pid) ?? '';
+    hidden.add(`/proc/${child.pid}/stat`);
+    expect(hasEnded(name)).toBe(false);
+    child.kill('SIGKILL');
+    await exited;
+    expect(hasEnded(name)).toBe(true);
   });
 
   test('of a process that had the same id before is another', () => {

@@ -8,6 +8,7 @@ import {
   claimDeliveries,
   claimJobs,
   finishJobs,
+  LIMITS,
   makeJobs,
   only,
   renewLease,
@@ -263,6 +264,23 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       }),
     );
   }
+
+  test(
+    'brings most likely what a purge has removed first, so that is kept in mind however long the queue was',
+    withProcesses(async ({ bench, c }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler();
+      const limits = { ...LIMITS, crawlerQueue: 100_000, accountQueue: 100_000 };
+      await bench.push(makeJobs(crawler, 6_000), at(0), limits);
+      const [first] = await c.jobs.find().sort({ due: 1, _id: 1 }).limit(1).toArray();
+      await store.queue.purge(crawler.crawlerId, at(1));
+      await store.maintain(at(2));
+      expect(await c.jobs.countDocuments()).toBe(0);
+      const [entry] = await c.removals.find().toArray();
+      expect(entry?.rids).toContain(first?._id);
+      expect(entry?.rids?.length).toBeLessThanOrEqual(5_000);
+    }),
+  );
 
   test(
     'before it counts what it gave back, does not count what its successor has counted',
