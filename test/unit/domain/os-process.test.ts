@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type * as Fs from 'node:fs';
 import { describe, expect, test, vi } from 'vitest';
 import { hasEnded, osProcessName } from '../../../src/domain/os-process.ts';
 
 const hidden = vi.hoisted(() => new Set<unknown>());
 
 vi.mock('node:fs', async (load) => {
-  const fs = await load<typeof import('node:fs')>();
+  const fs = await load<typeof Fs>();
   return {
     ...fs,
     readFileSync(path: string, encoding: 'utf8') {
