@@ -203,9 +203,7 @@ test('when the process that draws crashes again and again, pages go on, and late
   const plain = await running;
   expect(plain).toMatchObject({ cb_status: 200, text: 'made by script' });
   expect(plain.screenshot_url).toMatch(/^http/);
-  await eventually(async () => expect((await crawl('/webgl')).text).toMatch(/^drawn: /), {
-    timeoutMs: 6_000,
-  });
+  await eventually(async () => expect((await crawl('/webgl')).text).toMatch(/^drawn: /));
 });
 
 function drawingProcesses(): number[] {
