@@ -1,6 +1,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import type { DueJob, QueuedJob } from '../domain/job.ts';
+import { createTransientMap } from '../domain/transient-map.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { JobOutcome, QueueLook, StartedJob, TurnReceipt } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
@@ -109,7 +110,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   const ahead = createReadAhead({ crawlerId, memory });
   const ended: Ended[] = [];
   /** Crawls in flight whose start no turn has taken. */
-  const started = new Map<string, StartedJob>();
+  const started = createTransientMap<string, StartedJob>();
   /** Slots granted after a wait; the next starts use them. */
   const granted: Grant[] = [];
   let crawler: Crawler | undefined;

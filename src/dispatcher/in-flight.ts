@@ -1,3 +1,4 @@
+import { createTransientMap } from '../domain/transient-map.ts';
 /** Work in flight, by `rid`, each with its own abort. */
 export interface InFlight {
   readonly size: number;
@@ -22,7 +23,7 @@ export class WorkAborted extends Error {
 
 /** Makes an empty set. `onSettled` is called each time one has left it. */
 export function createInFlight(onSettled: () => void): InFlight {
-  const controllers = new Map<string, AbortController>();
+  const controllers = createTransientMap<string, AbortController>();
   return {
     get size() {
       return controllers.size;

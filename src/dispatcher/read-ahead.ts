@@ -1,6 +1,7 @@
 import type { Crawler } from '../domain/crawler.ts';
 import type { DueJob } from '../domain/job.ts';
 import { chargedJobBytes } from '../domain/quotas.ts';
+import { createTransientMap } from '../domain/transient-map.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { QueueLook, TurnReceipt } from '../store/store.ts';
 
@@ -66,7 +67,7 @@ export function createReadAhead(deps: {
   readonly memory: FairPool;
 }): ReadAhead {
   const { crawlerId, memory } = deps;
-  const entries = new Map<string, Entry>();
+  const entries = createTransientMap<string, Entry>();
   let looking: { readonly room: Grant } | undefined;
   let expects = true;
   let hasMore = false;

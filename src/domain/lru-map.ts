@@ -1,3 +1,4 @@
+import { createTransientMap } from './transient-map.ts';
 /** A map of bounded size. When it is full, a new entry replaces the least recently used one. */
 export interface LruMap<Key, Value> {
   readonly size: number;
@@ -27,10 +28,10 @@ export function createLruMap<Key, Value>(options: {
 }): LruMap<Key, Value> {
   const { maxEntries, isPinned, onEvict } = options;
   // A Map iterates in the order of insertion, so entries that are used are inserted again.
-  const entries = new Map<Key, Value>();
+  const entries = createTransientMap<Key, Value>();
 
   function evict(newest: Key): void {
-    for (const [key, value] of entries) {
+    for (const [key, value] of entries.entries()) {
       if (entries.size <= maxEntries || key === newest) return;
       if (isPinned?.(value) === true) continue;
       entries.delete(key);

@@ -1,6 +1,7 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
+import { createTransientSet } from '../domain/transient-map.ts';
 
 /** The open connections, sessions and HTTP/1 replies of the edge, which a close has to end. */
 export interface OpenConnections {
@@ -23,7 +24,7 @@ export interface OpenConnections {
 export function createOpenConnections(server: Server, idleSessionMs: number): OpenConnections {
   const sockets = new Set<Socket>();
   const sessions = new Set<ServerHttp2Session>();
-  const responses = new Set<ServerResponse>();
+  const responses = createTransientSet<ServerResponse>();
   let isClosing = false;
 
   return {
@@ -59,11 +60,11 @@ export function createOpenConnections(server: Server, idleSessionMs: number): Op
       });
     },
     hasAnswered: (socket) =>
-      [...responses].some((response) => response.socket === socket && response.headersSent),
+      [...responses.values()].some((response) => response.socket === socket && response.headersSent),
     beginClosing() {
       isClosing = true;
       for (const session of sessions) session.close();
-      for (const response of responses) response.shouldKeepAlive = false;
+      for (const response of responses.values()) response.shouldKeepAlive = false;
     },
     destroy() {
       for (const session of sessions) session.destroy();

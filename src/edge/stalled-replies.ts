@@ -1,3 +1,4 @@
+import { createTransientSet } from '../domain/transient-map.ts';
 import { type AnyResponse, breakOff } from '../http/node-http.ts';
 
 /** Disconnects clients that do not read the end of their reply. */
@@ -12,11 +13,11 @@ export interface StalledReplies {
  * may stay in the connection for between `stallMs` and twice as long.
  */
 export function createStalledReplies(stallMs: number): StalledReplies {
-  const open = new Set<AnyResponse>();
+  const open = createTransientSet<AnyResponse>();
   let endedBefore = new Set<AnyResponse>();
   const timer = setInterval(() => {
     const ended = new Set<AnyResponse>();
-    for (const response of open) {
+    for (const response of open.values()) {
       if (!response.writableEnded) continue;
       if (endedBefore.has(response)) breakOff(response);
       else ended.add(response);

@@ -1,4 +1,5 @@
 import { DomainError } from '../domain/errors.ts';
+import { createTransientMap } from '../domain/transient-map.ts';
 import { createTurnQueue } from './turn-queue.ts';
 
 /** On whose behalf a part of a pool is used. */
@@ -71,7 +72,7 @@ export function createFairPool(options: FairPoolOptions): FairPool {
   const { capacity, reserve = 0, maxWaiting = Number.POSITIVE_INFINITY } = options;
   const reserveShare = Math.max(1, reserve / 4);
   /** What each account uses of both parts; an account that uses nothing is not in it. */
-  const usedBy = new Map<string, number>();
+  const usedBy = createTransientMap<string, number>();
   const used = { main: 0, reserve: 0 };
   const queue = createTurnQueue<Waiter>();
 
@@ -173,25 +174,23 @@ export function createFairPool(options: FairPoolOptions): FairPool {
 
 /** Makes a grant; `giveBack` is called with each amount that it does not hold any more. */
 function createGrant(amount: number, giveBack: (change: number) => void): Grant {
-  let held = amount;
-  const shrinkTo = (target: number): void => {
-    const change = held - target;
-    if (change <= 0) return;
-    held = target;
-    giveBack(change);
-  };
-  return {
-    get amount() {
-      return held;
-    },
-    split(asked) {
-      const moved = Math.max(0, Math.min(asked, held));
-      held -= moved;
+  const grant = {
+    amount,
+    split(asked: number): Grant {
+      const moved = Math.max(0, Math.min(asked, grant.amount));
+      grant.amount -= moved;
       return createGrant(moved, giveBack);
     },
-    shrink: (target) => shrinkTo(Math.max(target, 0)),
-    release: () => shrinkTo(0),
+    shrink(target: number): void {
+      const left = Math.max(target, 0);
+      const change = grant.amount - left;
+      if (change <= 0) return;
+      grant.amount = left;
+      giveBack(change);
+    },
+    release: () => grant.shrink(0),
   };
+  return grant;
 }
 
 function tooManyWaiting(name: string): DomainError {

@@ -1,3 +1,4 @@
+import { createTransientMap, type TransientMap } from '../domain/transient-map.ts';
 import type { Claimant } from './fair-pool.ts';
 
 /** The next item of an account. */
@@ -24,13 +25,13 @@ export interface TurnQueue<Item> {
 interface AccountLine<Item> {
   count: number;
   /** Items by crawler, in the order of turns. */
-  readonly crawlers: Map<string, Item[]>;
+  readonly crawlers: TransientMap<string, Item[]>;
 }
 
 /** Makes an empty queue. */
 export function createTurnQueue<Item>(): TurnQueue<Item> {
   /** In the order of turns. An account without items is not in it. */
-  const accounts = new Map<string, AccountLine<Item>>();
+  const accounts = createTransientMap<string, AccountLine<Item>>();
   let size = 0;
 
   function countRemoved(accountId: string, line: AccountLine<Item>): void {
@@ -45,7 +46,7 @@ export function createTurnQueue<Item>(): TurnQueue<Item> {
     },
     count: (accountId) => accounts.get(accountId)?.count ?? 0,
     add({ accountId, crawlerId = '' }, item) {
-      const line = accounts.get(accountId) ?? { count: 0, crawlers: new Map() };
+      const line = accounts.get(accountId) ?? { count: 0, crawlers: createTransientMap() };
       const items = line.crawlers.get(crawlerId) ?? [];
       items.push(item);
       line.crawlers.set(crawlerId, items);
@@ -65,7 +66,7 @@ export function createTurnQueue<Item>(): TurnQueue<Item> {
     },
     turns() {
       const turns: Turn<Item>[] = [];
-      for (const [accountId, { crawlers }] of accounts) {
+      for (const [accountId, { crawlers }] of accounts.entries()) {
         const [items] = crawlers.values();
         const item = items?.[0];
         if (item !== undefined) turns.push({ accountId, item });
@@ -74,7 +75,7 @@ export function createTurnQueue<Item>(): TurnQueue<Item> {
     },
     endTurn(accountId) {
       const line = accounts.get(accountId);
-      const [entry] = line?.crawlers ?? [];
+      const [entry] = line?.crawlers.entries() ?? [];
       if (line === undefined || entry === undefined) return;
       const [crawlerId, items] = entry;
       items.shift();

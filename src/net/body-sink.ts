@@ -55,7 +55,6 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
   let receivedBytes = 0;
   let hasEnded = false;
   let decoderHasEnded = false;
-  let isWaitingForRoom = false;
   let isDestroyed = false;
 
   function destroy(): void {
@@ -70,13 +69,13 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
   }
 
   function resumeSource(): void {
-    if (!isWaitingForRoom) source?.resume();
+    if (!sink.isWaitingForRoom) source?.resume();
   }
 
   function keep(chunk: Uint8Array): void {
     if (isDestroyed) return;
     if (!decoded.push(chunk)) fail(httpError('body_too_large'));
-    else if (room !== undefined && !isWaitingForRoom && decoded.length > room.bytes) {
+    else if (room !== undefined && !sink.isWaitingForRoom && decoded.length > room.bytes) {
       void waitForRoom(room);
     }
   }
@@ -86,11 +85,11 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
    * body that asked for a little more each time could wait for others that wait for it.
    */
   async function waitForRoom(memory: Room): Promise<void> {
-    isWaitingForRoom = true;
+    sink.isWaitingForRoom = true;
     source?.pause();
     decoder?.pause();
     await memory.grow(Math.min(announcedBytes ?? maxBytes, maxBytes));
-    isWaitingForRoom = false;
+    sink.isWaitingForRoom = false;
     if (isDestroyed) return;
     decoder?.resume();
     source?.resume();
@@ -103,8 +102,9 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
     else resumeSource();
   }
 
-  return {
-    start(headers, from) {
+  const sink = {
+    isWaitingForRoom: false,
+    start(headers: HttpResponse['headers'], from: BodySource): void {
       source = from;
       const encodings = parseContentEncoding(headerValues(headers, 'content-encoding').join(','));
       if (encodings.length > 0) {
@@ -119,22 +119,20 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
       const length = Number(headerValues(headers, 'content-length').at(-1));
       if (length > 0) announcedBytes = length;
     },
-    write(chunk) {
+    write(chunk: Uint8Array): void {
       if (isDestroyed) return;
       receivedBytes += chunk.length;
       if (receivedBytes > maxBytes) fail(httpError('body_too_large'));
       else if (decoder === undefined) keep(chunk);
       else if (!decoderHasEnded && !decoder.write(chunk)) source?.pause();
     },
-    end() {
+    end(): void {
       hasEnded = true;
       if (decoder === undefined || decoderHasEnded) deps.onComplete();
       else decoder.end();
     },
-    get isWaitingForRoom() {
-      return isWaitingForRoom;
-    },
     take: () => decoded.take(),
     destroy,
   };
+  return sink;
 }

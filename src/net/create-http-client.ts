@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
+import { createTransientSet } from '../domain/transient-map.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import { type AddressRefusal, createAddressGuard } from './address-guard.ts';
 import { assertValidRequest } from './assert-valid-request.ts';
@@ -65,7 +66,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
     ready: deps.ready,
   });
   /** Aborts the exchanges in progress. A signal of each request and one of the client cost more. */
-  const running = new Set<(cause: unknown) => void>();
+  const running = createTransientSet<(cause: unknown) => void>();
 
   /** Runs `work` so that connections made for it find the request's claimant. */
   function dispatching<Result>(request: HttpRequest, work: () => Result): Result {
@@ -132,7 +133,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
       }
     },
     async close() {
-      for (const abort of running) abort(new Error('the client was closed'));
+      for (const abort of running.values()) abort(new Error('the client was closed'));
       await pools.destroy();
     },
   };

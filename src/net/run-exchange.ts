@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import type { TransientSet } from '../domain/transient-map.ts';
 import { type BodySink, createBodySink } from './body-sink.ts';
 import { HttpError, type HttpRequest, type HttpResponse } from './http-client.ts';
 import { httpError, toHttpError } from './http-failures.ts';
@@ -14,7 +15,7 @@ export interface Exchange {
   /** What is left of `request.timeoutMs`. */
   readonly timeoutMs: number;
   /** Holds, while the exchange is in progress, the function that aborts it. */
-  readonly running: Set<(cause: unknown) => void>;
+  readonly running: TransientSet<(cause: unknown) => void>;
   /** Called when the request is about to be written to a connection. */
   readonly onStart: () => void;
   /**

@@ -1,5 +1,6 @@
 import { promisify } from 'node:util';
-import { gzip, gzipSync, type ZlibOptions } from 'node:zlib';
+import { constants, gzip } from 'node:zlib';
+import { Gzip } from 'minizlib';
 import { trimmed } from '../domain/discard.ts';
 
 const inThread = promisify(gzip);
@@ -14,26 +15,37 @@ const SMALL_BYTES = 65_536;
 let last: Promise<unknown> = Promise.resolve();
 
 /**
+ * The compressor of all small bodies. To make one takes as long as to compress a short page, and the
+ * garbage collector keeps each, with the page, until its next full run.
+ */
+let compressor = createCompressor();
+
+function createCompressor(): Gzip {
+  return new Gzip({ level: LEVEL, flush: constants.Z_FINISH });
+}
+
+/**
  * Compresses with gzip: small bodies at once, large ones outside the event loop and one after the
  * other, because each needs its own size in memory again.
  */
 export async function compress(body: Uint8Array): Promise<Uint8Array> {
-  // A copy of the exact length: the whole 16 KiB buffer behind zlib's view would be copied at
-  // each change of threads.
-  if (body.byteLength <= SMALL_BYTES) return new Uint8Array(gzipSync(body, sizedFor(body)));
+  if (body.byteLength <= SMALL_BYTES) return compressSmall(body);
   const compressed = last.then(() => compressLarge(body));
   last = compressed.catch(() => undefined);
   return compressed;
 }
 
-/**
- * zlib takes 256 KiB for each body and an output of 16 KiB, whatever its length, which cost as much
- * garbage collection as a short body costs to compress.
- */
-function sizedFor({ byteLength }: Uint8Array): ZlibOptions {
-  const memory = byteLength <= 16_384 ? { windowBits: 14, memLevel: 7 } : {};
-  // Text becomes less than half as long.
-  return { level: LEVEL, chunkSize: Math.max(1_024, byteLength >> 1), ...memory };
+function compressSmall({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Array {
+  compressor.reset();
+  compressor.write(Buffer.from(buffer, byteOffset, byteLength));
+  const packed = compressor.read();
+  if (packed === null) {
+    compressor = createCompressor();
+    throw new Error('a body was not compressed');
+  }
+  // A copy of the exact length: memory that others share would be copied whole at each change of
+  // threads.
+  return new Uint8Array(packed);
 }
 
 async function compressLarge(body: Uint8Array): Promise<Uint8Array> {

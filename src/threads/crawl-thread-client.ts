@@ -1,4 +1,5 @@
 import type { Logger } from '../domain/logger.ts';
+import { createTransientMap } from '../domain/transient-map.ts';
 import type { CookieSession, Page } from '../engine/engine.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { RefusedConnection } from '../net/create-http-client.ts';
@@ -69,7 +70,7 @@ const MAX_ID = 0x7fff_fffe;
 export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient {
   const { program, settings, maxHeapMb, hangMs, memory, logger } = deps;
   const { baseBytes } = settings;
-  const pending = new Map<number, Pending>();
+  const pending = createTransientMap<number, Pending>();
   let lastId = 0;
 
   const watched = startWatchedThread({
@@ -89,7 +90,7 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
   const port = createBatchedPort<ToCrawlThread>(watched);
 
   function rejectAll(end: ThreadEnd): void {
-    for (const [id, each] of pending) {
+    for (const [id, each] of pending.entries()) {
       // When the thread does not say whose request it was working on, each of them is suspect.
       each.reject(new ThreadLost(end.culprit === id || end.culprit === 0, end.reason));
     }

@@ -5,6 +5,7 @@ import { defined } from '../domain/defined.ts';
 import { discard } from '../domain/discard.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { SessionCookie } from '../domain/session-cookies.ts';
+import { createTransientMap } from '../domain/transient-map.ts';
 import type { CookieSession, CrawlTask, Page, ProcessBody } from '../engine/engine.ts';
 import { createHttpEngine } from '../engine/http/http-engine.ts';
 import { type Claimant, createFairPool } from '../fairness/fair-pool.ts';
@@ -47,7 +48,7 @@ const settings = workerData as CrawlThreadSettings;
 const { network, limits, proxies, identity, baseBytes, state: buffer } = settings;
 const state = threadState(buffer);
 const { post } = createBatchedPort<FromCrawlThread>(port);
-const running = new Map<number, Running>();
+const running = createTransientMap<number, Running>();
 
 const log =
   (level: 'debug' | 'info' | 'warn' | 'error') =>
@@ -76,24 +77,22 @@ const engine = createHttpEngine({
 
 /** Room for one crawl's bodies: the base, and the bytes that the service grants beyond it. */
 function createRoom(id: number, crawl: Running): Room {
-  let bytes = baseBytes;
-  return {
-    get bytes() {
-      return bytes;
-    },
-    async grow(wanted) {
+  const room = {
+    bytes: baseBytes,
+    async grow(wanted: number): Promise<void> {
       const granted = Promise.withResolvers<void>();
       crawl.roomGranted = granted.resolve;
       post({ kind: 'wants', id, bytes: wanted });
       await granted.promise;
-      bytes = wanted;
+      room.bytes = wanted;
     },
-    reset() {
-      if (bytes === baseBytes) return;
-      bytes = baseBytes;
+    reset(): void {
+      if (room.bytes === baseBytes) return;
+      room.bytes = baseBytes;
       post({ kind: 'gives', id });
     },
   };
+  return room;
 }
 
 /** The session of one crawl, as the service read it. */

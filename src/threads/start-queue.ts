@@ -1,3 +1,4 @@
+import { createTransientMap } from '../domain/transient-map.ts';
 import { createStartWindow } from './start-window.ts';
 
 /** Work that waits to be started, by account in turn. */
@@ -36,11 +37,11 @@ export function createStartQueue<Item>(options: StartQueueOptions<Item>): StartQ
   const { start, sliceMs, now = () => performance.now(), defer = setImmediate } = options;
   const { rest = (run) => void setTimeout(run, REST_MS) } = options;
   const window = createStartWindow(now);
-  const waiting = new Map<number, Item>();
+  const waiting = createTransientMap<number, Item>();
   /** Ids by account; the map's order is the order of turns. */
-  const accounts = new Map<string, number[]>();
+  const accounts = createTransientMap<string, number[]>();
   /** Started work that has not ended, by account. */
-  const inFlight = new Map<string, number>();
+  const inFlight = createTransientMap<string, number>();
   let deferred = false;
   let isMeasuring = false;
 
@@ -55,7 +56,7 @@ export function createStartQueue<Item>(options: StartQueueOptions<Item>): StartQ
 
   /** Starts the next work of the next account that may start some. Returns whether there was one. */
   function startNext(): boolean {
-    for (const [accountId, ids] of accounts) {
+    for (const [accountId, ids] of accounts.entries()) {
       if (!window.isOpen(inFlight.get(accountId) ?? 0)) continue;
       accounts.delete(accountId);
       const item = takeItem(ids);

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { type DomainError, databaseUnavailable } from '../../../domain/errors.ts';
+import { createTransientMap } from '../../../domain/transient-map.ts';
 import type { SqlRow } from '../sql.ts';
 import {
   type BackupAnswer,
@@ -62,7 +63,7 @@ export async function openSqliteDatabase(
   }
 
   /** Calls by number that wait for their answer. */
-  const waiting = new Map<number, Pending>();
+  const waiting = createTransientMap<number, Pending>();
   const backups = new Map<number, Pending & { readonly onProgress: BackupProgress }>();
   let nextId = 0;
   let commits = 0;
