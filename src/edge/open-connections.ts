@@ -60,7 +60,9 @@ export function createOpenConnections(server: Server, idleSessionMs: number): Op
       });
     },
     hasAnswered: (socket) =>
-      [...responses.values()].some((response) => response.socket === socket && response.headersSent),
+      [...responses.values()].some(
+        (response) => response.socket === socket && response.headersSent,
+      ),
     beginClosing() {
       isClosing = true;
       for (const session of sessions) session.close();
