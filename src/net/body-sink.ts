@@ -91,6 +91,7 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
     await memory.grow(Math.min(announcedBytes ?? maxBytes, maxBytes));
     sink.isWaitingForRoom = false;
     if (isDestroyed) return;
+    if (announcedBytes !== undefined) decoded.reserve(announcedBytes);
     decoder?.resume();
     source?.resume();
   }

@@ -5,6 +5,8 @@ export interface ByteCollector {
   readonly length: number;
   /** False when the limit would be passed; the chunk is then dropped. */
   push(chunk: Uint8Array): boolean;
+  /** Takes memory for a body of this length, at most the limit, instead of growing towards it. */
+  reserve(bytes: number): void;
   /** All bytes so far. */
   take(): Uint8Array;
 }
@@ -19,19 +21,27 @@ export function createByteCollector(maxBytes: number): ByteCollector {
   let first: Uint8Array | undefined;
   let buffer: Uint8Array = NOTHING;
 
+  function grow(bytes: number): void {
+    const grown = Buffer.allocUnsafe(Math.min(maxBytes, bytes));
+    grown.set(buffer.subarray(0, collector.length));
+    discard(buffer);
+    buffer = grown;
+  }
+
   function append(chunk: Uint8Array): void {
-    const { length } = collector;
-    const end = length + chunk.length;
-    if (end > buffer.length) {
-      const grown = Buffer.allocUnsafe(
-        Math.min(maxBytes, Math.max(end, 2 * buffer.length, 16_384)),
-      );
-      grown.set(buffer.subarray(0, length));
-      discard(buffer);
-      buffer = grown;
-    }
-    buffer.set(chunk, length);
+    const end = collector.length + chunk.length;
+    if (end > buffer.length) grow(Math.max(end, 2 * buffer.length, 16_384));
+    buffer.set(chunk, collector.length);
     collector.length = end;
+  }
+
+  /** Copies what was kept as it came, because more follows. */
+  function copyFirst(): void {
+    if (first === undefined) return;
+    const start = first;
+    first = undefined;
+    collector.length = 0;
+    append(start);
   }
 
   const collector = {
@@ -43,14 +53,13 @@ export function createByteCollector(maxBytes: number): ByteCollector {
         collector.length = chunk.length;
         return true;
       }
-      if (first !== undefined) {
-        const start = first;
-        first = undefined;
-        collector.length = 0;
-        append(start);
-      }
+      copyFirst();
       append(chunk);
       return true;
+    },
+    reserve(bytes: number): void {
+      copyFirst();
+      if (bytes > buffer.length) grow(bytes);
     },
     take: () => first ?? trimmed(buffer, collector.length),
   };

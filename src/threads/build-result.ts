@@ -72,11 +72,13 @@ export async function buildResult(input: ResultInput): Promise<CrawlResult> {
   const toContent = keptContents[kind === 'inline' ? 'storage' : spec.delivery];
   const reported = { ...result, rid, pushedUrl: request.url };
   const content = toContent(formatted, reported, request.parameters);
-  const packed = await compress(content.body);
-  if (content.body !== formatted.body) discard(content.body);
+  const { packed, body } = await compress(content.body);
+  const isPage = content.body === formatted.body;
+  if (kind !== 'inline' || !isPage) discard(body);
+  const inlineBody = isPage ? body : formatted.body;
   return {
     ...result,
-    ...(kind === 'inline' ? {} : { body: NOTHING }),
+    body: kind === 'inline' ? inlineBody : NOTHING,
     packed,
     packedType: content.contentType,
   };

@@ -1,18 +1,34 @@
-import { promisify } from 'node:util';
-import { constants, gzip } from 'node:zlib';
+import { Worker } from 'node:worker_threads';
+import { constants } from 'node:zlib';
 import { Gzip } from 'minizlib';
-import { trimmed } from '../domain/discard.ts';
+import { threadEnvironment } from './thread-environment.ts';
 
-const inThread = promisify(gzip);
+/** A large body for `pack-thread.ts`, which has its memory until it answers. */
+export interface ToPack {
+  readonly id: number;
+  readonly body: Uint8Array<ArrayBuffer>;
+  readonly level: number;
+}
+
+/** The answer: the body again, and what it was compressed to. */
+export interface Packed {
+  readonly id: number;
+  readonly body: Uint8Array<ArrayBuffer>;
+  readonly packed: Uint8Array<ArrayBuffer>;
+}
+
+/** A body, and what it was compressed to. */
+export type Compressed = Pick<Packed, 'packed'> & { readonly body: Uint8Array };
+
 /** Level 6 takes twice the time of level 3 for a twentieth fewer bytes of HTML. */
 const LEVEL = 3;
 /**
- * Compressing a body up to this takes well under a millisecond; handing it to zlib's thread pool
- * would cost six times as much.
+ * Compressing a body up to this takes well under a millisecond; handing it to another thread would cost
+ * as much again.
  */
 const SMALL_BYTES = 65_536;
-
-let last: Promise<unknown> = Promise.resolve();
+/** Without large bodies for this long, the thread that compresses them ends. */
+const IDLE_MS = 2_000;
 
 /**
  * The compressor of all small bodies. To make one takes as long as to compress a short page, and the
@@ -24,18 +40,25 @@ function createCompressor(): Gzip {
   return new Gzip({ level: LEVEL, flush: constants.Z_FINISH });
 }
 
-/**
- * Compresses with gzip: small bodies at once, large ones outside the event loop and one after the
- * other, because each needs its own size in memory again.
- */
-export async function compress(body: Uint8Array): Promise<Uint8Array> {
-  if (body.byteLength <= SMALL_BYTES) return compressSmall(body);
-  const compressed = last.then(() => compressLarge(body));
-  last = compressed.catch(() => undefined);
-  return compressed;
+/** The thread that compresses large bodies, while there are any. */
+let packer: Packer | undefined;
+
+interface Packer {
+  /** Compresses one body after the other, because each needs its own size in memory again. */
+  pack(body: Uint8Array): Promise<Compressed>;
 }
 
-function compressSmall({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Array {
+/**
+ * Compresses with gzip: small bodies at once, large ones in a thread of their own. What is returned
+ * replaces the body, whose memory that thread may have had.
+ */
+export async function compress(body: Uint8Array): Promise<Compressed> {
+  if (body.byteLength <= SMALL_BYTES) return { body, packed: compressSmall(body) };
+  packer ??= startPacker();
+  return packer.pack(body);
+}
+
+function compressSmall({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Array<ArrayBuffer> {
   compressor.reset();
   compressor.write(Buffer.from(buffer, byteOffset, byteLength));
   const packed = compressor.read();
@@ -48,11 +71,48 @@ function compressSmall({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Arr
   return new Uint8Array(packed);
 }
 
-async function compressLarge(body: Uint8Array): Promise<Uint8Array> {
-  // Incompressible bytes grow by five in each 16 KiB. Output in one chunk need not be copied.
-  const chunkSize = body.byteLength + (body.byteLength >> 10) + 1_024;
-  const packed = await inThread(body, { level: LEVEL, chunkSize });
-  return packed.byteOffset === 0
-    ? trimmed(new Uint8Array(packed.buffer), packed.byteLength)
-    : packed;
+/** Starts the thread. It does not keep the process alive, and ends when it has had nothing to do. */
+function startPacker(): Packer {
+  const worker = new Worker(new URL('./pack-thread.ts', import.meta.url), {
+    env: threadEnvironment(),
+    resourceLimits: { maxYoungGenerationSizeMb: 1 },
+  });
+  worker.unref();
+  const waiting = new Map<number, PromiseWithResolvers<Compressed>>();
+  let lastId = 0;
+
+  function end(error: Error): void {
+    if (packer === self) packer = undefined;
+    clearTimeout(idle);
+    for (const each of waiting.values()) each.reject(error);
+    waiting.clear();
+  }
+
+  const idle = setTimeout(() => {
+    if (waiting.size > 0) return;
+    packer = undefined;
+    void worker.terminate();
+  }, IDLE_MS);
+  idle.unref();
+  worker.on('message', (answer: Packed) => {
+    waiting.get(answer.id)?.resolve(answer);
+    waiting.delete(answer.id);
+    idle.refresh();
+  });
+  worker.once('error', end);
+  worker.once('exit', () => end(new Error('the thread that compresses has ended')));
+
+  const self: Packer = {
+    pack(given) {
+      const { buffer } = given;
+      const isWhole = buffer instanceof ArrayBuffer && buffer.byteLength === given.byteLength;
+      const body = isWhole ? new Uint8Array(buffer) : new Uint8Array(given);
+      lastId += 1;
+      const answer = Promise.withResolvers<Compressed>();
+      waiting.set(lastId, answer);
+      worker.postMessage({ id: lastId, body, level: LEVEL } satisfies ToPack, [body.buffer]);
+      return answer.promise;
+    },
+  };
+  return self;
 }
