@@ -16,7 +16,7 @@ export interface StartWindow {
 
 /** So few of an account are always in flight: what tenants with little to crawl need. */
 const FEW = 4;
-const LONG_MS = 1;
+const LONG_MS = 0.25;
 /** Crawls that the window opens by in a millisecond. */
 const OPENS_PER_MS = 1;
 /** Without another account for this long, a thread is one account's own. */
