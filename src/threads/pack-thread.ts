@@ -13,7 +13,7 @@ port.on('message', ({ id, body, level }: ToPack) => {
   // Incompressible bytes grow by five in each 16 KiB. Output in one chunk need not be copied.
   const chunkSize = body.byteLength + (body.byteLength >> 10) + 1_024;
   const output = gzipSync(body, { level, chunkSize });
-  const memory = output.buffer as ArrayBuffer;
+  const memory = output.buffer;
   const packed =
     output.byteOffset === 0
       ? new Uint8Array(memory.transfer(output.byteLength))
