@@ -33,7 +33,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'npm:tough-cookie',
   ],
   webhook: ['domain', 'fairness', 'net'],
-  threads: ['domain', 'fairness', 'net', 'engine', 'webhook'],
+  threads: ['domain', 'fairness', 'net', 'engine', 'webhook', 'npm:minizlib'],
   mail: ['domain', 'npm:nodemailer'],
   dispatcher: ['domain', 'fairness', 'store', 'scheduler'],
   service: [

@@ -12,28 +12,49 @@ export function createTransfer(
   pools: RoomPools,
   findCaller: () => Call['caller'],
 ): Transfer {
-  const remote = request.socket?.remoteAddress ?? '';
-  let room: Room | undefined;
-  let sent: Promise<boolean> | undefined;
-  const newRoom = (): Room =>
-    createRoom(
-      pools,
-      () => ({ accountId: findCaller()?.owner.account.accountId, remote }),
+  return new ConnectionTransfer(request, response, pools, findCaller);
+}
+
+/** Room and end are made on first use: most calls need neither. */
+class ConnectionTransfer implements Transfer {
+  readonly remote: string;
+  readonly #response: AnyResponse;
+  readonly #pools: RoomPools;
+  readonly #findCaller: () => Call['caller'];
+  #room: Room | undefined;
+  #sent: Promise<boolean> | undefined;
+
+  constructor(
+    request: AnyRequest,
+    response: AnyResponse,
+    pools: RoomPools,
+    findCaller: () => Call['caller'],
+  ) {
+    this.remote = request.socket?.remoteAddress ?? '';
+    this.#response = response;
+    this.#pools = pools;
+    this.#findCaller = findCaller;
+  }
+
+  get room(): Room {
+    return (this.#room ??= this.#newRoom());
+  }
+
+  get sent(): Promise<boolean> {
+    return (this.#sent ??= sentWhole(this.#response));
+  }
+
+  #newRoom(): Room {
+    const response = this.#response;
+    return createRoom(
+      this.#pools,
+      () => ({ accountId: this.#findCaller()?.owner.account.accountId, remote: this.remote }),
       (taken) => {
         if (isClosed(response)) taken.release();
         else response.once('close', () => taken.release());
       },
     );
-  // Created on first use: most calls need neither.
-  return {
-    remote,
-    get room() {
-      return (room ??= newRoom());
-    },
-    get sent() {
-      return (sent ??= sentWhole(response));
-    },
-  };
+  }
 }
 
 function isClosed(response: AnyResponse): boolean {

@@ -17,12 +17,12 @@ export interface RoomPools {
 }
 
 /** A part of the memory of a call. */
-export type RoomGrant = Pick<Grant, 'amount' | 'shrink' | 'release'>;
+export type RoomGrant = Pick<Grant, 'shrink' | 'release'>;
 
 /** The memory of one call. */
 export interface Room {
   /** Bytes held now. */
-  readonly held: number;
+  held(): number;
   /** Waits for memory. Rejects with `unavailable` or `exhausted` when none becomes free in time. */
   take(bytes: number): Promise<RoomGrant>;
   /** Releases what was taken so far. */
@@ -83,7 +83,7 @@ export function createRoom(
   let isAnnounced = false;
   let isReleased = false;
   const room: Room = {
-    get held() {
+    held() {
       let bytes = 0;
       for (const { amount } of grants) bytes += amount;
       return bytes;
@@ -103,9 +103,6 @@ export function createRoom(
       if (!isAnnounced) onTaken(room);
       isAnnounced = true;
       return {
-        get amount() {
-          return grant.amount;
-        },
         shrink: (amount) => grant.shrink(amount),
         release() {
           grant.release();

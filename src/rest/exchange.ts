@@ -1,6 +1,5 @@
 import type { Call } from '../api/method.ts';
-import { createTransfer } from '../api/transfer.ts';
-import { defined } from '../domain/defined.ts';
+import { createTransfer, type Transfer } from '../api/transfer.ts';
 import { parseBearer } from '../domain/header-rules.ts';
 import { type AnyRequest, type AnyResponse, isGone } from '../http/node-http.ts';
 import { hasBody } from '../http/receive-body.ts';
@@ -43,55 +42,72 @@ export function createExchange(
   const parameters = parseQuery(query);
   let bytes: Promise<Uint8Array> | undefined;
   let maxBytes = 0;
-  let maxFields = 0;
-  let signal: AbortSignal | undefined;
   const header = (name: string): string | undefined => {
     const value = request.headers[name];
     return Array.isArray(value) ? value.join(', ') : value;
   };
-  const requestId = header('x-request-id');
   const transfer = createTransfer(request, response, pools, () => call.caller);
+  const call: Call = new RestCall(response, transfer, header);
 
-  // Created on first use: most calls need neither, and each costs about a microsecond.
-  const call: Call = {
-    protocol: 'rest',
-    bearer: parseBearer(header('authorization')),
-    get signal() {
-      return (signal ??= disconnectSignal(response));
-    },
-    remote: transfer.remote,
-    get room() {
-      return transfer.room;
-    },
-    get sent() {
-      return transfer.sent;
-    },
-    ...defined({ requestId, traceparent: header('traceparent') }),
-  };
-
-  return {
+  const exchange = {
     method: request.method ?? 'GET',
     parameters,
     call,
     header,
-    parameter(name) {
+    hasBody: hasBody(request),
+    maxFields: 0,
+    parameter(name: string): string | undefined {
       for (let at = parameters.length - 2; at >= 0; at -= 2) {
         if (parameters[at] === name) return parameters[at + 1];
       }
       return undefined;
     },
-    get hasBody() {
-      return hasBody(request);
-    },
-    get maxFields() {
-      return maxFields;
-    },
-    limitBody(bytesLimit, fieldsLimit) {
+    limitBody(bytesLimit: number, fieldsLimit: number): void {
       maxBytes = bytesLimit;
-      maxFields = fieldsLimit;
+      exchange.maxFields = fieldsLimit;
     },
     body: () => (bytes ??= readRequestBody(request, maxBytes, transfer.room)),
   };
+  return exchange;
+}
+
+class RestCall implements Call {
+  readonly protocol = 'rest';
+  readonly bearer: string | undefined;
+  readonly remote: string;
+  declare readonly requestId?: string;
+  declare readonly traceparent?: string;
+  readonly #response: AnyResponse;
+  readonly #transfer: Transfer;
+  #signal: AbortSignal | undefined;
+
+  constructor(
+    response: AnyResponse,
+    transfer: Transfer,
+    header: (name: string) => string | undefined,
+  ) {
+    this.bearer = parseBearer(header('authorization'));
+    this.remote = transfer.remote;
+    this.#response = response;
+    this.#transfer = transfer;
+    const requestId = header('x-request-id');
+    if (requestId !== undefined) this.requestId = requestId;
+    const traceparent = header('traceparent');
+    if (traceparent !== undefined) this.traceparent = traceparent;
+  }
+
+  /** Made on first use: most calls need none, and it costs about a microsecond. */
+  get signal(): AbortSignal {
+    return (this.#signal ??= disconnectSignal(this.#response));
+  }
+
+  get room(): Call['room'] {
+    return this.#transfer.room;
+  }
+
+  get sent(): Call['sent'] {
+    return this.#transfer.sent;
+  }
 }
 
 function disconnectSignal(response: AnyResponse): AbortSignal {

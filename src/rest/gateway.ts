@@ -62,9 +62,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
       if (!isStreamed(reply.body)) {
         const length = byteCount(reply.body);
         const { room } = exchange.call;
-        if (length > UNCOUNTED_REPLY_BYTES && room.held < length) {
-          await room.take(length - room.held);
-        }
+        const held = length > UNCOUNTED_REPLY_BYTES ? room.held() : length;
+        if (held < length) await room.take(length - held);
       }
       return reply;
     } catch (error) {

@@ -31,21 +31,35 @@ export function toCall(context: HandlerContext): Call {
 }
 
 function newCall(context: HandlerContext, transfer: Transfer): Call {
-  const authorization = context.requestHeader.get('authorization') ?? undefined;
-  const requestId = context.requestHeader.get('x-request-id');
-  const traceparent = context.requestHeader.get('traceparent');
-  return {
-    bearer: parseBearer(authorization),
-    signal: context.signal,
-    protocol: PROTOCOLS[context.protocolName as keyof typeof PROTOCOLS],
-    remote: transfer.remote,
-    get room() {
-      return transfer.room;
-    },
-    get sent() {
-      return transfer.sent;
-    },
-    ...(requestId === null ? {} : { requestId }),
-    ...(traceparent === null ? {} : { traceparent }),
-  };
+  return new RpcCall(context, transfer);
+}
+
+class RpcCall implements Call {
+  readonly bearer: string | undefined;
+  readonly signal: AbortSignal;
+  readonly protocol: Call['protocol'];
+  readonly remote: string;
+  declare readonly requestId?: string;
+  declare readonly traceparent?: string;
+  readonly #transfer: Transfer;
+
+  constructor({ requestHeader, signal, protocolName }: HandlerContext, transfer: Transfer) {
+    this.bearer = parseBearer(requestHeader.get('authorization') ?? undefined);
+    this.signal = signal;
+    this.protocol = PROTOCOLS[protocolName as keyof typeof PROTOCOLS];
+    this.remote = transfer.remote;
+    this.#transfer = transfer;
+    const requestId = requestHeader.get('x-request-id');
+    if (requestId !== null) this.requestId = requestId;
+    const traceparent = requestHeader.get('traceparent');
+    if (traceparent !== null) this.traceparent = traceparent;
+  }
+
+  get room(): Call['room'] {
+    return this.#transfer.room;
+  }
+
+  get sent(): Call['sent'] {
+    return this.#transfer.sent;
+  }
 }

@@ -172,8 +172,8 @@ test('long lists wait for memory and keep what their replies take; short calls d
   release.resolve();
   await Promise.all(lists);
   for (const { room } of calls) {
-    expect(room.held).toBeGreaterThanOrEqual(2 * MIB);
-    expect(room.held).toBeLessThan(2.1 * MIB);
+    expect(room.held()).toBeGreaterThanOrEqual(2 * MIB);
+    expect(room.held()).toBeLessThan(2.1 * MIB);
     room.release();
   }
   expect(memory.used).toBe(0);
