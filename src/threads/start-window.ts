@@ -16,7 +16,17 @@ export interface StartWindow {
 
 /** So few of an account are always in flight: what tenants with little to crawl need. */
 const FEW = 4;
-const LONG_MS = 0.25;
+/** An iteration of this length is too long at any time. */
+const LONG_MS = 1;
+/** An iteration of this length, two short pages, is too long where one follows the other. */
+const BUSY_LONG_MS = 0.25;
+/**
+ * Iterations follow one another while they take more than this share of the time: their sum, less this
+ * share of the time that passed, is then above `BUSY_LEVEL_MS`, and at most `HIGHEST_LEVEL_MS`.
+ */
+const BUSY_SHARE = 0.2;
+const BUSY_LEVEL_MS = 2;
+const HIGHEST_LEVEL_MS = 10;
 /** Crawls that the window opens by in a millisecond. */
 const OPENS_PER_MS = 1;
 /** Without another account for this long, a thread is one account's own. */
@@ -28,6 +38,8 @@ export function createStartWindow(now: () => number): StartWindow {
   let sharedUntil = Number.NEGATIVE_INFINITY;
   let size = Number.POSITIVE_INFINITY;
   let sizedAt = 0;
+  let levelMs = 0;
+  let levelAt = 0;
 
   function current(): number {
     return size + (now() - sizedAt) * OPENS_PER_MS;
@@ -41,7 +53,10 @@ export function createStartWindow(now: () => number): StartWindow {
     },
     isOpen: (inFlight) => inFlight < FEW || now() >= sharedUntil || inFlight < current(),
     passed(iterationMs, most) {
-      if (iterationMs <= LONG_MS) return;
+      const drained = levelMs - (now() - levelAt) * BUSY_SHARE;
+      levelMs = Math.min(HIGHEST_LEVEL_MS, Math.max(0, drained) + iterationMs);
+      levelAt = now();
+      if (iterationMs <= (levelMs > BUSY_LEVEL_MS ? BUSY_LONG_MS : LONG_MS)) return;
       size = Math.max(FEW, Math.floor(Math.min(current(), most) / 2));
       sizedAt = now();
     },
