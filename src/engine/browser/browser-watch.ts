@@ -47,10 +47,9 @@ export function watchBrowser(deps: {
       kill(pid);
     }
     const drawing = processes.find((each) => each.drawing !== undefined);
-    if (drawing === undefined) return;
     const state = judgeDrawing(drawing, performance.now());
     if (state !== 'works') deps.onSharedProcessFailed();
-    if (state !== 'hangs') return;
+    if (state !== 'hangs' || drawing === undefined) return;
     logger.warn({}, 'a page has Chromium draw without end; what draws is started anew');
     kill(drawing.pid);
   }

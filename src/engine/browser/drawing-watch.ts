@@ -1,7 +1,7 @@
 import type { BrowserProcess, DrawingTimes } from './process-watch.ts';
 
 /** How the process that draws for all pages is doing. */
-export type DrawingState = 'works' | 'hangs' | 'was replaced';
+export type DrawingState = 'works' | 'hangs' | 'was replaced' | 'is gone';
 
 /** A single drawing may take so long; until it is done, no page gets a picture or WebGL. */
 const HANG_MS = 5_000;
@@ -10,6 +10,9 @@ const HANG_CPU_SECONDS = 2.5;
 /** What is idle takes less than this from one look to the next. */
 const IDLE_CPU_SECONDS = 0.02;
 
+/** Chromium starts another at once, unless it has given up after several crashes. */
+const GONE_LOOKS = 3;
+
 interface Look extends DrawingTimes {
   readonly pid: number;
   /** On the scale of `performance.now()`. */
@@ -17,19 +20,26 @@ interface Look extends DrawingTimes {
 }
 
 /**
- * Makes a judge of the process that draws, which is to be asked every half second. Chromium
- * ends no drawing of software, and the endless one of a page outlives the page.
+ * Makes a judge of the process that draws, which is to be asked every half second, also when there is
+ * none. Chromium ends no drawing of software, and the endless one of a page outlives the page.
  */
 export function createDrawingWatch(): (
-  process: Pick<BrowserProcess, 'pid' | 'drawing'>,
+  process: Pick<BrowserProcess, 'pid' | 'drawing'> | undefined,
   now: number,
 ) => DrawingState {
   let last: Look | undefined;
   /** Since then it has been busy without waiting for anything. */
   let since: Look | undefined;
+  /** Looks in a row that found none. */
+  let missing = 0;
 
-  return ({ pid, drawing }, now) => {
-    if (drawing === undefined) return 'works';
+  return (process, now) => {
+    if (process?.drawing === undefined) {
+      missing += 1;
+      return last !== undefined && missing >= GONE_LOOKS ? 'is gone' : 'works';
+    }
+    missing = 0;
+    const { pid, drawing } = process;
     const before = last;
     const look = { pid, ...drawing, at: now };
     last = look;

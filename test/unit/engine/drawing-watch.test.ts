@@ -37,3 +37,16 @@ test('another process in its place is told once', () => {
   const states = judge(4, (n) => ({ pid: n < 2 ? 7 : 8, waits: n, cpu: 0 }));
   expect(states).toEqual(['works', 'works', 'was replaced', 'works']);
 });
+
+test('one in whose place Chromium has started none is gone; none was seen while a browser starts', () => {
+  const watch = createDrawingWatch();
+  const seen = { pid: 7, drawing: { waits: 1, cpuSeconds: 0 } };
+  const looks = [undefined, undefined, undefined, undefined, seen, undefined, undefined, undefined];
+  expect(looks.map((look, n) => watch(look, n * 500)).slice(3)).toEqual([
+    'works',
+    'works',
+    'works',
+    'works',
+    'is gone',
+  ]);
+});
