@@ -31,6 +31,31 @@ describe.skipIf(mongodbUri === '')('what one process changes, another knows at o
     expect(gone.status).toBe(404);
   });
 
+  test('a crawler is deleted while URLs are pushed to it', async () => {
+    await using database = testDatabase();
+    const env = { MONGODB_URI: database.uri };
+    await using here = await startApp({ env });
+    await using there = await startApp({ env: { ...env, ROLE: 'api' } });
+    const path = `/crawler/${NORMAL}`;
+    for (let round = 0; round < 12; round += 1) {
+      await here.rest('POST', path, { name: 'busy' });
+      await here.rest('POST', `${path}/busy/pause`);
+      let going = true;
+      const pushes = Array.from({ length: 4 }, async (_, n) => {
+        while (going) {
+          const items = [{ url: `http://127.0.0.1:9/${n}` }];
+          await there.rest('POST', `${path}/busy/push_batch`, { items });
+        }
+      });
+      await there.rest('GET', `${path}/busy`);
+      const deleted = await here.rest('POST', `${path}/busy/delete`);
+      going = false;
+      await Promise.all(pushes);
+      const left = await here.rest('GET', `${path}/busy`);
+      expect([deleted.status, left.status]).toEqual([200, 404]);
+    }
+  });
+
   test('a URL that is pushed here at once is crawled as the crawler was set there a moment ago', async () => {
     await using database = testDatabase();
     await using site = await startSite();

@@ -2,7 +2,7 @@ import type { Filter } from 'mongodb';
 import type { Crawler } from '../../domain/crawler.ts';
 import { toStoredSettings } from '../../domain/crawler-settings.ts';
 import { defined } from '../../domain/defined.ts';
-import { DomainError } from '../../domain/errors.ts';
+import { DomainError, databaseUnavailable } from '../../domain/errors.ts';
 import { pauseChanges } from '../rules.ts';
 import type { CrawlerQuota, CrawlerStore, PauseChange } from '../store.ts';
 import { countCrawlers, quotaShare, UNLIMITED } from './account-quota.ts';
@@ -24,6 +24,8 @@ import { keptBytes } from './stored-bytes.ts';
 
 /** How long a removal sweeps before it returns; `maintain` does the rest. */
 const SWEEP_MS = 1_000;
+/** Tries to delete a crawler that is there. */
+const MOST_DELETIONS = 20;
 
 /** Crawlers, their pauses and their counters. */
 export function createCrawlers(collections: Collections, ledger: Ledger): CrawlerStore {
@@ -148,20 +150,8 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
     remove: (crawlerId) =>
       ledger.runExclusive(crawlerId, async () => {
         await noteRemoval(collections, crawlerId);
-        const gone = await collections.crawlers.findOneAndDelete(
-          { _id: crawlerId },
-          {
-            projection: {
-              accountId: 1,
-              name: 1,
-              concurrency: 1,
-              live: 1,
-              liveBytes: 1,
-              running: 1,
-            },
-          },
-        );
-        if (gone === null) return undefined;
+        const gone = await deleteCrawler(collections, crawlerId);
+        if (gone === undefined) return undefined;
         const purged = gone.live - gone.running;
         const share = negated(quotaShare(gone));
         // Bytes that cannot be summed up in time are found when `maintain` measures what is stored.
@@ -194,6 +184,29 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
     claimProbes: (now, intervalMs, limit) =>
       claimProbes(collections, ledger, now, intervalMs, limit),
   };
+}
+
+/**
+ * Deletes a crawler, and returns what it was; undefined when there is none. A server that is only
+ * compatible with MongoDB may find none while another command changes it (DocumentDB does), so the
+ * deletion is tried again while the crawler is there.
+ */
+async function deleteCrawler({ crawlers }: Pick<Collections, 'crawlers'>, crawlerId: string) {
+  const projection = {
+    accountId: 1,
+    name: 1,
+    concurrency: 1,
+    live: 1,
+    liveBytes: 1,
+    running: 1,
+  } as const;
+  for (let tries = 0; tries < MOST_DELETIONS; tries += 1) {
+    const gone = await crawlers.findOneAndDelete({ _id: crawlerId }, { projection });
+    if (gone !== null) return gone;
+    const left = await crawlers.findOne({ _id: crawlerId }, { projection: { _id: 1 } });
+    if (left === null) return undefined;
+  }
+  throw databaseUnavailable('The crawler is changed all the time and could not be deleted.');
 }
 
 function negated({ crawlers, concurrency }: CrawlerQuota): CrawlerQuota {
