@@ -4,30 +4,38 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
 // Measures what one account gets while another floods the service within its limits: the median
-// times of a push, from push to stored result, and from push to webhook, in quiet and during each
-// attack. An argument runs only the attacks whose name holds it: `npm run bench:abuse -- backlog`.
+// times of a push, from push to stored result, from push to webhook, and from one probe of its endpoint,
+// which is due each second, to the next, in quiet and during each attack. An argument runs only the attacks whose name holds it: `npm run bench:abuse -- backlog`.
 
 const only = process.argv[2] ?? '';
 const ROUNDS = 60;
 const ADMIN = 'bench-admin-token-0123';
 /** Between two calls that sample how fast the API answers. */
 const SAMPLE_MS = 25;
+const MIN_PROBES = 4;
 
 interface Times {
   readonly pushMs: number;
   readonly storedMs: number;
   readonly deliveredMs: number;
+  /** Between two probes of the victim's endpoint, of which one is due each second. */
+  readonly probedMs: number;
   /** The slowest answer of the API to the victim. */
   readonly slowestApiMs: number;
 }
 
 const delivered = new Map<string, () => void>();
+/** When the victim's endpoint was probed. */
+const probes: number[] = [];
 
 /** Starts a site in a process of its own. */
 async function startSite(role: 'attacker' | 'victim') {
   const child = fork(new URL('./abuse-site.ts', import.meta.url), [role]);
   const [{ port }] = (await once(child, 'message')) as [{ port: number }];
-  child.on('message', ({ rid }: { rid?: string }) => delivered.get(rid ?? '')?.());
+  child.on('message', ({ rid }: { rid?: string }) => {
+    if (rid === undefined) probes.push(performance.now());
+    else delivered.get(rid)?.();
+  });
   return { url: `http://127.0.0.1:${port}`, close: () => child.disconnect() };
 }
 
@@ -36,7 +44,11 @@ const median = (values: readonly number[]): number =>
 
 const attackerSite = await startSite('attacker');
 const victimSite = await startSite('victim');
-await using bench = await startBench({ ADMIN_TOKEN: ADMIN, CRAWL_TIMEOUT_SECONDS: '600' });
+await using bench = await startBench({
+  ADMIN_TOKEN: ADMIN,
+  CRAWL_TIMEOUT_SECONDS: '600',
+  PROBE_INTERVAL_SECONDS: '1',
+});
 const { service } = bench;
 
 async function push(token: string, crawler: string, path: string): Promise<string> {
@@ -76,6 +88,7 @@ function sampleApi(token: string): () => Promise<number> {
 
 async function measure(token: string): Promise<Times> {
   const endOfSamples = sampleApi(token);
+  const probesBefore = probes.length;
   const pushes: number[] = [];
   const stored: number[] = [];
   const posted: number[] = [];
@@ -96,10 +109,15 @@ async function measure(token: string): Promise<Times> {
     posted.push(performance.now() - before);
     await wait(20);
   }
+  for (let waits = 0; probes.length < probesBefore + MIN_PROBES && waits < 200; waits += 1) {
+    await wait(100);
+  }
+  const seen = probes.slice(probesBefore);
   return {
     pushMs: median(pushes),
     storedMs: median(stored),
     deliveredMs: median(posted),
+    probedMs: median(seen.slice(1).map((at, n) => at - (seen[n] ?? at))),
     slowestApiMs: await endOfSamples(),
   };
 }
@@ -154,7 +172,7 @@ await call(`${service}/crawler/${victim}`, 'POST', {
 });
 await measure(victim);
 const quiet = await measure(victim);
-const columns = ['pushMs', 'storedMs', 'deliveredMs', 'slowestApiMs'] as const;
+const columns = ['pushMs', 'storedMs', 'deliveredMs', 'probedMs', 'slowestApiMs'] as const;
 const line = (name: string, times: Times): void => {
   const cells = columns.map((key) =>
     `${times[key].toFixed(1)} ms (${(times[key] / quiet[key]).toFixed(1)})`.padStart(20),
@@ -163,7 +181,9 @@ const line = (name: string, times: Times): void => {
 };
 console.log(
   ''.padEnd(46) +
-    ['push', 'stored', 'delivered', 'slowest API'].map((each) => each.padStart(20)).join(''),
+    ['push', 'stored', 'delivered', 'probed', 'slowest API']
+      .map((each) => each.padStart(20))
+      .join(''),
 );
 line('quiet', quiet);
 for (const [name, start] of Object.entries(attacks)) {
