@@ -4,11 +4,11 @@ import type { Packed, ToPack } from './compress.ts';
 import { yieldToService } from './thread-priority.ts';
 
 // The program of the thread that compresses the large bodies of one crawl thread. It yields to that
-// thread, which crawls for others meanwhile, as that one yields to the service.
+// thread, which crawls for others meanwhile, even more than that one yields to the service.
 
 const port = parentPort;
 if (port === null) throw new Error('this file is a worker');
-yieldToService();
+yieldToService(2);
 port.on('message', ({ id, body, level }: ToPack) => {
   // Incompressible bytes grow by five in each 16 KiB. Output in one chunk need not be copied.
   const chunkSize = body.byteLength + (body.byteLength >> 10) + 1_024;

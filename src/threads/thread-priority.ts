@@ -7,12 +7,12 @@ const NICEST = 19;
 /**
  * Lets the service's own threads run before the calling one, which works on what sites send: where
  * all cores are busy, answers and the database do not wait for pages. Linux only; elsewhere a
- * priority belongs to the whole process.
+ * priority belongs to the whole process. More `steps` let it yield to threads that yield, too.
  */
-export function yieldToService(): void {
+export function yieldToService(steps = 1): void {
   if (process.platform !== 'linux') return;
   try {
-    setPriority(0, Math.min(NICEST, getPriority(0) + NICER));
+    setPriority(0, Math.min(NICEST, getPriority(0) + steps * NICER));
   } catch {
     // A sandbox may forbid it; the thread works as well without it.
   }
