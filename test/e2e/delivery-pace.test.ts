@@ -134,7 +134,8 @@ test('Retry-After of a receiver is waited for by all of its deliveries', async (
   receiver.answer({ status: 200 });
   clock.advance(11 * 60_000);
   await receiver.until(30, 20_000);
-  expect(receiver.duplicates()).toBe(1);
+  // The one that was refused may come again after all others.
+  await eventually(() => expect(receiver.duplicates()).toBe(1));
 });
 
 test('delivery_concurrency bounds the posts in flight, and can be changed and lifted', async () => {
