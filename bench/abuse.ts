@@ -4,8 +4,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
 // Measures what one account gets while another floods the service within its limits: the median
-// times of a push, from push to stored result, from push to webhook, and from one probe of its endpoint,
-// which is due each second, to the next, in quiet and during each attack. An argument runs only the attacks whose name holds it: `npm run bench:abuse -- backlog`.
+// times of a push, from push to stored result, from push to webhook, and from one probe of its
+// endpoint, which is due each second, to the next, in quiet and during each attack. An argument
+// runs only the attacks whose name holds it: `npm run bench:abuse -- backlog`.
 
 const only = process.argv[2] ?? '';
 const ROUNDS = 60;

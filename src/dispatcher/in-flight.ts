@@ -1,4 +1,5 @@
 import { createTransientMap } from '../domain/transient-map.ts';
+
 /** Work in flight, by `rid`, each with its own abort. */
 export interface InFlight {
   readonly size: number;

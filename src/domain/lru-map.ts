@@ -1,4 +1,5 @@
 import { createTransientMap } from './transient-map.ts';
+
 /** A map of bounded size. When it is full, a new entry replaces the least recently used one. */
 export interface LruMap<Key, Value> {
   readonly size: number;
