@@ -18,18 +18,21 @@ export async function look(
   now: Date,
 ): Promise<Pick<TurnReceipt, 'jobs' | 'hasMore' | 'nextDueAt'>> {
   const pushes = pending.map((each) => each.id);
-  const rid = ridFilter(except, digits);
+  // The jobs that the run has are the first in line. To leave them out here costs one comparison
+  // each; for `$nin`, some servers compare every job in the queue with every rid.
+  const has = new Set(except);
   const cursor = collections.jobs
     .find({
       crawlerId,
       queued: true,
       gen: purges,
-      ...(rid === undefined ? {} : { _id: rid }),
+      // The index of the sort has the rids.
+      ...(digits === undefined ? {} : { _id: { $regex: `[${digits}]$` } }),
       ...(pushes.length > 0 ? { push: { $nin: pushes } } : {}),
       $or: [{ expires: { $exists: false } }, { queueDeadline: { $gt: now } }],
     })
     .sort({ due: 1, _id: 1 })
-    .limit(limit);
+    .limit(limit + has.size);
   const found: JobDocument[] = [];
   let hasMore = false;
   let nextDueAt: Date | undefined;
@@ -40,11 +43,13 @@ export async function look(
       nextDueAt = document.due;
       break;
     }
+    if (has.has(document._id)) continue;
     bytes += document.size ?? document.body?.length() ?? 0;
     hasMore = found.length > 0 && bytes > maxBytes;
     if (hasMore) break;
     found.push(document);
     hasMore = found.length >= limit;
+    if (hasMore) break;
   }
   const young = now.getTime() - YOUNG_MS;
   const isCertain = ({ createdAt, push }: JobDocument): boolean =>
@@ -55,15 +60,6 @@ export async function look(
   for (const document of counted) known.note(document._id, document);
   const jobs = counted.map((document): DueJob => ({ ...toJob(document), dueAt: document.due }));
   return { jobs, hasMore, nextDueAt };
-}
-
-/** Matches the rids of the digits, without `except`. The index that a look uses has them. */
-function ridFilter(except: readonly string[], digits: string | undefined): object | undefined {
-  if (except.length === 0 && digits === undefined) return undefined;
-  return {
-    ...(except.length > 0 ? { $nin: [...except] } : {}),
-    ...(digits === undefined ? {} : { $regex: `[${digits}]$` }),
-  };
 }
 
 /**
