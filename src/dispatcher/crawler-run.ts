@@ -90,7 +90,13 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     jobLog,
     ...defined({ onStart: deps.onStart }),
   });
-  const deliveries = createDeliveryLane({ ...lane, paces, postDelivery, isHelper });
+  const deliveries = createDeliveryLane({
+    ...lane,
+    paces,
+    postDelivery,
+    isHelper,
+    mayPost: states.hasLease,
+  });
   const takeTurn = createRunTurn({
     store,
     clock,
@@ -197,6 +203,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
       crawls.inFlight > 0 ||
       crawls.unwritten > 0 ||
       deliveries.inFlight > 0 ||
+      deliveries.buffered > 0 ||
       deliveries.unsettled > 0
     );
   }
@@ -281,6 +288,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
       if (notified || isOver(deliveries.nextDueAt, now)) deliveries.expectBacklog();
       notified = false;
       decideShare(current);
+      deliveries.fill();
       const hadStarts = crawls.unwrittenStarts > 0;
       let tookTurn = false;
       const isUrgentNow = !isUnsure && (draining || isUrgent());

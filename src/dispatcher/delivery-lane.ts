@@ -21,7 +21,9 @@ export interface DeliveryLaneDeps extends Pick<DispatcherDeps, 'postDelivery' | 
    * posts at once: the lead posts those.
    */
   readonly isHelper: boolean;
-  /** Called when a post has ended, or when there is room for one that waited. */
+  /** Whether posts may start now: not in a process that slept through its lease. */
+  readonly mayPost: () => boolean;
+  /** Called when a post has ended, or when there is room for deliveries of the store. */
   readonly onChange: () => void;
 }
 
@@ -40,23 +42,23 @@ export interface DeliveryTurn {
   readonly claimBytes: number;
   /** Memory for the claimed pages. */
   readonly room: Grant | undefined;
-  /** One for each post that may start after this turn. */
-  readonly slots: DeliverySlot[];
 }
 
 /**
- * The deliveries of one crawler's run: those in flight, those that have ended and are not written
- * yet, and how many more may start. It does not call the store: `begin` returns what a turn has to
- * write and to claim, `start` posts the deliveries that the turn won and claimed. A page is in
- * memory only while it has a slot to be posted (see {@link DeliveryPaces}); all others wait in the
- * store.
+ * The deliveries of one crawler's run: those in flight, those that wait in memory, those that have
+ * ended and are not written yet. It does not call the store: `begin` returns what a turn has to write
+ * and to claim, `start` takes in the deliveries that the turn won and claimed. A slot that becomes
+ * free starts the next of them at once, without the database. A page waits in memory only if its
+ * endpoint will soon take it (see {@link DeliveryPaces}); all others wait in the store.
  */
 export interface DeliveryLane {
   /** Posts in flight. */
   readonly inFlight: number;
+  /** Deliveries in memory that wait for a slot. */
+  readonly buffered: number;
   /** Ended posts that no turn has taken yet. */
   readonly unsettled: number;
-  /** Whether there is room again for deliveries that waited, so a turn has something to do. */
+  /** Whether there is room again for deliveries of the store, so a turn has something to do. */
   readonly hasRoom: boolean;
   /** Whether the last turn had more to post than it got room for, as far as it knows. */
   readonly isWaiting: boolean;
@@ -68,10 +70,12 @@ export interface DeliveryLane {
   expectBacklog(): void;
   /**
    * Takes ended crawls and ended posts into a turn, which claims only if `claims`. Every turn that
-   * was begun ends with `releaseUnused`.
+   * was begun ends with `release`.
    */
   begin(ended: readonly JobOutcome[], crawler: Crawler, claims: boolean): DeliveryTurn;
-  /** Posts the held results that were won, and the deliveries that were claimed. */
+  /** Posts what waits, after a time in which nothing might be posted. */
+  fill(): void;
+  /** Takes in the held results that were won, and the deliveries that were claimed, and posts. */
   start(
     turn: DeliveryTurn,
     written: {
@@ -83,29 +87,41 @@ export interface DeliveryLane {
       /** Hands over the memory that the page of a held result holds. */
       readonly keep: (rid: string) => readonly Grant[];
     },
-    crawler: Crawler,
   ): void;
   /** Takes the settlements of a turn that failed into the next one. */
   fail(turn: DeliveryTurn): void;
-  /** Gives back the slots that no post uses; after `start`, or instead of it. */
-  releaseUnused(turn: DeliveryTurn): void;
+  /** Gives back the memory that no claimed page uses; after `start`, or instead of it. */
+  release(turn: DeliveryTurn): void;
   abortAll(reason: WorkAborted): void;
   /** Stops waiting for room. */
   close(): void;
 }
 
+/** A page waits in memory if its endpoint, at its present pace, takes it within this time. */
+const AHEAD_MS = 250;
+/** Most deliveries of a crawler that wait in memory. */
+const MAX_AHEAD = 256;
 /** Most bytes of pages that one claim brings into memory. */
 const MAX_CLAIM_BYTES = 4 * 1024 * 1024;
 /** With less memory a claim would bring one page at a time. */
 const MIN_CLAIM_BYTES = 256 * 1024;
-/** More would keep slots from others for as long as the claim takes. */
+/** One claim of more would keep the database from others. */
 const MAX_CLAIM = 64;
+
+/** A delivery that waits for a slot, and the memory of its page. */
+interface Waiting {
+  readonly delivery: Delivery;
+  readonly held: readonly Grant[];
+}
 
 /** Makes a lane in which nothing is in flight. */
 export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   const { crawlerId, memory, logger, isHelper } = deps;
-  const posts = createInFlight(deps.onChange);
+  const posts = createInFlight(onRoom);
+  const queue: Waiting[] = [];
   const settled: DeliveryOutcome[] = [];
+  /** As the last turn had it. */
+  let crawler: Crawler | undefined;
   let paced: PacedLane | undefined;
   let hasRoom = false;
   let waiting = false;
@@ -115,7 +131,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   let memoryWait: AbortController | undefined;
   /** Memory that the lane has waited for, for its next claim. */
   let grantedRoom: Grant | undefined;
-  /** Whether new results get the odd slot, when due deliveries want it too. */
+  /** Whether new results get the odd place, when due deliveries want it too. */
   let newFirst = true;
 
   /** A delivery that goes back to the store is due there at that moment, or at once. */
@@ -124,15 +140,59 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     if (moment !== undefined && (nextDueAt === undefined || moment < nextDueAt)) nextDueAt = moment;
   }
 
-  function takeSlots(crawler: Crawler, wanted: number): DeliverySlot[] {
-    paced ??= deps.paces.open({ accountId: crawler.accountId, crawlerId }, () => {
-      hasRoom = true;
-      deps.onChange();
-    });
-    hasRoom = false;
-    const slots = paced.take(crawler.callbackUrl ?? '', wanted);
-    waiting = slots.length < wanted;
-    return slots;
+  function lineOf({ accountId }: Crawler): PacedLane {
+    paced ??= deps.paces.open({ accountId, crawlerId }, onRoom);
+    return paced;
+  }
+
+  /** Called when a post has ended, or when there may be room for one. */
+  function onRoom(): void {
+    fill();
+    // Others may be next in line.
+    if (queue.length === 0) paced?.leave();
+    if (backlog && queue.length <= MAX_CLAIM / 2) hasRoom = true;
+    deps.onChange();
+  }
+
+  function mostPosts({ deliveryConcurrency }: Crawler): number {
+    if (isHelper && deliveryConcurrency > 0) return 0;
+    return deliveryConcurrency || MAX_POSTS_PER_ENDPOINT;
+  }
+
+  /** Posts what waits, as far as there are slots. */
+  function fill(): void {
+    if (crawler === undefined || queue.length === 0 || !deps.mayPost()) return;
+    const free = mostPosts(crawler) - posts.size;
+    const slots = lineOf(crawler).take(crawler.callbackUrl ?? '', Math.min(free, queue.length));
+    for (const slot of slots) {
+      const next = queue.shift();
+      if (next === undefined) throw new Error('a slot was taken for nothing');
+      post(next.delivery, crawler, slot, next.held);
+    }
+  }
+
+  /** Has `onRoom` called when an endpoint that takes nothing now takes something again. */
+  function waitInLine(current: Crawler): void {
+    for (const slot of lineOf(current).take(current.callbackUrl ?? '', 1)) slot.end(undefined);
+  }
+
+  /** How many deliveries may wait in memory. */
+  function mostAhead(current: Crawler): number {
+    const most = lineOf(current).takesWithin(current.callbackUrl ?? '', AHEAD_MS);
+    return Math.min(most, MAX_AHEAD);
+  }
+
+  function releaseDelivery({ rid, attempt }: Delivery): void {
+    settled.push({ kind: 'release', rid, crawlerId, attempt, billed: false });
+    backlog = !isHelper;
+  }
+
+  /** Gives deliveries that wait back to the store, all but the first `kept`. */
+  function giveBack(kept: number): void {
+    for (const { delivery, held } of queue.splice(kept)) {
+      releaseDelivery(delivery);
+      for (const grant of held) grant.release();
+    }
   }
 
   function post(
@@ -152,8 +212,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
           logger.error({ err: error, rid: delivery.rid }, 'a delivery broke off');
         }
         if (error instanceof WorkAborted && error.end === 'dropped') return;
-        const { rid, attempt } = delivery;
-        settled.push({ kind: 'release', rid, crawlerId, attempt, billed: false });
+        releaseDelivery(delivery);
       } finally {
         slot.end(answer);
         for (const grant of held) grant.release();
@@ -162,14 +221,14 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   }
 
   /**
-   * How many of the slots are for new results; the others are for due deliveries of the store. The
+   * How many of the places are for new results; the others are for due deliveries of the store. The
    * two take turns.
    */
-  function slotsForNew(slots: number, wantNew: number, wantDue: number): number {
-    if (wantNew + wantDue <= slots) return wantNew;
-    if (slots % 2 === 1) newFirst = !newFirst;
-    const half = newFirst ? Math.floor(slots / 2) : Math.ceil(slots / 2);
-    return Math.min(wantNew, Math.max(half, slots - wantDue));
+  function placesForNew(places: number, wantNew: number, wantDue: number): number {
+    if (wantNew + wantDue <= places) return wantNew;
+    if (places % 2 === 1) newFirst = !newFirst;
+    const half = newFirst ? Math.floor(places / 2) : Math.ceil(places / 2);
+    return Math.min(wantNew, Math.max(half, places - wantDue));
   }
 
   /**
@@ -225,14 +284,12 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     );
   }
 
-  function releaseUnused(turn: DeliveryTurn): void {
-    turn.room?.release();
-    for (const slot of turn.slots.splice(0)) slot.end(undefined);
-  }
-
   return {
     get inFlight() {
       return posts.size;
+    },
+    get buffered() {
+      return queue.length;
     },
     get unsettled() {
       return settled.length;
@@ -247,59 +304,64 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       return nextDueAt;
     },
     pausedUntil: () => paced?.pausedUntil(),
+    fill,
     expectBacklog() {
       backlog = true;
     },
-    begin(ended, crawler, claims) {
-      const most = crawler.deliveryConcurrency || MAX_POSTS_PER_ENDPOINT;
-      const free = isHelper && crawler.deliveryConcurrency > 0 ? 0 : most - posts.size;
-      const mode = deliveryModes[crawler.delivery];
-      const delivers = mode.delivers && !crawler.pausedByMonitor && free > 0;
-      const wantNew = delivers && mayHold(crawler) ? holdable(ended, free).size : 0;
-      const mayClaim = delivers && claims && backlog && !isHelper;
+    begin(ended, current, claims) {
+      crawler = current;
+      hasRoom = false;
+      const { delivers: isWebhook } = deliveryModes[current.delivery];
+      const delivers = isWebhook && !current.pausedByMonitor && mostPosts(current) > 0;
+      const ahead = delivers ? mostAhead(current) : 0;
+      if (!delivers) paced?.leave();
+      // Twice as many, lest those of an endpoint whose pace varies go to and fro.
+      giveBack(ahead * 2);
+      const isCrowded = paced?.waitsForSlots ?? false;
+      const places = isCrowded ? 0 : Math.max(0, ahead - queue.length);
+      const wantNew = delivers && mayHold(current) ? holdable(ended, MAX_AHEAD).size : 0;
+      const mayClaim = places > 0 && claims && backlog && !isHelper;
       if (!mayClaim) stopWaitingForMemory();
-      const room = mayClaim ? roomToClaim(crawler) : undefined;
-      const wantDue = room === undefined ? 0 : Math.min(MAX_CLAIM, free);
-      const wanted = Math.min(free, wantNew + wantDue);
-      const slots = takeSlots(crawler, delivers ? wanted : 0);
-      const held = holdable(ended, slotsForNew(slots.length, wantNew, wantDue));
+      const room = mayClaim ? roomToClaim(current) : undefined;
+      const wantDue = room === undefined ? 0 : Math.min(MAX_CLAIM, places);
+      const held = holdable(ended, placesForNew(places, wantNew, wantDue));
       const outcomes = ended.map((each) => (held.has(each) ? { ...each, held: true } : each));
       const addsBacklog = ended.some((each) => each.kind === 'delivery' && !held.has(each));
       if (addsBacklog) backlog = true;
+      waiting = delivers && (wantNew + wantDue > places || (backlog && places === 0));
+      // A lane that has nothing to post is told when its endpoint takes something again.
+      if (waiting && queue.length === 0) waitInLine(current);
       return {
         outcomes,
         addsBacklog,
         settlements: settled.splice(0),
-        claimLimit: Math.min(slots.length - held.size, wantDue),
+        claimLimit: Math.min(places - held.size, wantDue),
         claimBytes: room?.amount ?? 0,
         room,
-        slots,
       };
     },
-    start(turn, { held, claimed, nextDeliveryAt, keep }, crawler) {
+    start(turn, { held, claimed, nextDeliveryAt, keep }) {
       if (turn.claimLimit > 0) nextDueAt = nextDeliveryAt;
       else for (const { dueAt } of turn.settlements) expectAt(dueAt);
-      const { slots, room } = turn;
-      for (const delivery of held) {
-        const slot = slots.pop();
-        if (slot === undefined) throw new Error('a result is held that has no slot');
-        post(delivery, crawler, slot, keep(delivery.rid));
-      }
+      for (const delivery of held) queue.push({ delivery, held: keep(delivery.rid) });
       for (const delivery of claimed) {
-        const slot = slots.pop();
-        if (slot === undefined) throw new Error('a delivery was claimed that has no slot');
-        const bytes = room?.split(delivery.body.byteLength);
-        post(delivery, crawler, slot, bytes === undefined ? [] : [bytes]);
+        const bytes = turn.room?.split(delivery.body.byteLength);
+        queue.push({ delivery, held: bytes === undefined ? [] : [bytes] });
       }
       // The store had nothing due, so nothing waits for more room than there was.
       if (turn.claimLimit > 0 && claimed.length === 0 && !turn.addsBacklog) {
         backlog = false;
         waiting = false;
       }
+      fill();
     },
     fail: ({ settlements }) => void settled.unshift(...settlements),
-    releaseUnused,
-    abortAll: posts.abortAll,
+    release: ({ room }) => room?.release(),
+    abortAll(reason) {
+      posts.abortAll(reason);
+      if (reason.end === 'released') giveBack(0);
+      for (const { held } of queue.splice(0)) for (const grant of held) grant.release();
+    },
     close() {
       paced?.leave();
       stopWaitingForMemory();

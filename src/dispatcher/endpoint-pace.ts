@@ -21,6 +21,11 @@ export interface EndpointPace {
   readonly inFlight: number;
   /** How many posts may start now. */
   room(nowMs: number): number;
+  /**
+   * How many posts it would take one after the other within `ms`, at its present limit and the time
+   * of its recent answers; none while it waits. As many as the limit before the first answer.
+   */
+  takesWithin(ms: number, nowMs: number): number;
   /** When there may be room even if no post ends; undefined if only the end of a post brings it. */
   opensAt(nowMs: number): number | undefined;
   start(nowMs: number): PacedPost;
@@ -47,6 +52,8 @@ const FLAT = 1.3;
 const FLAT_MS = 2;
 /** Most posts that may queue at a quick endpoint, as estimated from the latencies. */
 const MAX_QUEUED = 40;
+/** Weight of one answer in the latency of the recent ones. */
+const SMOOTHING = 1 / 8;
 /** Flat answers before a trial; four times as many after a trial that found a queue. */
 const FIRST_TRIAL_AFTER = 4;
 const LAST_TRIAL_AFTER = 1_024;
@@ -69,6 +76,8 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
   let fullAt = 0;
   /** The latency of a single post; infinite before the first answer. */
   let aloneMs = Number.POSITIVE_INFINITY;
+  /** The latency of the recent posts, smoothed; undefined before the first answer. */
+  let recentMs: number | undefined;
   let failuresAtFloor = 0;
   let waitsUntil = 0;
   /** When the trial began, or its last post started. */
@@ -126,6 +135,7 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
   }
 
   function learn(post: PacedPost, ms: number): void {
+    recentMs = recentMs === undefined ? ms : recentMs + (ms - recentMs) * SMOOTHING;
     if (ms < aloneMs) aloneMs = ms;
     else if (post.alone) aloneMs += (ms - aloneMs) / 4;
   }
@@ -178,6 +188,11 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
       if (nowMs < waitsUntil) return 0;
       const free = whole() - inFlight;
       return free > 0 ? free : Math.max(0, trialRoom(nowMs));
+    },
+    takesWithin(ms, nowMs) {
+      if (nowMs < waitsUntil) return 0;
+      const rounds = recentMs === undefined ? 1 : ms / Math.max(recentMs, 1);
+      return Math.max(1, Math.floor(whole() * rounds));
     },
     opensAt(nowMs) {
       if (nowMs < waitsUntil) return waitsUntil;

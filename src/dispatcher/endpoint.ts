@@ -17,6 +17,8 @@ export interface Endpoint {
   readonly waiting: number;
   /** How many posts may start now. */
   room(): number;
+  /** How many posts it takes within `ms`; see `EndpointPace`. */
+  takesWithin(ms: number): number;
   /** When posts may start again; undefined if they may now, or if the end of a post decides it. */
   pausedUntil(): Date | undefined;
   /** Whether the lane is in line. */
@@ -70,6 +72,7 @@ export function createEndpoint(deps: {
       return line.size;
     },
     room: () => pace.room(nowMs()),
+    takesWithin: (ms) => pace.takesWithin(ms, nowMs()),
     pausedUntil() {
       const now = nowMs();
       const opensAt = pace.inFlight === 0 ? pace.opensAt(now) : undefined;

@@ -8,6 +8,10 @@ export interface PacedLane {
    * `onRoom` is called when it should ask again. Crawlers of one endpoint take turns.
    */
   take(callbackUrl: string, wanted: number): DeliverySlot[];
+  /** How many posts of this lane could start within `ms`: none while the endpoint takes nothing. */
+  takesWithin(callbackUrl: string, ms: number): number;
+  /** Whether other lanes have all the slots of the process. */
+  readonly waitsForSlots: boolean;
   /** Stops waiting. */
   leave(): void;
   /**
@@ -78,10 +82,15 @@ export function createPacedLane(deps: PacedLaneDeps): PacedLane {
     endpoint.join(self, onRoom);
   }
 
+  /** This lane's part of something of the endpoint, which it shares with the lanes in line. */
+  function shareOf(endpoint: Endpoint, amount: number): number {
+    const others = endpoint.waiting - (endpoint.holds(self) ? 1 : 0);
+    return Math.ceil(amount / (others + 1));
+  }
+
   /** Starts posts up to this lane's share of the endpoint's room. */
   function startPosts(endpoint: Endpoint, wanted: number): DeliverySlot[] {
-    const others = endpoint.waiting - (endpoint.holds(self) ? 1 : 0);
-    const share = Math.min(wanted, Math.ceil(endpoint.room() / (others + 1)));
+    const share = Math.min(wanted, shareOf(endpoint, endpoint.room()));
     const slots: DeliverySlot[] = [];
     while (slots.length < share && endpoint.room() > 0) {
       const grant = takePoolSlot();
@@ -98,9 +107,12 @@ export function createPacedLane(deps: PacedLaneDeps): PacedLane {
     take(callbackUrl, wanted) {
       const endpoint = deps.findEndpoint(callbackUrl);
       if (joined !== endpoint || wanted <= 0) leaveLine();
-      if (wanted > 0 && endpoint.isBehindAnother(self)) {
+      const isFull = endpoint.room() === 0;
+      if (wanted > 0 && (isFull || endpoint.isBehindAnother(self))) {
+        // Keeps its place in line.
         if (joined === undefined) join(endpoint);
         leavePool();
+        if (isFull) endpoint.serve();
         return [];
       }
       const slots = startPosts(endpoint, wanted);
@@ -110,6 +122,13 @@ export function createPacedLane(deps: PacedLaneDeps): PacedLane {
       if (slots.length < wanted && !waitsInPool) join(endpoint);
       endpoint.serve();
       return slots;
+    },
+    takesWithin(callbackUrl, ms) {
+      const endpoint = deps.findEndpoint(callbackUrl);
+      return shareOf(endpoint, endpoint.takesWithin(ms));
+    },
+    get waitsForSlots() {
+      return waiting !== undefined;
     },
     leave() {
       leaveLine();

@@ -51,13 +51,13 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
       jobLog?.deliveriesClaimed(receipt.claimed);
       if (receipt.leaseLost) states.end('lease_lost');
       work.end(receipt);
-      if (states.hasLease()) deliveries.start(posts, { ...receipt, keep: work.keep }, crawler);
+      if (states.hasLease()) deliveries.start(posts, { ...receipt, keep: work.keep });
     } catch (error) {
       work.fail();
       deliveries.fail(posts);
       throw error;
     } finally {
-      deliveries.releaseUnused(posts);
+      deliveries.release(posts);
       work.release();
     }
   }
