@@ -1,18 +1,33 @@
 import type { Messages } from './messages.ts';
 
-/** Sends the messages of one iteration of the event loop together. */
+/** Sends messages together: those of one iteration of the event loop, or of a part of it. */
 export interface BatchedPort<Message> {
   post(message: Message, transfer?: readonly ArrayBuffer[]): void;
 }
 
-/** Makes the sender over a thread's port. It sends when the current callbacks are done, in order. */
-export function createBatchedPort<Message>(port: {
-  postMessage(messages: Messages<Message>, transfer: readonly ArrayBuffer[]): void;
-}): BatchedPort<Message> {
+/**
+ * In an iteration that takes longer, what it has posted so far is sent, so that the other thread
+ * goes on meanwhile; otherwise a crawler's slots would wait for one another at each thread.
+ */
+const LONGEST_WAIT_MS = 0.3;
+
+/**
+ * Makes the sender over a thread's port. It sends in order, when the current callbacks are done at
+ * the latest.
+ */
+export function createBatchedPort<Message>(
+  port: {
+    postMessage(messages: Messages<Message>, transfer: readonly ArrayBuffer[]): void;
+  },
+  now: () => number = () => performance.now(),
+): BatchedPort<Message> {
   let messages: Message[] = [];
   let transfers: ArrayBuffer[] = [];
+  let firstAt = 0;
+  let isScheduled = false;
 
   function flush(): void {
+    if (messages.length === 0) return;
     const batch = messages;
     const moved = transfers;
     messages = [];
@@ -20,11 +35,25 @@ export function createBatchedPort<Message>(port: {
     port.postMessage(batch, moved);
   }
 
+  function schedule(): void {
+    if (isScheduled) return;
+    isScheduled = true;
+    setImmediate(() => {
+      isScheduled = false;
+      flush();
+    });
+  }
+
   return {
     post(message, transfer = []) {
-      if (messages.length === 0) setImmediate(flush);
+      const at = now();
+      if (messages.length === 0) {
+        firstAt = at;
+        schedule();
+      }
       messages.push(message);
       transfers.push(...transfer);
+      if (at - firstAt > LONGEST_WAIT_MS) flush();
     },
   };
 }
