@@ -31,7 +31,9 @@ interface Details {
 }
 
 const PUSHED_AT_ONCE = 1_000;
-const POLL_MS = 25;
+/** Between two looks at how far a crawl is. */
+const LEAST_POLL_MS = 25;
+const MOST_POLL_MS = 500;
 
 /** The plain limit. */
 export function startBare(): Contender {
@@ -81,8 +83,11 @@ export async function startServiceContender(
     for (;;) {
       const { activity } = await call<Details>(path, 'GET');
       if (activity.failed > 0) throw new Error(`${name}: ${activity.failed} pages failed`);
-      if (activity.completed === pages && activity.deliveries_pending === 0) break;
-      await wait(POLL_MS);
+      const ended = activity.completed - activity.deliveries_pending;
+      if (ended === pages) break;
+      // Asking costs the service time, so it is asked when about half of the rest is done.
+      const restMs = ((performance.now() - startedAt) / Math.max(ended, 1)) * (pages - ended);
+      await wait(Math.min(Math.max(restMs / 2, LEAST_POLL_MS), MOST_POLL_MS));
     }
     const seconds = (performance.now() - startedAt) / 1_000;
     const cpuSeconds = service.cpuSeconds().all - cpuBefore;

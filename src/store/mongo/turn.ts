@@ -48,14 +48,17 @@ export function createTurn(
     // Only the update below can tell.
     const isOurs = isHolder(before, lease);
     const batch = ledger.newBatch();
-    const written = await writeJobs(
-      collections,
-      known,
-      { crawlerId, batch, now, purges, accountId, epoch: isOurs ? lease.epoch : undefined },
-      ended,
-      isOurs && !isPaused(before) ? started : [],
+    const epoch = isOurs ? lease.epoch : undefined;
+    const [written, won] = await bothDone(
+      writeJobs(
+        collections,
+        known,
+        { crawlerId, batch, now, purges, accountId, epoch },
+        ended,
+        isOurs && !isPaused(before) ? started : [],
+      ),
+      settleDeliveries(collections, ledger.newWriteId(), settled, now),
     );
-    const won = await settleDeliveries(collections, ledger.newWriteId(), settled, now);
     let mayRun = true;
     const rider = createRider({ lease, now, written, settled: won }, () => {
       mayRun = false;
@@ -115,6 +118,18 @@ export function createTurn(
 
   return (lease, work, now) =>
     ledger.runExclusive(lease.crawlerId, () => takeTurn(lease, work, now));
+}
+
+/**
+ * The results of both. Rejects when both have ended and one has rejected: a turn that is repeated
+ * must not meet writes of its first try that are still under way.
+ */
+async function bothDone<One, Other>(
+  one: Promise<One>,
+  other: Promise<Other>,
+): Promise<readonly [One, Other]> {
+  await Promise.allSettled([one, other]);
+  return [await one, await other];
 }
 
 /** Counts starts and settled deliveries together with the ends of a turn. */
