@@ -8,6 +8,7 @@ import type { Collections, DeliveryDocument } from './collections.ts';
 import { createDelta, type Delta } from './counts.ts';
 import { countDeliveries, readRecounts } from './delivery-counts.ts';
 import { toDeliverySummary } from './delivery-summary.ts';
+import { inHalves } from './in-halves.ts';
 import { wakeNow } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { toRecord } from './records.ts';
@@ -81,15 +82,18 @@ export async function settleDeliveries(
   now: Date,
 ): Promise<DeliveryOutcome[]> {
   if (outcomes.length === 0) return [];
-  const writes = outcomes.map((each) => updateFor(each, now, writeId));
-  const { matchedCount } = await collections.deliveries.bulkWrite(writes, { ordered: false });
-  if (matchedCount === outcomes.length) return [...outcomes];
+  const written = await inHalves(outcomes, (half) => {
+    const writes = half.map((each) => updateFor(each, now, writeId));
+    return collections.deliveries.bulkWrite(writes, { ordered: false });
+  });
+  const matched = written.reduce((sum, { matchedCount }) => sum + matchedCount, 0);
+  if (matched === outcomes.length) return [...outcomes];
   const rids = outcomes.map((each) => each.rid);
   const marked = await collections.deliveries
     .find({ _id: { $in: rids }, mark: writeId }, { projection: { _id: 1 } })
     .toArray();
-  const written = new Set(marked.map((each) => each._id));
-  return outcomes.filter((each) => written.has(each.rid));
+  const found = new Set(marked.map((each) => each._id));
+  return outcomes.filter((each) => found.has(each.rid));
 }
 
 /** Adds what settled deliveries change in the counters; the number of pending ones if `pending`. */

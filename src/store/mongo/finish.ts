@@ -11,6 +11,7 @@ import type {
   Tombstone,
 } from './collections.ts';
 import type { Batch, Returned } from './counts.ts';
+import { inHalves } from './in-halves.ts';
 import { FIELDS_DROPPED_AT_END, untriedUpdate } from './job-document.ts';
 import type { JobFacts, KnownJobs } from './job-facts.ts';
 import type { Ledger } from './ledger.ts';
@@ -125,12 +126,15 @@ export async function writeJobs(
   // A write that fails leaves unknown what it has done, so the next try reads the jobs again.
   for (const { rid } of [...outcomes, ...started]) known.forget(rid);
   await stageRecords(collections, writing, writes);
-  const { matchedCount } = await collections.jobs.bulkWrite(
-    writes.map((each) => updateFor(each, writing)),
-    { ordered: false },
+  const written = await inHalves(writes, (half) =>
+    collections.jobs.bulkWrite(
+      half.map((each) => updateFor(each, writing)),
+      { ordered: false },
+    ),
   );
+  const matched = written.reduce((sum, { matchedCount }) => sum + matchedCount, 0);
   const { won, repeated } =
-    matchedCount === writes.length
+    matched === writes.length
       ? { won: writes, repeated: [] }
       : await findWon(collections, writes, writing);
   const ended = won.flatMap((each) => ('outcome' in each ? [each] : []));

@@ -6,6 +6,7 @@ import type { ResultScope, ResultSelection } from '../store.ts';
 import { detailsText, parseDetails } from '../stored-details.ts';
 import type { DeliveryDocument, ResultDocument } from './collections.ts';
 import { duplicateIndexes, isDuplicate } from './errors.ts';
+import { inHalves } from './in-halves.ts';
 
 /** The key of a token's results. */
 export function scopeKey({ accountId, tokenType }: ResultScope): string {
@@ -116,14 +117,15 @@ export async function insertRecords<T extends ResultDocument | DeliveryDocument>
   documents: readonly T[],
   share: (document: T) => Promise<unknown>,
 ): Promise<void> {
-  if (documents.length === 0) return;
-  try {
-    await collection.insertMany(documents as never, { ordered: false });
-  } catch (error) {
-    for (const index of duplicateIndexes(error)) {
-      await replaceOrShare(collection, documents[index] as T, share);
+  await inHalves(documents, async (half) => {
+    try {
+      await collection.insertMany(half as never, { ordered: false });
+    } catch (error) {
+      for (const index of duplicateIndexes(error)) {
+        await replaceOrShare(collection, half[index] as T, share);
+      }
     }
-  }
+  });
 }
 
 /** See `insertRecords`. */

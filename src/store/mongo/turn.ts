@@ -12,6 +12,7 @@ import type { Collections } from './collections.ts';
 import type { Batch, Delta } from './counts.ts';
 import { addSettled, claimDeliveries, nextDelivery, settleDeliveries } from './deliveries.ts';
 import { type WrittenJobs, writeJobs } from './finish.ts';
+import { bothDone } from './in-halves.ts';
 import type { KnownJobs } from './job-facts.ts';
 import type { KnownStates } from './known-states.ts';
 import { currentLease, isLive } from './lease.ts';
@@ -118,18 +119,6 @@ export function createTurn(
 
   return (lease, work, now) =>
     ledger.runExclusive(lease.crawlerId, () => takeTurn(lease, work, now));
-}
-
-/**
- * The results of both. Rejects when both have ended and one has rejected: a turn that is repeated
- * must not meet writes of its first try that are still under way.
- */
-async function bothDone<One, Other>(
-  one: Promise<One>,
-  other: Promise<Other>,
-): Promise<readonly [One, Other]> {
-  await Promise.allSettled([one, other]);
-  return [await one, await other];
 }
 
 /** Counts starts and settled deliveries together with the ends of a turn. */
