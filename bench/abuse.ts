@@ -4,9 +4,10 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
 // Measures what one account gets while another floods the service within its limits: the median
-// times of a push, from push to stored result, from push to webhook, and from one probe of its
-// endpoint, which is due each second, to the next, in quiet and during each attack. An argument
-// runs only the attacks whose name holds it: `npm run bench:abuse -- backlog`.
+// times of a push, from push to stored result (of a short page, and of one of 120 KB), from push to
+// webhook, and from one probe of its endpoint, which is due each second, to the next, in quiet and
+// during each attack. An argument runs only the attacks whose name holds it:
+// `npm run bench:abuse -- backlog`.
 
 const only = process.argv[2] ?? '';
 const ROUNDS = 60;
@@ -18,6 +19,8 @@ const MIN_PROBES = 4;
 interface Times {
   readonly pushMs: number;
   readonly storedMs: number;
+  /** A page that is too large to be compressed at once. */
+  readonly largeStoredMs: number;
   readonly deliveredMs: number;
   /** Between two probes of the victim's endpoint, of which one is due each second. */
   readonly probedMs: number;
@@ -87,23 +90,31 @@ function sampleApi(token: string): () => Promise<number> {
   };
 }
 
+/** Pushes a URL and waits until its result is stored; the times of both, in ms. */
+async function store(token: string, path: string) {
+  const startedAt = performance.now();
+  const rid = await push(token, 'stores', path);
+  const pushMs = performance.now() - startedAt;
+  for (;;) {
+    const reply = await fetch(`${service}/storage?token=${token}&rid=${rid}`);
+    await reply.arrayBuffer();
+    if (reply.ok) return { pushMs, storedMs: performance.now() - startedAt };
+    await wait(1);
+  }
+}
+
 async function measure(token: string): Promise<Times> {
   const endOfSamples = sampleApi(token);
   const probesBefore = probes.length;
   const pushes: number[] = [];
   const stored: number[] = [];
+  const largeStored: number[] = [];
   const posted: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
-    const startedAt = performance.now();
-    const rid = await push(token, 'stores', `/page/${round}`);
-    pushes.push(performance.now() - startedAt);
-    for (;;) {
-      const reply = await fetch(`${service}/storage?token=${token}&rid=${rid}`);
-      await reply.arrayBuffer();
-      if (reply.ok) break;
-      await wait(1);
-    }
-    stored.push(performance.now() - startedAt);
+    const short = await store(token, `/page/${round}`);
+    pushes.push(short.pushMs);
+    stored.push(short.storedMs);
+    largeStored.push((await store(token, `/medium/${round}`)).storedMs);
     const before = performance.now();
     const hooked = await push(token, 'posts', `/page/${round}`);
     await new Promise<void>((resolve) => delivered.set(hooked, resolve));
@@ -117,6 +128,7 @@ async function measure(token: string): Promise<Times> {
   return {
     pushMs: median(pushes),
     storedMs: median(stored),
+    largeStoredMs: median(largeStored),
     deliveredMs: median(posted),
     probedMs: median(seen.slice(1).map((at, n) => at - (seen[n] ?? at))),
     slowestApiMs: await endOfSamples(),
@@ -173,7 +185,14 @@ await call(`${service}/crawler/${victim}`, 'POST', {
 });
 await measure(victim);
 const quiet = await measure(victim);
-const columns = ['pushMs', 'storedMs', 'deliveredMs', 'probedMs', 'slowestApiMs'] as const;
+const columns = [
+  'pushMs',
+  'storedMs',
+  'largeStoredMs',
+  'deliveredMs',
+  'probedMs',
+  'slowestApiMs',
+] as const;
 const line = (name: string, times: Times): void => {
   const cells = columns.map((key) =>
     `${times[key].toFixed(1)} ms (${(times[key] / quiet[key]).toFixed(1)})`.padStart(20),
@@ -182,7 +201,7 @@ const line = (name: string, times: Times): void => {
 };
 console.log(
   ''.padEnd(46) +
-    ['push', 'stored', 'delivered', 'probed', 'slowest API']
+    ['push', 'stored', '120 KB stored', 'delivered', 'probed', 'slowest API']
       .map((each) => each.padStart(20))
       .join(''),
 );

@@ -12,6 +12,7 @@ import {
   type FormattedPage,
   formatPage,
 } from '../engine/extract/format-page.ts';
+import type { Claimant } from '../fairness/fair-pool.ts';
 import { deliveryBody } from '../webhook/delivery-body.ts';
 import { compress } from './compress.ts';
 
@@ -53,8 +54,11 @@ export interface CrawlResult extends CrawlStatus {
 
 const NOTHING = new Uint8Array(0);
 
-/** Builds a result. Its `body` may be the page's own. */
-export async function buildResult(input: ResultInput): Promise<CrawlResult> {
+/**
+ * Builds a result, at once but for the compression of a large one, in which claimants take turns. Its
+ * `body` may be the page's own.
+ */
+export async function buildResult(input: ResultInput, claimant: Claimant): Promise<CrawlResult> {
   const { page, request, spec, document } = input;
   const { cbStatus, originalStatus, url, failure } = page;
   const formatted = formatPage(page, request.parameters, document);
@@ -72,7 +76,7 @@ export async function buildResult(input: ResultInput): Promise<CrawlResult> {
   const toContent = keptContents[kind === 'inline' ? 'storage' : spec.delivery];
   const reported = { ...result, rid, pushedUrl: request.url };
   const content = toContent(formatted, reported, request.parameters);
-  const { packed, body } = await compress(content.body);
+  const { packed, body } = await compress(content.body, claimant);
   const isPage = content.body === formatted.body;
   if (kind !== 'inline' || !isPage) discard(body);
   const inlineBody = isPage ? body : formatted.body;

@@ -1,11 +1,14 @@
 import { Worker } from 'node:worker_threads';
 import { constants } from 'node:zlib';
 import { Gzip } from 'minizlib';
+import type { Claimant } from '../fairness/fair-pool.ts';
 import { threadEnvironment } from './thread-environment.ts';
 
 /** A large body for `pack-thread.ts`, which has its memory until it answers. */
 export interface ToPack {
   readonly id: number;
+  /** Accounts, and their crawlers, take turns. */
+  readonly claimant: Claimant;
   readonly body: Uint8Array<ArrayBuffer>;
   readonly level: number;
 }
@@ -44,18 +47,17 @@ function createCompressor(): Gzip {
 let packer: Packer | undefined;
 
 interface Packer {
-  /** Compresses one body after the other, because each needs its own size in memory again. */
-  pack(body: Uint8Array): Promise<Compressed>;
+  pack(body: Uint8Array, claimant: Claimant): Promise<Compressed>;
 }
 
 /**
  * Compresses with gzip: small bodies at once, large ones in a thread of their own. What is returned
  * replaces the body, whose memory that thread may have had.
  */
-export async function compress(body: Uint8Array): Promise<Compressed> {
+export async function compress(body: Uint8Array, claimant: Claimant): Promise<Compressed> {
   if (body.byteLength <= SMALL_BYTES) return { body, packed: compressSmall(body) };
   packer ??= startPacker();
-  return packer.pack(body);
+  return packer.pack(body, claimant);
 }
 
 function compressSmall({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Array<ArrayBuffer> {
@@ -103,14 +105,17 @@ function startPacker(): Packer {
   worker.once('exit', () => end(new Error('the thread that compresses has ended')));
 
   const self: Packer = {
-    pack(given) {
+    pack(given, { accountId, crawlerId }) {
       const { buffer } = given;
       const isWhole = buffer instanceof ArrayBuffer && buffer.byteLength === given.byteLength;
       const body = isWhole ? new Uint8Array(buffer) : new Uint8Array(given);
       lastId += 1;
       const answer = Promise.withResolvers<Compressed>();
       waiting.set(lastId, answer);
-      worker.postMessage({ id: lastId, body, level: LEVEL } satisfies ToPack, [body.buffer]);
+      // A claimant may be more than its names, such as a whole crawl.
+      const claimant = { accountId, crawlerId };
+      const message: ToPack = { id: lastId, claimant, body, level: LEVEL };
+      worker.postMessage(message, [body.buffer]);
       return answer.promise;
     },
   };

@@ -105,7 +105,7 @@ function createSession(id: number, cookies: readonly SessionCookie[]): CookieSes
 
 /**
  * Large bodies are processed one at a time, the accounts in turn; between two of them the thread
- * reads on and finishes small pages.
+ * reads on and finishes small pages. Their compression, in another thread, is no part of a turn.
  */
 const processor = createFairPool({ name: 'the processor', capacity: 1 });
 
@@ -119,7 +119,7 @@ function bodyProcessor(
     const turn = await processor.acquire({ accountId, crawlerId }, 1, signal);
     try {
       await nextTick();
-      return await state.during(id, work);
+      return state.during(id, work);
     } finally {
       turn.release();
     }
@@ -146,7 +146,7 @@ async function perform(
   if (message.kind === 'build') {
     const { claimant, input } = message;
     const { page } = input;
-    const build = () => buildResult(input);
+    const build = () => buildResult(input, claimant);
     const process = bodyProcessor(id, claimant, undefined);
     sendResult(id, page, await process(page.body.byteLength, build));
     return;
@@ -166,7 +166,7 @@ async function perform(
     const { spec } = message;
     if (needsDocument(page, task.request)) sendPage(id, page);
     else {
-      const build = () => buildResult({ page, request: task.request, spec });
+      const build = () => buildResult({ page, request: task.request, spec }, task);
       sendResult(id, page, await process(page.body.byteLength, build));
     }
   } finally {

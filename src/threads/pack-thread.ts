@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads';
-import { gzipSync } from 'node:zlib';
-import type { Packed, ToPack } from './compress.ts';
+import type { ToPack } from './compress.ts';
+import { createPackQueue } from './pack-queue.ts';
 import { yieldToService } from './thread-priority.ts';
 
 // The program of the thread that compresses the large bodies of one crawl thread. It yields to that
@@ -8,16 +8,21 @@ import { yieldToService } from './thread-priority.ts';
 
 const port = parentPort;
 if (port === null) throw new Error('this file is a worker');
-yieldToService(2);
-port.on('message', ({ id, body, level }: ToPack) => {
-  // Incompressible bytes grow by five in each 16 KiB. Output in one chunk need not be copied.
-  const chunkSize = body.byteLength + (body.byteLength >> 10) + 1_024;
-  const output = gzipSync(body, { level, chunkSize });
-  const memory = output.buffer;
-  const packed =
-    output.byteOffset === 0
-      ? new Uint8Array(memory.transfer(output.byteLength))
-      : new Uint8Array(output);
-  const answer: Packed = { id, body, packed };
-  port.postMessage(answer, [body.buffer, packed.buffer]);
+yieldToService();
+const queue = createPackQueue();
+let isWorking = false;
+
+/** Compresses a slice, and goes on when what has come meanwhile is in the queue. */
+function work(): void {
+  const packed = queue.step();
+  if (packed !== undefined) port?.postMessage(packed, [packed.body.buffer, packed.packed.buffer]);
+  isWorking = queue.isBusy;
+  if (isWorking) setImmediate(work);
+}
+
+port.on('message', (body: ToPack) => {
+  queue.add(body);
+  if (isWorking) return;
+  isWorking = true;
+  setImmediate(work);
 });

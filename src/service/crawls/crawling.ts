@@ -83,7 +83,10 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
   }
 
   async function result(page: Page, { task, spec }: CrawlOrder): Promise<Crawled> {
-    return { result: await buildResult({ page, request: task.request, spec }), held: undefined };
+    return {
+      result: await buildResult({ page, request: task.request, spec }, task),
+      held: undefined,
+    };
   }
 
   function crawl(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {

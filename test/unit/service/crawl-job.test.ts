@@ -32,7 +32,10 @@ function losing(blamed: boolean) {
       return Promise.reject(new ThreadLost(blamed, 'it did not answer'));
     },
     async result(page, { task, spec }) {
-      return { result: await buildResult({ page, request: task.request, spec }), held: undefined };
+      return {
+        result: await buildResult({ page, request: task.request, spec }, task),
+        held: undefined,
+      };
     },
   };
   return { jobs: createCrawlJobs({ crawling, clock, retentionDays: 14 }), crawls: () => crawls };

@@ -38,7 +38,7 @@ async function startInlineCrawls(
   async function crawled(page: Page, { task, spec }: CrawlOrder): Promise<Crawled> {
     const { accountId } = task;
     const held = memory.tryAcquire({ accountId }, 1_000);
-    return { result: await buildResult({ page, request: task.request, spec }), held };
+    return { result: await buildResult({ page, request: task.request, spec }, task), held };
   }
   const crawling: Crawling = {
     crawl: async (order) => crawled(await crawl(order), order),
