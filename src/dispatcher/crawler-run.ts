@@ -288,7 +288,6 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
       if (notified || isOver(deliveries.nextDueAt, now)) deliveries.expectBacklog();
       notified = false;
       decideShare(current);
-      deliveries.fill();
       const hadStarts = crawls.unwrittenStarts > 0;
       let tookTurn = false;
       const isUrgentNow = !isUnsure && (draining || isUrgent());

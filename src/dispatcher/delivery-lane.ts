@@ -1,6 +1,7 @@
 import type { Crawler } from '../domain/crawler.ts';
 import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import { deliveryModes } from '../domain/delivery-mode.ts';
+import { createTransientMap } from '../domain/transient-map.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
@@ -73,8 +74,6 @@ export interface DeliveryLane {
    * was begun ends with `release`.
    */
   begin(ended: readonly JobOutcome[], crawler: Crawler, claims: boolean): DeliveryTurn;
-  /** Posts what waits, after a time in which nothing might be posted. */
-  fill(): void;
   /** Takes in the held results that were won, and the deliveries that were claimed, and posts. */
   start(
     turn: DeliveryTurn,
@@ -97,8 +96,15 @@ export interface DeliveryLane {
   close(): void;
 }
 
-/** A page waits in memory if its endpoint, at its present pace, takes it within this time. */
-const AHEAD_MS = 250;
+/**
+ * A page waits in memory if its endpoint, at its present pace, takes it before so many further turns
+ * have ended: longer waits make the endpoint no busier. Their time is within these bounds, in ms.
+ */
+const AHEAD_TURNS = 2;
+const LEAST_AHEAD_MS = 30;
+const MOST_AHEAD_MS = 250;
+/** Weight of the last turn in the time of a turn. */
+const SMOOTHING = 1 / 4;
 /** Most deliveries of a crawler that wait in memory. */
 const MAX_AHEAD = 256;
 /** Most bytes of pages that one claim brings into memory. */
@@ -118,13 +124,18 @@ interface Waiting {
 export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   const { crawlerId, memory, logger, isHelper } = deps;
   const posts = createInFlight(onRoom);
-  const queue: Waiting[] = [];
+  /** Deliveries that wait for a slot, by `rid`. */
+  const queue = createTransientMap<string, Waiting>();
   const settled: DeliveryOutcome[] = [];
   /** As the last turn had it. */
   let crawler: Crawler | undefined;
   let paced: PacedLane | undefined;
   let hasRoom = false;
   let waiting = false;
+  let isFilling = false;
+  /** Between the beginnings of two turns, smoothed. */
+  let turnMs = MOST_AHEAD_MS;
+  let begunAt = performance.now();
   /** Whether the store may hold due deliveries. */
   let backlog = true;
   let nextDueAt: Date | undefined;
@@ -147,10 +158,10 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
 
   /** Called when a post has ended, or when there may be room for one. */
   function onRoom(): void {
-    fill();
+    fillSoon();
     // Others may be next in line.
-    if (queue.length === 0) paced?.leave();
-    if (backlog && queue.length <= MAX_CLAIM / 2) hasRoom = true;
+    if (queue.size === 0) paced?.leave();
+    if (backlog && queue.size <= MAX_CLAIM / 2) hasRoom = true;
     deps.onChange();
   }
 
@@ -159,15 +170,30 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     return deliveryConcurrency || MAX_POSTS_PER_ENDPOINT;
   }
 
+  /**
+   * Posts what waits, in the next iteration of the event loop: once for all posts that end in this
+   * one, and not from within them, because what they leave behind would then not die young.
+   */
+  function fillSoon(): void {
+    if (isFilling || queue.size === 0) return;
+    isFilling = true;
+    setImmediate(() => {
+      isFilling = false;
+      fill();
+    });
+  }
+
   /** Posts what waits, as far as there are slots. */
   function fill(): void {
-    if (crawler === undefined || queue.length === 0 || !deps.mayPost()) return;
+    if (crawler === undefined || queue.size === 0 || !deps.mayPost()) return;
     const free = mostPosts(crawler) - posts.size;
-    const slots = lineOf(crawler).take(crawler.callbackUrl ?? '', Math.min(free, queue.length));
+    const slots = lineOf(crawler).take(crawler.callbackUrl ?? '', Math.min(free, queue.size));
+    const next = queue.values();
     for (const slot of slots) {
-      const next = queue.shift();
-      if (next === undefined) throw new Error('a slot was taken for nothing');
-      post(next.delivery, crawler, slot, next.held);
+      const { value } = next.next();
+      if (value === undefined) throw new Error('a slot was taken for nothing');
+      queue.delete(value.delivery.rid);
+      post(value.delivery, crawler, slot, value.held);
     }
   }
 
@@ -176,10 +202,16 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     for (const slot of lineOf(current).take(current.callbackUrl ?? '', 1)) slot.end(undefined);
   }
 
+  function timeTurn(): void {
+    const now = performance.now();
+    turnMs += (Math.min(now - begunAt, MOST_AHEAD_MS) - turnMs) * SMOOTHING;
+    begunAt = now;
+  }
+
   /** How many deliveries may wait in memory. */
   function mostAhead(current: Crawler): number {
-    const most = lineOf(current).takesWithin(current.callbackUrl ?? '', AHEAD_MS);
-    return Math.min(most, MAX_AHEAD);
+    const ms = Math.min(Math.max(turnMs * AHEAD_TURNS, LEAST_AHEAD_MS), MOST_AHEAD_MS);
+    return Math.min(lineOf(current).takesWithin(current.callbackUrl ?? '', ms), MAX_AHEAD);
   }
 
   function releaseDelivery({ rid, attempt }: Delivery): void {
@@ -189,7 +221,8 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
 
   /** Gives deliveries that wait back to the store, all but the first `kept`. */
   function giveBack(kept: number): void {
-    for (const { delivery, held } of queue.splice(kept)) {
+    for (const { delivery, held } of [...queue.values()].slice(kept)) {
+      queue.delete(delivery.rid);
       releaseDelivery(delivery);
       for (const grant of held) grant.release();
     }
@@ -289,7 +322,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       return posts.size;
     },
     get buffered() {
-      return queue.length;
+      return queue.size;
     },
     get unsettled() {
       return settled.length;
@@ -304,13 +337,13 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       return nextDueAt;
     },
     pausedUntil: () => paced?.pausedUntil(),
-    fill,
     expectBacklog() {
       backlog = true;
     },
     begin(ended, current, claims) {
       crawler = current;
       hasRoom = false;
+      timeTurn();
       const { delivers: isWebhook } = deliveryModes[current.delivery];
       const delivers = isWebhook && !current.pausedByMonitor && mostPosts(current) > 0;
       const ahead = delivers ? mostAhead(current) : 0;
@@ -318,7 +351,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       // Twice as many, lest those of an endpoint whose pace varies go to and fro.
       giveBack(ahead * 2);
       const isCrowded = paced?.waitsForSlots ?? false;
-      const places = isCrowded ? 0 : Math.max(0, ahead - queue.length);
+      const places = isCrowded ? 0 : Math.max(0, ahead - queue.size);
       const wantNew = delivers && mayHold(current) ? holdable(ended, MAX_AHEAD).size : 0;
       const mayClaim = places > 0 && claims && backlog && !isHelper;
       if (!mayClaim) stopWaitingForMemory();
@@ -330,7 +363,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       if (addsBacklog) backlog = true;
       waiting = delivers && (wantNew + wantDue > places || (backlog && places === 0));
       // A lane that has nothing to post is told when its endpoint takes something again.
-      if (waiting && queue.length === 0) waitInLine(current);
+      if (waiting && queue.size === 0) waitInLine(current);
       return {
         outcomes,
         addsBacklog,
@@ -343,10 +376,12 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     start(turn, { held, claimed, nextDeliveryAt, keep }) {
       if (turn.claimLimit > 0) nextDueAt = nextDeliveryAt;
       else for (const { dueAt } of turn.settlements) expectAt(dueAt);
-      for (const delivery of held) queue.push({ delivery, held: keep(delivery.rid) });
+      for (const delivery of held) {
+        queue.set(delivery.rid, { delivery, held: keep(delivery.rid) });
+      }
       for (const delivery of claimed) {
         const bytes = turn.room?.split(delivery.body.byteLength);
-        queue.push({ delivery, held: bytes === undefined ? [] : [bytes] });
+        queue.set(delivery.rid, { delivery, held: bytes === undefined ? [] : [bytes] });
       }
       // The store had nothing due, so nothing waits for more room than there was.
       if (turn.claimLimit > 0 && claimed.length === 0 && !turn.addsBacklog) {
@@ -360,7 +395,8 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     abortAll(reason) {
       posts.abortAll(reason);
       if (reason.end === 'released') giveBack(0);
-      for (const { held } of queue.splice(0)) for (const grant of held) grant.release();
+      for (const { held } of queue.values()) for (const grant of held) grant.release();
+      queue.clear();
     },
     close() {
       paced?.leave();

@@ -151,14 +151,14 @@ test.for(['a pause by the monitor', 'a drain that takes too long'])(
   },
 );
 
-test('nothing is posted while the lease is not held, and all of it once it is again', async () => {
+test('nothing is posted while the lease is not held, and all of it after the next turn that is', async () => {
   const { lane, lease, turn, acknowledgeAll, warmUp } = startLane();
   await warmUp();
   lease.isHeld = false;
   turn(ends(10), 0);
   expect([lane.inFlight, lane.buffered]).toEqual([0, 10]);
   lease.isHeld = true;
-  lane.fill();
+  turn([], 0);
   expect(lane.inFlight).toBeGreaterThan(0);
   await acknowledgeAll();
 });
