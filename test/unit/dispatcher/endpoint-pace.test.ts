@@ -176,3 +176,27 @@ test('an endpoint that becomes slow for good is learned anew', () => {
   expect(wide.posts).toBeLessThan(3_000 * 1.05);
   expect(wide.limit).toBeGreaterThan(20);
 });
+
+test.for([
+  [1, 5],
+  [8, 20],
+])(
+  'what a receiver of %i places of %i ms takes within a time is about what it then takes',
+  ([places = 1, ms = 1]) => {
+    const pace = createEndpointPace({ ackTimeoutMs: ACK_MS });
+    expect(pace.takesWithin(1_000, 0)).toBe(1);
+    const { elapsedMs } = simulate(400, { places, ms }, pace);
+    const within = pace.takesWithin(1_000, elapsedMs);
+    const takes = (1_000 / ms) * places;
+    expect(within).toBeGreaterThan(takes * 0.5);
+    expect(within).toBeLessThan(takes * 1.5);
+  },
+);
+
+test('a receiver that asks for a pause takes nothing until it has passed', () => {
+  const pace = createEndpointPace({ ackTimeoutMs: ACK_MS });
+  pace.end(pace.start(0), { kind: 'acknowledged', answerMs: 5 }, 5);
+  pace.end(pace.start(10), { kind: 'overloaded', retryAfterMs: 1_000 }, 15);
+  expect(pace.takesWithin(500, 20)).toBe(0);
+  expect(pace.takesWithin(500, 1_020)).toBeGreaterThan(0);
+});
