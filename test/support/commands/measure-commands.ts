@@ -218,5 +218,8 @@ export async function commandsOfLeased(
   await until('a crawl of each', () => site.concurrent === crawlers);
   // What the pushes and the first claims have caused passes in a moment.
   await wait(2_000);
-  return commandsWhenIdle(service, seconds);
+  const figure = await commandsWhenIdle(service, seconds);
+  for (const name of names) await post(service, `/${name}/delete`, {});
+  await until('the end of their crawls', () => site.concurrent === 0);
+  return figure;
 }
