@@ -74,6 +74,8 @@ export function createPackQueue(): PackQueue {
         active.push(packing);
         return undefined;
       }
+      // Its memory would otherwise wait for a full collection.
+      packing.gzip.close();
       // Of the exact length: other memory would be copied whole at each change of threads.
       return { id: work.id, body: work.body, packed: new Uint8Array(Buffer.concat(pieces)) };
     },
