@@ -32,7 +32,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'npm:third-party-web',
     'npm:tough-cookie',
   ],
-  webhook: ['domain', 'fairness', 'net'],
+  webhook: ['domain', 'fairness', 'net', 'npm:minizlib'],
   threads: ['domain', 'fairness', 'net', 'engine', 'webhook', 'npm:minizlib'],
   mail: ['domain', 'npm:nodemailer'],
   dispatcher: ['domain', 'fairness', 'store', 'scheduler'],

@@ -75,7 +75,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   const states = createRunStates(clock);
   const isHelper = deps.join !== undefined;
   let share: RunShare | undefined;
-  const lane = { crawlerId, memory, logger, onChange };
+  const lane = { crawlerId, memory, logger, onChange, mayPost: states.hasLease };
   const jobLog = createJobLog(logger, crawlerId);
   const mayStart = (): boolean =>
     !isUnsure && states.current.phase === 'running' && states.hasLease();
@@ -90,13 +90,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     jobLog,
     ...defined({ onStart: deps.onStart }),
   });
-  const deliveries = createDeliveryLane({
-    ...lane,
-    paces,
-    postDelivery,
-    isHelper,
-    mayPost: states.hasLease,
-  });
+  const deliveries = createDeliveryLane({ ...lane, paces, postDelivery, isHelper });
   const takeTurn = createRunTurn({
     store,
     clock,

@@ -2,8 +2,9 @@ import type { Crawler } from '../domain/crawler.ts';
 import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import { deliveryModes } from '../domain/delivery-mode.ts';
 import { createTransientMap } from '../domain/transient-map.ts';
-import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
+import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
+import { createClaimMemory } from './claim-memory.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import type { DeliverySlot } from './endpoint.ts';
@@ -107,10 +108,6 @@ const MOST_AHEAD_MS = 250;
 const SMOOTHING = 1 / 4;
 /** Most deliveries of a crawler that wait in memory. */
 const MAX_AHEAD = 256;
-/** Most bytes of pages that one claim brings into memory. */
-const MAX_CLAIM_BYTES = 4 * 1024 * 1024;
-/** With less memory a claim would bring one page at a time. */
-const MIN_CLAIM_BYTES = 256 * 1024;
 /** One claim of more would keep the database from others. */
 const MAX_CLAIM = 64;
 
@@ -139,9 +136,10 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   /** Whether the store may hold due deliveries. */
   let backlog = true;
   let nextDueAt: Date | undefined;
-  let memoryWait: AbortController | undefined;
-  /** Memory that the lane has waited for, for its next claim. */
-  let grantedRoom: Grant | undefined;
+  const claimMemory = createClaimMemory(memory, () => {
+    hasRoom = true;
+    deps.onChange();
+  });
   /** Whether new results get the odd place, when due deliveries want it too. */
   let newFirst = true;
 
@@ -277,46 +275,6 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     return new Set(ended.filter(({ kind }) => kind === 'delivery').slice(0, most));
   }
 
-  /** Memory for a claim. If there is too little of it, the lane waits for some and returns none. */
-  function roomToClaim({ accountId }: Crawler): Grant | undefined {
-    const claimant = { accountId, crawlerId };
-    const kept = grantedRoom;
-    grantedRoom = undefined;
-    if (kept !== undefined) return kept;
-    const bytes = Math.min(MAX_CLAIM_BYTES, memory.available(claimant));
-    const room = bytes < MIN_CLAIM_BYTES ? undefined : memory.tryAcquire(claimant, bytes);
-    if (room === undefined) waitForMemory(claimant);
-    return room;
-  }
-
-  /** Gives back what a lane that claims nothing would keep from others. */
-  function stopWaitingForMemory(): void {
-    memoryWait?.abort();
-    memoryWait = undefined;
-    grantedRoom?.release();
-    grantedRoom = undefined;
-  }
-
-  function waitForMemory(claimant: Claimant): void {
-    if (memoryWait !== undefined) return;
-    const controller = new AbortController();
-    memoryWait = controller;
-    memory.acquire(claimant, MIN_CLAIM_BYTES, controller.signal).then(
-      (grant) => {
-        if (controller.signal.aborted) {
-          grant.release();
-          return;
-        }
-        memoryWait = undefined;
-        grantedRoom = grant;
-        hasRoom = true;
-        deps.onChange();
-      },
-      // Aborted by `close`.
-      () => undefined,
-    );
-  }
-
   return {
     get inFlight() {
       return posts.size;
@@ -354,8 +312,9 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       const places = isCrowded ? 0 : Math.max(0, ahead - queue.size);
       const wantNew = delivers && mayHold(current) ? holdable(ended, MAX_AHEAD).size : 0;
       const mayClaim = places > 0 && claims && backlog && !isHelper;
-      if (!mayClaim) stopWaitingForMemory();
-      const room = mayClaim ? roomToClaim(current) : undefined;
+      if (!mayClaim) claimMemory.stopWaiting();
+      const { accountId } = current;
+      const room = mayClaim ? claimMemory.take({ accountId, crawlerId }) : undefined;
       const wantDue = room === undefined ? 0 : Math.min(MAX_CLAIM, places);
       const held = holdable(ended, placesForNew(places, wantNew, wantDue));
       const outcomes = ended.map((each) => (held.has(each) ? { ...each, held: true } : each));
@@ -400,7 +359,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     },
     close() {
       paced?.leave();
-      stopWaitingForMemory();
+      claimMemory.stopWaiting();
     },
   };
 }
