@@ -4,7 +4,7 @@ import { createPackQueue } from './pack-queue.ts';
 import { yieldToService } from './thread-priority.ts';
 
 // The program of the thread that compresses the large bodies of one crawl thread. It yields to that
-// thread, which crawls for others meanwhile, even more than that one yields to the service.
+// thread, which crawls for others meanwhile, as that one yields to the service.
 
 const port = parentPort;
 if (port === null) throw new Error('this file is a worker');

@@ -7,12 +7,12 @@ const NICEST = 19;
 /**
  * Lets the service's own threads run before the calling one, which works on what sites send: where
  * all cores are busy, answers and the database do not wait for pages. Linux only; elsewhere a
- * priority belongs to the whole process. More `steps` let it yield to threads that yield, too.
+ * priority belongs to the whole process. A thread that one of these starts yields to that one, too.
  */
-export function yieldToService(steps = 1): void {
+export function yieldToService(): void {
   if (process.platform !== 'linux') return;
   try {
-    setPriority(0, Math.min(NICEST, getPriority(0) + steps * NICER));
+    setPriority(0, Math.min(NICEST, getPriority(0) + NICER));
   } catch {
     // A sandbox may forbid it; the thread works as well without it.
   }
