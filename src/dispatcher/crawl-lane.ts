@@ -106,7 +106,10 @@ interface Ended {
 /** Makes a lane in which nothing is in flight. */
 export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   const { crawlerId, slots, memory, crawlBytes, logger, clock } = deps;
-  const crawls = createInFlight(deps.onChange);
+  const crawls = createInFlight(() => {
+    fill();
+    deps.onChange();
+  });
   const ahead = createReadAhead({ crawlerId, memory });
   const ended: Ended[] = [];
   /** Crawls in flight whose start no turn has taken. */
@@ -147,7 +150,6 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
         else end({ kind: 'release', rid, crawlerId, attempt }, []);
       } finally {
         slot.release();
-        fill();
       }
     });
   }
@@ -226,7 +228,9 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   /** Begins a look for a turn, or waits for memory for what it would find. */
   function beginLook(current: Crawler): QueueLook | undefined {
     if (waiting !== undefined || !ahead.wantsMore) return undefined;
-    const look = ahead.beginLook(current, deps.limit(current));
+    // The next turns write that these have started; to the store they still wait.
+    const begun = ended.flatMap(({ outcome: { rid, startedAt } }) => (startedAt ? [rid] : []));
+    const look = ahead.beginLook(current, deps.limit(current), begun);
     if (look === undefined) {
       const { accountId } = current;
       waitFor(memory, crawlBytes, { accountId, crawlerId });

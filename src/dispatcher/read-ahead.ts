@@ -34,10 +34,14 @@ export interface ReadAhead {
   /** Forgets all jobs, and those of a look that is under way; the queue may have others. */
   clear(): void;
   /**
-   * The look that a turn takes. Undefined when none is wanted, or when there is no memory for what
-   * it would find.
+   * The look that a turn takes, which leaves out the rids of `begun`, too. Undefined when none is
+   * wanted, or when there is no memory for what it would find.
    */
-  beginLook(crawler: Pick<Crawler, 'accountId'>, slots: number): QueueLook | undefined;
+  beginLook(
+    crawler: Pick<Crawler, 'accountId'>,
+    slots: number,
+    begun: readonly string[],
+  ): QueueLook | undefined;
   /** Takes in what the look has found, if it was not given up. */
   endLook(receipt: Pick<TurnReceipt, 'jobs' | 'hasMore' | 'nextDueAt'>): void;
   /** Gives the look up; does nothing after `endLook`. */
@@ -150,7 +154,7 @@ export function createReadAhead(deps: {
       cancelLook();
       expects = true;
     },
-    beginLook({ accountId }, slots) {
+    beginLook({ accountId }, slots, begun) {
       if (!expects || digits === '' || entries.size > target / 2) return undefined;
       setTarget(slots);
       const claimant = { accountId, crawlerId };
@@ -162,7 +166,7 @@ export function createReadAhead(deps: {
       looking = { room };
       expects = false;
       const maxBytes = room.amount - limit * JOB_BYTES;
-      return { limit, maxBytes, except: [...entries.keys()], digits };
+      return { limit, maxBytes, except: [...entries.keys(), ...begun], digits };
     },
     endLook(receipt) {
       if (looking === undefined) return;

@@ -28,8 +28,8 @@ export const RUN_TIMING: DispatchTiming = {
 export interface StartedCrawl {
   readonly job: QueuedJob;
   readonly signal: AbortSignal;
-  /** Ends it with a page. */
-  end(): void;
+  /** Ends it with a page, of ten bytes unless given. */
+  end(body?: Uint8Array): void;
 }
 
 /** One run as a process has it. */
@@ -78,8 +78,9 @@ export async function createCrawlerRunBench(
   const memory = createFairPool({ name: 'memory', capacity: 64 * 1024 * 1024 });
   const shared = createSharedResources(memory, 4);
 
-  function outcomeOf(job: QueuedJob): JobOutcome {
-    return crawler.delivery === 'storage' ? toStored(job) : toDelivery(job);
+  function outcomeOf(job: QueuedJob, body: Uint8Array | undefined): JobOutcome {
+    const record = body === undefined ? {} : { body };
+    return crawler.delivery === 'storage' ? toStored(job, record) : toDelivery(job, record);
   }
 
   function deps(processId: string, timing: Partial<DispatchTiming> = {}): DispatcherDeps {
@@ -103,7 +104,8 @@ export async function createCrawlerRunBench(
       crawlJob: (job, _crawler, signal) =>
         new Promise((resolve, reject) => {
           signal.addEventListener('abort', () => reject(signal.reason as Error));
-          const end = (): void => resolve({ outcome: outcomeOf(job), held: undefined });
+          const end = (body?: Uint8Array): void =>
+            resolve({ outcome: outcomeOf(job, body), held: undefined });
           crawls.push({ job, signal, end });
         }),
       async postDelivery(_crawler, delivery) {

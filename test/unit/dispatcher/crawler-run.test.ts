@@ -193,6 +193,46 @@ test('what is read ahead still waits: a job that is deleted there never starts, 
   await done;
 });
 
+test('crawls that ended before their start was written, and that one turn has no room for, are not read again', async () => {
+  const bench = await createCrawlerRunBench(store);
+  const { concurrency } = bench.crawler;
+  await bench.push(concurrency * 6);
+  const { run, done } = bench.start('first', QUIET);
+  await startsWritten(bench, concurrency);
+  await eventually(() => expect(run.activity().buffered).toBe(concurrency * 2));
+  const turn = bench.faults.hold('queue.turn');
+  bench.crawls[0]?.end();
+  await turn.reached;
+  for (const crawl of bench.crawls.slice(1, concurrency)) crawl.end();
+  await startedCrawls(bench, concurrency * 2);
+  for (const crawl of bench.crawls.slice(concurrency)) crawl.end(new Uint8Array(1024 * 1024));
+  await startedCrawls(bench, concurrency * 3);
+  turn.release();
+  const completed = concurrency * 2;
+  await eventually(async () => expect(await counters(bench)).toMatchObject({ completed }));
+  // All that wait: those in flight, and those that have ended, are not among them.
+  expect(run.activity().buffered).toBe(concurrency * 3);
+  run.abort();
+  await done;
+});
+
+test('a slot that becomes free while a turn waits for the database is used at once', async () => {
+  const bench = await createCrawlerRunBench(store);
+  const { concurrency } = bench.crawler;
+  await bench.push(concurrency * 3);
+  const { run, done } = bench.start('first', QUIET);
+  await startsWritten(bench, concurrency);
+  await eventually(() => expect(run.activity().buffered).toBeGreaterThan(0));
+  const turn = bench.faults.hold('queue.turn');
+  bench.crawls[0]?.end();
+  await turn.reached;
+  bench.crawls[1]?.end();
+  await startedCrawls(bench, concurrency + 2);
+  turn.release();
+  run.abort();
+  await done;
+});
+
 test('a run whose renewal is refused stops its crawls and leaves them to the peer', async () => {
   const bench = await createCrawlerRunBench(store);
   const [rid = ''] = await bench.push(1);
