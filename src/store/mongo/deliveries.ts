@@ -1,4 +1,4 @@
-import type { AnyBulkWriteOperation, Filter } from 'mongodb';
+import type { Filter } from 'mongodb';
 import type { Delivery, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { tallyDelivery } from '../../domain/tally.ts';
@@ -8,10 +8,10 @@ import type { Collections, DeliveryDocument } from './collections.ts';
 import { createDelta, type Delta } from './counts.ts';
 import { countDeliveries, readRecounts } from './delivery-counts.ts';
 import { toDeliverySummary } from './delivery-summary.ts';
-import { inHalves } from './in-halves.ts';
 import { wakeNow } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { toRecord } from './records.ts';
+import { type OneUpdate, updateEach } from './update-each.ts';
 
 /** Results on their way to callback URLs. */
 export function createDeliveries(collections: Collections, ledger: Ledger): DeliveryStore {
@@ -82,11 +82,8 @@ export async function settleDeliveries(
   now: Date,
 ): Promise<DeliveryOutcome[]> {
   if (outcomes.length === 0) return [];
-  const written = await inHalves(outcomes, (half) => {
-    const writes = half.map((each) => updateFor(each, now, writeId));
-    return collections.deliveries.bulkWrite(writes, { ordered: false });
-  });
-  const matched = written.reduce((sum, { matchedCount }) => sum + matchedCount, 0);
+  const updates = outcomes.map((each) => updateFor(each, now, writeId));
+  const matched = await updateEach(collections.deliveries, updates);
   if (matched === outcomes.length) return [...outcomes];
   const rids = outcomes.map((each) => each.rid);
   const marked = await collections.deliveries
@@ -153,25 +150,23 @@ function updateFor(
   outcome: DeliveryOutcome,
   now: Date,
   writeId: string,
-): AnyBulkWriteOperation<DeliveryDocument> {
+): OneUpdate<DeliveryDocument> {
   const { rid, crawlerId, attempt, log, kind, dueAt, expiresAt } = outcome;
   const again = kind === 'retry' || kind === 'release';
   return {
-    updateOne: {
-      filter: { _id: rid, crawlerId, attempt, state: 'sending' },
-      update: {
-        $set: {
-          state: again ? 'due' : kind,
-          mark: writeId,
-          ...(again ? { due: dueAt ?? now } : {}),
-          ...(expiresAt === undefined ? {} : { expiresAt }),
-        },
-        $unset: { epoch: 1 },
-        ...(kind === 'release' ? { $inc: { attempt: -1 } } : {}),
-        ...(log === undefined
-          ? {}
-          : { $push: { attempts: { $each: [log], $slice: -MAX_LOGGED_ATTEMPTS } } }),
+    filter: { _id: rid, crawlerId, attempt, state: 'sending' },
+    update: {
+      $set: {
+        state: again ? 'due' : kind,
+        mark: writeId,
+        ...(again ? { due: dueAt ?? now } : {}),
+        ...(expiresAt === undefined ? {} : { expiresAt }),
       },
+      $unset: { epoch: 1 },
+      ...(kind === 'release' ? { $inc: { attempt: -1 } } : {}),
+      ...(log === undefined
+        ? {}
+        : { $push: { attempts: { $each: [log], $slice: -MAX_LOGGED_ATTEMPTS } } }),
     },
   };
 }

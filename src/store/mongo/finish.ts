@@ -1,4 +1,3 @@
-import type { AnyBulkWriteOperation } from 'mongodb';
 import { chargedRecordBytes } from '../../domain/quotas.ts';
 import { resultEnd } from '../../domain/tally.ts';
 import { isHeld } from '../held-deliveries.ts';
@@ -11,7 +10,6 @@ import type {
   Tombstone,
 } from './collections.ts';
 import type { Batch, Returned } from './counts.ts';
-import { inHalves } from './in-halves.ts';
 import { FIELDS_DROPPED_AT_END, untriedUpdate } from './job-document.ts';
 import type { JobFacts, KnownJobs } from './job-facts.ts';
 import type { Ledger } from './ledger.ts';
@@ -23,6 +21,7 @@ import {
   SHARED_MARK,
 } from './records.ts';
 import { type BatchId, batchFields, batchLabel } from './tombstones.ts';
+import { type OneUpdate, updateEach } from './update-each.ts';
 
 type End = Extract<JobOutcome, { kind: 'stored' | 'delivery' }>;
 
@@ -126,13 +125,8 @@ export async function writeJobs(
   // A write that fails leaves unknown what it has done, so the next try reads the jobs again.
   for (const { rid } of [...outcomes, ...started]) known.forget(rid);
   await stageRecords(collections, writing, writes);
-  const written = await inHalves(writes, (half) =>
-    collections.jobs.bulkWrite(
-      half.map((each) => updateFor(each, writing)),
-      { ordered: false },
-    ),
-  );
-  const matched = written.reduce((sum, { matchedCount }) => sum + matchedCount, 0);
+  const updates = writes.map((each) => updateFor(each, writing));
+  const matched = await updateEach(collections.jobs, updates);
   const { won, repeated } =
     matched === writes.length
       ? { won: writes, repeated: [] }
@@ -286,7 +280,7 @@ function toTombstone(
 }
 
 /** The write that starts, ends or returns a job, if it still is in the state and attempt named. */
-function updateFor(write: Write, writing: JobWriting): AnyBulkWriteOperation<JobDocument> {
+function updateFor(write: Write, writing: JobWriting): OneUpdate<JobDocument> {
   const { writeId: mark, facts } = write;
   const { crawlerId, batch, now, purges, epoch } = writing;
   if ('start' in write) {
@@ -305,7 +299,7 @@ function updateFor(write: Write, writing: JobWriting): AnyBulkWriteOperation<Job
       ...(epoch === undefined ? {} : { epoch }),
       ...(facts.retry === 0 ? { firstTriedAt: startedAt } : {}),
     };
-    return { updateOne: { filter, update: { $set, $unset: { queued: 1, expires: 1 } } } };
+    return { filter, update: { $set, $unset: { queued: 1, expires: 1 } } };
   }
   const { outcome } = write;
   const { rid, attempt, startedAt } = outcome;
@@ -322,11 +316,11 @@ function updateFor(write: Write, writing: JobWriting): AnyBulkWriteOperation<Job
   if (isEnd(outcome)) {
     const tombstone = toTombstone(outcome, now, batch, { from: facts.state, epoch });
     const ended = { state: 'ended', mark, ...tombstone } as const;
-    return { updateOne: { filter, update: { $set: ended, $unset: FIELDS_DROPPED_AT_END } } };
+    return { filter, update: { $set: ended, $unset: FIELDS_DROPPED_AT_END } };
   }
   const due = outcome.dueAt ?? now;
   if (outcome.kind === 'release') {
-    return { updateOne: { filter, update: untriedUpdate(mark, { due, attempt }) } };
+    return { filter, update: untriedUpdate(mark, { due, attempt }) };
   }
   const first = startedAt !== undefined && facts.retry === 0 ? { firstTriedAt: startedAt } : {};
   const update = {
@@ -341,8 +335,8 @@ function updateFor(write: Write, writing: JobWriting): AnyBulkWriteOperation<Job
     },
     $inc: { retry: 1, ...(outcome.crashed === true ? { crashes: 1 } : {}) },
     $unset: { epoch: 1, expires: 1 },
-  } as const;
-  return { updateOne: { filter, update } };
+  };
+  return { filter, update };
 }
 
 /** The writes that found their job, and the starts that an earlier try of the turn has written. */

@@ -3,20 +3,33 @@ const LEAST_ITEMS = 64;
 
 /**
  * Writes many items with two commands at once: a server works on each command with one core.
- * Resolves with the results of the commands. Rejects when both have ended and one has rejected, so
- * that whoever repeats the writes meets none that is still under way.
+ * Resolves with the results of the commands, and rejects as {@link allDone} does.
  */
-export async function inHalves<Item, Result>(
+export function inHalves<Item, Result>(
   items: readonly Item[],
   write: (half: readonly Item[]) => Promise<Result>,
 ): Promise<readonly Result[]> {
-  if (items.length === 0) return [];
-  if (items.length < LEAST_ITEMS) return [await write(items)];
-  const middle = Math.ceil(items.length / 2);
-  return bothDone(write(items.slice(0, middle)), write(items.slice(middle)));
+  return allDone(halves(items).map(write));
 }
 
-/** The results of both. Rejects when both have ended and one has rejected. */
+/** The items, in two parts if they are many, in none if there are none. */
+export function halves<Item>(items: readonly Item[]): (readonly Item[])[] {
+  if (items.length === 0) return [];
+  if (items.length < LEAST_ITEMS) return [items];
+  const middle = Math.ceil(items.length / 2);
+  return [items.slice(0, middle), items.slice(middle)];
+}
+
+/**
+ * The results of all. Rejects when all have ended and one has rejected, so that whoever repeats the
+ * writes meets none that is still under way.
+ */
+export async function allDone<Result>(promises: readonly Promise<Result>[]): Promise<Result[]> {
+  await Promise.allSettled(promises);
+  return Promise.all(promises);
+}
+
+/** The results of both; see {@link allDone}. */
 export async function bothDone<One, Other>(
   one: Promise<One>,
   other: Promise<Other>,
