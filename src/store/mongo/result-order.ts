@@ -3,6 +3,7 @@ import { startOf } from '../cursor.ts';
 import type { NumberedResult, ResultSelection, ResultStore } from '../store.ts';
 import type { Collections, ResultDocument, ResultOrderDocument } from './collections.ts';
 import { scopeKey } from './records.ts';
+import { updateEach } from './update-each.ts';
 
 /** Results that one write numbers: their `rid`s wait in one document. */
 const BATCH = 500;
@@ -58,14 +59,12 @@ export function createResultOrder(
     batch,
   }: Omit<ResultOrderDocument, 'series'>): Promise<void> {
     const first = last - batch.length + 1;
-    await results.bulkWrite(
-      batch.map((rid, index) => ({
-        updateOne: {
-          filter: { _id: rid, scope, seq: 0 },
-          update: { $set: { seq: first + index } },
-        },
+    await updateEach(
+      results,
+      batch.map((_id, index) => ({
+        filter: { _id, scope, seq: 0 },
+        update: { $set: { seq: first + index } },
       })),
-      { ordered: false },
     );
     await resultOrders.updateOne({ _id: scope, last }, { $set: { batch: [] } });
   }

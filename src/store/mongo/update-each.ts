@@ -1,4 +1,6 @@
 import type { Collection, Document, Filter } from 'mongodb';
+import { isUnavailable } from '../../domain/errors.ts';
+import { toDomainError } from './errors.ts';
 import { allDone, halves } from './in-halves.ts';
 
 type Item = { readonly _id: string };
@@ -31,10 +33,11 @@ interface Pushed {
 const LEAST_ALIKE = 16;
 
 /**
- * Updates documents, each in its own way and in any order, and returns how many matched their
- * filter. Those that must be in the same state are updated by one statement that has their values in
- * a table: for a server that is half the work of a statement for each. Rejects when nothing is under
- * way any more and something has failed; what was written is unknown then.
+ * Updates documents, each in its own way and in any order; what is updated must not match its filter
+ * any more. Those that must be in the same state are updated by one statement that has their values
+ * in a table: for a server that is half the work of a statement for each. Returns how many matched,
+ * or fewer, when the answer to a table was lost. Rejects when all statements have ended and one has
+ * failed; what was written is unknown then.
  */
 export async function updateEach<T extends Item>(
   collection: Collection<T>,
@@ -47,7 +50,7 @@ export async function updateEach<T extends Item>(
     else others.push(...group);
   }
   const matched = await allDone([
-    ...tables.flatMap(halves).map((part) => updateByTable(collection, part)),
+    ...tables.flatMap(halves).map((part) => updateByTableFirst(collection, part)),
     ...halves(others).map((part) => updateOneByOne(collection, part)),
   ]);
   return matched.reduce((sum, count) => sum + count, 0);
@@ -60,6 +63,25 @@ async function updateOneByOne<T extends Item>(
   const writes = updates.map((updateOne) => ({ updateOne }));
   const { matchedCount } = await collection.bulkWrite(writes as never, { ordered: false });
   return matchedCount;
+}
+
+/**
+ * Updates documents of one kind by a table, and one by one what the table left: the driver repeats no
+ * statement for many documents after a failure, and one that runs while a sharded cluster moves
+ * documents may miss some.
+ */
+async function updateByTableFirst<T extends Item>(
+  collection: Collection<T>,
+  updates: readonly TableRow<T>[],
+): Promise<number> {
+  let matched = 0;
+  try {
+    matched = await updateByTable(collection, updates);
+  } catch (error) {
+    if (!isUnavailable(toDomainError(error))) throw error;
+  }
+  if (matched === updates.length) return matched;
+  return matched + (await updateOneByOne(collection, updates));
 }
 
 /** Updates documents of one kind, each of them once. */

@@ -1,4 +1,10 @@
-import { MongoClient } from 'mongodb';
+import {
+  type Collection,
+  type Document,
+  type Filter,
+  MongoClient,
+  MongoNetworkError,
+} from 'mongodb';
 import { describe, expect, test } from 'vitest';
 import { type OneUpdate, updateEach } from '../../../src/store/mongo/update-each.ts';
 import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
@@ -58,6 +64,33 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     expect(await items.read()).toEqual(expected);
   });
 
+  test('what a table has missed, such as documents that a sharded cluster moves, is done one by one', async () => {
+    await using items = await openItems();
+    const before = items.make(40);
+    await items.collection.insertMany(before);
+    const missing = withTables(items.collection, async (filter, stages, options) => {
+      const { $in } = filter._id;
+      const half = { ...filter, _id: { $in: $in.slice(20) } };
+      return items.collection.updateMany(half, stages, options);
+    });
+    const updates = before.map((_, n) => endOf(n));
+    expect(await updateEach(missing, updates)).toBe(40);
+    expect(await items.read()).toEqual(before.map(({ log }, n) => endedItem(n, log)));
+  });
+
+  test('a table whose answer is lost is done, and the count is too low', async () => {
+    await using items = await openItems();
+    const before = items.make(40);
+    await items.collection.insertMany(before);
+    const losing = withTables(items.collection, async (filter, stages, options) => {
+      await items.collection.updateMany(filter, stages, options);
+      throw new MongoNetworkError('the answer is lost');
+    });
+    const updates = before.map((_, n) => endOf(n));
+    expect(await updateEach(losing, updates)).toBe(0);
+    expect(await items.read()).toEqual(before.map(({ log }, n) => endedItem(n, log)));
+  });
+
   test('of two updates of one document one is done', async () => {
     await using items = await openItems();
     const before = items.make(30);
@@ -91,6 +124,18 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     expect(after[50]).toMatchObject({ attempt: 1, old: 100 });
   });
 });
+
+type UpdateMany = (
+  filter: Filter<Item> & { readonly _id: { readonly $in: string[] } },
+  stages: Document[],
+  options: object,
+) => Promise<unknown>;
+
+/** The collection, whose updates of many documents are done by `updateMany`. */
+function withTables(collection: Collection<Item>, updateMany: UpdateMany): Collection<Item> {
+  const bulkWrite = collection.bulkWrite.bind(collection);
+  return { updateMany, bulkWrite } as unknown as Collection<Item>;
+}
 
 function manyTexts(count: number): Item['log'] {
   return Array.from({ length: count }, (_, n) => ({ text: `before ${n}`, at: AT }));
