@@ -1,4 +1,5 @@
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
+import { createWaitingGrant } from '../fairness/waiting-grant.ts';
 
 /** The memory for the pages that a crawler's next claim of deliveries brings. */
 export interface ClaimMemory {
@@ -15,44 +16,16 @@ const MIN_CLAIM_BYTES = 256 * 1024;
 
 /** Makes one that waits for nothing. `onRoom` is called when there is memory that it waited for. */
 export function createClaimMemory(memory: FairPool, onRoom: () => void): ClaimMemory {
-  let waiting: AbortController | undefined;
-  /** What was waited for, until the next claim takes it. */
-  let granted: Grant | undefined;
-
-  function wait(claimant: Claimant): void {
-    if (waiting !== undefined) return;
-    const controller = new AbortController();
-    waiting = controller;
-    memory.acquire(claimant, MIN_CLAIM_BYTES, controller.signal).then(
-      (grant) => {
-        if (controller.signal.aborted) {
-          grant.release();
-          return;
-        }
-        waiting = undefined;
-        granted = grant;
-        onRoom();
-      },
-      // Aborted by `stopWaiting`.
-      () => undefined,
-    );
-  }
-
+  const line = createWaitingGrant(memory, onRoom);
   return {
     take(claimant) {
-      const kept = granted;
-      granted = undefined;
+      const kept = line.take();
       if (kept !== undefined) return kept;
       const bytes = Math.min(MAX_CLAIM_BYTES, memory.available(claimant));
       const room = bytes < MIN_CLAIM_BYTES ? undefined : memory.tryAcquire(claimant, bytes);
-      if (room === undefined) wait(claimant);
+      if (room === undefined) line.wait(claimant, MIN_CLAIM_BYTES);
       return room;
     },
-    stopWaiting() {
-      waiting?.abort();
-      waiting = undefined;
-      granted?.release();
-      granted = undefined;
-    },
+    stopWaiting: line.cancel,
   };
 }

@@ -2,7 +2,8 @@ import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import type { DueJob, QueuedJob } from '../domain/job.ts';
 import { createTransientMap } from '../domain/transient-map.ts';
-import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
+import type { FairPool, Grant } from '../fairness/fair-pool.ts';
+import { createWaitingGrant } from '../fairness/waiting-grant.ts';
 import type { JobOutcome, QueueLook, StartedJob, TurnReceipt } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
@@ -114,11 +115,22 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   const ended: Ended[] = [];
   /** Crawls in flight whose start no turn has taken. */
   const started = createTransientMap<string, StartedJob>();
-  /** Slots granted after a wait; the next starts use them. */
-  const granted: Grant[] = [];
+  const slotLine = createWaitingGrant(slots, () => {
+    fill();
+    slotLine.take()?.release();
+    deps.onChange();
+  });
+  const memoryLine = createWaitingGrant(memory, () => {
+    // There is as much for the next start, or for a look.
+    memoryLine.take()?.release();
+    fill();
+    deps.onChange();
+  });
   let crawler: Crawler | undefined;
-  let waiting: AbortController | undefined;
   let closed = false;
+
+  /** Whether it waits for a slot, or for memory, that others use now. */
+  const waits = (): boolean => slotLine.waits || memoryLine.waits;
 
   function startCrawl({ dueAt, ...queued }: DueJob, by: Crawler, slot: Grant, base: Grant): void {
     const { rid } = queued;
@@ -165,36 +177,17 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     while (hasRoom(crawler) && deps.mayStart()) {
       const job = ahead.first(clock.now());
       if (job === undefined) return;
-      const slot = granted.pop() ?? slots.tryAcquire(claimant, 1);
-      if (slot === undefined) return waitFor(slots, 1, claimant);
+      const slot = slotLine.take() ?? slots.tryAcquire(claimant, 1);
+      if (slot === undefined) return slotLine.wait(claimant, 1);
       const bytes = crawlBytes + (job.body?.byteLength ?? 0);
       const base = memory.tryAcquire(claimant, bytes);
       if (base === undefined) {
         slot.release();
-        return waitFor(memory, bytes, claimant);
+        return memoryLine.wait(claimant, bytes);
       }
       ahead.remove(job.rid);
       startCrawl(job, crawler, slot, base);
     }
-  }
-
-  /** Waits for a slot, or for memory, that others use now. */
-  function waitFor(pool: FairPool, amount: number, claimant: Claimant): void {
-    if (waiting !== undefined) return;
-    const controller = new AbortController();
-    waiting = controller;
-    pool.acquire(claimant, amount, controller.signal).then(
-      (grant) => {
-        waiting = undefined;
-        // A slot granted in the moment of closing has no use.
-        if (pool === slots && !closed) granted.push(grant);
-        else grant.release();
-        fill();
-        for (const unused of granted.splice(0)) unused.release();
-        deps.onChange();
-      },
-      () => undefined,
-    );
   }
 
   /** Returns how many ends, of how many bytes, the next turn writes. */
@@ -227,13 +220,13 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
 
   /** Begins a look for a turn, or waits for memory for what it would find. */
   function beginLook(current: Crawler): QueueLook | undefined {
-    if (waiting !== undefined || !ahead.wantsMore) return undefined;
+    if (waits() || !ahead.wantsMore) return undefined;
     // The next turns write that these have started; to the store they still wait.
     const begun = ended.flatMap(({ outcome: { rid, startedAt } }) => (startedAt ? [rid] : []));
     const look = ahead.beginLook(current, deps.limit(current), begun);
     if (look === undefined) {
       const { accountId } = current;
-      waitFor(memory, crawlBytes, { accountId, crawlerId });
+      memoryLine.wait({ accountId, crawlerId }, crawlBytes);
     }
     return look;
   }
@@ -255,14 +248,14 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       return ahead.size;
     },
     get wantsLook() {
-      return waiting === undefined && ahead.wantsMore;
+      return !waits() && ahead.wantsMore;
     },
     get isStarving() {
-      return waiting === undefined && ahead.ranDry && crawler !== undefined && hasRoom(crawler);
+      return !waits() && ahead.ranDry && crawler !== undefined && hasRoom(crawler);
     },
     get isFull() {
-      const waits = ahead.size > 0 || ahead.ranDry;
-      return waits && crawler !== undefined && (waiting !== undefined || !hasRoom(crawler));
+      const hasDue = ahead.size > 0 || ahead.ranDry;
+      return hasDue && crawler !== undefined && (waits() || !hasRoom(crawler));
     },
     get unwrittenStarts() {
       return started.size;
@@ -291,7 +284,9 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
           // What was read ahead is outdated if the queue was purged or the crawler paused.
           if (receipt.lost.length > 0) ahead.expect();
           if (receipt.lost.length > 0 || receipt.paused) ahead.drop();
-          if (look !== undefined) ahead.endLook(receipt);
+          // A start that was lost may have left a job that is due; its crawl has to end first.
+          const jobs = receipt.jobs.filter(({ rid }) => !crawls.has(rid));
+          if (look !== undefined) ahead.endLook({ ...receipt, jobs });
           else {
             for (const { outcome } of taken) expectBack(outcome);
           }
@@ -321,11 +316,11 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     abortAll: crawls.abortAll,
     close() {
       closed = true;
-      waiting?.abort();
+      slotLine.cancel();
+      memoryLine.cancel();
       ahead.clear();
       crawls.abortAll(new WorkAborted('dropped'));
       for (const grant of ended.splice(0).flatMap(({ held }) => held)) grant.release();
-      for (const slot of granted.splice(0)) slot.release();
     },
   };
 }

@@ -1,4 +1,5 @@
-import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
+import type { Claimant, FairPool } from '../fairness/fair-pool.ts';
+import { createWaitingGrant } from '../fairness/waiting-grant.ts';
 import type { DeliverySlot, Endpoint } from './endpoint.ts';
 
 /** One crawler among those that post to an endpoint. */
@@ -35,46 +36,12 @@ export function createPacedLane(deps: PacedLaneDeps): PacedLane {
   const { claimant, pool, onRoom } = deps;
   const self = {};
   let joined: Endpoint | undefined;
-  let waiting: AbortController | undefined;
-  /** A slot of the pool that was granted after a wait. */
-  let spare: Grant | undefined;
+  const poolSlot = createWaitingGrant(pool, onRoom);
 
   function leaveLine(): void {
     const endpoint = joined;
     joined = undefined;
     endpoint?.leave(self);
-  }
-
-  function leavePool(): void {
-    waiting?.abort();
-    waiting = undefined;
-    spare?.release();
-    spare = undefined;
-  }
-
-  function waitForPool(): void {
-    if (waiting !== undefined) return;
-    const controller = new AbortController();
-    waiting = controller;
-    pool.acquire(claimant, 1, controller.signal).then(
-      (grant) => {
-        if (controller.signal.aborted) {
-          grant.release();
-          return;
-        }
-        waiting = undefined;
-        spare = grant;
-        onRoom();
-      },
-      // Aborted by `leave`.
-      () => undefined,
-    );
-  }
-
-  function takePoolSlot(): Grant | undefined {
-    const grant = spare ?? pool.tryAcquire(claimant, 1);
-    spare = undefined;
-    return grant;
   }
 
   function join(endpoint: Endpoint): void {
@@ -93,9 +60,9 @@ export function createPacedLane(deps: PacedLaneDeps): PacedLane {
     const share = Math.min(wanted, shareOf(endpoint, endpoint.room()));
     const slots: DeliverySlot[] = [];
     while (slots.length < share && endpoint.room() > 0) {
-      const grant = takePoolSlot();
+      const grant = poolSlot.take() ?? pool.tryAcquire(claimant, 1);
       if (grant === undefined) {
-        waitForPool();
+        poolSlot.wait(claimant, 1);
         break;
       }
       slots.push(endpoint.start(grant));
@@ -111,15 +78,17 @@ export function createPacedLane(deps: PacedLaneDeps): PacedLane {
       if (wanted > 0 && (isFull || endpoint.isBehindAnother(self))) {
         // Keeps its place in line.
         if (joined === undefined) join(endpoint);
-        leavePool();
+        poolSlot.cancel();
         if (isFull) endpoint.serve();
         return [];
       }
       const slots = startPosts(endpoint, wanted);
       leaveLine();
-      const waitsInPool = waiting !== undefined;
-      if (!waitsInPool) leavePool();
-      if (slots.length < wanted && !waitsInPool) join(endpoint);
+      if (!poolSlot.waits) {
+        // Gives back a slot that it did not need.
+        poolSlot.cancel();
+        if (slots.length < wanted) join(endpoint);
+      }
       endpoint.serve();
       return slots;
     },
@@ -128,11 +97,11 @@ export function createPacedLane(deps: PacedLaneDeps): PacedLane {
       return shareOf(endpoint, endpoint.takesWithin(ms));
     },
     get waitsForSlots() {
-      return waiting !== undefined;
+      return poolSlot.waits;
     },
     leave() {
       leaveLine();
-      leavePool();
+      poolSlot.cancel();
     },
     pausedUntil: () => joined?.pausedUntil(),
   };

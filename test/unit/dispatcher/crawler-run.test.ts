@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDispatcher } from '../../../src/dispatcher/dispatcher.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../../src/store/store.ts';
+import { toRelease } from '../../contract/store/outcomes.ts';
 import { claimJobs } from '../../contract/store/store-harness.ts';
 import {
   type CrawlerRunBench,
@@ -214,6 +215,33 @@ test('crawls that ended before their start was written, and that one turn has no
   expect(run.activity().buffered).toBe(concurrency * 3);
   run.abort();
   await done;
+});
+
+test('a job whose start was lost, and that is due again, is crawled when its crawl has ended', async () => {
+  const bench = await createCrawlerRunBench(store);
+  await bench.push(3);
+  const look = bench.faults.holdAnswer('queue.turn');
+  const starts = bench.faults.hold('queue.turn');
+  const { run, done } = bench.start('first', QUIET);
+  await look.reached;
+  // The turn with the starts looks again.
+  run.notify();
+  look.release();
+  await starts.reached;
+  const [lost] = bench.crawls;
+  if (lost === undefined) throw new Error('nothing was started');
+  // Another process has tried it and given it back.
+  const { rid } = lost.job;
+  const now = bench.clock.now();
+  const release = { ...toRelease({ ...lost.job, attempt: 1 }), startedAt: now };
+  expect(await store.queue.finish([release], now)).toEqual(['won']);
+  starts.release();
+  await eventually(() => expect(lost.signal.aborted).toBe(true));
+  await eventually(() => expect(bench.crawls.filter(({ job }) => job.rid === rid)).toHaveLength(2));
+  expect(run.activity().crawls).toBe(3);
+  run.abort();
+  await done;
+  expect(bench.crawls.every(({ signal }) => signal.aborted)).toBe(true);
 });
 
 test('a slot that becomes free while a turn waits for the database is used at once', async () => {
