@@ -24,12 +24,17 @@ execFileSync(process.execPath, [join(typescript, 'bin', 'tsc'), '-p', 'tsconfig.
 });
 for (const [from, to] of [
   ['LICENSE', 'LICENSE'],
-  ['docs/clients.md', 'README.md'],
   ['docs/openapi.json', 'openapi.json'],
   ['proto', 'proto'],
 ] as const) {
   cpSync(join(root, from), join(folder, to), { recursive: true });
 }
+// Links to files that are not in the package would lead nowhere.
+const guide = readFileSync(join(root, 'docs/clients.md'), 'utf8');
+writeFileSync(
+  join(folder, 'README.md'),
+  guide.replaceAll(/\[([^\]]+)\]\((?!https?:)[^)]+\)/g, '$1'),
+);
 const needed = ['@bufbuild/protobuf', '@connectrpc/connect', '@connectrpc/connect-node'];
 const manifest = {
   name: 'queued-crawler-client',

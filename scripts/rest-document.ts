@@ -39,7 +39,7 @@ export function restDocument(document: Document): string {
   });
   return `# REST
 
-Every call of the REST API. A running service has all of it with every member, to read and to try, at \`/docs\`, and as an OpenAPI 3.1 document at \`/openapi.json\`
+Every call of the REST API; \`/backup\` and \`/log-level\` are for operators and in [operate.md](operate.md). A running service has all of it with every member, to read and to try, at \`/docs\`, and as an OpenAPI 3.1 document at \`/openapi.json\`
 ([openapi.json](openapi.json)). Tokens go into the path where it has \`{token}\`, else into the query (\`?token=\`) or \`Authorization: Bearer\`; what a crawl takes is in
 [parameters.md](parameters.md), how calls are refused in [errors.md](errors.md).
 

@@ -136,7 +136,8 @@ async function main(): Promise<void> {
   const rows = series.map((each) => {
     const { median, growth, allowed, isFlat } = trendOf(each);
     if (!isFlat) faults.push(`${each.name} grew by ${growth.toFixed(1)} ${each.unit}`);
-    return `| ${each.name} | ${median.toFixed(1)} ${each.unit} | ${growth.toFixed(1)} | ${allowed.toFixed(1)} |`;
+    const cells = [median, growth, allowed].map((value) => `${value.toFixed(1)} ${each.unit}`);
+    return `| ${each.name} | ${cells.join(' | ')} |`;
   });
   const section = [
     `Half load on ${values.store}: ${rate} URLs a second for ${minutes} minutes, of ${Math.round(most)} that it takes. ${describeMachine(database === undefined ? {} : { 'MongoDB server': database.version })}`,

@@ -33,8 +33,6 @@ export interface AgendaSchedulerDeps {
  */
 const LOOK_MS_PER_PROCESS = 8;
 const LEAST_LOOK_MS = 80;
-/** A database that takes long to answer a look is left alone for so many times as long. */
-const LOOK_REST = 20;
 const MANY_RUNS = 20;
 
 /** How much longer a process leaves new tasks to its peers for each one that it runs. */
@@ -108,18 +106,16 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
 
   /** Looks for what others woke more often than Agenda polls. */
   async function lookOften(): Promise<void> {
-    let restMs = 0;
     while (!closing.signal.aborted) {
-      const waitMs = Math.min(processEveryMs, Math.max(lookMs(), restMs));
-      await wait(waitMs, undefined, { signal: closing.signal, ref: false }).catch(() => undefined);
+      await wait(lookMs(), undefined, { signal: closing.signal, ref: false }).catch(
+        () => undefined,
+      );
       if (closing.signal.aborted) return;
-      const startedAt = performance.now();
       try {
         for (const name of await fencedRepository.look()) poll(name);
       } catch {
         // The outage log has reported it.
       }
-      restMs = (performance.now() - startedAt) * LOOK_REST;
     }
   }
 
