@@ -58,7 +58,7 @@ const ms = (value: number): string => `${value.toFixed(value < 10 ? 1 : 0)} ms`;
 /** The tables of a run, as Markdown. */
 export function figureTables(figures: Figures): string {
   const parts = [
-    'Pages a second, out of a backlog; in brackets the ratio to BullMQ in the same round:',
+    'Pages a second, out of a backlog; in brackets the median of the ratios to BullMQ in the same rounds:',
     cellTable(figures, (contender, cell) => {
       const rate = median(figures.crawls(contender, cell).map((each) => each.perSecond));
       return `${Math.round(rate).toLocaleString('en')}${ratio(figures, contender, cell)}`;
