@@ -13,7 +13,7 @@ export function inHalves<Item, Result>(
 }
 
 /** The items, in two parts if they are many, in none if there are none. */
-export function halves<Item>(items: readonly Item[]): (readonly Item[])[] {
+function halves<Item>(items: readonly Item[]): (readonly Item[])[] {
   if (items.length === 0) return [];
   if (items.length < LEAST_ITEMS) return [items];
   const middle = Math.ceil(items.length / 2);
@@ -24,7 +24,7 @@ export function halves<Item>(items: readonly Item[]): (readonly Item[])[] {
  * The results of all. Rejects when all have ended and one has rejected, so that whoever repeats the
  * writes meets none that is still under way.
  */
-export async function allDone<Result>(promises: readonly Promise<Result>[]): Promise<Result[]> {
+async function allDone<Result>(promises: readonly Promise<Result>[]): Promise<Result[]> {
   await Promise.allSettled(promises);
   return Promise.all(promises);
 }

@@ -32,7 +32,8 @@ export async function look(
       $or: [{ expires: { $exists: false } }, { queueDeadline: { $gt: now } }],
     })
     .sort({ due: 1, _id: 1 })
-    .limit(limit + has.size);
+    .limit(limit + has.size)
+    .batchSize(limit + has.size);
   const found: JobDocument[] = [];
   let hasMore = false;
   let nextDueAt: Date | undefined;

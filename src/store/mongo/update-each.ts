@@ -1,7 +1,7 @@
 import type { Collection, Document, Filter } from 'mongodb';
 import { isUnavailable } from '../../domain/errors.ts';
 import { toDomainError } from './errors.ts';
-import { allDone, halves } from './in-halves.ts';
+import { inHalves } from './in-halves.ts';
 
 type Item = { readonly _id: string };
 
@@ -36,10 +36,23 @@ const LEAST_ALIKE = 16;
  * Updates documents, each in its own way and in any order; what is updated must not match its filter
  * any more. Those that must be in the same state are updated by one statement that has their values
  * in a table: for a server that is half the work of a statement for each. Returns how many matched,
- * or fewer, when the answer to a table was lost. Rejects when all statements have ended and one has
- * failed; what was written is unknown then.
+ * or fewer, when an answer was lost. Rejects when all commands have ended and one has failed; what
+ * was written is unknown then.
  */
 export async function updateEach<T extends Item>(
+  collection: Collection<T>,
+  updates: readonly OneUpdate<T>[],
+): Promise<number> {
+  const matched = await inHalves(updates, (half) => updateByTables(collection, half));
+  return matched.reduce((sum, count) => sum + count, 0);
+}
+
+/**
+ * Updates documents by tables as far as they are alike, and one by one what the tables left: the
+ * driver repeats no statement for many documents after a failure, and one that runs while a sharded
+ * cluster moves documents may miss some.
+ */
+async function updateByTables<T extends Item>(
   collection: Collection<T>,
   updates: readonly OneUpdate<T>[],
 ): Promise<number> {
@@ -49,68 +62,57 @@ export async function updateEach<T extends Item>(
     if (group.length >= LEAST_ALIKE && fitsTable(group)) tables.push(group);
     else others.push(...group);
   }
-  const matched = await allDone([
-    ...tables.flatMap(halves).map((part) => updateByTableFirst(collection, part)),
-    ...halves(others).map((part) => updateOneByOne(collection, part)),
-  ]);
-  return matched.reduce((sum, count) => sum + count, 0);
-}
-
-async function updateOneByOne<T extends Item>(
-  collection: Collection<T>,
-  updates: readonly OneUpdate<T>[],
-): Promise<number> {
-  const writes = updates.map((updateOne) => ({ updateOne }));
-  const { matchedCount } = await collection.bulkWrite(writes as never, { ordered: false });
-  return matchedCount;
-}
-
-/**
- * Updates documents of one kind by a table, and one by one what the table left: the driver repeats no
- * statement for many documents after a failure, and one that runs while a sharded cluster moves
- * documents may miss some.
- */
-async function updateByTableFirst<T extends Item>(
-  collection: Collection<T>,
-  updates: readonly TableRow<T>[],
-): Promise<number> {
+  if (tables.length === 0) return write(collection, updates.map(toStatement));
   let matched = 0;
   try {
-    matched = await updateByTable(collection, updates);
+    matched = await write(collection, [
+      ...tables.map((rows) => toTable(rows)),
+      ...others.map(toStatement),
+    ]);
   } catch (error) {
     if (!isUnavailable(toDomainError(error))) throw error;
   }
   if (matched === updates.length) return matched;
-  return matched + (await updateOneByOne(collection, updates));
+  return matched + (await write(collection, updates.map(toStatement)));
 }
 
-/** Updates documents of one kind, each of them once. */
-async function updateByTable<T extends Item>(
+async function write<T extends Item>(
   collection: Collection<T>,
-  updates: readonly TableRow<T>[],
+  statements: readonly Document[],
 ): Promise<number> {
-  const [first] = updates;
-  if (first === undefined) return 0;
-  const ids = updates.map(({ filter }) => filter._id);
+  const { matchedCount } = await collection.bulkWrite(statements as never, { ordered: false });
+  return matchedCount;
+}
+
+function toStatement<T extends Item>(updateOne: OneUpdate<T>): Document {
+  return { updateOne };
+}
+
+/** One statement for documents of one kind, each of which it updates once. */
+function toTable<T extends Item>(rows: readonly TableRow<T>[]): Document {
+  const ids = rows.map(({ filter }) => filter._id);
   const place = { $indexOfArray: [{ $literal: ids }, '$_id'] };
   const own = (values: readonly unknown[]): Document => ({
     $arrayElemAt: [{ $literal: values }, place],
   });
-  const { $unset = {}, $push = {} } = first.update;
+  const { filter, update: { $unset = {}, $push = {} } = {} } = rows[0] ?? {};
   const lists = Object.entries($push).map(([name, { $slice }]) => {
-    const pushed = own(updates.map(({ update }) => update.$push?.[name]?.$each));
+    const pushed = own(rows.map(({ update }) => update.$push?.[name]?.$each));
     return [name, { $slice: [{ $concatArrays: [`$${name}`, pushed] }, $slice] }];
   });
-  const values = own(updates.map(({ update }) => update.$set ?? {}));
+  const values = own(rows.map(({ update }) => update.$set ?? {}));
   const stages: Document[] = [{ $replaceWith: { $mergeObjects: ['$$ROOT', values] } }];
   if (lists.length > 0) stages.push({ $set: Object.fromEntries(lists) as Document });
   const dropped = Object.keys($unset);
   if (dropped.length > 0) stages.push({ $unset: dropped });
-  const filter: Document = { ...first.filter, _id: { $in: ids } };
-  // By another index, such as that of the jobs that wait, it might read the whole queue.
-  const hint = { _id: 1 } as const;
-  const { matchedCount } = await collection.updateMany(filter as Filter<T>, stages, { hint });
-  return matchedCount;
+  return {
+    updateMany: {
+      filter: { ...filter, _id: { $in: ids } },
+      update: stages,
+      // By another index, such as that of the jobs that wait, it might read the whole queue.
+      hint: { _id: 1 },
+    },
+  };
 }
 
 /** The same for updates that differ in nothing but their `_id` and the values that they bring. */

@@ -1,7 +1,6 @@
 import {
+  type AnyBulkWriteOperation,
   type Collection,
-  type Document,
-  type Filter,
   MongoClient,
   MongoNetworkError,
 } from 'mongodb';
@@ -68,11 +67,9 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     await using items = await openItems();
     const before = items.make(40);
     await items.collection.insertMany(before);
-    const missing = withTables(items.collection, async (filter, stages, options) => {
-      const { $in } = filter._id;
-      const half = { ...filter, _id: { $in: $in.slice(20) } };
-      return items.collection.updateMany(half, stages, options);
-    });
+    const missing = withTables(items.collection, (tables) =>
+      items.collection.bulkWrite(tables.map(withHalfOfItsRows)),
+    );
     const updates = before.map((_, n) => endOf(n));
     expect(await updateEach(missing, updates)).toBe(40);
     expect(await items.read()).toEqual(before.map(({ log }, n) => endedItem(n, log)));
@@ -82,8 +79,8 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     await using items = await openItems();
     const before = items.make(40);
     await items.collection.insertMany(before);
-    const losing = withTables(items.collection, async (filter, stages, options) => {
-      await items.collection.updateMany(filter, stages, options);
+    const losing = withTables(items.collection, async (tables) => {
+      await items.collection.bulkWrite(tables);
       throw new MongoNetworkError('the answer is lost');
     });
     const updates = before.map((_, n) => endOf(n));
@@ -125,16 +122,26 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
   });
 });
 
-type UpdateMany = (
-  filter: Filter<Item> & { readonly _id: { readonly $in: string[] } },
-  stages: Document[],
-  options: object,
-) => Promise<unknown>;
+type Statements = AnyBulkWriteOperation<Item>[];
 
-/** The collection, whose updates of many documents are done by `updateMany`. */
-function withTables(collection: Collection<Item>, updateMany: UpdateMany): Collection<Item> {
-  const bulkWrite = collection.bulkWrite.bind(collection);
-  return { updateMany, bulkWrite } as unknown as Collection<Item>;
+/** The collection, whose commands with tables are done by `bulkWrite`. */
+function withTables(
+  collection: Collection<Item>,
+  bulkWrite: (statements: Statements) => Promise<unknown>,
+): Collection<Item> {
+  const choose = (statements: Statements, options: object): Promise<unknown> =>
+    statements.some((each) => 'updateMany' in each)
+      ? bulkWrite(statements)
+      : collection.bulkWrite(statements, options);
+  return { bulkWrite: choose } as unknown as Collection<Item>;
+}
+
+function withHalfOfItsRows(statement: Statements[number]): Statements[number] {
+  if (!('updateMany' in statement)) return statement;
+  const { filter } = statement.updateMany;
+  const { $in } = filter._id as { readonly $in: string[] };
+  const half = { ...filter, _id: { $in: $in.slice(20) } };
+  return { updateMany: { ...statement.updateMany, filter: half } };
 }
 
 function manyTexts(count: number): Item['log'] {
