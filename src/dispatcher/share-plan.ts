@@ -7,6 +7,7 @@ export const MOST_PROCESSES = DIGITS.length;
 
 /** What the lead of a crawler keeps, and what it gives to each helper. */
 export interface SharePlan {
+  /** Up to which the lead starts crawls; more of them may be in flight. */
   readonly slots: number;
   readonly digits: string;
   readonly shares: readonly Share[];
@@ -56,9 +57,12 @@ export function planShares({
       heldDigits: share.heldDigits + added,
     };
   });
-  const given = sum(planned.map(({ heldSlots }) => heldSlots));
+  const left = concurrency - sum(planned.map(({ heldSlots }) => heldSlots));
+  const lacking = planned.map(({ heldSlots }, index) => (wanted[index + 1] ?? 0) - heldSlots);
+  // What helpers lack the lead does not use again, so that the next plan can give it to them.
+  const unlent = left - sum(lacking.map((slots) => Math.max(0, slots)));
   return {
-    slots: Math.max(0, Math.min(lead.room, concurrency - given)),
+    slots: Math.max(0, Math.min(lead.room, left, Math.max(leadSlots, unlent))),
     digits: freeDigits.join(''),
     shares: planned,
   };

@@ -54,7 +54,7 @@ describe('the share of a lead', () => {
     expect(share.digits).toBeUndefined();
     share.learn({ revision: 3, wantsHelp: false, shares: [joined] });
     share.decide(activity(wide, { inFlight: 80 }));
-    expect(share.limit(wide)).toBe(80);
+    expect(share.limit(wide)).toBe(50);
     await share.write(lease, at(0));
     expect(given).toMatchObject([{ revision: 3, shares: [{ slots: 20, heldSlots: 20 }] }]);
     expect(share.hasHelpers).toBe(true);

@@ -52,13 +52,13 @@ describe('shares of a crawler', () => {
     expect(digits.join('').split('').toSorted().join('')).toBe(DIGITS);
   });
 
-  test('a helper gets no more than what the lead has free, and the rest later', () => {
+  test('a helper gets no more than what the lead has free, and the rest when crawls of the lead have ended', () => {
     const plan = planShares({
       concurrency: 100,
       lead: { room: 1_000, inFlight: 90 },
       shares: [share(1)],
     });
-    expect(plan).toMatchObject({ slots: 90, shares: [{ slots: 10, heldSlots: 10 }] });
+    expect(plan).toMatchObject({ slots: 50, shares: [{ slots: 10, heldSlots: 10 }] });
   });
 
   test('what a helper still uses is given to nobody else', () => {
@@ -68,7 +68,7 @@ describe('shares of a crawler', () => {
       lead: { room: 1_000, inFlight: 50 },
       shares: [busy, share(2)],
     });
-    expect(slots).toBe(50);
+    expect(slots).toBe(34);
     expect(shares[0]).toMatchObject({ slots: 33, heldSlots: 50, heldDigits: '89abcdef' });
     expect(shares[1]).toMatchObject({ slots: 0, heldSlots: 0 });
     expect([digits, shares[1]?.digits].join('')).toHaveLength(8);
