@@ -29,7 +29,7 @@ interface Pushed {
   readonly $slice: number;
 }
 
-/** Fewer than this are written one by one: a command of their own would cost more than it saves. */
+/** Fewer than this are written one by one: a table for them would cost more than it saves. */
 const LEAST_ALIKE = 16;
 
 /**
