@@ -7,7 +7,7 @@ import { createCounts } from './counts.ts';
 import { type StoredAttempt, toDeliverySummary } from './delivery-row.ts';
 import type { Finishing } from './finish.ts';
 import type { InThread } from './in-thread.ts';
-import { purgeCount, wakeBy } from './lease.ts';
+import { rememberedPurgeCount, wakeBy } from './lease.ts';
 import { toRecord } from './pages.ts';
 import {
   type Sql,
@@ -75,9 +75,10 @@ export function settleDeliveries(
   { sql, counts, now }: Pick<Finishing, 'sql' | 'counts' | 'now'>,
   outcomes: readonly DeliveryOutcome[],
 ): Verdict[] {
+  const purgesOf = rememberedPurgeCount(sql);
   return outcomes.map((outcome) => {
     const { rid, crawlerId, attempt, log, kind } = outcome;
-    if (purgeCount(sql, crawlerId) === undefined) return 'lost';
+    if (purgesOf(crawlerId) === undefined) return 'lost';
     const row = sql.get(
       `SELECT attempts, expires_at FROM deliveries
         WHERE rid = ? AND crawler_id = ? AND attempt = ? AND state = 'sending'`,

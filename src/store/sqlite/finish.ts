@@ -5,9 +5,9 @@ import { resultEnd, tallyEnd } from '../../domain/tally.ts';
 import type { JobOutcome, ResultSelection, Verdict } from '../store.ts';
 import { detailsText } from '../stored-details.ts';
 import { type Counts, createCounts } from './counts.ts';
-import { purgeCount, wakeBy } from './lease.ts';
+import { rememberedPurgeCount, wakeBy } from './lease.ts';
 import { type PlacedRecord, placedBytes, placePage } from './pages.ts';
-import { nextResultSeq } from './result-order.ts';
+import { takeResultNumbers } from './result-order.ts';
 import { insertRow, type Sql, type SqlRow, toMs } from './sql.ts';
 
 /** Ends jobs outside of a run; see `QueueStore.finish`. */
@@ -29,14 +29,17 @@ export interface Finishing {
 
 /** Ends jobs; the caller writes the counts. */
 export function endJobs(finishing: Finishing, outcomes: readonly JobOutcome[]): Verdict[] {
-  const purges = new Map<string, number | undefined>();
+  const { sql } = finishing;
+  const purgesOf = rememberedPurgeCount(sql);
+  const stored = outcomes.filter(({ kind }) => kind === 'stored').length;
+  let seq = stored === 0 ? 0 : takeResultNumbers(sql, stored);
   return outcomes.map((outcome) => {
-    const { crawlerId } = outcome;
-    if (!purges.has(crawlerId)) purges.set(crawlerId, purgeCount(finishing.sql, crawlerId));
-    const known = purges.get(crawlerId);
-    return known === undefined ? 'lost' : endJob(finishing, outcome, known);
+    const purges = purgesOf(outcome.crawlerId);
+    return purges === undefined ? 'lost' : endJob(finishing, outcome, purges, () => seq++);
   });
 }
+
+const REMOVE = 'DELETE FROM jobs WHERE rid = ?';
 
 /** A job as its end finds it. */
 interface EndingJob {
@@ -52,19 +55,14 @@ const AS_NAMED = `rid = ? AND crawler_id = ? AND
   CASE state WHEN 'running' THEN attempt = ? ELSE attempt = ? AND gen = ? END
   AND state = coalesce(?, state)`;
 
-/** Takes the job out of the queue, in the state and attempt that the outcome names. */
-const TAKE = `DELETE FROM jobs WHERE ${AS_NAMED} RETURNING ${ENDING}`;
-/** Finds it, for an outcome that leaves it there. */
-const FIND = `SELECT ${ENDING} FROM jobs WHERE ${AS_NAMED}`;
-
+/** Finds the job, in the state and attempt that the outcome names. */
 function readEnding(
   { sql }: Finishing,
-  statement: typeof TAKE | typeof FIND,
   { rid, crawlerId, attempt, timedOut, startedAt }: JobOutcome,
   purges: number,
 ): EndingJob | undefined {
   const row = sql.get(
-    statement,
+    `SELECT ${ENDING} FROM jobs WHERE ${AS_NAMED}`,
     rid,
     crawlerId,
     timedOut === true ? null : attempt,
@@ -82,17 +80,22 @@ function readEnding(
   };
 }
 
-function endJob(finishing: Finishing, outcome: JobOutcome, purges: number): Verdict {
+/** Ends a job; `nextSeq` takes the number of its result. */
+function endJob(
+  finishing: Finishing,
+  outcome: JobOutcome,
+  purges: number,
+  nextSeq: () => number,
+): Verdict {
   const { sql, now, counts, epoch } = finishing;
   const { crawlerId } = outcome;
+  const job = readEnding(finishing, outcome, purges);
+  if (job === undefined) return 'lost';
   if (outcome.kind === 'retry' || outcome.kind === 'release') {
-    const kept = readEnding(finishing, FIND, outcome, purges);
-    if (kept === undefined) return 'lost';
-    goBack(finishing, outcome, kept, purges);
+    goBack(finishing, outcome, job, purges);
     return 'won';
   }
-  const job = readEnding(finishing, TAKE, outcome, purges);
-  if (job === undefined) return 'lost';
+  sql.run(REMOVE, outcome.rid);
   const { accountId, size } = job;
   leaveState(counts, crawlerId, job);
   counts.addBytes(accountId, 'queued_bytes', -size);
@@ -101,13 +104,13 @@ function endJob(finishing: Finishing, outcome: JobOutcome, purges: number): Verd
   const { billed, timedOut } = outcome;
   counts.addTally(crawlerId, tallyEnd({ end: resultEnd(cbStatus), cbStatus, billed, timedOut }));
   if (outcome.kind === 'stored') {
-    insertResult(
-      sql,
-      { accountId, tokenType: outcome.tokenType, crawlerId },
-      outcome.record,
-      now,
-      outcome.expiresAt,
-    );
+    insertResult(sql, {
+      scope: { accountId, tokenType: outcome.tokenType, crawlerId },
+      record: outcome.record,
+      seq: nextSeq(),
+      storedAt: now,
+      expiresAt: outcome.expiresAt,
+    });
     return 'won';
   }
   counts.add(crawlerId, 'deliveries_pending', 1);
@@ -139,7 +142,7 @@ function goBack(
   if (more > 0) counts.addDay(crawlerId, 'retries', 1);
   leaveState(counts, crawlerId, job);
   if (job.gen < purges) {
-    sql.run('DELETE FROM jobs WHERE rid = ?', rid);
+    sql.run(REMOVE, rid);
     counts.addTally(crawlerId, tallyEnd({ end: 'purged' }));
     counts.addBytes(job.accountId, 'queued_bytes', -job.size);
     return;
@@ -165,21 +168,28 @@ function goBack(
   counts.add(crawlerId, 'held_bytes', job.size);
 }
 
-/** Stores a record, the last one of the order; the caller counts its bytes. */
+/** A result to be stored. */
+interface NewResult {
+  readonly scope: ResultSelection;
+  readonly record: CrawlRecord;
+  /** Its number, see `takeResultNumbers`. */
+  readonly seq: number;
+  readonly storedAt: Date;
+  readonly expiresAt: Date;
+}
+
+/** Stores a record; the caller counts its bytes. */
 export function insertResult(
   sql: Sql,
-  scope: ResultSelection,
-  record: CrawlRecord,
-  now: Date,
-  expiresAt: Date,
+  { scope, record, seq, storedAt, expiresAt }: NewResult,
 ): void {
   insertRow(sql, 'results', {
     ...insertRecord(sql, record),
     account_id: scope.accountId,
     token_type: scope.tokenType,
     crawler_id: scope.crawlerId ?? null,
-    seq: nextResultSeq(sql),
-    stored_at: now.getTime(),
+    seq,
+    stored_at: storedAt.getTime(),
     expires_at: expiresAt.getTime(),
   });
 }

@@ -42,6 +42,15 @@ export function purgeCount(sql: Sql, crawlerId: string): number | undefined {
   return row === undefined ? undefined : Number(row.purges);
 }
 
+/** `purgeCount` that reads each crawler once, for many rows of one transaction. */
+export function rememberedPurgeCount(sql: Sql): (crawlerId: string) => number | undefined {
+  const known = new Map<string, number | undefined>();
+  return (crawlerId) => {
+    if (!known.has(crawlerId)) known.set(crawlerId, purgeCount(sql, crawlerId));
+    return known.get(crawlerId);
+  };
+}
+
 /** Takes the lease; see `QueueStore.acquire`. */
 export function acquire(
   sql: Sql,

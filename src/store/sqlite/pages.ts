@@ -33,8 +33,7 @@ export function placePage(sql: Sql, { body, written }: PlacedRecord): number {
 }
 
 function insertPage(sql: Sql, body: Uint8Array): number {
-  const row = sql.get('INSERT INTO pages (body) VALUES (?) RETURNING page_id', body);
-  return Number(row?.page_id);
+  return sql.insert('INSERT INTO pages (body) VALUES (?)', body);
 }
 
 /** Removes a page. */

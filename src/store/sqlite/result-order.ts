@@ -4,12 +4,15 @@ import type { NumberedResults, ResultPlace, ResultSelection } from '../store.ts'
 import type { Sql, SqlValue } from './sql.ts';
 
 /**
- * Numbers a result. The one writer of the database numbers and inserts in one transaction, so the
- * order of the numbers is that of the commits. They are counted and not read from the results: the
- * number of a removed one is not used again.
+ * Takes numbers for results that are about to be inserted, and returns the first. The one writer of
+ * the database numbers and inserts in one transaction, so the order of the numbers is that of the
+ * commits. They are counted and not read from the results: the number of a removed one is not used
+ * again.
  */
-export function nextResultSeq(sql: Sql): number {
-  return Number(sql.get('UPDATE result_order SET last = last + 1 RETURNING last')?.last);
+export function takeResultNumbers(sql: Sql, count: number): number {
+  const last = Number(sql.get('SELECT last FROM result_order')?.last);
+  sql.run('UPDATE result_order SET last = ?', last + count);
+  return last + 1;
 }
 
 /**

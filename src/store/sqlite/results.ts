@@ -14,7 +14,7 @@ import { addStored } from './accounts.ts';
 import { insertResult } from './finish.ts';
 import type { InThread } from './in-thread.ts';
 import { placedBytes, removePage, toRecord } from './pages.ts';
-import { following, ridsUpTo } from './result-order.ts';
+import { following, ridsUpTo, takeResultNumbers } from './result-order.ts';
 import { type Sql, type SqlRow, toDate } from './sql.ts';
 
 function toResult(sql: Sql, row: SqlRow): StoredResult {
@@ -22,7 +22,13 @@ function toResult(sql: Sql, row: SqlRow): StoredResult {
 }
 
 function put(sql: Sql, scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): void {
-  insertResult(sql, scope, record, now, expiresAt);
+  insertResult(sql, {
+    scope,
+    record,
+    seq: takeResultNumbers(sql, 1),
+    storedAt: now,
+    expiresAt,
+  });
   addStored(sql, scope.accountId, chargedBytes(placedBytes(record)));
 }
 

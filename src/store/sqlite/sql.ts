@@ -6,10 +6,15 @@ export type SqlValue = string | number | bigint | null | Uint8Array;
 /** A row by column name. */
 export type SqlRow = Record<string, SqlValue>;
 
-/** The prepared statements of one connection, each prepared once. */
+/**
+ * The prepared statements of one connection, each prepared once. For what each page does, a read and a
+ * write by key: `RETURNING` keeps its rows in a table of its own, which takes longer than both.
+ */
 export interface Sql {
   /** Returns the number of changed rows. */
   run(sql: string, ...values: SqlValue[]): number;
+  /** Runs an INSERT of one row and returns the row's `rowid`. */
+  insert(sql: string, ...values: SqlValue[]): number;
   get(sql: string, ...values: SqlValue[]): SqlRow | undefined;
   all(sql: string, ...values: SqlValue[]): SqlRow[];
   /**
@@ -37,6 +42,7 @@ export function createSql(database: DatabaseSync): Sql {
   }
   return {
     run: (sql, ...values) => Number(prepared(sql).run(...values).changes),
+    insert: (sql, ...values) => Number(prepared(sql).run(...values).lastInsertRowid),
     get: (sql, ...values) => prepared(sql).get(...values),
     all: (sql, ...values) => prepared(sql).all(...values),
     each: (sql, ...values) => prepared(sql).iterate(...values),

@@ -77,13 +77,8 @@ function start(
   { rid, attempt, startedAt }: StartedJob,
 ): boolean {
   const row = sql.get(
-    `UPDATE jobs SET state = 'running', attempt = ?, epoch = ?,
-      first_tried_at = coalesce(first_tried_at, ?)
-      WHERE rid = ? AND crawler_id = ? AND gen = ? AND attempt = ? AND state <> 'running'
-      RETURNING account_id, retry, size`,
-    attempt,
-    epoch,
-    startedAt.getTime(),
+    `SELECT account_id, retry, size FROM jobs
+      WHERE rid = ? AND crawler_id = ? AND gen = ? AND attempt = ? AND state <> 'running'`,
     rid,
     crawlerId,
     purges,
@@ -94,6 +89,14 @@ function start(
       "SELECT 1 FROM jobs WHERE rid = ? AND state = 'running' AND attempt = ? AND epoch = ?";
     return sql.get(known, rid, attempt, epoch) !== undefined;
   }
+  sql.run(
+    `UPDATE jobs SET state = 'running', attempt = ?, epoch = ?,
+      first_tried_at = coalesce(first_tried_at, ?) WHERE rid = ?`,
+    attempt,
+    epoch,
+    startedAt.getTime(),
+    rid,
+  );
   counts.add(crawlerId, 'running', 1);
   counts.add(crawlerId, Number(row.retry) > 0 ? 'retrying' : 'waiting', -1);
   counts.add(crawlerId, 'held_bytes', -Number(row.size));

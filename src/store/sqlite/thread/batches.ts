@@ -92,7 +92,9 @@ function performBatch(sql: Sql, calls: readonly CallMessage[], mayWrite: boolean
     const before = countChanges(sql);
     sql.exec('BEGIN');
     begun = true;
-    const answers = calls.map((call) => perform(sql, call));
+    const answers = calls.map((call, _, { length }) =>
+      length === 1 ? { id: call.id, value: run(sql, call) } : perform(sql, call),
+    );
     const committed = countChanges(sql) !== before;
     if (committed && !mayWrite) throw new Error('a read has written');
     sql.exec('COMMIT');
@@ -105,12 +107,12 @@ function performBatch(sql: Sql, calls: readonly CallMessage[], mayWrite: boolean
   }
 }
 
-function perform(sql: Sql, { id, operation, args }: CallMessage): Answer {
-  const run = operations.get(operation);
-  if (run === undefined) throw new Error(`there is no operation ${operation}`);
+/** Runs a call that others share a transaction with: if it fails, they do not. */
+function perform(sql: Sql, call: CallMessage): Answer {
+  const { id } = call;
   sql.exec('SAVEPOINT call');
   try {
-    const value = run(sql, ...(args as never[]));
+    const value = run(sql, call);
     sql.exec('RELEASE call');
     return { id, value };
   } catch (error) {
@@ -118,6 +120,12 @@ function perform(sql: Sql, { id, operation, args }: CallMessage): Answer {
     sql.exec('RELEASE call');
     return { id, error: toErrorMessage(error) };
   }
+}
+
+function run(sql: Sql, { operation, args }: CallMessage): unknown {
+  const known = operations.get(operation);
+  if (known === undefined) throw new Error(`there is no operation ${operation}`);
+  return known(sql, ...(args as never[]));
 }
 
 function countChanges(sql: Sql): number {
