@@ -1,5 +1,6 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
+import { defined } from '../domain/defined.ts';
 import type { DueJob, QueuedJob } from '../domain/job.ts';
 import { createTransientMap } from '../domain/transient-map.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
@@ -31,6 +32,14 @@ export interface CrawlLaneDeps
   readonly onChange: () => void;
 }
 
+/** What a written outcome leaves in memory. */
+export interface KeptPage {
+  /** The body before compression, where it is at hand. */
+  readonly plain?: Uint8Array;
+  /** The memory that the page holds. */
+  readonly held: readonly Grant[];
+}
+
 /**
  * The part of the crawls in one turn. Every turn that was begun ends with `end` or `fail`, and then
  * with `release`.
@@ -43,8 +52,8 @@ export interface CrawlTurn {
   end(receipt: TurnReceipt): void;
   /** Takes everything back for the next turn: the store may have done all of it, or nothing. */
   fail(): void;
-  /** Hands over the memory that one outcome's page holds; `release` does not give it back then. */
-  keep(rid: string): readonly Grant[];
+  /** Hands over one outcome's page in memory; `release` does not give that back then. */
+  keep(rid: string): KeptPage;
   /** Gives back the memory of the pages, which have been written. */
   release(): void;
 }
@@ -99,10 +108,11 @@ const REST_MS = 500;
 /** Bytes of pages in one write; a larger page is written alone. */
 const WRITE_BYTES = 4 * 1024 * 1024;
 
-interface Ended {
+interface Ended extends KeptPage {
   readonly outcome: JobOutcome;
-  readonly held: readonly Grant[];
 }
+
+const NOTHING_KEPT: KeptPage = { held: [] };
 
 /** Makes a lane in which nothing is in flight. */
 export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
@@ -141,25 +151,26 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     started.set(rid, { rid, attempt, startedAt });
     deps.jobLog?.started(job);
     deps.onStart?.(startedAt.getTime() - dueAt.getTime());
-    const end = (outcome: JobOutcome, held: readonly Grant[]): void => {
+    const end = (outcome: JobOutcome, kept: KeptPage): void => {
       const isNew = started.delete(rid);
-      ended.push({ outcome: isNew ? { ...outcome, startedAt } : outcome, held });
+      ended.push({ outcome: isNew ? { ...outcome, startedAt } : outcome, ...kept });
     };
     crawls.start(rid, async (signal) => {
       try {
-        const { outcome, held } = await deps.crawlJob(job, by, signal);
-        base.shrink(pageBytes(outcome));
+        const { outcome, held, plain } = await deps.crawlJob(job, by, signal);
+        base.shrink(pageBytes(outcome) + (plain?.byteLength ?? 0));
         if (closed) {
           base.release();
           held?.release();
           return;
         }
-        end(outcome, held === undefined ? [base] : [base, held]);
+        const grants = held === undefined ? [base] : [base, held];
+        end(outcome, { held: grants, ...defined({ plain }) });
       } catch (error) {
         base.release();
         if (!signal.aborted) logger.error({ err: error, rid }, 'a crawl broke off');
         if (error instanceof WorkAborted && error.end === 'dropped') started.delete(rid);
-        else end({ kind: 'release', rid, crawlerId, attempt }, []);
+        else end({ kind: 'release', rid, crawlerId, attempt }, NOTHING_KEPT);
       } finally {
         slot.release();
       }
@@ -272,7 +283,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       const taken = ended.splice(0, nextWrite().count);
       const starts = [...started.values()];
       started.clear();
-      const held = new Map(taken.map((each) => [each.outcome.rid, each.held]));
+      const kept = new Map<string, KeptPage>(taken.map((each) => [each.outcome.rid, each]));
       if (!looks) ahead.rest(new Date(clock.now().getTime() + REST_MS));
       const look = looks ? beginLook(current) : undefined;
       return {
@@ -293,19 +304,19 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
           fill();
         },
         fail() {
-          held.clear();
+          kept.clear();
           ended.unshift(...taken);
           for (const start of starts) takeBackStart(start);
           ahead.expect();
         },
         keep(rid) {
-          const grants = held.get(rid) ?? [];
-          held.delete(rid);
-          return grants;
+          const page = kept.get(rid) ?? NOTHING_KEPT;
+          kept.delete(rid);
+          return page;
         },
         release() {
           ahead.cancelLook();
-          for (const grant of [...held.values()].flat()) grant.release();
+          for (const { held } of kept.values()) for (const grant of held) grant.release();
         },
       };
     },

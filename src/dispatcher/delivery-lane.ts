@@ -1,10 +1,12 @@
 import type { Crawler } from '../domain/crawler.ts';
+import { defined } from '../domain/defined.ts';
 import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import { deliveryModes } from '../domain/delivery-mode.ts';
 import { createTransientMap } from '../domain/transient-map.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
 import { createClaimMemory } from './claim-memory.ts';
+import type { KeptPage } from './crawl-lane.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import type { DeliverySlot } from './endpoint.ts';
@@ -84,8 +86,8 @@ export interface DeliveryLane {
       readonly claimed: readonly Delivery[];
       /** When the next delivery falls due, if none was claimed. */
       readonly nextDeliveryAt: Date | undefined;
-      /** Hands over the memory that the page of a held result holds. */
-      readonly keep: (rid: string) => readonly Grant[];
+      /** Hands over the page of a held result in memory. */
+      readonly keep: (rid: string) => KeptPage;
     },
   ): void;
   /** Takes the settlements of a turn that failed into the next one. */
@@ -336,7 +338,8 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       if (turn.claimLimit > 0) nextDueAt = nextDeliveryAt;
       else for (const { dueAt } of turn.settlements) expectAt(dueAt);
       for (const delivery of held) {
-        queue.set(delivery.rid, { delivery, held: keep(delivery.rid) });
+        const { plain, held } = keep(delivery.rid);
+        queue.set(delivery.rid, { delivery: { ...delivery, ...defined({ plain }) }, held });
       }
       for (const delivery of claimed) {
         const bytes = turn.room?.split(delivery.body.byteLength);

@@ -31,6 +31,8 @@ export interface DispatcherDeps {
     readonly outcome: JobOutcome;
     /** Memory that the page holds beyond `crawlBytes`; released when the outcome is written. */
     readonly held: Grant | undefined;
+    /** The page before compression, where it is at hand. */
+    readonly plain?: Uint8Array;
   }>;
   /** Whether URLs of the account may be crawled now; if not, they stay queued. Default: always. */
   readonly mayCrawl?: (accountId: string) => Promise<boolean>;

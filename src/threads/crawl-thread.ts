@@ -132,7 +132,7 @@ function sendPage(id: number, page: Page): void {
 
 function sendResult(id: number, page: Page, result: CrawlResult): void {
   if (result.body !== page.body) discard(page.body);
-  post({ kind: 'result', id, result }, transferable(result.body, result.packed));
+  post({ kind: 'result', id, result }, transferable(result.body, result.packed, result.plain));
 }
 
 function fail(id: number, message: string): void {

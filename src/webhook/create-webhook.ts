@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
+import { defined } from '../domain/defined.ts';
 import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import type { HeaderPair } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
@@ -119,8 +120,9 @@ async function deliveryMessage(
   const isPlain = uncompressedHosts.some(
     (host) => hostname === host || hostname.endsWith(`.${host}`),
   );
-  const bytes = isPlain ? await decompress(delivery.body) : delivery.body;
-  const body: SentBody = { bytes, isGzip: !isPlain };
+  const { plain } = delivery;
+  const bytes = isPlain ? (plain ?? (await decompress(delivery.body))) : delivery.body;
+  const body: SentBody = { bytes, isGzip: !isPlain, ...defined({ plain }) };
   const message = { id: delivery.rid, sentAt: clock.now() };
   const headers: HeaderPair[] = [
     ['User-Agent', DELIVERY_BOT],

@@ -31,6 +31,8 @@ function createDecompressor(): Gunzip {
 export interface SentBody {
   readonly bytes: Uint8Array;
   readonly isGzip: boolean;
+  /** What a gzip body was compressed from, where it is at hand. */
+  readonly plain?: Uint8Array;
 }
 
 /**
@@ -51,7 +53,8 @@ export async function signedHeaders(
   const signatures = asSent.signatures();
   if (body.isGzip) {
     const decompressed = startSigning(active, message);
-    if (body.bytes.byteLength <= SMALL_BYTES) decompressed.update(decompressShort(body.bytes));
+    if (body.plain !== undefined) decompressed.update(body.plain);
+    else if (body.bytes.byteLength <= SMALL_BYTES) decompressed.update(decompressShort(body.bytes));
     else {
       // Piece by piece: such a body may decompress to many megabytes.
       const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });

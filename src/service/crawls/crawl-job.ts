@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
+import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import type { QueuedJob } from '../../domain/job.ts';
@@ -37,6 +38,8 @@ export interface CrawlJobDeps {
 /** The outcome of a job, and the memory that its page holds. */
 export interface JobEnd {
   readonly outcome: JobOutcome;
+  /** See {@link CrawlResult.plain}. */
+  readonly plain?: Uint8Array;
   /** The caller releases it when the outcome has been written. */
   readonly held: Grant | undefined;
 }
@@ -58,7 +61,8 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
 
   function end(job: QueuedJob, crawler: Crawler, { result, held }: Crawled): JobEnd {
     const expiresAt = after(deps.retentionDays * DAY_MS);
-    return { outcome: toOutcome(job, crawler, result, expiresAt), held };
+    const outcome = toOutcome(job, crawler, result, expiresAt);
+    return { outcome, held, ...defined({ plain: result.plain }) };
   }
 
   async function fail(job: QueuedJob, crawler: Crawler, reason: FailureReason): Promise<JobEnd> {

@@ -66,7 +66,7 @@ function startLane({ reserve = 0, answerMs = 1 } = {}) {
     const held = begun.outcomes.flatMap((each) =>
       each.kind === 'delivery' && each.held ? deliveryOf('page', { rid: each.rid }) : [],
     );
-    lane.start(begun, { held, claimed, keep: () => [], nextDeliveryAt: undefined });
+    lane.start(begun, { held, claimed, keep: () => ({ held: [] }), nextDeliveryAt: undefined });
     lane.release(begun);
     return { held: held.length, claimLimit, settlements };
   }
@@ -175,7 +175,12 @@ test('a lost result and an empty claim give their places back', () => {
   const { lane, turn } = startLane();
   const begun = lane.begin([endOfCrawl(1)], crawler, false);
   expect(begun.outcomes).toMatchObject([{ held: true }]);
-  lane.start(begun, { held: [], claimed: [], keep: () => [], nextDeliveryAt: undefined });
+  lane.start(begun, {
+    held: [],
+    claimed: [],
+    keep: () => ({ held: [] }),
+    nextDeliveryAt: undefined,
+  });
   lane.release(begun);
   expect(lane.inFlight + lane.buffered).toBe(0);
   turn([], 0);
