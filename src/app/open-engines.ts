@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import type { Config } from '../config/config.ts';
 import type { BrowserPool } from '../engine/browser/browser-pool.ts';
 import { NO_SANDBOX, runsAsRoot } from '../engine/browser/sandbox.ts';
@@ -69,14 +70,17 @@ function openThreads(
   { network, onRefused }: SharedByEngines,
   stack: AsyncDisposableStack,
 ): CrawlThreads {
+  // While accounts share them, a core is left to the service.
+  const sharedThreads = Math.max(1, Math.min(config.crawlThreads, availableParallelism() - 1));
   const documents = createDocumentThreads({
-    threads: config.crawlThreads,
+    threads: sharedThreads,
     timeoutMs: timing.documentMs,
     logger,
   });
   stack.defer(() => documents.close());
   const threads = createCrawlThreads({
     threads: config.crawlThreads,
+    sharedThreads,
     settings: {
       network,
       limits: crawlLimits(config),

@@ -52,7 +52,8 @@ function memoryBudget(value: string): number {
 
 function crawlThreads(value: string): number {
   if (value !== '') return integer(1, 64)(value);
-  return Math.min(Math.max(availableParallelism() - 1, 1), 8);
+  const cores = availableParallelism();
+  return Math.min(Math.max(cores - 1, 2), cores, 8);
 }
 
 function hosts(value: string): readonly string[] {
@@ -282,7 +283,7 @@ export const settings = {
     fallback: '',
     parse: crawlThreads,
     meaning:
-      'Threads that crawl by plain HTTP, beside the service; one fewer than the processor has cores (1 to 8) when not set.',
+      'Threads that crawl by plain HTTP, beside the service; one fewer than the processor has cores (2 to 8; one on a single core) when not set.',
   },
   crawlTimeoutSeconds: {
     variable: 'CRAWL_TIMEOUT_SECONDS',

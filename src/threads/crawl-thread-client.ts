@@ -28,6 +28,8 @@ export interface ThreadRequest {
 export interface CrawlThreadClient {
   /** Requests in flight. */
   readonly inFlight: number;
+  /** Whether the thread has loaded its program. */
+  readonly isUp: boolean;
   /**
    * Sends a request and waits for its answer; the caller releases `held`. Rejects with
    * {@link ThreadLost} when the thread ends. An aborted request rejects with the signal's reason,
@@ -141,6 +143,9 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
   return {
     get inFlight() {
       return pending.size;
+    },
+    get isUp() {
+      return watched.isUp;
     },
     async send({ claimant, signal, session, message, transfer = [] }) {
       lastId = (lastId % MAX_ID) + 1;

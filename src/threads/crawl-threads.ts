@@ -63,6 +63,8 @@ export interface CrawlThreads {
 export interface CrawlThreadsDeps {
   /** How many; a further one starts when something suspect is crawled. */
   readonly threads: number;
+  /** How many of them are used while several accounts crawl; default all. */
+  readonly sharedThreads?: number;
   readonly settings: Omit<CrawlThreadSettings, 'state' | 'baseBytes'>;
   /** The process's memory budget, in bytes. */
   readonly memory: FairPool;
@@ -87,15 +89,16 @@ const MAX_HEAP_MB = 384;
  */
 export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
   const pool = createThreadPool(deps);
-  const routing = createThreadRouting({ threads: deps.threads, inFlight: pool.inFlight });
+  const { threads: count, sharedThreads: shared = count } = deps;
+  const routing = createThreadRouting({ count, shared, ...pool });
   const quarantine = deps.threads;
 
   async function crawl({ task, spec, isSuspect }: CrawlOrder, signal: AbortSignal) {
     const { session, ...sent } = task;
     const cookies = await session?.read();
-    const index = isSuspect || routing.isSuspect(task) ? quarantine : routing.choose(task);
+    const place = isSuspect || routing.isSuspect(task) ? undefined : routing.enter(task);
     try {
-      return await pool.send(index, {
+      return await pool.send(place?.thread ?? quarantine, {
         claimant: toClaimant(task),
         signal,
         session,
@@ -111,6 +114,8 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
       if (error instanceof ThreadLost && error.blamed) routing.suspect(task);
       signal.throwIfAborted();
       throw error;
+    } finally {
+      place?.leave();
     }
   }
 
@@ -150,7 +155,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
     async build(page, order, screenshotUrl, signal) {
       return toCrawled(await build(page, order, screenshotUrl, signal), undefined);
     },
-    warmUp: pool.warmUp,
+    warmUp: () => pool.prepare(0),
     activity: pool.activity,
     close: pool.close,
   };
@@ -182,8 +187,9 @@ function createThreadPool(deps: CrawlThreadsDeps) {
 
   return {
     inFlight: (index: number): number => clients[index]?.inFlight ?? 0,
-    warmUp(): void {
-      if (!closed) clients[0] ??= start(0);
+    isUp: (index: number): boolean => clients[index]?.isUp ?? false,
+    prepare(index: number): void {
+      if (!closed) clients[index] ??= start(index);
     },
     async send(index: number, request: ThreadRequest) {
       request.signal.throwIfAborted();
@@ -204,7 +210,9 @@ function createThreadPool(deps: CrawlThreadsDeps) {
 
 /** Keeps of `held` what the result needs beyond the base. */
 function toCrawled(result: CrawlResult, held: Grant | undefined): Crawled {
-  held?.shrink(result.body.byteLength + result.packed.byteLength - BASE_BYTES);
+  const { body, packed, plain } = result;
+  const bytes = body.byteLength + packed.byteLength + (plain?.byteLength ?? 0);
+  held?.shrink(bytes - BASE_BYTES);
   return { result, held };
 }
 

@@ -6,6 +6,8 @@ import { threadEnvironment } from './thread-environment.ts';
 
 /** A thread that is ended when it stops answering or outgrows its memory. */
 export interface WatchedThread {
+  /** Whether it has loaded its program. */
+  readonly isUp: boolean;
   postMessage(message: unknown, transfer: readonly ArrayBuffer[]): void;
   /** Ends it; `onEnd` is not called for that. */
   close(): Promise<void>;
@@ -64,7 +66,6 @@ export function startWatchedThread(deps: WatchedThreadDeps): WatchedThread {
   let ended = false;
   let silent = 0;
   let seen = -1;
-  let isUp = false;
 
   function end(reason: string): void {
     if (ended) return;
@@ -91,8 +92,7 @@ export function startWatchedThread(deps: WatchedThreadDeps): WatchedThread {
   const watch = setInterval(() => {
     const beats = state.beats();
     // On a busy machine loading the program may take longer than `hangMs`.
-    isUp ||= beats > 0;
-    silent = beats === seen && isUp ? silent + 1 : 0;
+    silent = beats === seen && beats > 0 ? silent + 1 : 0;
     seen = beats;
     if (silent >= CHECKS) end(`it did not answer for ${deps.hangMs} ms`);
     else void checkHeap();
@@ -106,6 +106,9 @@ export function startWatchedThread(deps: WatchedThreadDeps): WatchedThread {
   worker.once('exit', () => end('it exited'));
 
   return {
+    get isUp() {
+      return state.beats() > 0;
+    },
     postMessage(message, transfer) {
       if (!ended) worker.postMessage(message, transfer);
     },

@@ -120,6 +120,7 @@ describe('a crawl', () => {
     );
     expect(stored.result.body).toHaveLength(0);
     expect(gunzipSync(stored.result.packed).toString()).toContain('Page 2');
+    expect(stored.result.plain).toBeUndefined();
 
     const posted = await threads.crawl(
       order('/page/3', { format: 'json' }, { kind: 'record', rid, delivery: 'webhook' }),
@@ -127,6 +128,7 @@ describe('a crawl', () => {
     );
     expect(posted.result.packedType).toBe('gzip/json');
     expect(JSON.parse(gunzipSync(posted.result.packed).toString())).toMatchObject({ rid });
+    expect(Buffer.from(posted.result.plain ?? [])).toEqual(gunzipSync(posted.result.packed));
 
     const kept = await threads.crawl(order('/page/4', {}, { kind: 'inline', rid }), never);
     expect(gunzipSync(kept.result.packed)).toEqual(Buffer.from(kept.result.body));
