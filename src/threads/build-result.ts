@@ -82,17 +82,18 @@ export async function buildResult(input: ResultInput, claimant: Claimant): Promi
   const toContent = keptContents[kind === 'inline' ? 'storage' : spec.delivery];
   const reported = { ...result, rid, pushedUrl: request.url };
   const content = toContent(formatted, reported, request.parameters);
+  const isDelivered = kind === 'record' && deliveryModes[spec.delivery].delivers;
+  const keepsPlain = isDelivered && content.body.byteLength <= SHORT_BYTES;
   const { packed, body } = await compress(content.body, claimant);
   const isPage = content.body === formatted.body;
   if (kind !== 'inline' || !isPage) discard(body);
   const inlineBody = isPage ? body : formatted.body;
-  const isSigned = kind === 'record' && deliveryModes[spec.delivery].delivers;
   return {
     ...result,
     body: kind === 'inline' ? inlineBody : NOTHING,
     packed,
     packedType: content.contentType,
-    ...(isSigned && body.byteLength <= SHORT_BYTES ? { plain: withOwnMemory(body) } : {}),
+    ...(keepsPlain ? { plain: withOwnMemory(body) } : {}),
   };
 }
 

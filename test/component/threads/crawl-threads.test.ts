@@ -130,6 +130,13 @@ describe('a crawl', () => {
     expect(JSON.parse(gunzipSync(posted.result.packed).toString())).toMatchObject({ rid });
     expect(Buffer.from(posted.result.plain ?? [])).toEqual(gunzipSync(posted.result.packed));
 
+    const large = await threads.crawl(
+      order('/page/5?size=100000', {}, { kind: 'record', rid, delivery: 'webhook' }),
+      never,
+    );
+    expect(gunzipSync(large.result.packed).length).toBeGreaterThan(100_000);
+    expect(large.result.plain).toBeUndefined();
+
     const kept = await threads.crawl(order('/page/4', {}, { kind: 'inline', rid }), never);
     expect(gunzipSync(kept.result.packed)).toEqual(Buffer.from(kept.result.body));
   });
