@@ -511,6 +511,8 @@ test('it is live while the service streams, and says so when it is not', async (
 });
 
 test('the overview of a crawler that is at work names the process that works on it, and its slots', async () => {
+  const more = Array.from({ length: 80 }, (_, at) => `/page/${1_000 + at}?delay=1500`);
+  await scene.push('flights', more);
   await onPage('/crawlers/flights', async (page) => {
     const facts = page.locator('.facts > div').filter({ hasText: 'Worked on by' });
     await facts.getByText(/^\S+:\d+, 4 slots$/).waitFor();
