@@ -48,7 +48,7 @@ import { createOverviews } from './reads/overviews.ts';
 import { createResultStreams, type ResultStreams } from './reads/result-streams.ts';
 import { createStatistics, type Statistics } from './reads/stats.ts';
 import { createStorage, type Storage } from './reads/storage.ts';
-import { defineTasks, repeatTasks, type TaskTiming } from './tasks.ts';
+import { defineTasks, repeatTasks, resumeCrawlers, type TaskTiming } from './tasks.ts';
 import { createOverviewPoll } from './watches/overview-poll.ts';
 import { createWatches, type Watches } from './watches/watches.ts';
 
@@ -135,7 +135,7 @@ export interface Service {
   readonly dispatcher: Dispatcher;
   /** Defines the scheduler's tasks, in a process that crawls. */
   defineTasks(): void;
-  /** Starts the repeating tasks; called after the scheduler was started. */
+  /** Starts the repeating tasks and wakes what the last process left; called when the scheduler runs. */
   repeatTasks(): Promise<void>;
 }
 
@@ -245,7 +245,10 @@ export function createService(deps: ServiceDeps): Service {
       crawlTimes,
     }),
     testDelivery: createTestDelivery({ webhook: deps.webhook, rates: store.rates, access, clock }),
-    repeatTasks: () => repeatTasks(scheduler, settings.tasks),
+    async repeatTasks() {
+      if (!settings.sharesDatabase) await resumeCrawlers({ scheduler, store, clock });
+      await repeatTasks(scheduler, settings.tasks);
+    },
     defineTasks() {
       defineTasks({
         scheduler,

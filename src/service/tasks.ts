@@ -45,12 +45,30 @@ export function defineTasks(deps: TaskDeps): void {
   scheduler.define('notice', alone, async (task) => void (await deps.sendNotices(task)));
   scheduler.define('reconcile', alone, async (task) => {
     const now = clock.now();
-    // Crawlers whose wake, or start, was lost with the process that it was left to. Before the rest,
-    // which may take long.
-    const crawlerIds = await store.queue.crawlersWithWorkDue(now, WAKES_PER_RUN);
-    await Promise.all(crawlerIds.map((id) => scheduler.wake('crawl', id, now)));
+    // Before the rest, which may take long.
+    await wakeLost(deps, now, WAKES_PER_RUN);
     await whileTouching(task, lockMs, () => store.maintain(now, task.signal));
   });
+}
+
+/** Wakes crawlers whose wake, or start, was lost with the process that it was left to. */
+async function wakeLost(
+  { store, scheduler }: Pick<TaskDeps, 'scheduler' | 'store'>,
+  now: Date,
+  limit: number,
+): Promise<void> {
+  const crawlerIds = await store.queue.crawlersWithWorkDue(now, limit);
+  await Promise.all(crawlerIds.map((id) => scheduler.wake('crawl', id, now)));
+}
+
+/**
+ * Wakes what the last process on this database has left. For a database that processes share, the
+ * others do that.
+ */
+export function resumeCrawlers(
+  deps: Pick<TaskDeps, 'scheduler' | 'store' | 'clock'>,
+): Promise<void> {
+  return wakeLost(deps, deps.clock.now(), CRAWLERS_PER_PROCESS);
 }
 
 /** Runs `work`, which may take longer than the task's lock, and renews the lock meanwhile. */

@@ -258,8 +258,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     runNow(name, key) {
       const definition = definitions.get(name);
       if (definition === undefined || agenda === undefined || closing.signal.aborted) return false;
-      // On a database of its own, a process that starts anew knows by its tasks what it was doing.
-      if (backend.presence === undefined || yieldMs(name) > 0) return false;
+      if (yieldMs(name) > 0) return false;
       const running = fencedRepository.running.size + unclaimed.size;
       if (running >= definition.options.concurrency) return false;
       void runUnclaimed(name, key, definition);
