@@ -82,6 +82,7 @@ export interface CrawlThreadsDeps {
 
 const PROGRAM = new URL('./crawl-thread.ts', import.meta.url);
 const MAX_HEAP_MB = 384;
+const REST_MS = 1_000;
 
 /**
  * Makes the threads. Each starts with the first request for it; a thread that ended is replaced
@@ -166,6 +167,7 @@ function createThreadPool(deps: CrawlThreadsDeps) {
   const clients: (CrawlThreadClient | undefined)[] = Array.from({ length: deps.threads + 1 });
   let replaced = 0;
   let closed = false;
+  let lastEnd = Number.NEGATIVE_INFINITY;
 
   function start(index: number): CrawlThreadClient {
     const { hangMs, memory, logger, onRefused } = deps;
@@ -179,6 +181,7 @@ function createThreadPool(deps: CrawlThreadsDeps) {
       onRefused,
       onEnd() {
         replaced += 1;
+        lastEnd = performance.now();
         if (clients[index] === client) clients[index] = undefined;
       },
     });
@@ -188,8 +191,10 @@ function createThreadPool(deps: CrawlThreadsDeps) {
   return {
     inFlight: (index: number): number => clients[index]?.inFlight ?? 0,
     isUp: (index: number): boolean => clients[index]?.isUp ?? false,
+    /** Starts a thread that nothing waits for; not at once after one has ended, lest it go on and on. */
     prepare(index: number): void {
-      if (!closed) clients[index] ??= start(index);
+      if (closed || performance.now() - lastEnd < REST_MS) return;
+      clients[index] ??= start(index);
     },
     async send(index: number, request: ThreadRequest) {
       request.signal.throwIfAborted();

@@ -27,8 +27,8 @@ export interface ThreadRouting {
 export interface RoutedThreads {
   readonly count: number;
   /**
-   * Those that are used while several accounts crawl, the first ones. The others serve an account
-   * that is alone.
+   * So many of them, the first ones, are used while several accounts crawl; all by an account that is
+   * alone.
    */
   readonly shared: number;
   /** The number of a thread's requests in flight. */
@@ -64,7 +64,7 @@ export function createThreadRouting(threads: RoutedThreads): ThreadRouting {
   const hosts = createLruMap<string, HostPlaces>({ maxEntries: MAX_HOSTS });
   const suspects = createLruMap<string, number>({ maxEntries: MAX_SUSPECTS });
   const all = Array.from({ length: count }, (_, thread) => thread);
-  const homes = all.slice(0, threads.shared);
+  const shared = all.slice(0, threads.shared);
   /** Whose crawl was the last, and until when there is more than one account that crawls. */
   let lastAccount: string | undefined;
   let sharedUntil = 0;
@@ -76,12 +76,15 @@ export function createThreadRouting(threads: RoutedThreads): ThreadRouting {
   function chooseUp(some: readonly number[], load: (thread: number) => number): number {
     for (const thread of some) if (!threads.isUp(thread)) threads.prepare(thread);
     const isUp = (thread: number): boolean => threads.isUp(thread);
-    return leastBy(some.filter(isUp), load) ?? leastOf(homes.filter(isUp)) ?? some[0] ?? 0;
+    return leastBy(some.filter(isUp), load) ?? leastOf(shared.filter(isUp)) ?? some[0] ?? 0;
   }
 
-  /** A host that has nothing in flight moves away from a thread that is much busier than another. */
-  function placesOf(host: string): HostPlaces {
-    const least = leastOf(homes) ?? 0;
+  /**
+   * The places of a host, whose home is one of the threads that are used now. A host that has nothing
+   * in flight moves away from a thread that is much busier than another.
+   */
+  function placesOf(host: string, used: readonly number[]): HostPlaces {
+    const least = leastOf(used) ?? 0;
     const places = hosts.get(host);
     if (places === undefined) {
       const begun = { home: least, counts: all.map(() => 0) };
@@ -89,28 +92,33 @@ export function createThreadRouting(threads: RoutedThreads): ThreadRouting {
       return begun;
     }
     const busier = threads.inFlight(places.home) - threads.inFlight(least);
-    if (busier > HOST_SHARE && places.counts.every((each) => each === 0)) places.home = least;
+    const mayMove = busier > HOST_SHARE && places.counts.every((each) => each === 0);
+    if (mayMove || places.home >= used.length) places.home = least;
     return places;
   }
 
-  /** Whether other accounts than this one crawl, which starts a crawl now. */
-  function isShared(accountId: string): boolean {
-    const now = performance.now();
-    if (lastAccount !== undefined && lastAccount !== accountId) sharedUntil = now + CRAWLING_MS;
+  /** The account starts a crawl. */
+  function note(accountId: string): void {
+    if (lastAccount !== undefined && lastAccount !== accountId) {
+      sharedUntil = performance.now() + CRAWLING_MS;
+    }
     lastAccount = accountId;
-    return now < sharedUntil;
   }
+
+  const isShared = (): boolean => performance.now() < sharedUntil;
 
   return {
     leastLoaded() {
-      const least = leastOf(homes) ?? 0;
+      const least = leastOf(isShared() ? shared : all) ?? 0;
       return chooseUp([least], threads.inFlight);
     },
     enter(task) {
       if (count === 1) return { thread: 0, leave: () => undefined };
-      const { home, counts } = placesOf(targetHost(task));
+      note(task.accountId);
+      const used = isShared() ? shared : all;
+      const { home, counts } = placesOf(targetHost(task), used);
       const total = counts.reduce((sum, each) => sum + each, 1);
-      const width = isShared(task.accountId) ? 1 : Math.min(Math.ceil(total / HOST_SHARE), count);
+      const width = isShared() ? 1 : Math.min(Math.ceil(total / HOST_SHARE), count);
       const own = all.slice(0, width).map((offset) => (home + offset) % count);
       const thread = chooseUp(own, (each) => counts[each] ?? 0);
       const add = (by: number): void => void (counts[thread] = (counts[thread] ?? 0) + by);

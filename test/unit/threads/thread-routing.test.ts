@@ -141,7 +141,9 @@ test('threads that are not for several accounts are used by one that is alone', 
   const { enter, routing, inFlight } = createHarness([true, true], 1);
   for (let n = 0; n < 20; n += 1) enter('one.test');
   expect(inFlight).toEqual([10, 10]);
+  enter('two.test');
+  expect(enter('three.test').thread).toBe(1);
+  expect(enter('three.test', 'other').thread).toBe(0);
   expect(routing.leastLoaded()).toBe(0);
-  expect(enter('two.test', 'other').thread).toBe(0);
   expect(enter('one.test').thread).toBe(0);
 });
