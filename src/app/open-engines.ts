@@ -72,6 +72,8 @@ function openThreads(
 ): CrawlThreads {
   // While accounts share them, a core is left to the service.
   const sharedThreads = Math.max(1, Math.min(config.crawlThreads, availableParallelism() - 1));
+  // Chaos with a fleet saw a limit exceeded by a few crawls when hosts were spread there.
+  const isAlone = config.mongodbUri === '';
   const documents = createDocumentThreads({
     threads: sharedThreads,
     timeoutMs: timing.documentMs,
@@ -79,8 +81,9 @@ function openThreads(
   });
   stack.defer(() => documents.close());
   const threads = createCrawlThreads({
-    threads: config.crawlThreads,
+    threads: isAlone ? config.crawlThreads : sharedThreads,
     sharedThreads,
+    spreads: isAlone,
     settings: {
       network,
       limits: crawlLimits(config),

@@ -283,7 +283,7 @@ export const settings = {
     fallback: '',
     parse: crawlThreads,
     meaning:
-      'Threads that crawl by plain HTTP, beside the service; one fewer than the processor has cores (2 to 8; one on a single core) when not set. While several accounts crawl, one core is left free of them.',
+      'Threads that crawl by plain HTTP, beside the service; one fewer than the processor has cores (2 to 8; one on a single core) when not set. While several accounts crawl, and always on MongoDB, one core is left free of them.',
   },
   crawlTimeoutSeconds: {
     variable: 'CRAWL_TIMEOUT_SECONDS',

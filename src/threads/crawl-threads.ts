@@ -65,6 +65,8 @@ export interface CrawlThreadsDeps {
   readonly threads: number;
   /** How many of them are used while several accounts crawl; default all. */
   readonly sharedThreads?: number;
+  /** Whether the crawls of one host may be spread over threads; default yes. */
+  readonly spreads?: boolean;
   readonly settings: Omit<CrawlThreadSettings, 'state' | 'baseBytes'>;
   /** The process's memory budget, in bytes. */
   readonly memory: FairPool;
@@ -91,7 +93,7 @@ const REST_MS = 1_000;
 export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
   const pool = createThreadPool(deps);
   const { threads: count, sharedThreads: shared = count } = deps;
-  const routing = createThreadRouting({ count, shared, ...pool });
+  const routing = createThreadRouting({ count, shared, spreads: deps.spreads ?? true, ...pool });
   const quarantine = deps.threads;
 
   async function crawl({ task, spec, isSuspect }: CrawlOrder, signal: AbortSignal) {

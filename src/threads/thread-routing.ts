@@ -31,6 +31,8 @@ export interface RoutedThreads {
    * alone.
    */
   readonly shared: number;
+  /** Whether the crawls of one host may be spread. */
+  readonly spreads: boolean;
   /** The number of a thread's requests in flight. */
   inFlight(thread: number): number;
   /** Whether it has loaded its program. */
@@ -118,7 +120,8 @@ export function createThreadRouting(threads: RoutedThreads): ThreadRouting {
       const used = isShared() ? shared : all;
       const { home, counts } = placesOf(targetHost(task), used);
       const total = counts.reduce((sum, each) => sum + each, 1);
-      const width = isShared() ? 1 : Math.min(Math.ceil(total / HOST_SHARE), count);
+      const isSpread = threads.spreads && !isShared();
+      const width = isSpread ? Math.min(Math.ceil(total / HOST_SHARE), count) : 1;
       const own = all.slice(0, width).map((offset) => (home + offset) % count);
       const thread = chooseUp(own, (each) => counts[each] ?? 0);
       const add = (by: number): void => void (counts[thread] = (counts[thread] ?? 0) + by);

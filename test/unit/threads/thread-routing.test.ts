@@ -19,13 +19,14 @@ function taskOf(host: string, accountId: string): CrawlTask {
 }
 
 /** Routing over threads that are up or not, and what is in flight in each of them. */
-function createHarness(up: readonly boolean[], shared = up.length) {
+function createHarness(up: readonly boolean[], shared = up.length, spreads = true) {
   const isUp = [...up];
   const prepared = new Set<number>();
   const inFlight = up.map(() => 0);
   const routing = createThreadRouting({
     count: up.length,
     shared,
+    spreads,
     inFlight: (thread) => inFlight[thread] ?? 0,
     isUp: (thread) => isUp[thread] ?? false,
     prepare: (thread) => void prepared.add(thread),
@@ -146,4 +147,10 @@ test('threads that are not for several accounts are used by one that is alone', 
   expect(enter('three.test', 'other').thread).toBe(0);
   expect(routing.leastLoaded()).toBe(0);
   expect(enter('one.test').thread).toBe(0);
+});
+
+test('a host keeps to one thread where it may not be spread', () => {
+  const { enter, inFlight } = createHarness([true, true], 2, false);
+  for (let n = 0; n < 40; n += 1) enter('one.test');
+  expect(inFlight).toEqual([40, 0]);
 });
