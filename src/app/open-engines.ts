@@ -72,8 +72,6 @@ function openThreads(
 ): CrawlThreads {
   // While accounts share them, a core is left to the service.
   const sharedThreads = Math.max(1, Math.min(config.crawlThreads, availableParallelism() - 1));
-  // Chaos with a fleet saw a limit exceeded by a few crawls when hosts were spread there.
-  const isAlone = config.mongodbUri === '';
   const documents = createDocumentThreads({
     threads: sharedThreads,
     timeoutMs: timing.documentMs,
@@ -81,9 +79,10 @@ function openThreads(
   });
   stack.defer(() => documents.close());
   const threads = createCrawlThreads({
-    threads: isAlone ? config.crawlThreads : sharedThreads,
+    threads: config.crawlThreads,
     sharedThreads,
-    spreads: isAlone,
+    // With a fleet that spread them, a crawler's limit was exceeded once, see decision 011.
+    spreads: config.mongodbUri === '',
     settings: {
       network,
       limits: crawlLimits(config),

@@ -51,12 +51,14 @@ export function defineTasks(deps: TaskDeps): void {
   });
 }
 
+/** What finds and wakes crawlers. */
+interface WakeDeps {
+  readonly store: { readonly queue: Pick<Store['queue'], 'crawlersWithWorkDue'> };
+  readonly scheduler: Pick<Scheduler, 'wake'>;
+}
+
 /** Wakes crawlers whose wake, or start, was lost with the process that it was left to. */
-async function wakeLost(
-  { store, scheduler }: Pick<TaskDeps, 'scheduler' | 'store'>,
-  now: Date,
-  limit: number,
-): Promise<void> {
+async function wakeLost({ store, scheduler }: WakeDeps, now: Date, limit: number): Promise<void> {
   const crawlerIds = await store.queue.crawlersWithWorkDue(now, limit);
   await Promise.all(crawlerIds.map((id) => scheduler.wake('crawl', id, now)));
 }
@@ -65,9 +67,7 @@ async function wakeLost(
  * Wakes what the last process on this database has left. For a database that processes share, the
  * others do that.
  */
-export function resumeCrawlers(
-  deps: Pick<TaskDeps, 'scheduler' | 'store' | 'clock'>,
-): Promise<void> {
+export function resumeCrawlers(deps: WakeDeps & Pick<TaskDeps, 'clock'>): Promise<void> {
   return wakeLost(deps, deps.clock.now(), CRAWLERS_PER_PROCESS);
 }
 

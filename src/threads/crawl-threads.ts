@@ -65,7 +65,7 @@ export interface CrawlThreadsDeps {
   readonly threads: number;
   /** How many of them are used while several accounts crawl; default all. */
   readonly sharedThreads?: number;
-  /** Whether the crawls of one host may be spread over threads; default yes. */
+  /** Whether an account that crawls alone uses all of them, for one host, too; default yes. */
   readonly spreads?: boolean;
   readonly settings: Omit<CrawlThreadSettings, 'state' | 'baseBytes'>;
   /** The process's memory budget, in bytes. */
@@ -84,6 +84,7 @@ export interface CrawlThreadsDeps {
 
 const PROGRAM = new URL('./crawl-thread.ts', import.meta.url);
 const MAX_HEAP_MB = 384;
+/** After a thread has ended, none is started that nothing waits for. */
 const REST_MS = 1_000;
 
 /**
@@ -193,7 +194,7 @@ function createThreadPool(deps: CrawlThreadsDeps) {
   return {
     inFlight: (index: number): number => clients[index]?.inFlight ?? 0,
     isUp: (index: number): boolean => clients[index]?.isUp ?? false,
-    /** Starts a thread that nothing waits for; not at once after one has ended, lest it go on and on. */
+    /** Starts a thread that nothing waits for, unless one has just ended: it might end in the same way. */
     prepare(index: number): void {
       if (closed || performance.now() - lastEnd < REST_MS) return;
       clients[index] ??= start(index);

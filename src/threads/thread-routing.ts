@@ -31,7 +31,7 @@ export interface RoutedThreads {
    * alone.
    */
   readonly shared: number;
-  /** Whether the crawls of one host may be spread. */
+  /** Whether an account that is alone has all threads, and the crawls of a host are spread over them. */
   readonly spreads: boolean;
   /** The number of a thread's requests in flight. */
   inFlight(thread: number): number;
@@ -107,7 +107,7 @@ export function createThreadRouting(threads: RoutedThreads): ThreadRouting {
     lastAccount = accountId;
   }
 
-  const isShared = (): boolean => performance.now() < sharedUntil;
+  const isShared = (): boolean => !threads.spreads || performance.now() < sharedUntil;
 
   return {
     leastLoaded() {
@@ -115,13 +115,13 @@ export function createThreadRouting(threads: RoutedThreads): ThreadRouting {
       return chooseUp([least], threads.inFlight);
     },
     enter(task) {
-      if (count === 1) return { thread: 0, leave: () => undefined };
       note(task.accountId);
-      const used = isShared() ? shared : all;
+      const keepsTogether = isShared();
+      const used = keepsTogether ? shared : all;
+      if (used.length === 1) return { thread: 0, leave: () => undefined };
       const { home, counts } = placesOf(targetHost(task), used);
       const total = counts.reduce((sum, each) => sum + each, 1);
-      const isSpread = threads.spreads && !isShared();
-      const width = isSpread ? Math.min(Math.ceil(total / HOST_SHARE), count) : 1;
+      const width = keepsTogether ? 1 : Math.min(Math.ceil(total / HOST_SHARE), count);
       const own = all.slice(0, width).map((offset) => (home + offset) % count);
       const thread = chooseUp(own, (each) => counts[each] ?? 0);
       const add = (by: number): void => void (counts[thread] = (counts[thread] ?? 0) + by);
