@@ -1,4 +1,4 @@
-import { readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 /**
  * The name of a process of this machine, by default of this one: which boot of which machine, the
@@ -39,7 +39,17 @@ function startTimeOf(pid: number): string | undefined {
   const line = tryRead(() => readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? '';
   // The name in parentheses may contain spaces; its state and, 19 fields on, the start time follow.
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
-  return fields[0] === 'Z' || fields[0] === 'X' ? 'ended' : fields[19];
+  const isEnded = fields[0] === 'Z' || fields[0] === 'X';
+  return isEnded && !hasThreads(pid) ? 'ended' : fields[19];
+}
+
+/**
+ * Whether threads are left of a process whose first one has ended. A process that is killed keeps its
+ * connections until the last has ended, and one of low priority may have to wait for a processor.
+ */
+function hasThreads(pid: number): boolean {
+  const threads = tryRead(() => readdirSync(`/proc/${pid}/task`)) ?? [];
+  return threads.some((thread) => thread !== `${pid}`);
 }
 
 let place: string | undefined;

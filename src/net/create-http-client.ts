@@ -114,6 +114,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
         const isStale =
           reused && !error.answered && error.failure.code === 'connection_failed' && attempt === 1;
         if (!isStale || !REPEATABLE.has(request.method)) throw error.failure;
+        await deps.ready?.(request.signal);
       }
     }
   }

@@ -27,7 +27,7 @@ export function beatForThread(state: Pick<ThreadState, 'beatService'>): () => vo
 /**
  * Watches the service from a thread, as long as that runs. The returned function returns undefined if
  * the service has been awake all the time, as far as the thread can tell; else a promise that
- * resolves when it is awake again or `signal` is aborted.
+ * resolves when it is awake again, and what it has sent until then was read, or `signal` is aborted.
  */
 export function watchService(
   state: Pick<ThreadState, 'serviceBeats'>,
@@ -35,8 +35,10 @@ export function watchService(
   let lookedAt = performance.now();
   let seen = state.serviceBeats();
   let seenAt = lookedAt;
+  let isAwake = true;
+  let isReading = false;
 
-  function isAwake(): boolean {
+  function hasBeat(): boolean {
     const at = performance.now();
     // A beat from before a sleep says nothing about the time since.
     const slept = at - lookedAt >= ASLEEP_MS;
@@ -47,12 +49,31 @@ export function watchService(
     return at - seenAt < ASLEEP_MS;
   }
 
+  /** A beat overtakes the messages that were sent before it, and they may abort requests. */
+  function readMessages(): void {
+    if (isReading) return;
+    isReading = true;
+    // The event loop looks for messages between the two.
+    setImmediate(() => {
+      setImmediate(() => {
+        isReading = false;
+        isAwake = hasBeat();
+      });
+    });
+  }
+
+  function look(): boolean {
+    if (!hasBeat()) isAwake = false;
+    else if (!isAwake) readMessages();
+    return isAwake;
+  }
+
   async function untilAwake(signal: AbortSignal | undefined): Promise<void> {
-    while (!isAwake() && signal?.aborted !== true) {
+    while (!look() && signal?.aborted !== true) {
       await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
     }
   }
 
-  setInterval(isAwake, BEAT_MS).unref();
-  return (signal) => (isAwake() ? undefined : untilAwake(signal));
+  setInterval(look, BEAT_MS).unref();
+  return (signal) => (look() ? undefined : untilAwake(signal));
 }

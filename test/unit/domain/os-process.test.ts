@@ -1,8 +1,18 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import type * as Fs from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { describe, expect, test, vi } from 'vitest';
 import { hasEnded, osProcessName } from '../../../src/domain/os-process.ts';
+import { eventually } from '../../support/eventually.ts';
+
+const hasPython = spawnSync('python3', ['--version']).status === 0;
+/** Its first thread ends, another goes on. */
+const HALF_ENDED = `
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+ctypes.CDLL(None).pthread_exit(None)
+`;
 
 const hidden = vi.hoisted(() => new Set<unknown>());
 
@@ -31,6 +41,24 @@ describe.skipIf(process.platform !== 'linux')('the name of a process', () => {
     expect(hasEnded(name)).toBe(true);
     expect(osProcessName(child.pid)).toBeUndefined();
   });
+
+  test.skipIf(!hasPython)(
+    'tells that it runs until the last of its threads has ended',
+    async () => {
+      const child = spawn('python3', ['-c', HALF_ENDED]);
+      const exited = once(child, 'exit');
+      await eventually(() =>
+        expect(readFileSync(`/proc/${child.pid}/stat`, 'utf8')).toContain(') Z '),
+      );
+      const name = osProcessName(child.pid) ?? '';
+      expect(name).toContain(`/${child.pid}/`);
+      expect(name).not.toContain('ended');
+      expect(hasEnded(name)).toBe(false);
+      child.kill('SIGKILL');
+      await exited;
+      expect(hasEnded(name)).toBe(true);
+    },
+  );
 
   test('tells nothing of one that /proc hides, as it does those of other users with hidepid', async () => {
     const child = spawn('sleep', ['60']);

@@ -1,6 +1,9 @@
+import { setImmediate as nextTick, setTimeout as wait } from 'node:timers/promises';
+import { MessageChannel } from 'node:worker_threads';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createStateBuffer, threadState } from '../../../src/threads/messages.ts';
 import { beatForThread, watchService } from '../../../src/threads/service-beat.ts';
+import { eventually } from '../../support/eventually.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -47,6 +50,29 @@ test('after both have slept a request waits until the service has been awake for
   expect(isOut).toBe(false);
   await vi.advanceTimersByTimeAsync(150);
   expect(isOut).toBe(true);
+  vi.restoreAllMocks();
+});
+
+test('after a sleep what the service has sent is read before a request goes out', async () => {
+  vi.useRealTimers();
+  const state = threadState(createStateBuffer());
+  const ready = watchService(state);
+  const { port1: service, port2: thread } = new MessageChannel();
+  const seen: string[] = [];
+  thread.on('message', (message: string) => seen.push(message));
+  sleep(10_000);
+  void ready(undefined)?.then(() => seen.push('request'));
+  await wait(50);
+  expect(seen).toEqual([]);
+  // Timers come next.
+  await nextTick();
+  service.postMessage('abort');
+  state.beatService();
+  // On a busy machine the thread gets no processor for a while.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 150);
+  await eventually(() => expect(seen).toHaveLength(2));
+  expect(seen).toEqual(['abort', 'request']);
+  thread.close();
   vi.restoreAllMocks();
 });
 
