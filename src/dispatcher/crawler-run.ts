@@ -133,15 +133,27 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     pause.wake();
   }
 
+  /**
+   * Ends the work when the lease has ended, whatever the run waits for: those who take the crawler
+   * over start its next crawls a moment later.
+   */
+  function watchLease(): () => void {
+    let timer: NodeJS.Timeout | undefined;
+    const check = (): void => {
+      if (states.active() === undefined) return endWork();
+      // The clock may be set meanwhile.
+      timer = setTimeout(check, Math.min(msUntil(states.endsAt), timing.pollMs));
+    };
+    check();
+    return () => clearTimeout(timer);
+  }
+
   /** Has the keeper renew the lease and report what comes from other processes. */
   function keep(lease: Lease): () => void {
     return keeper.keep({
       lease,
       seen: { work: lease.work ?? 0, settings: lease.settings ?? deps.crawler.updatedAt.getTime() },
       touch: task.touch,
-      tick() {
-        if (states.active() === undefined) endWork();
-      },
       renewed: states.renewed,
       lost() {
         states.end('lease_lost');
@@ -329,10 +341,12 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     share = isHelper ? createHelperShare(parts, lease) : createLeadShare(parts);
     share.learn(lease.sharing);
     const leave = keep(lease);
+    const unwatch = watchLease();
     try {
       await dispatch(share);
     } finally {
       leave();
+      unwatch();
       pausedUntil = deliveries.pausedUntil();
       crawls.close();
       deliveries.abortAll(new WorkAborted('dropped'));

@@ -11,8 +11,6 @@ export interface KeptRun {
   readonly seen: Pick<CrawlerNews, 'work' | 'settings'>;
   /** Keeps the lock of the run's task. */
   touch(): Promise<void>;
-  /** Called at each look, whatever the database does: the lease may have ended meanwhile. */
-  tick(): void;
   renewed(untilMs: number): void;
   lost(): void;
   /** The crawler is gone. */
@@ -96,7 +94,6 @@ export function createRunKeeper(deps: {
 
   function tick(): void {
     const now = clock.now();
-    for (const run of runs.keys()) run.tick();
     const isDue = renewal.isOver(now.getTime());
     const visiting = isDue && !isRenewing ? renew(now) : isLooking ? undefined : look(now);
     visiting?.catch((error: unknown) => {

@@ -363,6 +363,19 @@ test('a renewal that fails costs no crawl: the next one comes before the lease e
   expect(await storedRids(bench, rids)).toEqual(rids);
 });
 
+test('crawls are aborted when the lease ends, also while a turn waits for the database', async () => {
+  const bench = await createCrawlerRunBench(store);
+  await bench.push(1);
+  const { done } = bench.start('first', { pollMs: 60_000, leaseMs: 2_000 });
+  await startedCrawls(bench, 1);
+  const turn = bench.faults.hold('queue.turn');
+  await turn.reached;
+  bench.clock.advance(1_001);
+  await eventually(() => expect(bench.crawls[0]?.signal.aborted).toBe(true));
+  turn.release();
+  expect(await done).toBeUndefined();
+});
+
 test('a run that is aborted before it has its lease claims nothing', async () => {
   const bench = await createCrawlerRunBench(store);
   await bench.push(1);

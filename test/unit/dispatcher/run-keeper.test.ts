@@ -29,7 +29,6 @@ test('a lease that was taken after a while without any is renewed when its time 
     lease: { crawlerId: 'a', owner: 'here', epoch: 1 },
     seen: { work: 0, settings: 0 },
     touch: async () => undefined,
-    tick: nothing,
     renewed: nothing,
     lost: nothing,
     gone: nothing,
