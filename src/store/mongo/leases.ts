@@ -186,7 +186,7 @@ export function createLeases(
         // A former holder does not count such a claim. Only a recount shows whether another process
         // did.
         if (withJobs.has(crawlerId)) await requeue(collections, ledger, former);
-        else await freeDeliveries(collections, former);
+        else await freeDeliveries(collections, ledger, former);
         await recount(collections, crawlerId, now);
       });
     }

@@ -1,4 +1,5 @@
-import type { Collections } from './collections.ts';
+import type { Filter } from 'mongodb';
+import type { Collections, DeliveryDocument } from './collections.ts';
 import { BATCH_FIELDS, type Ledger } from './ledger.ts';
 import { batchFields, tombstoneUpdate } from './tombstones.ts';
 import { removeUnfinished } from './uncommitted.ts';
@@ -100,13 +101,14 @@ export async function requeue(
     requeued = back.length;
     await removeUnfinished(collections, back);
   }
-  await freeDeliveries(collections, former);
+  await freeDeliveries(collections, ledger, former);
   return requeued;
 }
 
 /** Makes the deliveries that former holders were sending due again. */
 export async function freeDeliveries(
   collections: Collections,
+  ledger: Ledger,
   { crawlerId, epochs: epoch, now }: FormerWork,
 ): Promise<void> {
   const older = { crawlerId, state: 'sending', epoch } as const;
@@ -116,15 +118,35 @@ export async function freeDeliveries(
   const alive = await collections.jobs
     .find({ _id: { $in: rids }, state: { $ne: 'ended' } }, { projection: { _id: 1 } })
     .toArray();
-  // The ends of these jobs were never written, so their deliveries are void.
   const early = alive.map((each) => each._id);
-  if (early.length > 0) {
-    await collections.deliveries.deleteMany({ _id: { $in: early }, ...older });
-  }
+  await removeVoid(collections, ledger, early, older);
   const others = rids.filter((rid) => !early.includes(rid));
   if (others.length === 0) return;
   await collections.deliveries.updateMany({ _id: { $in: others }, ...older }, [
     { $set: { state: 'due', due: { $min: ['$due', now] } } },
     { $unset: 'epoch' },
   ]);
+}
+
+/**
+ * Removes deliveries of jobs that still wait, whose former holders have written neither their start
+ * nor their end. One that goes on late may still try to: the attempt that it names counts as taken
+ * first, so that its end is refused. A job that runs is left to its holder, whose end brings the same
+ * delivery.
+ */
+async function removeVoid(
+  { jobs, deliveries }: Collections,
+  ledger: Ledger,
+  rids: readonly string[],
+  older: Filter<DeliveryDocument>,
+): Promise<void> {
+  if (rids.length === 0) return;
+  const mark = ledger.newWriteId();
+  const waiting = { _id: { $in: [...rids] }, queued: true } as const;
+  await jobs.updateMany(waiting, { $set: { mark }, $inc: { attempt: 1 } });
+  const fenced = await jobs
+    .find({ _id: { $in: [...rids] }, mark }, { projection: { _id: 1 } })
+    .toArray();
+  if (fenced.length === 0) return;
+  await deliveries.deleteMany({ ...older, _id: { $in: fenced.map((each) => each._id) } });
 }

@@ -75,6 +75,40 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
   );
 
   test(
+    'a delivery that a former lead has brought too stays when the helper ends its job while the next lead takes over',
+    withProcesses(async (processes) => {
+      const { bench, stopped, pusher, gate, c } = processes;
+      const { crawler, lead, helper } = await shared(processes, 1);
+      const { crawlerId } = crawler;
+      const [waiting] = (
+        await stopped.queue.turn(helper, { look: { limit: 1, digits: ALL } }, at(1))
+      ).jobs;
+      if (waiting === undefined) throw new Error('nothing was found');
+      const end = toDelivery({ ...waiting, attempt: 1 }, {}, { held: true });
+      // The lead dies when the delivery is written, and the end is not.
+      const early = gate.hold(commandOn('update', 'jobs', '"ended"'));
+      const dead = await pusher.queue.acquire(crawlerId, lead.owner, TTL_MS, at(1));
+      if (dead === undefined) throw new Error('no lease');
+      const dying = finishJobs(pusher, [{ ...end, startedAt: at(1) }], at(1), dead);
+      await early.reached;
+      const { jobs } = await claimJobs(stopped, helper, 1, at(2));
+      expect(jobs).toMatchObject([{ rid: waiting.rid, attempt: 1 }]);
+      const later = TTL_MS + 2;
+      await stopped.queue.visit([helper], at(TTL_MS - 1), 10 * TTL_MS);
+      const ended = gate.hold(commandOn('update', 'jobs', '"ended"'));
+      const ending = finishJobs(stopped, [end], at(later), helper);
+      await ended.reached;
+      const next = await bench.store.queue.acquire(crawlerId, 'next', TTL_MS, at(later));
+      expect(next).toBeDefined();
+      ended.release();
+      expect((await ending).verdicts).toEqual(['won']);
+      early.release();
+      expect((await dying).verdicts).toEqual(['lost']);
+      expect(await c.deliveries.countDocuments({ _id: waiting.rid })).toBe(1);
+    }),
+  );
+
+  test(
     'each process finds the jobs of its digits alone',
     withProcesses(async (processes) => {
       const { bench, stopped } = processes;

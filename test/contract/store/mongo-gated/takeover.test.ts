@@ -103,6 +103,33 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
   }
 
   test(
+    'between a delivery and the end of its crawl, does not end the job when its successor has removed the delivery',
+    withProcesses(async ({ bench, stopped, gate, c }) => {
+      const { store, counters } = bench;
+      const crawler = await bench.crawler({ delivery: 'webhook' });
+      await bench.push(makeJobs(crawler, 1));
+      const first = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
+      if (first === undefined) throw new Error('no lease');
+      const job = only((await stopped.queue.turn(first, { look: { limit: 9 } }, at(0))).jobs);
+      const end = toDelivery({ ...job, attempt: 1 }, {}, { held: true });
+      const update = gate.hold(commandOn('update', 'jobs', '"ended"'));
+      const stale = finishJobs(stopped, [{ ...end, startedAt: at(0) }], at(1), first);
+      await update.reached;
+      expect(await c.deliveries.countDocuments({ _id: job.rid })).toBe(1);
+      const next = await bench.lease(crawler, LATER, 'next');
+      expect(await c.deliveries.countDocuments({ _id: job.rid })).toBe(0);
+      update.release();
+      expect(await stale).toMatchObject({ verdicts: ['lost'], held: [] });
+      const again = only((await claimJobs(store, next, 9, LATER)).jobs);
+      expect(await finishJobs(store, [toDelivery(again)], LATER, next)).toMatchObject({
+        verdicts: ['won'],
+      });
+      expect(await claimDeliveries(store, next, 9, 1e9, LATER)).toMatchObject([{ rid: job.rid }]);
+      expect(await counters(crawler)).toMatchObject({ completed: 1, deliveriesPending: 1 });
+    }),
+  );
+
+  test(
     'has its jobs purged if the queue is purged while its successor makes them due again',
     withProcesses(async ({ bench, stopped, gate, c }) => {
       const { store } = bench;
