@@ -11,7 +11,7 @@ import { dispatchingFor, type Lookup } from './lookup.ts';
 import type { NetworkSettings } from './network-settings.ts';
 import { createOriginPools } from './origin-pools.ts';
 import { createResolver } from './resolver.ts';
-import { ExchangeError, runExchange } from './run-exchange.ts';
+import { ExchangeError, HeldBack, runExchange } from './run-exchange.ts';
 import { basicAuthorization, effectivePort } from './url-parts.ts';
 
 /** A connection that the guard refused. */
@@ -28,7 +28,7 @@ export interface HttpClientDeps extends NetworkSettings {
   readonly lookup?: Lookup;
   /** Called with every request that was refused because of its target. */
   readonly onRefused?: ((refused: RefusedConnection) => void) | undefined;
-  /** Asked before each exchange and each new connection is used; they wait for what is returned. */
+  /** Asked when a request is about to be written to a connection; it waits for what is returned. */
   readonly ready?: (signal?: AbortSignal) => Promise<void> | undefined;
   /** Certificate authorities, PEM, in place of Node's own. */
   readonly ca?: string;
@@ -63,7 +63,6 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
     maxOrigins,
     torProxy,
     proxyTarget,
-    ready: deps.ready,
   });
   /** Aborts the exchanges in progress. A signal of each request and one of the client cost more. */
   const running = createTransientSet<(cause: unknown) => void>();
@@ -90,7 +89,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
     request: HttpRequest,
     startedAt: number,
   ): Promise<HttpResponse> {
-    for (let attempt = 1; ; attempt += 1) {
+    for (let isRepeated = false; ; ) {
       const pool = pools.acquire(url, request.proxy);
       const before = pool.connections();
       let reused = false;
@@ -102,6 +101,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
             request,
             timeoutMs: request.timeoutMs - (performance.now() - startedAt),
             running,
+            ready: deps.ready,
             onStart() {
               reused = pool.connections() === before;
             },
@@ -109,12 +109,16 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
           }),
         );
       } catch (error) {
+        if (error instanceof HeldBack) {
+          await error.until;
+          continue;
+        }
         if (!(error instanceof ExchangeError)) throw error;
         // The server closed an idle connection just as the request was sent on it.
         const isStale =
-          reused && !error.answered && error.failure.code === 'connection_failed' && attempt === 1;
+          reused && !error.answered && error.failure.code === 'connection_failed' && !isRepeated;
         if (!isStale || !REPEATABLE.has(request.method)) throw error.failure;
-        await deps.ready?.(request.signal);
+        isRepeated = true;
       }
     }
   }
@@ -125,8 +129,6 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
       if (url === null || !/^https?:$/.test(url.protocol)) throw httpError('invalid_url');
       assertValidRequest(request);
       const startedAt = performance.now();
-      const ready = deps.ready?.(request.signal);
-      if (ready !== undefined) await ready;
       try {
         return await exchange(url, request, startedAt);
       } catch (error) {

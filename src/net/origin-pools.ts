@@ -1,9 +1,8 @@
 import type { Socket } from 'node:net';
-import { type buildConnector, type Dispatcher, Pool } from 'undici';
+import { type Dispatcher, Pool } from 'undici';
 import { createLruMap } from '../domain/lru-map.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { createGuardedConnector } from './guarded-connector.ts';
-import { httpError } from './http-failures.ts';
 import type { Lookup } from './lookup.ts';
 import { createTunnelConnector } from './tunnel-connector.ts';
 import { bareHostname, effectivePort } from './url-parts.ts';
@@ -22,8 +21,6 @@ export interface OriginPoolsDeps {
   /** As in `NetworkSettings`. */
   readonly torProxy?: string | undefined;
   readonly proxyTarget?: 'address' | 'name' | undefined;
-  /** Asked before a new connection is used, which waits for what is returned. */
-  readonly ready?: (() => Promise<void> | undefined) | undefined;
 }
 
 /** A pool that one request uses. */
@@ -90,12 +87,10 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
         maxHeaderSize: MAX_HEADER_BYTES,
         // Each request has timers of its own, which are exact.
         bodyTimeout: 0,
-        connect: whenReady(
-          deps.ready,
+        connect:
           proxyUrl === undefined
             ? createGuardedConnector(common)
             : createTunnelConnector({ ...common, proxyUrl }),
-        ),
       }),
     };
     return entry;
@@ -128,28 +123,4 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       await Promise.all(pools);
     },
   };
-}
-
-/** Holds new connections back: undici sends the request that waits for one at once. */
-function whenReady(
-  ready: OriginPoolsDeps['ready'],
-  connect: buildConnector.connector,
-): buildConnector.connector {
-  if (ready === undefined) return connect;
-  return (options, callback) =>
-    connect(options, (...[error, socket]: Parameters<buildConnector.Callback>) => {
-      const waits = ready();
-      if (error !== null || waits === undefined) {
-        if (error === null) callback(null, socket);
-        else callback(error, null);
-        return;
-      }
-      const ignore = (): void => undefined;
-      socket.on('error', ignore);
-      void waits.then(() => {
-        socket.off('error', ignore);
-        if (socket.destroyed) callback(httpError('connection_failed'), null);
-        else callback(null, socket);
-      });
-    });
 }

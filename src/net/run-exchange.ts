@@ -16,6 +16,8 @@ export interface Exchange {
   readonly timeoutMs: number;
   /** Holds, while the exchange is in progress, the function that aborts it. */
   readonly running: TransientSet<(cause: unknown) => void>;
+  /** See `HttpClientDeps.ready`. */
+  readonly ready?: ((signal?: AbortSignal) => Promise<void> | undefined) | undefined;
   /** Called when the request is about to be written to a connection. */
   readonly onStart: () => void;
   /**
@@ -38,12 +40,24 @@ export class ExchangeError extends Error {
   }
 }
 
+/** A request that was not written, because it must not be before `until` resolves. */
+export class HeldBack extends Error {
+  override readonly name = 'HeldBack';
+  readonly until: Promise<void>;
+
+  constructor(until: Promise<void>) {
+    super('the request has to wait');
+    this.until = until;
+  }
+}
+
 /** Limits of a body that nobody wants but that is read so that the connection can be reused. */
 const DRAIN_BYTES = 16_384;
 const DRAIN_MS = 1_000;
 
 /**
- * Sends a request and gathers its response within the limits. Rejects with {@link ExchangeError}.
+ * Sends a request and gathers its response within the limits. Rejects with {@link ExchangeError} or
+ * {@link HeldBack}.
  */
 export function runExchange(exchange: Exchange): Promise<HttpResponse> {
   return new ExchangeRun(exchange).run();
@@ -103,8 +117,13 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     this.#controller = controller;
     this.#exchange.onStart();
     // The time may have run out while the request waited for a connection.
-    if (this.#state === 'over') controller.abort(httpError('timeout'));
-    else this.#connectLimit?.cancel();
+    if (this.#state === 'over') {
+      controller.abort(httpError('timeout'));
+      return;
+    }
+    this.#connectLimit?.cancel();
+    const until = this.#exchange.ready?.(this.#exchange.request.signal);
+    if (until !== undefined) this.#holdBack(new HeldBack(until));
   }
 
   onRequestSent(): void {
@@ -234,6 +253,14 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
       this.#settled.reject(new ExchangeError(failure, head !== undefined));
     }
     this.#controller?.abort(error);
+  }
+
+  /** Thrown here, the request is not written, and the connection stays usable. */
+  #holdBack(held: HeldBack): never {
+    this.#end();
+    this.#sink.destroy();
+    this.#settled.reject(held);
+    throw held;
   }
 
   #end(): void {

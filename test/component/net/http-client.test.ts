@@ -334,28 +334,39 @@ describe('limits', () => {
   });
 
   test.each([
-    { what: 'an exchange', asked: 1 },
-    { what: 'a new connection', asked: 2 },
+    { over: 'a new connection', before: 0, aborts: false },
+    { over: 'a new connection', before: 0, aborts: true },
+    { over: 'one that was used before', before: 1, aborts: false },
+    { over: 'one that was used before', before: 1, aborts: true },
   ])(
-    '$what waits until the client is ready, and is not sent when it was aborted meanwhile',
-    async ({ asked }) => {
-      const awake = Promise.withResolvers<void>();
-      let asks = 0;
+    'a request over $over is written when the client is ready, unless it was aborted meanwhile: $aborts',
+    async ({ before, aborts }) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      let isHeld = false;
+      let asked = 0;
       const client = open({
         ready() {
-          asks += 1;
-          return asks === asked ? awake.promise : undefined;
+          asked += 1;
+          return isHeld ? promise : undefined;
         },
       });
+      for (let n = 0; n < before; n += 1) await client.request(get(`${site.url}/page/${n}`));
       const controller = new AbortController();
-      const code = codeOf(client.request(get(`${site.url}/page/1`, { signal: controller.signal })));
-      await eventually(() => expect(asks).toBe(asked));
-      expect(site.hits()).toBe(0);
-      controller.abort();
-      awake.resolve();
-      expect(await code).toBe('aborted');
-      expect((await client.request(get(`${site.url}/page/2`))).status).toBe(200);
-      expect(site.hits()).toBe(1);
+      const { signal } = controller;
+      const end = client.request(get(`${site.url}/page/9`, { signal })).then(
+        ({ status }) => status,
+        (error: unknown) => (error instanceof HttpError ? error.code : error),
+      );
+      // After the request was handed over, and before it is written.
+      isHeld = true;
+      await eventually(() => expect(asked).toBe(before + 1));
+      expect(site.hits()).toBe(before);
+      if (aborts) controller.abort();
+      isHeld = false;
+      resolve();
+      expect(await end).toBe(aborts ? 'aborted' : 200);
+      expect(site.hits()).toBe(before + (aborts ? 0 : 1));
+      expect(site.connections).toBe(1);
     },
   );
 
