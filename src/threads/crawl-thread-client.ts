@@ -52,7 +52,7 @@ export interface CrawlThreadClientDeps {
   readonly memory: FairPool;
   readonly logger: Logger;
   readonly onRefused: ((refused: RefusedConnection) => void) | undefined;
-  /** Called once, when the thread ended other than by `close`; its requests reject next. */
+  /** Called once, when the thread ends other than by `close`; its requests reject a moment later. */
   readonly onEnd: () => void;
 }
 
@@ -86,12 +86,13 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
     },
     onEnd(end) {
       deps.onEnd();
-      rejectAll(end);
+      // Until then the sites see the crawls, and no others may take their slots.
+      void end.gone.then(() => rejectAll(end));
     },
   });
   const port = createBatchedPort<ToCrawlThread>(watched);
 
-  function rejectAll(end: ThreadEnd): void {
+  function rejectAll(end: Omit<ThreadEnd, 'gone'>): void {
     for (const [id, each] of pending.entries()) {
       // When the thread does not say whose request it was working on, each of them is suspect.
       each.reject(new ThreadLost(end.culprit === id || end.culprit === 0, end.reason));

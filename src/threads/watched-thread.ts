@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Logger } from '../domain/logger.ts';
 import { createStateBuffer, threadState } from './messages.ts';
@@ -18,6 +19,8 @@ export interface ThreadEnd {
   /** The request it was working on; 0 when unknown, {@link NOBODY} when there was none. */
   readonly culprit: number;
   readonly reason: string;
+  /** Resolves when its connections are closed, or it has not ended for a second. */
+  readonly gone: Promise<unknown>;
 }
 
 /** What a watched thread is started with. */
@@ -31,7 +34,7 @@ export interface WatchedThreadDeps {
   readonly hangMs: number;
   readonly logger: Logger;
   readonly onMessage: (message: unknown) => void;
-  /** Called once, when it ended other than by `close`. */
+  /** Called once, when it ends other than by `close`. */
   readonly onEnd: (end: ThreadEnd) => void;
 }
 
@@ -49,6 +52,8 @@ const CHECKS = 8;
  * garbage four times as often, which took a fifth of a crawl's processor time.
  */
 const HEAP_BACKSTOP_MB = 2_048;
+/** V8 ends a thread between two instructions, but not within one of native code. */
+const LONGEST_END_MS = 1_000;
 const OUT_OF_MEMORY = 'it took too much memory';
 
 /** Starts a thread. It does not keep the process alive. */
@@ -75,8 +80,9 @@ export function startWatchedThread(deps: WatchedThreadDeps): WatchedThread {
     if (closing) return;
     deps.logger.error({ reason }, 'a crawl thread has ended; another takes over');
     // A thread that never started was not working on a request.
-    deps.onEnd({ culprit: state.beats() === 0 ? NOBODY : state.current(), reason });
-    void worker.terminate();
+    const culprit = state.beats() === 0 ? NOBODY : state.current();
+    const late = wait(LONGEST_END_MS, undefined, { ref: false });
+    deps.onEnd({ culprit, reason, gone: Promise.race([worker.terminate(), late]) });
   }
 
   async function checkHeap(): Promise<void> {

@@ -275,6 +275,18 @@ describe('a thread', () => {
     expect((await threads.crawl(order('/page/1'), never)).result.cbStatus).toBe(200);
   });
 
+  test('that is replaced has left the sites when its crawls give back their slots', async () => {
+    const threads = start({ hangMs: 1_000 });
+    const bystanders = Array.from({ length: 20 }, () => lost(threads.crawl(order('/hang'), never)));
+    await eventually(() => expect(site.concurrent).toBe(20));
+    const culprit = lost(threads.crawl(order('/endless'), never));
+    await Promise.race(bystanders);
+    // The site reads what has come.
+    for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+    expect(site.concurrent).toBe(0);
+    await Promise.all([...bystanders, culprit]);
+  });
+
   test.runIf(process.platform === 'linux')('yields to the threads of the service', async () => {
     const threads = start();
     // A page as Markdown passes a crawl thread and a document thread.
