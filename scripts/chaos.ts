@@ -1,15 +1,17 @@
 import { cp } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
+import { Worker } from 'node:worker_threads';
 import { MongoClient } from 'mongodb';
 import { describeMachine } from '../bench/machine.ts';
 import { writeMarkedSection } from '../bench/marked-section.ts';
 import { createRid } from '../src/domain/rid.ts';
+import { DISTURBANCES, type Disturbance } from '../test/support/chaos/fleet.ts';
 import { type ChaosReport, runChaos } from '../test/support/chaos/run-chaos.ts';
 import { IDLE_CAUSES } from '../test/support/chaos/slot-usage.ts';
 import { mongodProgram, startMongod } from '../test/support/mongod.ts';
 import { temporaryFolder } from '../test/support/temporary-folder.ts';
 
-const HELP = `Usage: npm run chaos -- [--minutes 2] [--seed N] [--processes 4] [--store mongodb|embedded] [--slots 90] [--write] [--keep FOLDER]
+const HELP = `Usage: npm run chaos -- [--minutes 2] [--seed N] [--processes 4] [--store mongodb|embedded] [--slots 90] [--only stop,kill] [--busy 3] [--write] [--keep FOLDER]
 
 Runs service processes under load on a site and a webhook of its own, and kills, drains, stops and continues them at random, and their
 database too; then lets them end their work, and strikes the balance: every rid has one end, the counters add up, no crawler had more crawls
@@ -19,6 +21,8 @@ at once than its limit. Exits with 1 when something is wrong.
   --seed       the same seed gives the same disturbances; by default a new one, which is printed
   --processes  processes that share the work (4; on the embedded database it is always 1)
   --store      mongodb (if MONGODB_URI, MONGOD or a mongod on PATH is there) or embedded; a database that MONGODB_URI names is not killed
+  --only       what is done to them, of kill, drain, stop and database (all)
+  --busy       threads that keep the machine's processors busy besides (0)
   --slots      fails when the widest crawler uses less of the slots that it has URLs for than that many percent while the fleet is whole
   --write      puts the result into docs/benchmarks.md
   --keep       copies the data to that folder when something is wrong
@@ -31,16 +35,40 @@ const { values } = parseArgs({
     processes: { type: 'string', default: '4' },
     store: { type: 'string' },
     slots: { type: 'string' },
+    only: { type: 'string', default: DISTURBANCES.join() },
+    busy: { type: 'string', default: '0' },
     write: { type: 'boolean', default: false },
     keep: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 });
 
-function number(name: 'minutes' | 'seed' | 'processes' | 'slots', most: number): number {
+function number(
+  name: 'minutes' | 'seed' | 'processes' | 'slots' | 'busy',
+  most: number,
+  least = Number.MIN_VALUE,
+): number {
   const value = Number(values[name]);
-  if (!(value > 0 && value <= most)) throw new Error(`--${name} must be a number up to ${most}`);
+  if (!(value >= least && value <= most)) {
+    throw new Error(`--${name} must be a number up to ${most}`);
+  }
   return value;
+}
+
+function disturbances(): readonly Disturbance[] {
+  const given = values.only.split(',');
+  const found = DISTURBANCES.filter((kind) => given.includes(kind));
+  if (found.length < given.length) throw new Error(`--only has some of ${DISTURBANCES.join(', ')}`);
+  return found;
+}
+
+/** Threads that do nothing, until they are disposed of: those of the processes wait for a core. */
+function keepBusy(count: number): AsyncDisposable {
+  const threads = Array.from({ length: count }, () => new Worker('for (;;);', { eval: true }));
+  return {
+    [Symbol.asyncDispose]: async () =>
+      void (await Promise.all(threads.map((each) => each.terminate()))),
+  };
 }
 
 async function dropDatabase(uri: string): Promise<void> {
@@ -154,7 +182,13 @@ async function main(): Promise<void> {
   const hasDatabase = (process.env.MONGODB_URI ?? '') !== '' || mongodProgram() !== undefined;
   const kind = values.store ?? (hasDatabase ? 'mongodb' : 'embedded');
   const processes = kind === 'embedded' ? 1 : number('processes', 64);
-  const title = `${kind}, ${processes} ${processes === 1 ? 'process' : 'processes'}, ${seconds} s, --seed ${seed}`;
+  const only = disturbances();
+  const busy = number('busy', 64, 0);
+  const title = [
+    `${kind}, ${processes} ${processes === 1 ? 'process' : 'processes'}, ${seconds} s, --seed ${seed}`,
+    ...(only.length < DISTURBANCES.length ? [`--only ${only.join()}`] : []),
+    ...(busy > 0 ? [`--busy ${busy}`] : []),
+  ].join(' ');
   console.log(title);
   const interrupted = new AbortController();
   const interrupt = (): void => interrupted.abort(new Error('interrupted'));
@@ -163,7 +197,8 @@ async function main(): Promise<void> {
   await using store = await openStore(kind);
   const { env, database } = store;
   const { signal } = interrupted;
-  const report = await runChaos({ seconds, seed, processes, env, database, signal });
+  await using _busy = keepBusy(busy);
+  const report = await runChaos({ seconds, seed, processes, only, env, database, signal });
   const text = describe(title, report);
   console.log(`\n${text}`);
   if (values.write) {

@@ -7,7 +7,13 @@ import { CHAOS_CRAWLERS, type ChaosCrawler } from './chaos-crawlers.ts';
 import { type ChaosLoad, startLoad } from './chaos-load.ts';
 import { openChaosReceiver } from './chaos-receiver.ts';
 import { type ChaosSite, openChaosSite } from './chaos-site.ts';
-import { type Disturbance, type Fleet, type KillableDatabase, startFleet } from './fleet.ts';
+import {
+  DISTURBANCES,
+  type Disturbance,
+  type Fleet,
+  type KillableDatabase,
+  startFleet,
+} from './fleet.ts';
 import { watchHolders } from './slot-holders.ts';
 import { measureSlots, type UsedSlots } from './slot-usage.ts';
 
@@ -18,6 +24,8 @@ export interface ChaosOptions {
   /** The disturbances follow from it. */
   readonly seed: number;
   readonly processes: number;
+  /** What is done to them; default all. */
+  readonly only?: readonly Disturbance[] | undefined;
   /** Where the processes keep what they do. */
   readonly env: Readonly<Record<string, string>>;
   readonly database?: KillableDatabase | undefined;
@@ -130,13 +138,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
  */
 async function disturbAtRandom(
   fleet: Fleet,
-  { seconds, seed, processes, database, signal }: ChaosOptions,
+  { seconds, seed, processes, only = DISTURBANCES, database, signal }: ChaosOptions,
 ): Promise<void> {
   const noise = createNoise(seed);
-  const kinds: readonly Disturbance[] = [
-    ...(['kill', 'kill', 'drain', 'drain', 'stop', 'stop'] as const),
-    ...(database === undefined ? [] : (['database', 'database'] as const)),
-  ];
+  const kinds = only.filter((kind) => kind !== 'database' || database !== undefined);
+  if (kinds.length === 0) throw new Error('there is nothing that could be disturbed');
   const until = performance.now() + seconds * 1_000;
   const left = (): number => (signal?.aborted ? 0 : until - performance.now());
   // Longer than a lease, at times; never much longer than the run.
