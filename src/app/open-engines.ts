@@ -81,7 +81,7 @@ function openThreads(
   const threads = createCrawlThreads({
     threads: config.crawlThreads,
     sharedThreads,
-    // With a fleet that spread them, a crawler's limit was exceeded once, see decision 011.
+    // On MongoDB it gains little for more processor time, see decision 011.
     spreads: config.mongodbUri === '',
     settings: {
       network,
