@@ -184,6 +184,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     if (task.signal.aborted) states.drain(now + timing.drainMs);
     const { current } = states;
     if (current.phase !== 'draining') return false;
+    deliveries.giveBackLate();
     if (now >= current.drainUntilMs) {
       crawls.abortAll(new WorkAborted('released'));
       deliveries.abortAll(new WorkAborted('released'));

@@ -94,6 +94,8 @@ export interface DeliveryLane {
   fail(turn: DeliveryTurn): void;
   /** Gives back the memory that no claimed page uses; after `start`, or instead of it. */
   release(turn: DeliveryTurn): void;
+  /** Gives back to the store what the endpoint does not take soon. */
+  giveBackLate(): void;
   abortAll(reason: WorkAborted): void;
   /** Stops waiting for room. */
   close(): void;
@@ -228,6 +230,9 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     }
   }
 
+  /** Keeps twice as many, lest those of an endpoint whose pace varies go to and fro. */
+  const giveBackBeyond = (ahead: number): void => giveBack(ahead * 2);
+
   function post(
     delivery: Delivery,
     crawler: Crawler,
@@ -308,8 +313,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       const delivers = isWebhook && !current.pausedByMonitor && mostPosts(current) > 0;
       const ahead = delivers ? mostAhead(current) : 0;
       if (!delivers) paced?.leave();
-      // Twice as many, lest those of an endpoint whose pace varies go to and fro.
-      giveBack(ahead * 2);
+      giveBackBeyond(ahead);
       const isCrowded = paced?.waitsForSlots ?? false;
       const places = isCrowded ? 0 : Math.max(0, ahead - queue.size);
       const wantNew = delivers && mayHold(current) ? holdable(ended, MAX_AHEAD).size : 0;
@@ -354,6 +358,9 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     },
     fail: ({ settlements }) => void settled.unshift(...settlements),
     release: ({ room }) => room?.release(),
+    giveBackLate() {
+      if (crawler !== undefined && queue.size > 0) giveBackBeyond(mostAhead(crawler));
+    },
     abortAll(reason) {
       posts.abortAll(reason);
       if (reason.end === 'released') giveBack(0);

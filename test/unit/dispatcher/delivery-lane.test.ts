@@ -134,6 +134,20 @@ test('an endpoint that takes nothing for a while gets what waits for it from the
   expect(lane.pausedUntil()).toBeDefined();
 });
 
+test('what an endpoint soon takes is not given back, the rest is, also without a turn', async () => {
+  const { lane, turn, answerAll, warmUp } = startLane();
+  await warmUp();
+  turn(ends(100), 0);
+  const { inFlight, buffered } = lane;
+  lane.giveBackLate();
+  expect(lane.buffered).toBe(buffered);
+  answerAll({ kind: 'overloaded', retryAfterMs: 60_000 });
+  await eventually(() => expect(lane.inFlight).toBe(0));
+  expect([lane.unsettled, lane.buffered]).toEqual([inFlight, buffered]);
+  lane.giveBackLate();
+  expect([lane.unsettled, lane.buffered]).toEqual([inFlight + buffered, 0]);
+});
+
 test.for(['a pause by the monitor', 'a drain that takes too long'])(
   '%s gives back what waits in memory',
   async (how) => {
