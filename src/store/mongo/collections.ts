@@ -201,13 +201,14 @@ export interface NoticeDocument extends Omit<QueuedNotice, 'noticeId'> {
 
 /** A crawler that was removed or purged, and whose leftovers are still to be swept up. */
 export interface RemovalDocument {
+  /** Of the crawler; in an entry of `rids` followed by the time that it is for. */
   readonly _id: string;
   /**
-   * When `maintain` found nothing left. The entry stays for a while, because a process that was
-   * stopped may still write more.
+   * When `maintain` found nothing left, or when the time of `rids` ends. The entry stays for a while,
+   * because a process that was stopped may still write more.
    */
   readonly at?: Date;
-  /** The latest jobs that a purge or a deletion has removed: their crawls may bring records later. */
+  /** The latest jobs that purges and deletions have removed: their crawls may bring records later. */
   readonly rids?: readonly string[];
 }
 

@@ -169,7 +169,7 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
           .catch(() => undefined);
         const until = performance.now() + SWEEP_MS;
         await ledger.tidy(crawlerId, () =>
-          sweepUp(collections, crawlerId, () => performance.now() < until),
+          sweepUp(collections, crawlerId, new Date(), () => performance.now() < until),
         );
         return { purged };
       }),

@@ -6,6 +6,7 @@ import { type Batch, batchDelta, type Delta, toUpdate } from './counts.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
 import { wakeNow } from './lease.ts';
 import { createRareness, recount } from './recount.ts';
+import { removeRecordsOf } from './removal.ts';
 import { createTombstoneRemovals, type TombstoneRemovals } from './tombstone-removals.ts';
 import {
   acceptsBatch,
@@ -242,6 +243,18 @@ export function createLedger(collections: Collections, processId: string): Ledge
     }
   }
 
+  /** The process that removed these jobs may have died before it removed what their crawls brought. */
+  async function removeRecordsOfRemoved(
+    crawlerId: string,
+    tombstones: readonly JobDocument[],
+    now: Date,
+  ): Promise<void> {
+    const removed = tombstones.filter(({ end }) => end === 'deleted' || end === 'purged');
+    if (removed.length === 0) return;
+    const rids = removed.map((each) => each._id);
+    await removeRecordsOf(collections, crawlerId, rids, now);
+  }
+
   async function recoverBatch(batch: Batch, now: Date): Promise<void> {
     const { crawlerId } = batch;
     await collections.crawlers.updateOne(
@@ -262,6 +275,7 @@ export function createLedger(collections: Collections, processId: string): Ledge
       { $set: batchFields(own) },
     );
     const taken = await collections.jobs.find({ ...ended, ...batchFields(own) }).toArray();
+    await removeRecordsOfRemoved(crawlerId, taken, now);
     const endedAt = taken[0]?.endedAt ?? now;
     await settle({ crawlerId, ...own, ended: taken.map(toEnded) }, endedAt, crawler);
   }

@@ -29,7 +29,8 @@ export function deleteJob(
       { returnDocument: 'before', projection: { state: 1, gen: 1, size: 1 } },
     );
     if (before === null) return false;
-    await ledger.tidy(crawlerId, () => removeRecordsOf(collections, crawlerId, [rid]));
+    // If this fails, whoever recovers the tombstone does it.
+    await removeRecordsOf(collections, crawlerId, [rid], now);
     const from = before.state as QueuedJob['state'];
     const { size = 0 } = before;
     const named = batchFields(batch);
@@ -84,7 +85,7 @@ export async function purge(
   await ledger.tidy(crawlerId, () => setWake(collections, crawlerId));
   const until = performance.now() + SWEEP_MS;
   await ledger.tidy(crawlerId, () =>
-    sweepUp(collections, crawlerId, () => performance.now() < until),
+    sweepUp(collections, crawlerId, now, () => performance.now() < until),
   );
   return purged;
 }

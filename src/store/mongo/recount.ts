@@ -43,7 +43,7 @@ export async function recount(
   for (let n = 0; n < TRIES; n++) {
     const read = await readCrawler(collections, crawlerId);
     if (read === null) return;
-    const found = await countFound(collections, read, { all, settledUpTo });
+    const found = await countFound(collections, read, now, { all, settledUpTo });
     const countedAt = all ? now : undefined;
     if (
       found !== undefined &&
@@ -98,6 +98,7 @@ interface Found {
 async function countFound(
   collections: Collections,
   crawler: ReadCrawler,
+  now: Date,
   { all = false, settledUpTo }: RecountOptions,
 ): Promise<Found | undefined> {
   const { _id: crawlerId, purges } = crawler;
@@ -113,7 +114,7 @@ async function countFound(
     all ? countAndSize(collections, { ...current, push: { $nin: pushes } }) : NOTHING,
     collections.deliveries.countDocuments({ crawlerId, state: 'due' }),
   ]);
-  if ((await removeVoidStarts(collections, crawler, begun)) > 0) return undefined;
+  if ((await removeVoidStarts(collections, crawler, begun, now)) > 0) return undefined;
   const isSettled = (batch: BatchId | undefined): boolean =>
     batch !== undefined &&
     batch.processId === settledUpTo?.processId &&

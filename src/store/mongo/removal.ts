@@ -9,8 +9,13 @@ const SWEEP_BATCH = 5_000;
 const AFTERMATH_MS = 60_000;
 /** Of one sweep: many more than are crawled at a time. */
 const NOTED = 1_000;
-/** Of all sweeps of a crawler, the latest. */
+/** What is removed within such a time is noted in one entry. */
+const SLOT_MS = 15_000;
+/** In one entry, the latest. */
 const MOST_NOTED = 5_000;
+/** Between the crawler and the slot in the id of such an entry; the next character follows. */
+const SLOT_MARK = '/';
+const AFTER_SLOT_MARK = '0';
 
 /**
  * Notes that a crawler or its queue is about to be removed, so that `maintain` sweeps up leftovers.
@@ -30,6 +35,7 @@ export async function noteRemoval(collections: Collections, crawlerId: string): 
 export async function sweepUp(
   collections: Collections,
   crawlerId: string,
+  now: Date,
   goesOn: () => boolean,
 ): Promise<{ readonly removed: number; readonly done: boolean }> {
   const crawler = await collections.crawlers.findOne(
@@ -37,7 +43,9 @@ export async function sweepUp(
     { projection: { purges: 1 } },
   );
   const sweeps =
-    crawler === null ? removedSweeps(collections, crawlerId) : [purgedSweep(collections, crawler)];
+    crawler === null
+      ? removedSweeps(collections, crawlerId)
+      : [purgedSweep(collections, crawler, now)];
   let removed = 0;
   for (const sweep of sweeps) {
     for (;;) {
@@ -57,21 +65,23 @@ export async function sweepAll(
   goesOn: () => boolean,
   limit: number,
 ): Promise<number> {
+  const over = now.getTime() - AFTERMATH_MS;
   const entries = await collections.removals.find().limit(limit).toArray();
   let found = 0;
-  for (const { _id, at, rids = [] } of entries) {
+  for (const { _id, at, rids } of entries) {
     if (!goesOn()) return found;
-    const over = at !== undefined && now.getTime() - at.getTime() >= AFTERMATH_MS;
-    if (at !== undefined && !over) continue;
-    const { removed, done } = await sweepUp(collections, _id, goesOn);
-    if (removed > 0) found += 1;
-    if (!done) continue;
-    if (over) {
-      await removeRecords(collections, rids);
-      await collections.removals.deleteOne({ _id, at });
-    } else {
-      await collections.removals.updateOne({ _id, at: { $exists: false } }, { $set: { at: now } });
+    if (at !== undefined && at.getTime() > over) continue;
+    if (!_id.includes(SLOT_MARK)) {
+      const { removed, done } = await sweepUp(collections, _id, now, goesOn);
+      if (removed > 0) found += 1;
+      if (!done) continue;
     }
+    if (at === undefined) {
+      await collections.removals.updateOne({ _id, at: { $exists: false } }, { $set: { at: now } });
+      continue;
+    }
+    if (rids !== undefined) await removeRecords(collections, rids);
+    await collections.removals.deleteOne({ _id, at });
   }
   return found;
 }
@@ -85,12 +95,17 @@ export async function removeRecordsOf(
   collections: Collections,
   crawlerId: string,
   rids: readonly string[],
+  now: Date,
 ): Promise<void> {
   await removeRecords(collections, rids);
   const noted = rids.slice(0, NOTED);
+  const slot = Math.floor(now.getTime() / SLOT_MS);
   await collections.removals.updateOne(
-    { _id: crawlerId },
-    { $unset: { at: '' }, $push: { rids: { $each: noted, $slice: -MOST_NOTED } } },
+    { _id: `${crawlerId}${SLOT_MARK}${slot}` },
+    {
+      $setOnInsert: { at: new Date((slot + 1) * SLOT_MS) },
+      $push: { rids: { $each: noted, $slice: -MOST_NOTED } },
+    },
     { upsert: true },
   );
 }
@@ -102,7 +117,11 @@ export async function keepRecordsOf(
   rids: readonly string[],
 ): Promise<void> {
   if (rids.length === 0) return;
-  await collections.removals.updateOne({ _id: crawlerId }, { $pullAll: { rids: [...rids] } });
+  const ofCrawler = { _id: { $gte: crawlerId, $lt: `${crawlerId}${AFTER_SLOT_MARK}` } };
+  await collections.removals.updateMany(
+    { ...ofCrawler, rids: { $exists: true } },
+    { $pullAll: { rids: [...rids] } },
+  );
 }
 
 type Sweep = () => Promise<number>;
@@ -142,13 +161,14 @@ export async function removeJobs(
 function purgedSweep(
   collections: Collections,
   { _id: crawlerId, purges }: Pick<CrawlerDocument, '_id' | 'purges'>,
+  now: Date,
 ): Sweep {
   let noted = false;
   return jobSweep(collections, { crawlerId, queued: true, gen: { $lt: purges } }, async (rids) => {
     // What is crawled comes first, as in the queue; noting more would push it out.
     if (noted) return removeRecords(collections, rids);
     noted = true;
-    await removeRecordsOf(collections, crawlerId, rids);
+    await removeRecordsOf(collections, crawlerId, rids, now);
   });
 }
 

@@ -1,6 +1,7 @@
 import type { Filter } from 'mongodb';
 import type { Collections, DeliveryDocument } from './collections.ts';
 import { BATCH_FIELDS, type Ledger } from './ledger.ts';
+import { removeRecordsOf } from './removal.ts';
 import { batchFields, tombstoneUpdate } from './tombstones.ts';
 import { removeUnfinished } from './uncommitted.ts';
 import { isUncountedStart, removeVoidStarts } from './void-starts.ts';
@@ -42,7 +43,7 @@ async function endPurged(
   const running = await collections.jobs
     .find({ ...older, gen: { $lt: crawler.purges } }, { projection: { gen: 1, mark: 1 } })
     .toArray();
-  await removeVoidStarts(collections, crawler, running);
+  await removeVoidStarts(collections, crawler, running, now);
   const rids = running.flatMap((each) => (isUncountedStart(crawler, each) ? [] : each._id));
   if (rids.length === 0) return 0;
   const batch = ledger.newBatch();
@@ -55,10 +56,11 @@ async function endPurged(
   const gone = await collections.jobs
     .find(
       { state: 'ended', endedAt: now, crawlerId, ...named },
-      { projection: { gen: 1, size: 1, attempt: 1 } },
+      { projection: { gen: 1, size: 1 } },
     )
     .toArray();
-  await removeUnfinished(collections, gone);
+  const goneRids = gone.map((each) => each._id);
+  await removeRecordsOf(collections, crawlerId, goneRids, now);
   const tombstone = { from: 'running', end: 'purged', endedAt: now, ...named } as const;
   const ended = gone.map(({ _id: rid, gen, size = 0 }) => {
     return { rid, gen, tombstone: { ...tombstone, size } };

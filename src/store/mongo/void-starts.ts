@@ -23,6 +23,7 @@ export async function removeVoidStarts(
   collections: Collections,
   crawler: CrawlerFields,
   running: readonly Started[],
+  now: Date,
 ): Promise<number> {
   const isVoid = (each: Started): boolean =>
     each.gen < crawler.purges && isUncountedStart(crawler, each);
@@ -32,6 +33,6 @@ export async function removeVoidStarts(
   const rids = found.map((each) => each._id);
   const marks = found.flatMap(({ mark }) => mark ?? []);
   const gone = await removeJobs(collections, rids, { state: 'running', mark: { $in: marks } });
-  await removeRecordsOf(collections, crawlerId, gone);
+  await removeRecordsOf(collections, crawlerId, gone, now);
   return found.length;
 }

@@ -285,12 +285,93 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
         await ending;
         expect(await c.results.countDocuments()).toBe(1);
         await store.maintain(LATER);
-        await store.maintain(at(TTL_MS + 70_000));
+        await store.maintain(at(TTL_MS + 90_000));
         expect(await c.results.countDocuments()).toBe(0);
         expect(await c.removals.countDocuments()).toBe(0);
       }),
     );
   }
+
+  test(
+    'leaves no result that it brought after its job was deleted, also while others are deleted all the time',
+    withProcesses(async ({ bench, stopped, gate, c }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler();
+      const { crawlerId } = crawler;
+      await bench.push(makeJobs(crawler, 10));
+      const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
+      if (lease === undefined) throw new Error('no lease');
+      const [job, ...others] = (await stopped.queue.turn(lease, { look: { limit: 10 } }, at(0)))
+        .jobs;
+      if (job === undefined) throw new Error('nothing was found');
+      const insert = gate.hold(commandOn('insert', 'results'));
+      const end = { ...toStored({ ...job, attempt: 1 }), startedAt: at(0) };
+      const ending = finishJobs(stopped, [end], at(1), lease).catch(() => undefined);
+      await insert.reached;
+      expect(await store.queue.deleteJob(crawlerId, job.rid, at(2))).toBe(true);
+      gate.refuse((command) => command.update === 'jobs' || command.delete !== undefined);
+      insert.release();
+      await ending;
+      for (const [n, { rid }] of others.entries()) {
+        const now = at(20_000 * (n + 1));
+        expect(await store.queue.deleteJob(crawlerId, rid, now)).toBe(true);
+        await store.maintain(now);
+      }
+      expect(await c.results.countDocuments()).toBe(0);
+    }),
+  );
+
+  test(
+    'leaves no result that it brought after its running job was taken back as purged, though it died then',
+    withProcesses(async ({ bench, stopped, pusher, gate, c }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler();
+      const { crawlerId } = crawler;
+      await bench.push(makeJobs(crawler, 1));
+      const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
+      if (lease === undefined) throw new Error('no lease');
+      const job = only((await claimJobs(stopped, lease, 1, at(0))).jobs);
+      const insert = gate.hold(commandOn('insert', 'results'));
+      const ending = finishJobs(stopped, [toStored(job)], at(1), lease).catch(() => undefined);
+      await insert.reached;
+      await store.queue.purge(crawlerId, at(2));
+      await pusher.queue.acquire(crawlerId, 'next', TTL_MS, LATER);
+      gate.refuse((command) => command.update === 'jobs' || command.delete !== undefined);
+      insert.release();
+      await ending;
+      expect(await c.results.countDocuments()).toBe(1);
+      await store.maintain(at(TTL_MS + 90_000));
+      await store.maintain(at(TTL_MS + 180_000));
+      expect(await c.results.countDocuments()).toBe(0);
+    }),
+  );
+
+  test(
+    'leaves no result of a job that a process deleted, which died before it removed the result',
+    withProcesses(async ({ bench, stopped, pusher, gate, c }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler();
+      const { crawlerId } = crawler;
+      await bench.push(makeJobs(crawler, 1));
+      const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
+      if (lease === undefined) throw new Error('no lease');
+      const job = only((await claimJobs(stopped, lease, 1, at(0))).jobs);
+      const end = gate.hold(commandOn('update', 'jobs', '"ended"'));
+      const ending = finishJobs(stopped, [toStored(job)], at(1), lease).catch(() => undefined);
+      await end.reached;
+      gate.refuse(commandOn('delete', 'results'));
+      await expect(pusher.queue.deleteJob(crawlerId, job.rid, at(2))).rejects.toThrow();
+      // Both processes die.
+      gate.refuse(() => true);
+      end.release();
+      await ending;
+      expect(await c.results.countDocuments()).toBe(1);
+      await store.maintain(at(TTL_MS + 90_000));
+      await store.maintain(at(TTL_MS + 180_000));
+      expect(await c.results.countDocuments()).toBe(0);
+      expect(await bench.counters(crawler)).toMatchObject({ deleted: 1, running: 0 });
+    }),
+  );
 
   test(
     'brings most likely what a purge has removed first, so that is kept in mind however long the queue was',
@@ -303,7 +384,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       await store.queue.purge(crawler.crawlerId, at(1));
       await store.maintain(at(2));
       expect(await c.jobs.countDocuments()).toBe(0);
-      const [entry] = await c.removals.find().toArray();
+      const [entry] = await c.removals.find({ rids: { $exists: true } }).toArray();
       expect(entry?.rids).toContain(first?._id);
       expect(entry?.rids?.length).toBeLessThanOrEqual(5_000);
     }),
