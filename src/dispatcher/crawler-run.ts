@@ -12,7 +12,7 @@ import { createJobLog } from './job-log.ts';
 import { createPeriod } from './period.ts';
 import type { RunKeeper } from './run-keeper.ts';
 import { createHelperShare, createLeadShare, type RunShare } from './run-share.ts';
-import { createRunStates } from './run-state.ts';
+import { createRunStates, watchLease } from './run-state.ts';
 import { createRunTurn } from './run-turn.ts';
 import { createWakeableSleep } from './wakeable-sleep.ts';
 
@@ -131,21 +131,6 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     crawls.abortAll(new WorkAborted('dropped'));
     deliveries.abortAll(new WorkAborted('dropped'));
     pause.wake();
-  }
-
-  /**
-   * Ends the work when the lease has ended, whatever the run waits for: those who take the crawler
-   * over start its next crawls a moment later.
-   */
-  function watchLease(): () => void {
-    let timer: NodeJS.Timeout | undefined;
-    const check = (): void => {
-      if (states.active() === undefined) return endWork();
-      // The clock may be set meanwhile.
-      timer = setTimeout(check, Math.min(msUntil(states.endsAt), timing.pollMs));
-    };
-    check();
-    return () => clearTimeout(timer);
   }
 
   /** Has the keeper renew the lease and report what comes from other processes. */
@@ -342,7 +327,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     share = isHelper ? createHelperShare(parts, lease) : createLeadShare(parts);
     share.learn(lease.sharing);
     const leave = keep(lease);
-    const unwatch = watchLease();
+    const unwatch = watchLease(states, { clock, lookMs: timing.pollMs, onEnd: endWork });
     try {
       await dispatch(share);
     } finally {

@@ -105,3 +105,22 @@ export function createRunStates(clock: Clock): RunStates {
     end,
   };
 }
+
+/**
+ * Calls `onEnd` when the lease has ended, whatever its run waits for: those who take the crawler over
+ * start its next crawls a moment later. Looks at least every `lookMs`, because the clock may be set.
+ * The returned function ends the watch.
+ */
+export function watchLease(
+  states: RunStates,
+  watch: { readonly clock: Clock; readonly lookMs: number; readonly onEnd: () => void },
+): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  const check = (): void => {
+    if (states.active() === undefined) return watch.onEnd();
+    const leftMs = (states.endsAt?.getTime() ?? 0) - watch.clock.now().getTime();
+    timer = setTimeout(check, Math.min(Math.max(0, leftMs), watch.lookMs));
+  };
+  check();
+  return () => clearTimeout(timer);
+}
