@@ -19,7 +19,7 @@ export interface ThreadEnd {
   /** The request it was working on; 0 when unknown, {@link NOBODY} when there was none. */
   readonly culprit: number;
   readonly reason: string;
-  /** Resolves when its connections are closed, or it has not ended for a second. */
+  /** Resolves when its connections are closed, or it has not ended for five seconds. */
   readonly gone: Promise<unknown>;
 }
 
@@ -53,7 +53,7 @@ const CHECKS = 8;
  */
 const HEAP_BACKSTOP_MB = 2_048;
 /** V8 ends a thread between two instructions, but not within one of native code. */
-const LONGEST_END_MS = 1_000;
+const LONGEST_END_MS = 5_000;
 const OUT_OF_MEMORY = 'it took too much memory';
 
 /** Starts a thread. It does not keep the process alive. */

@@ -365,13 +365,14 @@ test('a renewal that fails costs no crawl: the next one comes before the lease e
 
 test('crawls are aborted when the lease ends, also while a turn waits for the database', async () => {
   const bench = await createCrawlerRunBench(store);
-  await bench.push(1);
+  await bench.push(2);
   const { done } = bench.start('first', { pollMs: 60_000, leaseMs: 2_000 });
-  await startedCrawls(bench, 1);
+  await startsWritten(bench, 2);
   const turn = bench.faults.hold('queue.turn');
+  bench.crawls[0]?.end();
   await turn.reached;
   bench.clock.advance(1_001);
-  await eventually(() => expect(bench.crawls[0]?.signal.aborted).toBe(true));
+  await eventually(() => expect(bench.crawls[1]?.signal.aborted).toBe(true));
   turn.release();
   expect(await done).toBeUndefined();
 });
