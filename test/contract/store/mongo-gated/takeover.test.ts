@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { JobOutcome, Lease, Store } from '../../../../src/store/store.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
@@ -15,9 +16,36 @@ import {
   settleDeliveries,
   TTL_MS,
 } from '../store-harness.ts';
-import { withProcesses } from './gated.ts';
+import { type Processes, withProcesses } from './gated.ts';
 
 const LATER = at(TTL_MS + 1);
+
+/** Makes a process the lead of a crawler. */
+async function leadOf(process: Store, crawlerId: string): Promise<Lease> {
+  const lease = await process.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
+  if (lease === undefined) throw new Error('no lease');
+  return lease;
+}
+
+/**
+ * Has the process `stopped` end a crawl. It sleeps before it writes the result, and dies after that;
+ * `meanwhile` is done while it sleeps.
+ */
+async function bringAndDie(
+  { stopped, gate, c }: Processes,
+  lease: Lease,
+  end: JobOutcome,
+  meanwhile: () => Promise<void>,
+): Promise<void> {
+  const insert = gate.hold(commandOn('insert', 'results'));
+  const ending = finishJobs(stopped, [end], at(1), lease).catch(() => undefined);
+  await insert.reached;
+  await meanwhile();
+  gate.refuse((command) => command.update === 'jobs' || command.delete !== undefined);
+  insert.release();
+  await ending;
+  expect(await c.results.countDocuments()).toBe(1);
+}
 
 describe.skipIf(mongodbUri === '')('a process that is stopped while it has a crawler', () => {
   for (const mode of ['storage', 'webhook'] as const) {
@@ -28,8 +56,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
         const crawler = await bench.crawler({ delivery: mode });
         const { crawlerId } = crawler;
         await bench.push(makeJobs(crawler, 1));
-        const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
-        if (lease === undefined) throw new Error('no lease');
+        const lease = await leadOf(stopped, crawlerId);
         await claimJobs(stopped, lease, 1, at(0));
         const held = gate.hold(commandOn('delete', mode === 'storage' ? 'results' : 'deliveries'));
         const released = stopped.queue.release(lease, at(1));
@@ -64,8 +91,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
           const crawler = await bench.crawler({ delivery: mode });
           const { crawlerId } = crawler;
           await bench.push(makeJobs(crawler, 1));
-          const first = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
-          if (first === undefined) throw new Error('no lease');
+          const first = await leadOf(stopped, crawlerId);
           const job = only((await stopped.queue.turn(first, { look: { limit: 9 } }, at(0))).jobs);
           // Neither has written the start: both crawls are the first attempt.
           const crawled = { ...job, attempt: 1 };
@@ -108,8 +134,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       const { store, counters } = bench;
       const crawler = await bench.crawler({ delivery: 'webhook' });
       await bench.push(makeJobs(crawler, 1));
-      const first = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
-      if (first === undefined) throw new Error('no lease');
+      const first = await leadOf(stopped, crawler.crawlerId);
       const job = only((await stopped.queue.turn(first, { look: { limit: 9 } }, at(0))).jobs);
       const end = toDelivery({ ...job, attempt: 1 }, {}, { held: true });
       const update = gate.hold(commandOn('update', 'jobs', '"ended"'));
@@ -168,8 +193,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
         const crawler = await bench.crawler();
         const { crawlerId, accountId } = crawler;
         await bench.push(makeJobs(crawler, 4));
-        const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
-        if (lease === undefined) throw new Error('no lease');
+        const lease = await leadOf(stopped, crawlerId);
         const isCount = commandOn('findAndModify', 'crawlers', '"running"');
         const losesDatabase = fate === 'loses its database for a moment';
         const held = losesDatabase ? undefined : gate.hold(isCount);
@@ -243,8 +267,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
         const crawler = await bench.crawler();
         const { crawlerId, accountId, tokenType } = crawler;
         await bench.push(makeJobs(crawler, 2));
-        const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
-        if (lease === undefined) throw new Error('no lease');
+        const lease = await leadOf(stopped, crawlerId);
         const [job] = (await stopped.queue.turn(lease, { look: { limit: 9 } }, at(0))).jobs;
         if (job === undefined) throw new Error('nothing was found');
         // The record is written, and the process dies.
@@ -265,25 +288,20 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
   for (const removal of ['purged', 'deleted'] as const) {
     test(
       `leaves no result that it brought after its job was ${removal}, though it died then`,
-      withProcesses(async ({ bench, stopped, gate, c }) => {
+      withProcesses(async (processes) => {
+        const { bench, stopped, c } = processes;
         const { store } = bench;
         const crawler = await bench.crawler();
         const { crawlerId } = crawler;
         await bench.push(makeJobs(crawler, 2));
-        const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
-        if (lease === undefined) throw new Error('no lease');
+        const lease = await leadOf(stopped, crawlerId);
         const [job] = (await stopped.queue.turn(lease, { look: { limit: 9 } }, at(0))).jobs;
         if (job === undefined) throw new Error('nothing was found');
-        const insert = gate.hold(commandOn('insert', 'results'));
         const end = { ...toStored({ ...job, attempt: 1 }), startedAt: at(0) };
-        const ending = finishJobs(stopped, [end], at(1), lease).catch(() => undefined);
-        await insert.reached;
-        if (removal === 'purged') await store.queue.purge(crawlerId, at(2));
-        else expect(await store.queue.deleteJob(crawlerId, job.rid, at(2))).toBe(true);
-        gate.refuse((command) => command.update === 'jobs' || command.delete !== undefined);
-        insert.release();
-        await ending;
-        expect(await c.results.countDocuments()).toBe(1);
+        await bringAndDie(processes, lease, end, async () => {
+          if (removal === 'purged') await store.queue.purge(crawlerId, at(2));
+          else expect(await store.queue.deleteJob(crawlerId, job.rid, at(2))).toBe(true);
+        });
         await store.maintain(LATER);
         await store.maintain(at(TTL_MS + 90_000));
         expect(await c.results.countDocuments()).toBe(0);
@@ -294,24 +312,20 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
 
   test(
     'leaves no result that it brought after its job was deleted, also while others are deleted all the time',
-    withProcesses(async ({ bench, stopped, gate, c }) => {
+    withProcesses(async (processes) => {
+      const { bench, stopped, c } = processes;
       const { store } = bench;
       const crawler = await bench.crawler();
       const { crawlerId } = crawler;
       await bench.push(makeJobs(crawler, 10));
-      const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
-      if (lease === undefined) throw new Error('no lease');
+      const lease = await leadOf(stopped, crawlerId);
       const [job, ...others] = (await stopped.queue.turn(lease, { look: { limit: 10 } }, at(0)))
         .jobs;
       if (job === undefined) throw new Error('nothing was found');
-      const insert = gate.hold(commandOn('insert', 'results'));
       const end = { ...toStored({ ...job, attempt: 1 }), startedAt: at(0) };
-      const ending = finishJobs(stopped, [end], at(1), lease).catch(() => undefined);
-      await insert.reached;
-      expect(await store.queue.deleteJob(crawlerId, job.rid, at(2))).toBe(true);
-      gate.refuse((command) => command.update === 'jobs' || command.delete !== undefined);
-      insert.release();
-      await ending;
+      await bringAndDie(processes, lease, end, async () => {
+        expect(await store.queue.deleteJob(crawlerId, job.rid, at(2))).toBe(true);
+      });
       for (const [n, { rid }] of others.entries()) {
         const now = at(20_000 * (n + 1));
         expect(await store.queue.deleteJob(crawlerId, rid, now)).toBe(true);
@@ -323,23 +337,18 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
 
   test(
     'leaves no result that it brought after its running job was taken back as purged, though it died then',
-    withProcesses(async ({ bench, stopped, pusher, gate, c }) => {
+    withProcesses(async (processes) => {
+      const { bench, stopped, pusher, c } = processes;
       const { store } = bench;
       const crawler = await bench.crawler();
       const { crawlerId } = crawler;
       await bench.push(makeJobs(crawler, 1));
-      const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
-      if (lease === undefined) throw new Error('no lease');
+      const lease = await leadOf(stopped, crawlerId);
       const job = only((await claimJobs(stopped, lease, 1, at(0))).jobs);
-      const insert = gate.hold(commandOn('insert', 'results'));
-      const ending = finishJobs(stopped, [toStored(job)], at(1), lease).catch(() => undefined);
-      await insert.reached;
-      await store.queue.purge(crawlerId, at(2));
-      await pusher.queue.acquire(crawlerId, 'next', TTL_MS, LATER);
-      gate.refuse((command) => command.update === 'jobs' || command.delete !== undefined);
-      insert.release();
-      await ending;
-      expect(await c.results.countDocuments()).toBe(1);
+      await bringAndDie(processes, lease, toStored(job), async () => {
+        await store.queue.purge(crawlerId, at(2));
+        expect(await pusher.queue.acquire(crawlerId, 'next', TTL_MS, LATER)).toBeDefined();
+      });
       await store.maintain(at(TTL_MS + 90_000));
       await store.maintain(at(TTL_MS + 180_000));
       expect(await c.results.countDocuments()).toBe(0);
@@ -353,8 +362,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       const crawler = await bench.crawler();
       const { crawlerId } = crawler;
       await bench.push(makeJobs(crawler, 1));
-      const lease = await stopped.queue.acquire(crawlerId, 'stopped', TTL_MS, at(0));
-      if (lease === undefined) throw new Error('no lease');
+      const lease = await leadOf(stopped, crawlerId);
       const job = only((await claimJobs(stopped, lease, 1, at(0))).jobs);
       const end = gate.hold(commandOn('update', 'jobs', '"ended"'));
       const ending = finishJobs(stopped, [toStored(job)], at(1), lease).catch(() => undefined);
@@ -395,8 +403,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
     withProcesses(async ({ bench, stopped, gate }) => {
       const crawler = await bench.crawler();
       await bench.push(makeJobs(crawler, 3));
-      const lease = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
-      if (lease === undefined) throw new Error('no lease');
+      const lease = await leadOf(stopped, crawler.crawlerId);
       await claimJobs(stopped, lease, 3, at(0));
       const held = gate.hold(commandOn('find', 'jobs', '"mark"'));
       const released = stopped.queue.release(lease, at(1));
@@ -418,8 +425,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       const { lease, jobs } = await bench.running(crawler, 1);
       await finishJobs(store, [toDelivery(only(jobs))], at(0), lease);
       await store.queue.release(lease, at(0));
-      const first = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
-      if (first === undefined) throw new Error('no lease');
+      const first = await leadOf(stopped, crawler.crawlerId);
       const held = gate.hold(commandOn('update', 'deliveries', '"sending"'));
       const claimed = claimDeliveries(stopped, first, 9, 1e9, at(1));
       await held.reached;
@@ -446,8 +452,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
         lease,
       );
       await store.queue.release(lease, at(0));
-      const first = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
-      if (first === undefined) throw new Error('no lease');
+      const first = await leadOf(stopped, crawler.crawlerId);
       const claimed = await claimDeliveries(stopped, first, 2, 1e9, at(1));
       const held = gate.hold(commandOn('findAndModify', 'crawlers', 'deliveriesPending'));
       const outcomes = claimed.map((each) => toSettlement(each, 'delivered'));
@@ -467,8 +472,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       const { store } = bench;
       const crawler = await bench.crawler();
       await bench.push(makeJobs(crawler, 2));
-      const first = await stopped.queue.acquire(crawler.crawlerId, 'stopped', TTL_MS, at(0));
-      if (first === undefined) throw new Error('no lease');
+      const first = await leadOf(stopped, crawler.crawlerId);
       const held = gate.hold(commandOn('update', 'jobs', '"running"'));
       const claimed = claimJobs(stopped, first, 2, at(1)).catch(() => undefined);
       await held.reached;
