@@ -10,7 +10,7 @@ import { type Cell, type Figures, figureTables } from './figure-tables.ts';
 
 // Measures how fast backlogs are crawled on each store, beside the plain limit and BullMQ in the same run.
 
-const HELP = `Usage: npm run bench [-- --quick] [--rounds 3] [--seconds 4] [--stores embedded,mongodb] [--write]
+const HELP = `Usage: npm run bench [-- --quick] [--rounds 3] [--seconds 4] [--warm-up 20000] [--stores embedded,mongodb] [--write]
 
 Pages a second from queue to storage and to a webhook at concurrency 20, 50 and 200; processor time; commands to MongoDB; push and
 push-to-start latency; on the embedded store and on MongoDB (MONGODB_URI, or the server that MONGOD names), beside a bare loop of
@@ -20,6 +20,8 @@ guard, leases and limits are on.
   --quick    one round of a second each at concurrency 20 and 200, to see that it runs
   --rounds   rounds, each in another order; figures are medians of them
   --seconds  about how long each measurement takes
+  --warm-up  pages that each contender crawls to storage and to a webhook before its first round: a process that has just started takes up
+             to 1.5 times the processor time, until V8 has compiled what runs often
   --stores   which stores are measured
   --write    puts the tables into docs/benchmarks.md
 `;
@@ -29,20 +31,21 @@ const { values } = parseArgs({
     quick: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '4' },
+    'warm-up': { type: 'string', default: '20000' },
     stores: { type: 'string', default: 'embedded,mongodb' },
     write: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
 
-const WARM_UP_PAGES = 400;
+const WARM_UP_CONCURRENCY = 50;
 const LEAST_PAGES = 400;
 const MOST_PAGES = 60_000;
 const START_TIMEOUT_MS = 60_000;
 
-function number(name: 'rounds' | 'seconds'): number {
+function number(name: 'rounds' | 'seconds' | 'warm-up', most = 1_000): number {
   const value = Number(values[name]);
-  if (!(value > 0 && value <= 1_000)) throw new Error(`--${name} must be a number up to 1,000`);
+  if (!(value > 0 && value <= most)) throw new Error(`--${name} must be a number up to ${most}`);
   return value;
 }
 
@@ -75,11 +78,32 @@ function watchStarts(peers: BenchPeers): StartOf {
   };
 }
 
+const modes = ['storage', 'webhook'] as const;
+
+/** Lets each contender crawl until its code is compiled; answers the pages a second of each mode. */
+async function warmUp(
+  contenders: readonly Contender[],
+  { site, hook }: Peers,
+): Promise<Map<string, number>> {
+  const pages = values.quick ? LEAST_PAGES : number('warm-up', MOST_PAGES);
+  const rates = new Map<string, number>();
+  for (const contender of contenders) {
+    for (const mode of modes) {
+      const cell = { mode, concurrency: WARM_UP_CONCURRENCY };
+      const { perSecond } = await contender.crawl({ ...cell, pages, site, hook });
+      rates.set(`${contender.name} ${mode}`, perSecond);
+      console.log(`warm-up  ${keyOf(contender.name, cell)}: ${perSecond.toFixed(0)}/s`);
+    }
+  }
+  return rates;
+}
+
 /** Measures all cells in rounds; each round begins with another contender. */
 async function measureCrawls(
   contenders: readonly Contender[],
   cells: readonly Cell[],
   { site, hook }: Peers,
+  warmRates: ReadonlyMap<string, number>,
 ): Promise<Map<string, CrawlFigure[]>> {
   const rounds = values.quick ? 1 : number('rounds');
   const seconds = values.quick ? 1 : number('seconds');
@@ -91,11 +115,8 @@ async function measureCrawls(
         const contender = contenders[(turn + round + at) % contenders.length];
         if (contender === undefined) continue;
         const key = keyOf(contender.name, cell);
-        let pages = sizes.get(key);
-        if (pages === undefined) {
-          const warm = await contender.crawl({ ...cell, pages: WARM_UP_PAGES, site, hook });
-          pages = pagesFor(warm.perSecond * seconds);
-        }
+        const warmRate = warmRates.get(`${contender.name} ${cell.mode}`) ?? 0;
+        const pages = sizes.get(key) ?? pagesFor(warmRate * seconds);
         const figure = await contender.crawl({ ...cell, pages, site, hook });
         sizes.set(key, pagesFor(figure.perSecond * seconds));
         figures.set(key, [...(figures.get(key) ?? []), figure]);
@@ -162,10 +183,11 @@ async function main(): Promise<void> {
     contenders.push(open.use(await startBullmq(redis)));
   }
   const concurrencies = values.quick ? [20, 200] : [20, 50, 200];
-  const cells = (['storage', 'webhook'] as const).flatMap((mode) =>
+  const cells = modes.flatMap((mode) =>
     concurrencies.map((concurrency) => ({ mode, concurrency })),
   );
-  const crawls = await measureCrawls(contenders, cells, peers);
+  const warmRates = await warmUp(contenders, peers);
+  const crawls = await measureCrawls(contenders, cells, peers, warmRates);
   const latencies = await measureLatencies(contenders, peers);
   await open.disposeAsync();
   const figures: Figures = {
