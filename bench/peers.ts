@@ -1,25 +1,13 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createNoise } from '../test/support/noise.ts';
+import { pages } from './page-text.ts';
 
 // The peers of the service in benchmarks, in a process of their own: four sites to crawl, each of
 // which also acknowledges webhooks, and replies to other requests with the reply of a push. Sends
 // their ports to the parent process, then when paths below `/start` are asked for, and ends with it.
 
 const RID = '{"rid":"0123456789abcdef01234567"}';
-const PAGE_BYTES = 10_000;
-
-/** Pages of text that compresses as text does; each is a little different. */
-const pages = Array.from({ length: 64 }, (_, n) => {
-  const noise = createNoise(n + 1);
-  const words = Array.from({ length: 400 }, () => noise.int(2 ** 31).toString(36));
-  let page = `<!doctype html><meta charset="utf-8"><title>Page ${n}</title><h1>Page ${n}</h1><p>`;
-  while (page.length < PAGE_BYTES) {
-    page += noise.int(12) === 0 ? '</p>\n<p>' : `${noise.pick(words)} `;
-  }
-  return `${page}</p>`;
-});
 
 let served = 0;
 

@@ -154,8 +154,8 @@ async function main(): Promise<void> {
   const stores = new Set(values.stores.split(','));
   const versions: Record<string, string> = { undici: packageVersion('undici') };
   await using open = new AsyncDisposableStack();
-  const sitePeers = open.use(await startPeers());
-  const hookPeers = open.use(await startPeers());
+  const sitePeers = open.use(await startPeers('dispatch/quick-peers.ts'));
+  const hookPeers = open.use(await startPeers('dispatch/quick-peers.ts'));
   const peers: Peers = {
     site: sitePeers.sites[0] ?? '',
     hook: hookPeers.sites[0] ?? '',
