@@ -111,7 +111,7 @@ const MOST_AHEAD_MS = 250;
 /** Weight of the last turn in the time of a turn. */
 const SMOOTHING = 1 / 4;
 /** Most deliveries of a crawler that wait in memory. */
-const MAX_AHEAD = 256;
+const MAX_AHEAD = 1_024;
 /** One claim of more would keep the database from others. */
 const MAX_CLAIM = 64;
 

@@ -48,12 +48,17 @@ export interface ReadAhead {
   cancelLook(): void;
 }
 
-/**
- * Jobs read ahead: one for each slot of the crawler; up to twice as many each time when they run dry
- * between two looks, and fewer again when many are left.
- */
+/** Jobs read ahead: one for each slot of the crawler, or more, so that few looks find none left. */
 const LEAST = 8;
-const MOST = 512;
+const MOST = 1_024;
+/**
+ * The part of the jobs read ahead that is left when the next ones come. If less is left, the next
+ * look reads twice as many ahead, and four times as many if none is. If more is left, it reads a
+ * tenth fewer: a slot that waits costs a crawl, a job too many some hundred bytes.
+ */
+const LITTLE_LEFT = 0.15;
+const MUCH_LEFT = 0.4;
+const SHRINKING = 0.9;
 /** What a job may be charged for in the memory that is reserved for a look. */
 const JOB_BYTES = 1_024;
 /** Bytes that jobs may be charged for beyond that in one look, such as for bodies. */
@@ -77,7 +82,7 @@ export function createReadAhead(deps: {
   let hasMore = false;
   let nextDueAt: Date | undefined;
   let target = LEAST;
-  /** Fewest entries since the last look. */
+  /** Fewest entries since the last look began. */
   let lowest = 0;
   let digits: string | undefined;
 
@@ -103,8 +108,8 @@ export function createReadAhead(deps: {
   /** How many jobs to read ahead for so many slots. */
   function setTarget(slots: number): void {
     const base = Math.min(Math.max(slots, LEAST), MOST / 2);
-    if (lowest === 0 && hasMore) target *= 2;
-    else if (lowest > target / 3) target *= 0.75;
+    if (hasMore && lowest < target * LITTLE_LEFT) target *= lowest === 0 ? 4 : 2;
+    else if (lowest > target * MUCH_LEFT) target *= SHRINKING;
     target = Math.min(Math.max(Math.floor(target), base), MOST);
   }
 
@@ -157,6 +162,7 @@ export function createReadAhead(deps: {
     beginLook({ accountId }, slots, begun) {
       if (!expects || digits === '' || entries.size > target / 2) return undefined;
       setTarget(slots);
+      lowest = entries.size;
       const claimant = { accountId, crawlerId };
       const wanted = (target - entries.size) * JOB_BYTES + BODY_BYTES;
       const bytes = Math.min(wanted, memory.available(claimant));
@@ -176,7 +182,6 @@ export function createReadAhead(deps: {
         if (!isOurs(job.rid)) continue;
         entries.set(job.rid, { job, held: looking.room.split(chargedJobBytes(job)) });
       }
-      lowest = entries.size;
       cancelLook();
     },
     cancelLook,
