@@ -43,11 +43,18 @@ const LEAST_PAGES = 400;
 const MOST_PAGES = 60_000;
 const START_TIMEOUT_MS = 60_000;
 
-function number(name: 'rounds' | 'seconds' | 'warm-up', most = 1_000): number {
+function number(name: 'rounds' | 'seconds' | 'warm-up', least: number, most: number): number {
   const value = Number(values[name]);
-  if (!(value > 0 && value <= most)) throw new Error(`--${name} must be a number up to ${most}`);
-  return value;
+  if (value >= least && value <= most) return value;
+  throw new Error(`--${name} must be a number from ${least} to ${most}`);
 }
+
+/** Looked at before anything starts, for a wrong one would end a run of minutes. */
+const rounds = values.quick ? 1 : number('rounds', 1, 1_000);
+const seconds = values.quick ? 1 : number('seconds', 0.1, 1_000);
+const warmUpPages = values.quick
+  ? LEAST_PAGES
+  : Math.round(number('warm-up', LEAST_PAGES, MOST_PAGES));
 
 interface Peers {
   readonly site: string;
@@ -80,19 +87,19 @@ function watchStarts(peers: BenchPeers): StartOf {
 
 const modes = ['storage', 'webhook'] as const;
 
-/** Lets each contender crawl until its code is compiled; answers the pages a second of each mode. */
+/** Lets each contender crawl until its code is compiled; answers the pages a second of these cells. */
 async function warmUp(
   contenders: readonly Contender[],
   { site, hook }: Peers,
 ): Promise<Map<string, number>> {
-  const pages = values.quick ? LEAST_PAGES : number('warm-up', MOST_PAGES);
   const rates = new Map<string, number>();
   for (const contender of contenders) {
     for (const mode of modes) {
       const cell = { mode, concurrency: WARM_UP_CONCURRENCY };
-      const { perSecond } = await contender.crawl({ ...cell, pages, site, hook });
-      rates.set(`${contender.name} ${mode}`, perSecond);
-      console.log(`warm-up  ${keyOf(contender.name, cell)}: ${perSecond.toFixed(0)}/s`);
+      const key = keyOf(contender.name, cell);
+      const { perSecond } = await contender.crawl({ ...cell, pages: warmUpPages, site, hook });
+      rates.set(key, perSecond);
+      console.log(`warm-up  ${key.padEnd(36)} ${perSecond.toFixed(0).padStart(7)}/s`);
     }
   }
   return rates;
@@ -105,8 +112,6 @@ async function measureCrawls(
   { site, hook }: Peers,
   warmRates: ReadonlyMap<string, number>,
 ): Promise<Map<string, CrawlFigure[]>> {
-  const rounds = values.quick ? 1 : number('rounds');
-  const seconds = values.quick ? 1 : number('seconds');
   const sizes = new Map<string, number>();
   const figures = new Map<string, CrawlFigure[]>();
   for (let round = 0; round < rounds; round += 1) {
@@ -115,7 +120,8 @@ async function measureCrawls(
         const contender = contenders[(turn + round + at) % contenders.length];
         if (contender === undefined) continue;
         const key = keyOf(contender.name, cell);
-        const warmRate = warmRates.get(`${contender.name} ${cell.mode}`) ?? 0;
+        const warmCell = { ...cell, concurrency: WARM_UP_CONCURRENCY };
+        const warmRate = warmRates.get(keyOf(contender.name, warmCell)) ?? 0;
         const pages = sizes.get(key) ?? pagesFor(warmRate * seconds);
         const figure = await contender.crawl({ ...cell, pages, site, hook });
         sizes.set(key, pagesFor(figure.perSecond * seconds));

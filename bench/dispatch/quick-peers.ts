@@ -5,7 +5,7 @@ import { pages } from '../page-text.ts';
 // The site and the receiver of webhooks of `npm run bench`, in a process of their own. They share the
 // processor with what is measured, so they take as little of it as they can: answers that are made
 // before, and nothing of HTTP but what the crawlers of the bench send: GETs without a body, and POSTs
-// with a length. Sends its port to the parent process, then when paths below `/start` are asked for,
+// of a known length. Sends its port to the parent process, then when paths below `/start` are asked for,
 // and ends with it.
 
 const head = (length: number): string =>
@@ -21,13 +21,16 @@ function answerGet(socket: Socket, path: string): void {
     process.send?.({ path, at: performance.timeOrigin + performance.now() });
   }
   served += 1;
-  socket.write(PAGES[served % PAGES.length] ?? ACKNOWLEDGED);
+  const page = PAGES[served % PAGES.length];
+  if (page === undefined) throw new Error('there are no pages');
+  socket.write(page);
 }
 
 function lengthOfBody(requestHead: string): number {
   const found = /\r\ncontent-length: *(\d+)/i.exec(requestHead);
-  if (found === null) throw new Error(`a POST without a length: ${requestHead}`);
-  return Number(found[1]);
+  const length = Number(found?.[1]);
+  if (!(length > 0)) throw new Error(`a POST without a body of known length: ${requestHead}`);
+  return length;
 }
 
 function serve(socket: Socket): void {

@@ -2,29 +2,21 @@ import { expect, test } from 'vitest';
 import { createReadAhead, type ReadAhead } from '../../../src/dispatcher/read-ahead.ts';
 import type { DueJob } from '../../../src/domain/job.ts';
 import { createFairPool } from '../../../src/fairness/fair-pool.ts';
+import { makeJobs } from '../../contract/store/store-harness.ts';
+import { webhookCrawler } from '../../support/webhook-fixtures.ts';
 
 const NOW = new Date('2026-03-01T12:00:00Z');
 const SLOTS = 20;
-let jobs = 0;
+const crawler = webhookCrawler();
 
-function dueJob(): DueJob {
-  jobs += 1;
-  return {
-    rid: jobs.toString(16).padStart(24, '0'),
-    crawlerId: 'crawler',
-    accountId: 'account',
-    state: 'waiting',
-    url: `https://example.com/${jobs}`,
-    parameters: {},
-    callbackHeaders: [],
-    attempt: 0,
-    retry: 0,
-    crashes: 0,
-    pushedAt: NOW,
-    queueDeadline: undefined,
+function dueJobs(count: number): DueJob[] {
+  const waiting = { state: 'waiting', retry: 0, attempt: 0, crashes: 0 } as const;
+  return makeJobs(crawler, count).map((job) => ({
+    ...job,
+    ...waiting,
     firstTriedAt: undefined,
     dueAt: NOW,
-  } as unknown as DueJob;
+  }));
 }
 
 /** Starts up to `count` of the jobs; answers how many there were. */
@@ -43,11 +35,10 @@ function startJobs(ahead: ReadAhead, count: number): number {
  */
 function takeTurns(ahead: ReadAhead, turns: number, demand: (turn: number) => number): number[] {
   return Array.from({ length: turns }, (_, turn) => {
-    const look = ahead.beginLook({ accountId: 'account' }, SLOTS, []);
+    const look = ahead.beginLook(crawler, SLOTS, []);
     const got = startJobs(ahead, demand(turn));
     if (look !== undefined) {
-      const found = Array.from({ length: look.limit }, dueJob);
-      ahead.endLook({ jobs: found, hasMore: true, nextDueAt: undefined });
+      ahead.endLook({ jobs: dueJobs(look.limit), hasMore: true, nextDueAt: undefined });
     }
     return got;
   });
@@ -55,7 +46,7 @@ function takeTurns(ahead: ReadAhead, turns: number, demand: (turn: number) => nu
 
 function start(): ReadAhead {
   const memory = createFairPool({ name: 'memory', capacity: 64 * 1024 * 1024 });
-  return createReadAhead({ crawlerId: 'crawler', memory });
+  return createReadAhead({ crawlerId: crawler.crawlerId, memory });
 }
 
 test('slots that take many jobs between two looks have as many within a few turns', () => {
