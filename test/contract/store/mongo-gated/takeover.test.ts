@@ -27,6 +27,18 @@ async function leadOf(process: Store, crawlerId: string): Promise<Lease> {
   return lease;
 }
 
+/** Has the process `stopped` read jobs of a new crawler ahead, of which it starts the first. */
+async function readAhead({ bench, stopped }: Processes, count: number) {
+  const crawler = await bench.crawler();
+  await bench.push(makeJobs(crawler, count));
+  const lease = await leadOf(stopped, crawler.crawlerId);
+  const { jobs } = await stopped.queue.turn(lease, { look: { limit: count } }, at(0));
+  const [job, ...others] = jobs;
+  if (job === undefined) throw new Error('nothing was found');
+  const end = { ...toStored({ ...job, attempt: 1 }), startedAt: at(0) };
+  return { crawler, lease, job, others, end };
+}
+
 /**
  * Has the process `stopped` end a crawl. It sleeps before it writes the result, and dies after that;
  * `meanwhile` is done while it sleeps.
@@ -262,17 +274,13 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
   for (const removal of ['purged', 'deleted'] as const) {
     test(
       `leaves no result of a crawl whose job was ${removal} before its start and end were written`,
-      withProcesses(async ({ bench, stopped, gate, c }) => {
-        const { store } = bench;
-        const crawler = await bench.crawler();
+      withProcesses(async (processes) => {
+        const { stopped, gate, c } = processes;
+        const { store } = processes.bench;
+        const { crawler, lease, job, end } = await readAhead(processes, 2);
         const { crawlerId, accountId, tokenType } = crawler;
-        await bench.push(makeJobs(crawler, 2));
-        const lease = await leadOf(stopped, crawlerId);
-        const [job] = (await stopped.queue.turn(lease, { look: { limit: 9 } }, at(0))).jobs;
-        if (job === undefined) throw new Error('nothing was found');
         // The record is written, and the process dies.
         const refused = gate.refuse(commandOn('update', 'jobs', '"ended"'));
-        const end = { ...toStored({ ...job, attempt: 1 }), startedAt: at(0) };
         await expect(finishJobs(stopped, [end], at(1), lease)).rejects.toThrow();
         refused();
         expect(await c.results.countDocuments()).toBe(1);
@@ -289,15 +297,10 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
     test(
       `leaves no result that it brought after its job was ${removal}, though it died then`,
       withProcesses(async (processes) => {
-        const { bench, stopped, c } = processes;
+        const { bench, c } = processes;
         const { store } = bench;
-        const crawler = await bench.crawler();
+        const { crawler, lease, job, end } = await readAhead(processes, 2);
         const { crawlerId } = crawler;
-        await bench.push(makeJobs(crawler, 2));
-        const lease = await leadOf(stopped, crawlerId);
-        const [job] = (await stopped.queue.turn(lease, { look: { limit: 9 } }, at(0))).jobs;
-        if (job === undefined) throw new Error('nothing was found');
-        const end = { ...toStored({ ...job, attempt: 1 }), startedAt: at(0) };
         await bringAndDie(processes, lease, end, async () => {
           if (removal === 'purged') await store.queue.purge(crawlerId, at(2));
           else expect(await store.queue.deleteJob(crawlerId, job.rid, at(2))).toBe(true);
@@ -313,16 +316,10 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
   test(
     'leaves no result that it brought after its job was deleted, also while others are deleted all the time',
     withProcesses(async (processes) => {
-      const { bench, stopped, c } = processes;
+      const { bench, c } = processes;
       const { store } = bench;
-      const crawler = await bench.crawler();
+      const { crawler, lease, job, others, end } = await readAhead(processes, 10);
       const { crawlerId } = crawler;
-      await bench.push(makeJobs(crawler, 10));
-      const lease = await leadOf(stopped, crawlerId);
-      const [job, ...others] = (await stopped.queue.turn(lease, { look: { limit: 10 } }, at(0)))
-        .jobs;
-      if (job === undefined) throw new Error('nothing was found');
-      const end = { ...toStored({ ...job, attempt: 1 }), startedAt: at(0) };
       await bringAndDie(processes, lease, end, async () => {
         expect(await store.queue.deleteJob(crawlerId, job.rid, at(2))).toBe(true);
       });
