@@ -223,6 +223,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
 
   /** Gives deliveries that wait back to the store, all but the first `kept`. */
   function giveBack(kept: number): void {
+    if (queue.size <= kept) return;
     for (const { delivery, held } of [...queue.values()].slice(kept)) {
       queue.delete(delivery.rid);
       releaseDelivery(delivery);
