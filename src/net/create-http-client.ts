@@ -125,7 +125,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
 
   return {
     async request(request) {
-      const url = URL.parse(request.url);
+      const url = request.url instanceof URL ? request.url : URL.parse(request.url);
       if (url === null || !/^https?:$/.test(url.protocol)) throw httpError('invalid_url');
       assertValidRequest(request);
       const startedAt = performance.now();

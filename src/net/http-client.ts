@@ -12,7 +12,7 @@ export interface Room {
 
 /** A request of the service's one HTTP client. */
 export interface HttpRequest {
-  readonly url: string;
+  readonly url: string | URL;
   readonly method: string;
   readonly headers?: readonly (readonly [string, string])[];
   readonly body?: Uint8Array;

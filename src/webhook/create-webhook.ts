@@ -63,11 +63,11 @@ async function deliver(
   signal.throwIfAborted();
   const { rid } = delivery;
   const attempt = startAttempt(delivery, clock);
-  const target = callbackTarget(crawler.callbackUrl);
+  const target = callbackTarget(crawler);
   if (target === undefined) return attempt.end(0, NO_CALLBACK_URL);
   let message: Awaited<ReturnType<typeof deliveryMessage>>;
   try {
-    message = await deliveryMessage(deps, crawler, delivery, target.hostname);
+    message = await deliveryMessage(deps, crawler, delivery, target.url.hostname);
   } catch (error) {
     logger.error({ err: error, rid }, 'a stored page does not decompress');
     return attempt.end(0, 'decoding_failed: the stored page cannot be read');
@@ -157,7 +157,7 @@ async function probe(
   signal: AbortSignal,
 ): Promise<{ healthy: boolean; error: string }> {
   signal.throwIfAborted();
-  const target = callbackTarget(crawler.callbackUrl);
+  const target = callbackTarget(crawler);
   if (target === undefined) return { healthy: false, error: NO_CALLBACK_URL };
   const sentAt = clock.now();
   const message = { id: `probe_${crawler.crawlerId}_${sentAt.getTime()}`, sentAt };

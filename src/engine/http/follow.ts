@@ -95,7 +95,7 @@ async function send(
   if (timeoutMs <= 0) return { failure: 'timeout' };
   try {
     const response = await client.request({
-      url: hop.url.href,
+      url: hop.url,
       method: hop.method,
       headers: requestHeaders(request, hop, cookie),
       timeoutMs,

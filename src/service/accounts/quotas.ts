@@ -98,6 +98,8 @@ export function createQuotas(deps: {
   const { store, clock, defaults, disk = anyRoom } = deps;
   const buckets = createTokenBuckets(clock);
   const proven = createLruMap<string, true>({ maxEntries: MAX_PROVEN });
+  /** The last one of `proven`, as it was given: most calls repeat the one before. */
+  let lastProven = '';
   const known = createExpiringCache<Known>({
     clock,
     ttlMs: FRESH_MS,
@@ -226,6 +228,9 @@ export function createQuotas(deps: {
     },
 
     proveCallback(accountId, callbackUrl) {
+      const given = `${accountId}@${callbackUrl}`;
+      if (given === lastProven) return;
+      lastProven = given;
       const target = probeTarget(accountId, callbackUrl);
       proven.set(target, true);
     },

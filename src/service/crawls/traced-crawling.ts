@@ -1,8 +1,9 @@
-import type { Tracing } from '../../domain/tracing.ts';
+import { noTracing, type Tracing } from '../../domain/tracing.ts';
 import type { Crawling } from './crawling.ts';
 
 /** Traces each crawl as an HTTP request to its target. */
 export function tracedCrawling(crawling: Crawling, tracing: Tracing): Crawling {
+  if (tracing === noTracing) return crawling;
   return {
     ...crawling,
     async crawl(order, signal) {

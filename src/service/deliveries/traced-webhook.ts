@@ -1,4 +1,4 @@
-import type { Tracing } from '../../domain/tracing.ts';
+import { noTracing, type Tracing } from '../../domain/tracing.ts';
 import type { Webhook } from '../../webhook/webhook.ts';
 
 /** Traces each delivery as an HTTP request, whose trace the callback URL gets as a header. */
@@ -6,6 +6,7 @@ export function tracedWebhook(
   webhook: Pick<Webhook, 'deliver'>,
   tracing: Tracing,
 ): Pick<Webhook, 'deliver'> {
+  if (tracing === noTracing) return webhook;
   return {
     async deliver(crawler, delivery, signal) {
       const span = tracing.start({

@@ -4,7 +4,9 @@ import { createCookies } from '../../../src/engine/cookies.ts';
 import { type FollowInput, follow } from '../../../src/engine/http/follow.ts';
 import { HttpError, type HttpRequest, type HttpResponse } from '../../../src/net/http-client.ts';
 
-type Respond = (request: HttpRequest) => {
+/** A request as the site sees it. */
+type SentRequest = HttpRequest & { readonly url: string };
+type Respond = (request: SentRequest) => {
   readonly status?: number;
   readonly location?: string;
   readonly cookie?: string;
@@ -20,10 +22,11 @@ const REQUEST: CrawlRequest = {
 
 /** Follows a URL at a site that answers as `respond` says; every request that was sent. */
 async function followAt(respond: Respond, input: Partial<FollowInput> = {}) {
-  const sent: HttpRequest[] = [];
+  const sent: SentRequest[] = [];
   const result = await follow({
     client: {
-      async request(request): Promise<HttpResponse> {
+      async request(given): Promise<HttpResponse> {
+        const request = { ...given, url: String(given.url) };
         sent.push(request);
         const { status = 200, location, cookie } = respond(request);
         const headers: [string, string][] = [];
