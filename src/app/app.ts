@@ -18,6 +18,7 @@ import type { TokenPair } from '../service/accounts/accounts.ts';
 import { ensureDefaultAccount } from '../service/accounts/default-account.ts';
 import type { Service } from '../service/service.ts';
 import type { Store } from '../store/store.ts';
+import { withCrawlsInFlight } from '../store/with-crawls-in-flight.ts';
 import { withMetrics } from '../store/with-metrics.ts';
 import { withTracing } from '../store/with-tracing.ts';
 import type { AppContext } from './app-context.ts';
@@ -67,7 +68,10 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const context = createContext({ clock: backend.clock, ...deps }, tracing);
   const { clock, metrics, pools } = context;
   const measured = withMetrics(backend.store, metrics.observeStoreCall);
-  const store = tracing === noTracing ? measured : withTracing(measured, tracing);
+  const traced = tracing === noTracing ? measured : withTracing(measured, tracing);
+  let crawlsInFlight: Service['dispatcher']['crawlsInFlight'] = () => new Map();
+  const isAlone = config.mongodbUri === '';
+  const store = isAlone ? withCrawlsInFlight(traced, () => crawlsInFlight()) : traced;
   const engines = openEngines(context, stack);
   const agenda = createAgendaScheduler({
     backend: backend.scheduler,
@@ -78,13 +82,14 @@ export async function startApp(deps: AppDeps): Promise<App> {
   stack.defer(async () => void (await Promise.all([agenda.close(closeMs), stopHelping()])));
   const scheduler = onMachineTime(agenda, clock);
   const service = wireService(context, { store, scheduler, engines });
+  ({ crawlsInFlight } = service.dispatcher);
   const backups = openBackups(config, backend, logger);
   stack.defer(() => backups?.close(closeMs));
   metrics.watch({
     process: {
       version: VERSION,
       role: config.role,
-      database: config.mongodbUri === '' ? 'embedded' : 'mongodb',
+      database: isAlone ? 'embedded' : 'mongodb',
       dataDir: config.dataDir,
       ping: () => store.ping(),
     },

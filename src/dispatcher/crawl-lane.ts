@@ -2,7 +2,6 @@ import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import { defined } from '../domain/defined.ts';
 import type { DueJob, QueuedJob } from '../domain/job.ts';
-import { createTransientMap } from '../domain/transient-map.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import { createWaitingGrant } from '../fairness/waiting-grant.ts';
 import type { JobOutcome, QueueLook, StartedJob, TurnReceipt } from '../store/store.ts';
@@ -10,6 +9,7 @@ import type { DispatcherDeps } from './dispatcher.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
 import type { JobLog } from './job-log.ts';
 import { createReadAhead } from './read-ahead.ts';
+import { createUnwrittenStarts } from './unwritten-starts.ts';
 
 /** What the lane works with. */
 export interface CrawlLaneDeps
@@ -28,6 +28,8 @@ export interface CrawlLaneDeps
   /** How many crawls this process may have in flight at once. */
   readonly limit: (crawler: Crawler) => number;
   readonly jobLog: JobLog | undefined;
+  /** How long a crawl lasts before its start is written, unless it is written at once. */
+  readonly startDelayMs: number;
   /** Called when there is something to write, or room again. */
   readonly onChange: () => void;
 }
@@ -67,7 +69,7 @@ export interface CrawlLane {
   readonly inFlight: number;
   /** Ended crawls that no turn has taken yet. */
   readonly unwrittenEnds: number;
-  /** Starts and ends that no turn has taken yet. */
+  /** Starts and ends that the next turn writes. */
   readonly unwritten: number;
   /** Bytes of the pages that the next turn writes. */
   readonly nextWriteBytes: number;
@@ -81,6 +83,8 @@ export interface CrawlLane {
   readonly isFull: boolean;
   /** Starts that no turn has taken yet. */
   readonly unwrittenStarts: number;
+  /** How long until a start has to be written that waits for its crawl to end, in ms. */
+  readonly startDueInMs: number;
   /** When the next job falls due, as far as is known. */
   readonly nextDueAt: Date | undefined;
   /** The queue may have jobs that no look has found. */
@@ -105,6 +109,8 @@ export interface CrawlLane {
 
 /** Before the queue is looked at again of which nothing may be crawled. */
 const REST_MS = 500;
+/** Before its queue deadline; long enough to write a start. */
+const NEAR_MS = 1_000;
 /** Bytes of pages in one write; a larger page is written alone. */
 const WRITE_BYTES = 4 * 1024 * 1024;
 
@@ -123,8 +129,9 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   });
   const ahead = createReadAhead({ crawlerId, memory });
   const ended: Ended[] = [];
-  /** Crawls in flight whose start no turn has taken. */
-  const started = createTransientMap<string, StartedJob>();
+  const started = createUnwrittenStarts(deps.startDelayMs);
+  /** How many crawls the run has started. */
+  let startCount = 0;
   const slotLine = createWaitingGrant(slots, () => {
     fill();
     slotLine.take()?.release();
@@ -142,13 +149,26 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   /** Whether it waits for a slot, or for memory, that others use now. */
   const waits = (): boolean => slotLine.waits || memoryLine.waits;
 
+  /**
+   * Whether a start is written at once, although its crawl may end soon. A page that kills the process
+   * has to be found: the run that comes next starts first what was in flight then, and after one death
+   * that was counted, the job itself says so. A timeout must not end a job that has started in time, and
+   * a crawler that keeps a pace has few starts.
+   */
+  function isWrittenAtOnce(job: Omit<DueJob, 'dueAt'>, by: Crawler, startedAt: Date): boolean {
+    const { queueDeadline, crashes } = job;
+    if (startCount <= by.concurrency * 2 || crashes > 0 || by.politeness !== undefined) return true;
+    return queueDeadline !== undefined && queueDeadline.getTime() - startedAt.getTime() < NEAR_MS;
+  }
+
   function startCrawl({ dueAt, ...queued }: DueJob, by: Crawler, slot: Grant, base: Grant): void {
     const { rid } = queued;
     const startedAt = clock.now();
     const attempt = queued.attempt + 1;
     const firstTriedAt = queued.firstTriedAt ?? startedAt;
     const job: QueuedJob = { ...queued, state: 'running', attempt, firstTriedAt };
-    started.set(rid, { rid, attempt, startedAt });
+    startCount += 1;
+    started.add({ rid, attempt, startedAt }, isWrittenAtOnce(queued, by, startedAt));
     deps.jobLog?.started(job);
     deps.onStart?.(startedAt.getTime() - dueAt.getTime());
     const end = (outcome: JobOutcome, kept: KeptPage): void => {
@@ -217,7 +237,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   /** Makes the next turn write the start again, alone or with the crawl's end. */
   function takeBackStart(start: StartedJob): void {
     const { rid, startedAt } = start;
-    if (crawls.has(rid)) started.set(rid, start);
+    if (crawls.has(rid)) started.add(start, true);
     const index = ended.findIndex(({ outcome }) => outcome.rid === rid);
     const end = ended[index];
     if (end !== undefined) ended[index] = { ...end, outcome: { ...end.outcome, startedAt } };
@@ -234,7 +254,8 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     if (waits() || !ahead.wantsMore) return undefined;
     // The next turns write that these have started; to the store they still wait.
     const begun = ended.flatMap(({ outcome: { rid, startedAt } }) => (startedAt ? [rid] : []));
-    const look = ahead.beginLook(current, deps.limit(current), begun);
+    const except = [...begun, ...started.rids()];
+    const look = ahead.beginLook(current, deps.limit(current), except);
     if (look === undefined) {
       const { accountId } = current;
       memoryLine.wait({ accountId, crawlerId }, crawlBytes);
@@ -250,7 +271,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       return ended.length;
     },
     get unwritten() {
-      return ended.length + started.size;
+      return ended.length + started.due;
     },
     get nextWriteBytes() {
       return nextWrite().bytes;
@@ -271,6 +292,9 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     get unwrittenStarts() {
       return started.size;
     },
+    get startDueInMs() {
+      return started.dueInMs;
+    },
     get nextDueAt() {
       return ahead.nextDueAt;
     },
@@ -281,8 +305,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     begin(current, looks) {
       crawler = current;
       const taken = ended.splice(0, nextWrite().count);
-      const starts = [...started.values()];
-      started.clear();
+      const starts = started.take();
       const kept = new Map<string, KeptPage>(taken.map((each) => [each.outcome.rid, each]));
       if (!looks) ahead.rest(new Date(clock.now().getTime() + REST_MS));
       const look = looks ? beginLook(current) : undefined;

@@ -88,6 +88,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     mayStart,
     limit: (current) => share?.limit(current) ?? 0,
     jobLog,
+    startDelayMs: store.shares === undefined ? timing.startDelayMs : 0,
     ...defined({ onStart: deps.onStart }),
   });
   const deliveries = createDeliveryLane({ ...lane, paces, postDelivery, isHelper });
@@ -305,7 +306,8 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
         return;
       }
       const restMs = isBusy() ? timing.pollMs : Math.min(timing.pollMs, timing.idleReleaseMs);
-      const next = hasWork() ? Math.max(0, nextTurnMs - nowMs()) : restMs;
+      const untilWorkMs = Math.min(restMs, crawls.startDueInMs);
+      const next = hasWork() ? Math.max(0, nextTurnMs - nowMs()) : untilWorkMs;
       const due = [crawls.nextDueAt, deliveries.nextDueAt, states.endsAt].map(msUntil);
       await pause.sleep(Math.min(next, ...due));
     }

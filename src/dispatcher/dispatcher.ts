@@ -86,6 +86,11 @@ export interface DispatchTiming {
   readonly renewMs: number;
   /** The least time between the beginnings of two turns of a run, unless one is urgent. */
   readonly turnMs: number;
+  /**
+   * How long a crawl lasts before its start is written, if no other process uses the database: to
+   * all others such a job waits.
+   */
+  readonly startDelayMs: number;
   /** How often a process looks at the crawlers that it holds, for what others have done to them. */
   readonly pollMs: number;
   /** How long a run without work keeps its crawler. */
@@ -103,7 +108,7 @@ export interface DispatcherActivity {
   readonly deliveries: number;
   /** Jobs read ahead that have not started. */
   readonly buffered: number;
-  /** Starts and ends of crawls and deliveries that no turn has written. */
+  /** Starts and ends of crawls and deliveries that the next turns write. */
   readonly unwritten: number;
 }
 
@@ -133,6 +138,8 @@ export interface Dispatcher {
   /** Aborts all work in this process for a crawler that was removed; results are dropped. */
   abortCrawler(crawlerId: string): void;
   activity(): DispatcherActivity;
+  /** How many crawls of each crawler are in flight in this process; none of those not named. */
+  crawlsInFlight(): ReadonlyMap<string, number>;
 }
 
 /** When a crawler is tried again that found too many others of its account waiting for a run. */
@@ -255,18 +262,24 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     abortCrawler(crawlerId) {
       for (const each of runsOf(crawlerId)) each.abort();
     },
+    crawlsInFlight() {
+      const crawlerIds = [...runs.keys(), ...(helping?.runs.keys() ?? [])];
+      return new Map(crawlerIds.map((each) => [each, sumOf(runsOf(each), 'crawls')]));
+    },
     activity() {
       const leading = [...runs.values()].flatMap((each) => each.run ?? []);
-      const all = [...leading, ...(helping?.runs.values() ?? [])].map((each) => each.activity());
-      const sum = (kind: keyof (typeof all)[number]): number =>
-        all.reduce((total, each) => total + each[kind], 0);
+      const all = [...leading, ...(helping?.runs.values() ?? [])];
       return {
         crawlers: all.length,
-        crawls: sum('crawls'),
-        deliveries: sum('deliveries'),
-        buffered: sum('buffered'),
-        unwritten: sum('unwritten'),
+        crawls: sumOf(all, 'crawls'),
+        deliveries: sumOf(all, 'deliveries'),
+        buffered: sumOf(all, 'buffered'),
+        unwritten: sumOf(all, 'unwritten'),
       };
     },
   };
+}
+
+function sumOf(all: readonly CrawlerRun[], kind: keyof ReturnType<CrawlerRun['activity']>): number {
+  return all.reduce((sum, each) => sum + each.activity()[kind], 0);
 }

@@ -4,7 +4,7 @@ import type { DispatcherDeps, DispatchTiming } from '../../src/dispatcher/dispat
 import { createRunKeeper } from '../../src/dispatcher/run-keeper.ts';
 import type { Crawler } from '../../src/domain/crawler.ts';
 import type { Delivery } from '../../src/domain/delivery.ts';
-import type { QueuedJob } from '../../src/domain/job.ts';
+import type { Job, QueuedJob } from '../../src/domain/job.ts';
 import { createFairPool } from '../../src/fairness/fair-pool.ts';
 import { createSharedResources } from '../../src/service/crawls/shared-resources.ts';
 import type { JobOutcome, Lease, Store } from '../../src/store/store.ts';
@@ -19,6 +19,7 @@ export const RUN_TIMING: DispatchTiming = {
   leaseMs: 15_000,
   renewMs: 5_000,
   turnMs: 0,
+  startDelayMs: 0,
   pollMs: 5,
   idleReleaseMs: 20,
   drainMs: 10_000,
@@ -59,7 +60,7 @@ export interface CrawlerRunBench {
   /** Starts a run in the process `first`, or in another. */
   start(processId?: string, timing?: Partial<DispatchTiming>): StartedRun;
   /** Queues URLs and returns their `rid`s. */
-  push(count: number): Promise<string[]>;
+  push(count: number, more?: Partial<Job>): Promise<string[]>;
   /** Takes the crawler's lease for the process `peer`. */
   takeOver(): Promise<Lease | undefined>;
 }
@@ -141,8 +142,8 @@ export async function createCrawlerRunBench(
       });
       return { run, done: run.run(), stop: () => controller.abort() };
     },
-    async push(count) {
-      const jobs = makeJobs(crawler, count, { createdAt: clock.now() });
+    async push(count, more = {}) {
+      const jobs = makeJobs(crawler, count, { createdAt: clock.now(), ...more });
       const { crawlerId, accountId } = crawler;
       await origin.queue.push([{ crawlerId, accountId, jobs }], LIMITS, clock.now());
       return jobs.map(({ rid }) => rid);
