@@ -17,6 +17,9 @@ ${describeConfig()}
  */
 const SAME_SIGNAL_MS = 500;
 
+/** How much longer than `SHUTDOWN_SECONDS` a stop may take: a database may answer nothing at all. */
+const STOP_GRACE_MS = 2_000;
+
 async function main(): Promise<void> {
   if (process.argv.includes('--help') || process.argv.includes('-h')) {
     process.stdout.write(HELP);
@@ -37,6 +40,16 @@ async function main(): Promise<void> {
     if (stoppingSince !== undefined) return;
     stoppingSince = performance.now();
     logger.info({ reason }, 'stopping');
+    setTimeout(
+      () => {
+        logger.warn(
+          {},
+          'stopping took too long; what is left is taken over when its lease has lapsed',
+        );
+        process.exit(exitCode);
+      },
+      config.shutdownSeconds * 1_000 + STOP_GRACE_MS,
+    );
     const closed = (starting ?? Promise.reject(new Error('nothing was started'))).then((app) =>
       app.close(),
     );

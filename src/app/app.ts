@@ -78,13 +78,14 @@ export async function startApp(deps: AppDeps): Promise<App> {
     processName: hostname(),
     logger,
   });
-  let stopHelping = (): Promise<void> => Promise.resolve();
-  stack.defer(async () => void (await Promise.all([agenda.close(closeMs), stopHelping()])));
+  // Crawls and calls have the same time to end: in turn, each would wait for the other's slowest.
+  const draining: (() => Promise<void>)[] = [() => agenda.close(closeMs)];
+  stack.defer(async () => void (await Promise.all(draining.map((drain) => drain()))));
   const scheduler = onMachineTime(agenda, clock);
   const service = wireService(context, { store, scheduler, engines });
   ({ crawlsInFlight } = service.dispatcher);
   const backups = openBackups(config, backend, logger);
-  stack.defer(() => backups?.close(closeMs));
+  if (backups !== undefined) draining.push(() => backups.close(closeMs));
   metrics.watch({
     process: {
       version: VERSION,
@@ -109,9 +110,9 @@ export async function startApp(deps: AppDeps): Promise<App> {
     service.defineTasks();
     await scheduler.start();
     await service.repeatTasks();
-    stopHelping = service.dispatcher.help();
+    draining.push(service.dispatcher.help());
   }
-  stack.defer(() => edge.close(closeMs));
+  draining.push(() => edge.close(closeMs));
   const { port, url } = await listen(edge, context);
   backups?.start();
   // After everything that can fail, because the tokens are shown once.

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { NORMAL } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
@@ -83,6 +85,28 @@ test('SIGTERM lets what is being crawled end, gives the rest back and repeats no
     timeoutMs: 20_000,
   });
   expect(site.hits()).toBe(40);
+});
+
+test('a call that never ends does not keep crawls that never end from being given back in time', async () => {
+  await using folder = await temporaryFolder();
+  await using site = await startSite();
+  await using service = await startProcess({ DATA_DIR: folder.path, SHUTDOWN_SECONDS: '4' });
+  await service.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
+  const items = [{ url: `${site.url}/hang` }];
+  await service.rest('POST', `/crawler/${NORMAL}/store/push_batch`, { items });
+  await eventually(() => expect(site.concurrent).toBe(1));
+  const call = connect(service.port, '127.0.0.1');
+  const ended: string[] = [];
+  call.on('error', () => undefined).once('close', () => ended.push('call'));
+  call.write(`POST /crawler/${NORMAL} HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n`);
+  call.write('content-type: application/json\r\ncontent-length: 1000\r\n\r\n');
+  const [reply] = await once(call, 'data');
+  expect(String(reply)).toMatch(/^HTTP\/1.1 100 /);
+  const stopped = service.terminate();
+  await eventually(() => expect(site.concurrent).toBe(0));
+  ended.push('crawl');
+  expect(await stopped).toBe(0);
+  await eventually(() => expect(ended).toEqual(['crawl', 'call']));
 });
 
 test('a second process on the same folder is told why it cannot start', async () => {

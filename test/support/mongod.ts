@@ -18,6 +18,9 @@ export interface Mongod extends AsyncDisposable {
   stop(): Promise<void>;
   /** Kills it as a crash would. */
   kill(): Promise<void>;
+  /** Lets it answer nothing until it is resumed; its connections stay open. */
+  suspend(): void;
+  resume(): void;
   /** Starts it again on the same data and port. */
   start(): Promise<void>;
 }
@@ -125,6 +128,8 @@ export async function startMongod(program: string, data?: string): Promise<Mongo
     folder,
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
+    suspend: () => void child?.kill('SIGSTOP'),
+    resume: () => void child?.kill('SIGCONT'),
     start,
     async [Symbol.asyncDispose]() {
       await end('SIGTERM');
