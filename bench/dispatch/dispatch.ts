@@ -2,7 +2,13 @@ import { parseArgs } from 'node:util';
 import { hasMongodb, openBenchDatabase } from '../bench-database.ts';
 import { type BenchPeers, startPeers } from '../bench-setup.ts';
 import { measureCommandFigures, type NamedFigure } from '../command-figures.ts';
-import { busyWarning, describeMachine, packageVersion, programVersion } from '../machine.ts';
+import {
+  busyWarning,
+  describeMachine,
+  packageVersion,
+  programVersion,
+  untilIdle,
+} from '../machine.ts';
 import { writeMarkedSection } from '../marked-section.ts';
 import type { Contender, CrawlFigure, Latency, StartOf } from './contender.ts';
 import { redisProgram, startBare, startBullmq, startServiceContender } from './contenders.ts';
@@ -10,7 +16,8 @@ import { type Cell, type Figures, figureTables } from './figure-tables.ts';
 
 // Measures how fast backlogs are crawled on each store, beside the plain limit and BullMQ in the same run.
 
-const HELP = `Usage: npm run bench [-- --quick] [--rounds 3] [--seconds 4] [--warm-up 20000] [--stores embedded,mongodb] [--write]
+const HELP = `Usage: npm run bench [-- --quick] [--rounds 3] [--seconds 4] [--lead-in 1] [--warm-up 20000]
+                        [--stores embedded,mongodb] [--write]
 
 Pages a second from queue to storage and to a webhook at concurrency 20, 50 and 200; processor time; commands to MongoDB; push and
 push-to-start latency; on the embedded store and on MongoDB (MONGODB_URI, or the server that MONGOD names), beside a bare loop of
@@ -20,6 +27,8 @@ guard, leases and limits are on.
   --quick    one round of a second each at concurrency 20 and 200, to see that it runs
   --rounds   rounds, each in another order; figures are medians of them
   --seconds  about how long each measurement takes
+  --lead-in  about how many seconds each contender crawls, unmeasured, before each measurement: while the others had their turn, V8 has
+             given back memory and compiled code that a busy process keeps
   --warm-up  pages that each contender crawls to storage and to a webhook before its first round: a process that has just started takes up
              to 1.5 times the processor time, until V8 has compiled what runs often
   --stores   which stores are measured
@@ -31,6 +40,7 @@ const { values } = parseArgs({
     quick: { type: 'boolean', default: false },
     rounds: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '4' },
+    'lead-in': { type: 'string', default: '1' },
     'warm-up': { type: 'string', default: '20000' },
     stores: { type: 'string', default: 'embedded,mongodb' },
     write: { type: 'boolean', default: false },
@@ -43,7 +53,11 @@ const LEAST_PAGES = 400;
 const MOST_PAGES = 60_000;
 const START_TIMEOUT_MS = 60_000;
 
-function number(name: 'rounds' | 'seconds' | 'warm-up', least: number, most: number): number {
+function number(
+  name: 'rounds' | 'seconds' | 'lead-in' | 'warm-up',
+  least: number,
+  most: number,
+): number {
   const value = Number(values[name]);
   if (value >= least && value <= most) return value;
   throw new Error(`--${name} must be a number from ${least} to ${most}`);
@@ -52,6 +66,7 @@ function number(name: 'rounds' | 'seconds' | 'warm-up', least: number, most: num
 /** Looked at before anything starts, for a wrong one would end a run of minutes. */
 const rounds = values.quick ? 1 : number('rounds', 1, 1_000);
 const seconds = values.quick ? 1 : number('seconds', 0.1, 1_000);
+const leadInSeconds = values.quick ? 0 : number('lead-in', 0, 1_000);
 const warmUpPages = values.quick
   ? LEAST_PAGES
   : Math.round(number('warm-up', LEAST_PAGES, MOST_PAGES));
@@ -105,7 +120,7 @@ async function warmUp(
   return rates;
 }
 
-/** Measures all cells in rounds; each round begins with another contender. */
+/** Measures all cells in rounds; each round begins with another contender, and each measurement after a lead-in. */
 async function measureCrawls(
   contenders: readonly Contender[],
   cells: readonly Cell[],
@@ -123,6 +138,11 @@ async function measureCrawls(
         const warmCell = { ...cell, concurrency: WARM_UP_CONCURRENCY };
         const warmRate = warmRates.get(keyOf(contender.name, warmCell)) ?? 0;
         const pages = sizes.get(key) ?? pagesFor(warmRate * seconds);
+        await untilIdle();
+        if (leadInSeconds > 0) {
+          const leadIn = pagesFor((pages / seconds) * leadInSeconds);
+          await contender.crawl({ ...cell, pages: leadIn, site, hook });
+        }
         const figure = await contender.crawl({ ...cell, pages, site, hook });
         sizes.set(key, pagesFor(figure.perSecond * seconds));
         figures.set(key, [...(figures.get(key) ?? []), figure]);
@@ -146,8 +166,10 @@ async function measureLatencies(contenders: readonly Contender[], { site, startO
   const starts = new Map<string, Latency>();
   const scale = values.quick ? 0.1 : 1;
   for (const contender of contenders) {
+    await untilIdle();
     const push = await contender.pushLatency?.(5_000 * scale);
     if (push !== undefined) pushes.set(contender.name, push);
+    await untilIdle();
     const start = await contender.startLatency?.(100 * scale, site, startOf);
     if (start !== undefined) starts.set(contender.name, start);
   }

@@ -126,6 +126,8 @@ export interface Dispatcher {
    * returned function ends that, and resolves when the crawls under way have ended.
    */
   help(): () => Promise<void>;
+  /** Whether a run of this process leads the crawler, or is about to. */
+  isRunning(crawlerId: string): boolean;
   /** Notifies the crawler's run in this process, if there is one, of new work. */
   notify(crawlerId: string): void;
   /**
@@ -250,6 +252,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   return {
     run,
     help,
+    isRunning: (crawlerId) => runs.has(crawlerId),
     notify(crawlerId) {
       for (const each of runsOf(crawlerId)) each.notify();
     },

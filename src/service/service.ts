@@ -150,11 +150,7 @@ export function createService(deps: ServiceDeps): Service {
     sharesDatabase: settings.sharesDatabase,
     failedTokens: createFailedTokens({ clock, logger, onFailure: observe.wrongToken }),
   });
-  const access = createCrawlerAccess({
-    crawlers: store.crawlers,
-    clock,
-    sharesDatabase: settings.sharesDatabase,
-  });
+  const access = createCrawlerAccess({ crawlers: store.crawlers, clock });
   const quotas = createQuotas({
     store,
     clock,
@@ -319,8 +315,7 @@ function wireDispatcher(
       }
     },
     mayCrawl: quotas.mayCrawl,
-    knownCrawler: (crawlerId) =>
-      settings.sharesDatabase ? access.asFoundLast(crawlerId) : undefined,
+    knownCrawler: access.asFoundLast,
     roomFor: ({ tokenType }) => (tokenType === 'javascript' ? settings.browserPages : CRAWLS),
     hasRoomFor({ tokenType, accountId, crawlerId }) {
       const pool = tokenType === 'javascript' ? shared.pageSlots : shared.crawlSlots;

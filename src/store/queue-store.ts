@@ -28,8 +28,8 @@ export interface PushRequest {
   readonly accountId: string;
   readonly jobs: readonly Job[];
   /**
-   * {@link CrawlerNews.settings} of the crawler as the jobs were made for it. A store that other
-   * processes use refuses them as `crawler_not_found` if the crawler has changed since.
+   * {@link CrawlerNews.settings} of the crawler as the jobs were made for it. They are refused as
+   * `crawler_not_found` if the crawler has changed since.
    */
   readonly settings?: number;
   /** Makes a repeated call return the outcomes of the first, for 24 hours. */

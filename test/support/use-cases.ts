@@ -3,6 +3,7 @@ import type { CrawlerDefaults } from '../../src/domain/crawler-settings.ts';
 import type { QueuedJob } from '../../src/domain/job.ts';
 import type { AccountLimits } from '../../src/domain/quotas.ts';
 import { noTracing } from '../../src/domain/tracing.ts';
+import type { Scheduler } from '../../src/scheduler/scheduler.ts';
 import { createAccountManagement, type TokenPair } from '../../src/service/accounts/accounts.ts';
 import { createAuthenticator } from '../../src/service/accounts/authenticate.ts';
 import { createFailedTokens } from '../../src/service/accounts/failed-tokens.ts';
@@ -28,6 +29,8 @@ export interface UseCaseOptions {
   readonly defaults?: CrawlerDefaults;
   /** Whether another process may change tokens. */
   readonly sharesDatabase?: boolean;
+  /** Runs a task at once. Default: nothing does. */
+  readonly runNow?: Scheduler['runNow'];
 }
 
 /** Limits that are all off. */
@@ -73,12 +76,13 @@ export function createUseCases(store: Store, options: UseCaseOptions = {}) {
     pushed: [] as (readonly [number, number])[],
   };
   const scheduler = {
-    runNow: () => false,
+    runNow: options.runNow ?? (() => false),
     async wake(name: string, key: string) {
       calls.wakes.push(`${name} ${key}`);
     },
   };
   const dispatcher = {
+    isRunning: () => false,
     notify: () => undefined,
     refresh: () => undefined,
     abortCrawler: (crawlerId: string) => void calls.aborted.push(crawlerId),

@@ -24,8 +24,8 @@ export interface CrawlerAccess {
    */
   findRecent(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler>;
   /**
-   * Returns the crawler as it was found last, however long ago, if others may change it anyway: for
-   * pushes, of which the store checks that. Throws as {@link findRecent} does.
+   * Returns the crawler as it was found last, however long ago: for pushes, of which the store checks
+   * that it has not changed since. Throws as {@link findRecent} does.
    */
   findForPush(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler>;
   /** The crawler as it was found last, however long ago. */
@@ -43,8 +43,6 @@ const MAX_FOUND = 10_000;
 export function createCrawlerAccess(deps: {
   readonly crawlers: Pick<CrawlerStore, 'findByName'>;
   readonly clock: Clock;
-  /** Whether other processes work on the same database. Default: false. */
-  readonly sharesDatabase?: boolean;
 }): CrawlerAccess {
   const recent = createExpiringCache<Crawler>({
     clock: deps.clock,
@@ -114,8 +112,7 @@ export function createCrawlerAccess(deps: {
     async findForPush(owner, reference) {
       const name = referencedName(owner, reference, 'crawler');
       const last = named.get(cacheKey(owner.account.accountId, name));
-      const isUsable = deps.sharesDatabase === true && last?.tokenType === owner.tokenType;
-      return isUsable && last !== undefined ? last : findRecent(owner, reference);
+      return last?.tokenType === owner.tokenType ? last : findRecent(owner, reference);
     },
     asFoundLast: found.get,
     note,

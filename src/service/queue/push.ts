@@ -58,10 +58,10 @@ export interface Pushing {
 
 /** What pushing works with. */
 export interface PushingDeps {
-  readonly store: Pick<Store, 'queue' | 'rates'>;
+  readonly store: Pick<Store, 'queue' | 'rates' | 'shares'>;
   readonly access: CrawlerAccess;
   readonly scheduler: Pick<Scheduler, 'runNow' | 'wake'>;
-  readonly dispatcher: Pick<Dispatcher, 'notify'>;
+  readonly dispatcher: Pick<Dispatcher, 'isRunning' | 'notify'>;
   readonly clock: Clock;
   readonly limits: PushLimits;
   readonly quotas: Pick<Quotas, 'admit'>;
@@ -137,16 +137,29 @@ export function createPushing(deps: PushingDeps): Pushing {
     const settings = isFresh ? {} : { settings: crawler.updatedAt.getTime() };
     const request = { crawlerId, accountId, jobs: jobs.slice(0, granted), ...settings };
     const named = requestId === '' ? request : { ...request, requestId };
-    const [receipt] = await store.queue.push([named], limits, clock.now());
+    const pushed = store.queue.push([named], limits, clock.now());
+    const begun = beginRun(crawlerId);
+    const [receipt] = await pushed;
     if (receipt === undefined) throw new Error('the store returned no receipt');
     logPushed(deps.logger, crawlerId, receipt.outcomes);
     if (receipt.crossedAccountLimit) deps.onAccountLimitReached(owner);
+    if (begun) return receipt.outcomes;
     deps.dispatcher.notify(crawlerId);
     // A start that is lost with this process is made up for by the upkeep.
     if (!receipt.leased && !deps.scheduler.runNow('crawl', crawlerId)) {
       await deps.scheduler.wake('crawl', crawlerId, clock.now());
     }
     return receipt.outcomes;
+  }
+
+  /**
+   * Begins the run of an idle crawler while its URLs are pushed, so that it need not wait for them to
+   * be durable. Only on a store of this process alone: it takes the lease after the push, in the
+   * order of the calls, and no other process can have it. Returns whether it did.
+   */
+  function beginRun(crawlerId: string): boolean {
+    if (store.shares !== undefined || deps.dispatcher.isRunning(crawlerId)) return false;
+    return deps.scheduler.runNow('crawl', crawlerId);
   }
 
   /** Pairs the jobs of the batch with their outcomes; jobs without one were not admitted. */

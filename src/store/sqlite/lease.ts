@@ -1,3 +1,4 @@
+import { defined } from '../../domain/defined.ts';
 import { tallyEnd } from '../../domain/tally.ts';
 import { heldBackBy, type Pauses, type WorkKind } from '../rules.ts';
 import type { CrawlerNews, Lease } from '../store.ts';
@@ -59,7 +60,11 @@ export function acquire(
   ttlMs: number,
   now: Date,
 ): Lease | undefined {
-  const before = sql.get('SELECT lease_owner FROM dispatch WHERE crawler_id = ?', crawlerId);
+  const before = sql.get(
+    `SELECT lease_owner, updated_at FROM dispatch JOIN crawlers USING (crawler_id)
+      WHERE crawler_id = ?`,
+    crawlerId,
+  );
   const row = sql.get(
     // While leased the crawler has a wake time, because the holder may crash.
     `UPDATE dispatch SET epoch = epoch + 1, lease_owner = ?, lease_until = ?, wake_at = ?
@@ -74,7 +79,7 @@ export function acquire(
   if (row === undefined) return undefined;
   const epoch = Number(row.epoch);
   requeue(sql, { crawlerId, epoch, now, crashed: before?.lease_owner !== owner });
-  return { crawlerId, owner, epoch };
+  return { crawlerId, owner, epoch, ...defined({ settings: before && Number(before.updated_at) }) };
 }
 
 /** The work of former holders of a lease. */

@@ -19,7 +19,8 @@ export function push(
 function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date): PushReceipt {
   const { crawlerId, accountId, jobs } = request;
   const room = readRoom(sql, crawlerId, accountId);
-  if (room === undefined) {
+  const settings = request.settings ?? room?.settings;
+  if (room === undefined || room.settings !== settings) {
     const refused = { refused: 'crawler_not_found' } as const;
     return { outcomes: jobs.map(() => refused), crossedAccountLimit: false, leased: false };
   }
@@ -44,21 +45,25 @@ interface Room {
   readonly isOver: boolean;
   readonly purges: number;
   readonly leaseUntil: number;
+  /** `CrawlerNews.settings`. */
+  readonly settings: number;
 }
 
 /** Undefined when the crawler is gone. */
 function readRoom(sql: Sql, crawlerId: string, accountId: string): Room | undefined {
   const row = sql.get(
     `SELECT waiting + retrying AS held, lease_until, purges,
+        (SELECT updated_at FROM crawlers c WHERE c.crawler_id = d.crawler_id) AS settings,
         (SELECT queued FROM accounts WHERE account_id = ?) AS queued,
         (SELECT over_limit FROM accounts WHERE account_id = ?) AS over_limit
-      FROM dispatch WHERE crawler_id = ?`,
+      FROM dispatch d WHERE crawler_id = ?`,
     accountId,
     accountId,
     crawlerId,
   );
   if (row === undefined) return undefined;
   return {
+    settings: Number(row.settings),
     held: Number(row.held),
     queued: Number(row.queued),
     isOver: row.over_limit === 1,

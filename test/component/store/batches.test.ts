@@ -70,6 +70,19 @@ test('a write is answered when it is on the disk, and a read at once', async () 
   await batches.settled();
 });
 
+test('a lease is taken after the writes before it, and answered before they are on the disk', async () => {
+  const acquire: CallMessage = {
+    id: 2,
+    operation: 'queue.acquire',
+    args: ['crawler', 'process', 1_000, new Date()],
+  };
+  batches.take([write(1), acquire]);
+  expect([...answered.keys()]).toEqual([2]);
+  await sync();
+  expect([...answered.keys()]).toEqual([2, 1]);
+  await batches.settled();
+});
+
 test('writes that arrive during a sync are one batch after it', async () => {
   batches.take([write(1)]);
   batches.take([write(2)]);

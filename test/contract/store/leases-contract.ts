@@ -56,6 +56,18 @@ export function leasesContract(open: OpenStore): void {
     );
 
     test(
+      'tells when the crawler was changed last',
+      withStore(open, async ({ store, crawler }) => {
+        const { crawlerId, updatedAt } = await crawler();
+        const first = await store.queue.acquire(crawlerId, 'first', TTL_MS, at(0));
+        expect(first?.settings).toBe(updatedAt.getTime());
+        await store.crawlers.setPaused(crawlerId, 'user_pause', at(5));
+        const again = await store.queue.acquire(crawlerId, 'first', TTL_MS, at(6));
+        expect(again?.settings).toBe(at(5).getTime());
+      }),
+    );
+
+    test(
       'goes to one of eight',
       withStore(open, async ({ store, crawler }) => {
         const { crawlerId } = await crawler();

@@ -27,6 +27,26 @@ function refusals(receipt: PushReceipt): string[] {
 export function pushContract(open: OpenStore): void {
   describe('a push', () => {
     test(
+      'is refused, and keeps nothing, when its jobs were made for settings that have changed since',
+      withStore(open, async ({ store, crawler, counters }) => {
+        const made = await crawler();
+        const { crawlerId, accountId } = made;
+        const settings = made.updatedAt.getTime();
+        const request = { crawlerId, accountId, jobs: makeJobs(made, 1), settings };
+        const [before] = await store.queue.push([request], LIMITS, at(1));
+        expect(only(before?.outcomes ?? [])).toHaveProperty('rid');
+        await store.crawlers.setPaused(crawlerId, 'user_pause', at(2));
+        const later = { ...request, jobs: makeJobs(made, 1) };
+        const [after] = await store.queue.push([later], LIMITS, at(3));
+        expect(only(after?.outcomes ?? [])).toEqual({ refused: 'crawler_not_found' });
+        const paused = { ...later, settings: at(2).getTime() };
+        const [fitting] = await store.queue.push([paused], LIMITS, at(4));
+        expect(only(fitting?.outcomes ?? [])).toHaveProperty('rid');
+        expect(await counters(made)).toMatchObject({ waiting: 2 });
+      }),
+    );
+
+    test(
       'keeps every field of a job',
       withStore(open, async ({ store, crawler, push, counters }) => {
         const made = await crawler({ delivery: 'webhook' });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DomainError } from '../../../src/domain/errors.ts';
 import type { PushedItem, PushInput } from '../../../src/service/queue/push.ts';
+import type { Store } from '../../../src/store/store.ts';
 import { createUseCases, openEmbeddedStore, type UseCaseOptions } from '../../support/use-cases.ts';
 
 let opened: Awaited<ReturnType<typeof openEmbeddedStore>>;
@@ -20,8 +21,12 @@ const pages = (count: number): PushInput[] => Array.from({ length: count }, (_, 
 const outcomes = (items: readonly PushedItem[]): string[] =>
   items.map((item) => ('rid' in item ? 'rid' : item.error.reason));
 
-async function setUp(options: UseCaseOptions = {}, callbackUrl?: string) {
-  const useCases = createUseCases(opened.store, options);
+async function setUp(
+  options: UseCaseOptions = {},
+  callbackUrl?: string,
+  store: Store = opened.store,
+) {
+  const useCases = createUseCases(store, options);
   const owner = await useCases.account();
   const input = callbackUrl === undefined ? {} : { callbackUrl };
   const { crawler } = await useCases.crawlers.create(owner.normal, 'shop', {
@@ -41,6 +46,31 @@ test('a pushed URL is queued under the rid that is returned, and its idle crawle
     retry: 0,
   });
   expect(calls.wakes).toEqual([`crawl ${crawlerId}`]);
+});
+
+test('the run of an idle crawler begins while its URL is written, and is not begun again', async () => {
+  const runs: string[] = [];
+  let isWritten = false;
+  const { queue } = opened.store;
+  const store = {
+    ...opened.store,
+    queue: {
+      ...queue,
+      async push(...args: Parameters<typeof queue.push>) {
+        const receipts = await queue.push(...args);
+        isWritten = true;
+        return receipts;
+      },
+    },
+  };
+  const runNow = (name: string, key: string): boolean => {
+    runs.push(`${isWritten ? 'late' : 'early'} ${name} ${key}`);
+    return true;
+  };
+  const { pushing, owner, calls, crawlerId } = await setUp({ runNow }, undefined, store);
+  await pushing.push(owner.normal, 'shop', page('a'));
+  expect(runs).toEqual([`early crawl ${crawlerId}`]);
+  expect(calls.wakes).toEqual([]);
 });
 
 test('a crawler that somebody dispatches is not woken', async () => {

@@ -21,6 +21,13 @@ export interface BatchesDeps {
   readonly answer: (message: BatchMessage) => void;
 }
 
+/**
+ * Answered before its batch is durable, like reads: leases do not outlive the process, whose start
+ * voids them all.
+ */
+const LEASE = 'queue.acquire';
+const answersEarly = (operation: string): boolean => reads.has(operation) || operation === LEASE;
+
 const MAX_BATCH = 1_000;
 /** Pages of the log, 4 MB, that are moved into the database at once. */
 const MANY_LOGGED = 1_000;
@@ -55,11 +62,11 @@ export function createBatches({ sql, disk, answer }: BatchesDeps): Batches {
       answer({ answers, committed });
       return;
     }
-    const isRead = (_: unknown, at: number): boolean => reads.has(calls[at]?.operation ?? '');
-    const early = answers.filter(isRead);
+    const isEarly = (_: unknown, at: number): boolean => answersEarly(calls[at]?.operation ?? '');
+    const early = answers.filter(isEarly);
     if (early.length > 0) answer({ answers: early, committed: false });
     await disk.sync('log');
-    answer({ answers: answers.filter((each, at) => !isRead(each, at)), committed });
+    answer({ answers: answers.filter((each, at) => !isEarly(each, at)), committed });
     await moveLog();
   }
 
