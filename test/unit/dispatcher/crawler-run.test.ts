@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDispatcher } from '../../../src/dispatcher/dispatcher.ts';
-import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { toRelease } from '../../contract/store/outcomes.ts';
 import { claimJobs } from '../../contract/store/store-harness.ts';
@@ -10,21 +9,17 @@ import {
   RUN_TIMING,
 } from '../../support/crawler-run-bench.ts';
 import { eventually } from '../../support/eventually.ts';
-import { silentLogger } from '../../support/loggers.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { openEmbeddedStore } from '../../support/use-cases.ts';
 
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let opened: Awaited<ReturnType<typeof openEmbeddedStore>>;
 let store: Store;
 
 beforeAll(async () => {
-  folder = await temporaryFolder();
-  ({ store } = await openSqliteStore({ dataDir: folder.path, logger: silentLogger }));
+  opened = await openEmbeddedStore();
+  ({ store } = opened);
 });
 
-afterAll(async () => {
-  await store.close();
-  await folder[Symbol.asyncDispose]();
-});
+afterAll(() => opened[Symbol.asyncDispose]());
 
 /** Waits until so many crawls were started in all. */
 async function startedCrawls(bench: CrawlerRunBench, count: number): Promise<void> {

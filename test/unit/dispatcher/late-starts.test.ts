@@ -2,7 +2,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DispatchTiming } from '../../../src/dispatcher/dispatcher.ts';
 import { createUnwrittenStarts } from '../../../src/dispatcher/unwritten-starts.ts';
 import type { Job } from '../../../src/domain/job.ts';
-import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import type { QueueLook, Store } from '../../../src/store/store.ts';
 import { withCrawlsInFlight } from '../../../src/store/with-crawls-in-flight.ts';
 import { toRetry } from '../../contract/store/outcomes.ts';
@@ -13,21 +12,17 @@ import {
   type StartedRun,
 } from '../../support/crawler-run-bench.ts';
 import { eventually } from '../../support/eventually.ts';
-import { silentLogger } from '../../support/loggers.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { openEmbeddedStore } from '../../support/use-cases.ts';
 
-let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+let opened: Awaited<ReturnType<typeof openEmbeddedStore>>;
 let store: Store;
 
 beforeAll(async () => {
-  folder = await temporaryFolder();
-  ({ store } = await openSqliteStore({ dataDir: folder.path, logger: silentLogger }));
+  opened = await openEmbeddedStore();
+  ({ store } = opened);
 });
 
-afterAll(async () => {
-  await store.close();
-  await folder[Symbol.asyncDispose]();
-});
+afterAll(() => opened[Symbol.asyncDispose]());
 
 /** No start that may wait is written within a test. */
 const NEVER: Partial<DispatchTiming> = { startDelayMs: 60_000 };
