@@ -2,13 +2,15 @@ import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import { defined } from '../domain/defined.ts';
 import type { DueJob, QueuedJob } from '../domain/job.ts';
-import type { FairPool, Grant } from '../fairness/fair-pool.ts';
+import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
 import { createWaitingGrant } from '../fairness/waiting-grant.ts';
 import type { JobOutcome, QueueLook, StartedJob, TurnReceipt } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
 import type { JobLog } from './job-log.ts';
 import { createReadAhead } from './read-ahead.ts';
+import { createSlotLine } from './slot-line.ts';
+import { createUnwrittenEnds, type KeptPage, pageBytes } from './unwritten-ends.ts';
 import { createUnwrittenStarts } from './unwritten-starts.ts';
 
 /** What the lane works with. */
@@ -20,26 +22,18 @@ export interface CrawlLaneDeps
   readonly slots: FairPool;
   /** The process's bytes in flight. */
   readonly memory: FairPool;
-  /**
-   * Whether crawls may start now. Not in a process that slept through its lease (SIGSTOP, a
-   * suspended machine), because others have taken the work over.
-   */
+  /** Whether crawls may start now. Not in a process that slept through its lease, as with SIGSTOP. */
   readonly mayStart: () => boolean;
   /** How many crawls this process may have in flight at once. */
   readonly limit: (crawler: Crawler) => number;
   readonly jobLog: JobLog | undefined;
-  /** How long a crawl lasts before its start is written, unless it is written at once. */
+  /**
+   * How long a crawl lasts before its start is written, unless it is written at once. Above 0 jobs are
+   * handed over before they have a slot, too.
+   */
   readonly startDelayMs: number;
   /** Called when there is something to write, or room again. */
   readonly onChange: () => void;
-}
-
-/** What a written outcome leaves in memory. */
-export interface KeptPage {
-  /** The body before compression, where it is at hand. */
-  readonly plain?: Uint8Array;
-  /** The memory that the page holds. */
-  readonly held: readonly Grant[];
 }
 
 /**
@@ -73,7 +67,7 @@ export interface CrawlLane {
   readonly unwritten: number;
   /** Bytes of the pages that the next turn writes. */
   readonly nextWriteBytes: number;
-  /** Jobs that were read ahead. */
+  /** Jobs that were read ahead, among them those that were handed over and wait for a slot. */
   readonly buffered: number;
   /** Whether a look may find jobs that there is room for. */
   readonly wantsLook: boolean;
@@ -111,13 +105,11 @@ export interface CrawlLane {
 const REST_MS = 500;
 /** Before its queue deadline; long enough to write a start. */
 const NEAR_MS = 1_000;
-/** Bytes of pages in one write; a larger page is written alone. */
-const WRITE_BYTES = 4 * 1024 * 1024;
-
-interface Ended extends KeptPage {
-  readonly outcome: JobOutcome;
-}
-
+/**
+ * So many times its slots, a run's first crawls have their starts written at once, and wait for no slot.
+ * What is in flight at any time is among so many jobs that are due first.
+ */
+const FIRST_ROUNDS = 4;
 const NOTHING_KEPT: KeptPage = { held: [] };
 
 /** Makes a lane in which nothing is in flight. */
@@ -128,8 +120,9 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     deps.onChange();
   });
   const ahead = createReadAhead({ crawlerId, memory });
-  const ended: Ended[] = [];
+  const ended = createUnwrittenEnds();
   const started = createUnwrittenStarts(deps.startDelayMs);
+  const line = createSlotLine();
   /** How many crawls the run has started. */
   let startCount = 0;
   const slotLine = createWaitingGrant(slots, () => {
@@ -149,6 +142,8 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   /** Whether it waits for a slot, or for memory, that others use now. */
   const waits = (): boolean => slotLine.waits || memoryLine.waits;
 
+  const isPastFirst = (by: Crawler): boolean => startCount > by.concurrency * FIRST_ROUNDS;
+
   /**
    * Whether a start is written at once, although its crawl may end soon. A page that kills the process
    * has to be found: the run that comes next starts first what was in flight then, and after one death
@@ -157,27 +152,37 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
    */
   function isWrittenAtOnce(job: Omit<DueJob, 'dueAt'>, by: Crawler, startedAt: Date): boolean {
     const { queueDeadline, crashes } = job;
-    if (startCount <= by.concurrency * 2 || crashes > 0 || by.politeness !== undefined) return true;
+    if (!isPastFirst(by) || crashes > 0 || by.politeness !== undefined) return true;
     return queueDeadline !== undefined && queueDeadline.getTime() - startedAt.getTime() < NEAR_MS;
   }
 
-  function startCrawl({ dueAt, ...queued }: DueJob, by: Crawler, slot: Grant, base: Grant): void {
+  /** Starts the crawl of a job, or hands it over to wait if there is no `grant` for it. */
+  function startCrawl(
+    { dueAt, ...queued }: DueJob,
+    by: Crawler,
+    grant: Grant | undefined,
+    base: Grant,
+  ): void {
     const { rid } = queued;
-    const startedAt = clock.now();
     const attempt = queued.attempt + 1;
-    const firstTriedAt = queued.firstTriedAt ?? startedAt;
+    const firstTriedAt = queued.firstTriedAt ?? clock.now();
     const job: QueuedJob = { ...queued, state: 'running', attempt, firstTriedAt };
-    startCount += 1;
-    started.add({ rid, attempt, startedAt }, isWrittenAtOnce(queued, by, startedAt));
-    deps.jobLog?.started(job);
-    deps.onStart?.(startedAt.getTime() - dueAt.getTime());
+    const slot = line.enter(rid, grant, () => {
+      const startedAt = clock.now();
+      startCount += 1;
+      started.add({ rid, attempt, startedAt }, isWrittenAtOnce(queued, by, startedAt));
+      deps.jobLog?.started(job);
+      deps.onStart?.(startedAt.getTime() - dueAt.getTime());
+    });
     const end = (outcome: JobOutcome, kept: KeptPage): void => {
-      const isNew = started.delete(rid);
-      ended.push({ outcome: isNew ? { ...outcome, startedAt } : outcome, ...kept });
+      // Its thread may have passed a slot to it that the dispatcher does not know of yet.
+      slot.begin();
+      const startedAt = started.remove(rid)?.startedAt;
+      ended.add({ outcome: startedAt ? { ...outcome, startedAt } : outcome, ...kept });
     };
     crawls.start(rid, async (signal) => {
       try {
-        const { outcome, held, plain } = await deps.crawlJob(job, by, signal);
+        const { outcome, held, plain } = await deps.crawlJob(job, by, signal, slot);
         base.shrink(pageBytes(outcome) + (plain?.byteLength ?? 0));
         if (closed) {
           base.release();
@@ -189,58 +194,70 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       } catch (error) {
         base.release();
         if (!signal.aborted) logger.error({ err: error, rid }, 'a crawl broke off');
-        if (error instanceof WorkAborted && error.end === 'dropped') started.delete(rid);
+        // The store has the job as it was: a look finds it again.
+        if (!slot.isHeld) ahead.expect();
+        else if (error instanceof WorkAborted && error.end === 'dropped') started.remove(rid);
         else end({ kind: 'release', rid, crawlerId, attempt }, NOTHING_KEPT);
       } finally {
-        slot.release();
+        slot.leave();
       }
     });
   }
 
-  function hasRoom(by: Crawler): boolean {
-    return crawls.size < deps.limit(by);
-  }
+  /** Crawls that have a slot. */
+  const inFlight = (): number => crawls.size - line.waiting;
+
+  const hasRoom = (by: Crawler): boolean => inFlight() < deps.limit(by);
+
+  const baseBytes = ({ body }: DueJob): number => crawlBytes + (body?.byteLength ?? 0);
 
   /** Starts jobs that were read ahead while there is room for their crawls. */
   function fill(): void {
     if (crawler === undefined || closed) return;
+    if (!deps.mayStart()) return forgetHandedOver();
     const claimant = { accountId: crawler.accountId, crawlerId };
-    while (hasRoom(crawler) && deps.mayStart()) {
-      const job = ahead.first(clock.now());
-      if (job === undefined) return;
+    while (hasRoom(crawler)) {
+      const job = line.isLate ? undefined : ahead.first(clock.now());
+      if (job === undefined && line.waiting === 0) return;
       const slot = slotLine.take() ?? slots.tryAcquire(claimant, 1);
       if (slot === undefined) return slotLine.wait(claimant, 1);
-      const bytes = crawlBytes + (job.body?.byteLength ?? 0);
-      const base = memory.tryAcquire(claimant, bytes);
+      if (job === undefined) {
+        line.startFirst(slot);
+        continue;
+      }
+      const base = memory.tryAcquire(claimant, baseBytes(job));
       if (base === undefined) {
         slot.release();
-        return memoryLine.wait(claimant, bytes);
+        return memoryLine.wait(claimant, baseBytes(job));
       }
       ahead.remove(job.rid);
       startCrawl(job, crawler, slot, base);
     }
+    if (deps.startDelayMs > 0 && isPastFirst(crawler)) handOver(crawler, claimant);
   }
 
-  /** Returns how many ends, of how many bytes, the next turn writes. */
-  function nextWrite(): { readonly count: number; readonly bytes: number } {
-    let count = 0;
-    let bytes = 0;
-    for (const each of ended) {
-      const next = bytes + pageBytes(each.outcome);
-      if (count > 0 && next > WRITE_BYTES) break;
-      count += 1;
-      bytes = next;
+  /** Hands jobs over that start in the slots of those that are in flight, unless others wait for these. */
+  function handOver(by: Crawler, claimant: Claimant): void {
+    if (by.tokenType !== 'normal' || by.politeness !== undefined) return;
+    while (slots.waiting + memory.waiting === 0 && line.mayWait(deps.limit(by))) {
+      const job = ahead.first(clock.now());
+      if (job === undefined || !mayBeHandedOver(job)) return;
+      const base = memory.tryAcquire(claimant, baseBytes(job));
+      if (base === undefined) return;
+      ahead.remove(job.rid);
+      startCrawl(job, by, undefined, base);
     }
-    return { count, bytes };
+  }
+
+  /** What was handed over and has not started goes back to where it was read from. */
+  function forgetHandedOver(): void {
+    for (const rid of line.drop()) crawls.abort(rid, new WorkAborted('dropped'));
   }
 
   /** Makes the next turn write the start again, alone or with the crawl's end. */
   function takeBackStart(start: StartedJob): void {
-    const { rid, startedAt } = start;
-    if (crawls.has(rid)) started.add(start, true);
-    const index = ended.findIndex(({ outcome }) => outcome.rid === rid);
-    const end = ended[index];
-    if (end !== undefined) ended[index] = { ...end, outcome: { ...end.outcome, startedAt } };
+    if (crawls.has(start.rid)) started.add(start, true);
+    ended.takeBackStart(start);
   }
 
   /** A job that goes back to the queue is due there again. */
@@ -253,8 +270,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   function beginLook(current: Crawler): QueueLook | undefined {
     if (waits() || !ahead.wantsMore) return undefined;
     // The next turns write that these have started; to the store they still wait.
-    const begun = ended.flatMap(({ outcome: { rid, startedAt } }) => (startedAt ? [rid] : []));
-    const except = [...begun, ...started.rids()];
+    const except = [...ended.begun(), ...started.rids(), ...line.rids()];
     const look = ahead.beginLook(current, deps.limit(current), except);
     if (look === undefined) {
       const { accountId } = current;
@@ -265,19 +281,19 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
 
   return {
     get inFlight() {
-      return crawls.size;
+      return inFlight();
     },
     get unwrittenEnds() {
-      return ended.length;
+      return ended.size;
     },
     get unwritten() {
-      return ended.length + started.due;
+      return ended.size + started.due;
     },
     get nextWriteBytes() {
-      return nextWrite().bytes;
+      return ended.nextBytes;
     },
     get buffered() {
-      return ahead.size;
+      return ahead.size + line.waiting;
     },
     get wantsLook() {
       return !waits() && ahead.wantsMore;
@@ -301,13 +317,19 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     keepTo: ahead.keepTo,
     fill,
     expectJobs: ahead.expect,
-    forget: ahead.clear,
+    forget() {
+      forgetHandedOver();
+      ahead.clear();
+    },
     begin(current, looks) {
       crawler = current;
-      const taken = ended.splice(0, nextWrite().count);
+      const taken = ended.take();
       const starts = started.take();
       const kept = new Map<string, KeptPage>(taken.map((each) => [each.outcome.rid, each]));
-      if (!looks) ahead.rest(new Date(clock.now().getTime() + REST_MS));
+      if (!looks) {
+        forgetHandedOver();
+        ahead.rest(new Date(clock.now().getTime() + REST_MS));
+      }
       const look = looks ? beginLook(current) : undefined;
       return {
         ended: taken.map(({ outcome }) => outcome),
@@ -317,7 +339,10 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
           for (const rid of receipt.lost) crawls.abort(rid, new WorkAborted('dropped'));
           // What was read ahead is outdated if the queue was purged or the crawler paused.
           if (receipt.lost.length > 0) ahead.expect();
-          if (receipt.lost.length > 0 || receipt.paused) ahead.drop();
+          if (receipt.lost.length > 0 || receipt.paused) {
+            forgetHandedOver();
+            ahead.drop();
+          }
           // A start that was lost may have left a job that is due; its crawl has to end first.
           const jobs = receipt.jobs.filter(({ rid }) => !crawls.has(rid));
           if (look !== undefined) ahead.endLook({ ...receipt, jobs });
@@ -328,7 +353,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
         },
         fail() {
           kept.clear();
-          ended.unshift(...taken);
+          ended.takeBack(taken);
           for (const start of starts) takeBackStart(start);
           ahead.expect();
         },
@@ -345,20 +370,30 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     },
     abort(rid) {
       ahead.remove(rid);
+      line.drop(rid);
       crawls.abort(rid, new WorkAborted('dropped'));
     },
-    abortAll: crawls.abortAll,
+    abortAll(reason) {
+      line.drop();
+      crawls.abortAll(reason);
+    },
     close() {
       closed = true;
       slotLine.cancel();
       memoryLine.cancel();
       ahead.clear();
+      line.drop();
       crawls.abortAll(new WorkAborted('dropped'));
-      for (const grant of ended.splice(0).flatMap(({ held }) => held)) grant.release();
+      ended.clear();
     },
   };
 }
 
-function pageBytes(outcome: JobOutcome): number {
-  return 'record' in outcome ? outcome.record.body.byteLength : 0;
+/**
+ * Whether the job may start without the dispatcher: its deadline could pass meanwhile, the cookies of its
+ * session could change, and the start of a page that may have killed the process has to be written.
+ */
+function mayBeHandedOver({ queueDeadline, crashes, parameters }: DueJob): boolean {
+  const { cookies_session: session = '' } = parameters;
+  return queueDeadline === undefined && crashes === 0 && session === '';
 }

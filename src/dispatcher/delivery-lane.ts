@@ -6,13 +6,13 @@ import { createTransientMap } from '../domain/transient-map.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
 import { createClaimMemory } from './claim-memory.ts';
-import type { KeptPage } from './crawl-lane.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import type { DeliverySlot } from './endpoint.ts';
 import { MAX_POSTS_PER_ENDPOINT } from './endpoint-pace.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
 import type { PacedLane } from './paced-lane.ts';
+import type { KeptPage } from './unwritten-ends.ts';
 
 /** What the lane works with. */
 export interface DeliveryLaneDeps extends Pick<DispatcherDeps, 'postDelivery' | 'logger'> {

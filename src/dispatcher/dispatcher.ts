@@ -1,4 +1,5 @@
 import type { Clock } from '../domain/clock.ts';
+import type { CrawlSlot } from '../domain/crawl-slot.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import { DomainError } from '../domain/errors.ts';
@@ -21,12 +22,14 @@ export interface DispatcherDeps {
   /** Names this process in leases. */
   readonly processId: string;
   /**
-   * Crawls one URL. The store decides whether the outcome still counts. Rejects only if aborted.
+   * Crawls one URL, when it has its slot. The store decides whether the outcome still counts. Rejects
+   * only if aborted.
    */
   readonly crawlJob: (
     job: QueuedJob,
     crawler: Crawler,
     signal: AbortSignal,
+    slot: CrawlSlot,
   ) => Promise<{
     readonly outcome: JobOutcome;
     /** Memory that the page holds beyond `crawlBytes`; released when the outcome is written. */

@@ -15,8 +15,8 @@ export interface UnwrittenStarts {
   rids(): Iterable<string>;
   /** Adds a start, which is due at once or after the delay. */
   add(start: StartedJob, atOnce: boolean): void;
-  /** Removes a start; returns whether it was there. */
-  delete(rid: string): boolean;
+  /** Removes a start; returns it if it was there. */
+  remove(rid: string): StartedJob | undefined;
   /** Takes all that are due. */
   take(): StartedJob[];
 }
@@ -63,7 +63,11 @@ export function createUnwrittenStarts(
       if (atOnce || delayMs === 0) due.set(start.rid, start);
       else later.set(start.rid, { start, dueAt: now() + delayMs });
     },
-    delete: (rid) => due.delete(rid) || later.delete(rid),
+    remove(rid) {
+      const start = due.get(rid) ?? later.get(rid)?.start;
+      if (!due.delete(rid)) later.delete(rid);
+      return start;
+    },
     take() {
       update();
       const taken = [...due.values()];

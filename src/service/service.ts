@@ -298,17 +298,17 @@ function wireDispatcher(
     logger,
     processId: settings.processId,
     timing: settings.dispatch,
-    async crawlJob(job, crawler, signal) {
-      const startedAt = performance.now();
+    async crawlJob(job, crawler, signal, slot) {
+      const beganMs = performance.now();
       const span = startProcessing(tracing, job, crawler);
       const { traceparent } = span;
-      const timed = stopwatch(traceparent);
       try {
-        const end = await crawlJobs.crawl({ ...job, traceparent }, crawler, signal);
+        const end = await crawlJobs.crawl({ ...job, traceparent }, crawler, signal, slot);
+        const tookMs = performance.now() - (slot.heldSinceMs ?? beganMs);
         if (end.outcome.kind !== 'release') {
-          crawlTimes.note(crawler.crawlerId, performance.now() - startedAt);
+          crawlTimes.note(crawler.crawlerId, tookMs);
         }
-        observe.crawl(end.outcome, timed());
+        observe.crawl(end.outcome, { seconds: tookMs / 1_000, traceparent });
         return end;
       } finally {
         span.end();

@@ -1,4 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
+import type { CrawlSlot } from '../../domain/crawl-slot.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
@@ -47,7 +48,7 @@ export interface JobEnd {
 /** Crawls jobs and ends them. */
 export interface CrawlJobs {
   /** Crawls one URL. Resolves with a result, or a time to try again; rejects only when aborted. */
-  crawl(job: QueuedJob, crawler: Crawler, signal: AbortSignal): Promise<JobEnd>;
+  crawl(job: QueuedJob, crawler: Crawler, signal: AbortSignal, slot?: CrawlSlot): Promise<JobEnd>;
   /** Ends a job that waited longer than its `queue_timeout`. */
   expire(job: QueuedJob, crawler: Crawler): Promise<JobOutcome>;
 }
@@ -93,11 +94,11 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   }
 
   return {
-    async crawl(job, crawler, signal) {
+    async crawl(job, crawler, signal, slot) {
       if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
       let crawled: Crawled;
       try {
-        crawled = await crawling.crawl(toOrder(job, crawler), signal);
+        crawled = await crawling.crawl({ ...toOrder(job, crawler), slot }, signal);
       } catch (error) {
         if (error instanceof ThreadLost) return endLost(job, crawler, error);
         throw error;

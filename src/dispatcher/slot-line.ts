@@ -1,0 +1,146 @@
+import type { CrawlSlot } from '../domain/crawl-slot.ts';
+import { createTransientMap } from '../domain/transient-map.ts';
+import type { Grant } from '../fairness/fair-pool.ts';
+
+/** The slot of one crawl, as the dispatcher has it. */
+export interface LineSlot extends CrawlSlot {
+  /** The crawl has started: does nothing if that is known. */
+  begin(): void;
+  /** The crawl has ended: gives its slot back. */
+  leave(): void;
+}
+
+/**
+ * The slots of one run, and its crawls that wait in their threads for one of them. If each start took a
+ * message to the dispatcher and one back, slots of quick sites would stand idle for a tenth of the time.
+ */
+export interface SlotLine {
+  /** Crawls that wait for a slot. */
+  readonly waiting: number;
+  /** Whether one has waited so long that the next free slot is for it, and not for another job. */
+  readonly isLate: boolean;
+  /** The rids of those. */
+  rids(): Iterable<string>;
+  /** Whether one more may wait, beside so many slots. */
+  mayWait(slots: number): boolean;
+  /**
+   * Adds a crawl, which waits if it comes without a slot. `onStart` is called once, when it has
+   * started.
+   */
+  enter(rid: string, grant: Grant | undefined, onStart: () => void): LineSlot;
+  /** Starts the first of those that wait in this slot. Throws when none does. */
+  startFirst(grant: Grant): void;
+  /** Forgets one that waits, or all: they start no more. Returns their rids. */
+  drop(rid?: string): readonly string[];
+}
+
+/**
+ * Most crawls that wait for each slot of a run, and for all of them. With one for each slot a third of the
+ * slots came back to the dispatcher, because their thread had none left when several pages came at once.
+ */
+const WAITING_PER_SLOT = 3;
+const MOST_WAITING = 64;
+/** While one has waited for longer, no others are added, and the next free slot is its own. */
+const LONG_MS = 100;
+/** After such a wait none are added for a while: where pages take long, nothing is gained. */
+const REST_MS = 1_000;
+
+interface Place extends LineSlot {
+  readonly rid: string;
+  readonly enteredMs: number;
+  /** Starts it in this slot; `isKnown` to its thread, or else by telling it. */
+  start(slot: Grant, isKnown: boolean): void;
+}
+
+let lines = 0;
+
+/** Makes a line without crawls. `now` is in milliseconds. */
+export function createSlotLine(now: () => number = () => performance.now()): SlotLine {
+  lines += 1;
+  const line = lines;
+  const waiting = createTransientMap<CrawlSlot, Place>();
+  let restUntilMs = 0;
+
+  function createPlace(rid: string, given: Grant | undefined, onStart: () => void): Place {
+    const enteredMs = now();
+    let grant = given;
+    let heldSinceMs: number | undefined;
+    let startInThread: (() => void) | undefined;
+    const place: Place = {
+      line,
+      rid,
+      enteredMs,
+      get isHeld() {
+        return heldSinceMs !== undefined;
+      },
+      get heldSinceMs() {
+        return heldSinceMs;
+      },
+      whenGiven(start) {
+        startInThread = start;
+      },
+      passTo(next) {
+        if (grant === undefined) return;
+        const slot = grant;
+        const heir = waiting.get(next);
+        if (heir === undefined) return;
+        grant = undefined;
+        heir.start(slot, true);
+      },
+      start(slot, isKnown) {
+        grant = slot;
+        place.begin();
+        if (!isKnown) startInThread?.();
+      },
+      begin() {
+        if (heldSinceMs !== undefined) return;
+        heldSinceMs = now();
+        if (heldSinceMs - enteredMs > LONG_MS) restUntilMs = heldSinceMs + REST_MS;
+        waiting.delete(place);
+        onStart();
+      },
+      leave() {
+        waiting.delete(place);
+        grant?.release();
+        grant = undefined;
+      },
+    };
+    return place;
+  }
+
+  return {
+    get waiting() {
+      return waiting.size;
+    },
+    get isLate() {
+      const first = waiting.values().next().value;
+      return first !== undefined && now() - first.enteredMs > LONG_MS;
+    },
+    *rids() {
+      for (const { rid } of waiting.values()) yield rid;
+    },
+    mayWait(slots) {
+      const at = now();
+      const most = Math.min(slots * WAITING_PER_SLOT, MOST_WAITING);
+      if (waiting.size >= most || at < restUntilMs) return false;
+      const first = waiting.values().next().value;
+      return first === undefined || at - first.enteredMs <= LONG_MS;
+    },
+    enter(rid, grant, onStart) {
+      const place = createPlace(rid, grant, onStart);
+      if (grant === undefined) waiting.set(place, place);
+      else place.begin();
+      return place;
+    },
+    startFirst(grant) {
+      const first = waiting.values().next().value;
+      if (first === undefined) throw new Error('no crawl waits for a slot');
+      first.start(grant, false);
+    },
+    drop(rid) {
+      const dropped = [...waiting.values()].filter((each) => rid === undefined || each.rid === rid);
+      for (const place of dropped) waiting.delete(place);
+      return dropped.map((place) => place.rid);
+    },
+  };
+}
