@@ -40,6 +40,8 @@ export interface SlotLine {
  */
 const WAITING_PER_SLOT = 3;
 const MOST_WAITING = 64;
+/** With more slots, enough pages are under way whatever waits for the dispatcher. */
+const MOST_SLOTS = 32;
 /** While one has waited for longer, no others are added, and the next free slot is its own. */
 const LONG_MS = 100;
 /** After such a wait none are added for a while: where pages take long, nothing is gained. */
@@ -122,7 +124,7 @@ export function createSlotLine(now: () => number = () => performance.now()): Slo
     mayWait(slots) {
       const at = now();
       const most = Math.min(slots * WAITING_PER_SLOT, MOST_WAITING);
-      if (waiting.size >= most || at < restUntilMs) return false;
+      if (slots > MOST_SLOTS || waiting.size >= most || at < restUntilMs) return false;
       const first = waiting.values().next().value;
       return first === undefined || at - first.enteredMs <= LONG_MS;
     },
