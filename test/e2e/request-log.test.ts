@@ -124,11 +124,10 @@ test('the admin token changes the level while the service runs; each change of a
       .map((line) => JSON.parse(line) as { rid?: string; msg: string; crawler?: string })
       .filter(({ rid }) => rid === json.rid);
   await eventually(() => expect(linesOfJob()).toHaveLength(3));
-  expect(linesOfJob().map(({ msg }) => msg)).toEqual([
-    'a job was pushed',
-    'a crawl started',
-    'a crawl ended',
-  ]);
+  // The crawl starts while its push is written.
+  const messages = linesOfJob().map(({ msg }) => msg);
+  expect(messages.slice(0, 2).toSorted()).toEqual(['a crawl started', 'a job was pushed']);
+  expect(messages.at(2)).toBe('a crawl ended');
   const [pushed] = linesOfJob();
   expect(linesOfJob().every(({ crawler }) => crawler === pushed?.crawler)).toBe(true);
 
