@@ -125,14 +125,14 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   const line = createSlotLine();
   /** How many crawls the run has started. */
   let startCount = 0;
-  const slotLine = createWaitingGrant(slots, () => {
+  const waitingSlot = createWaitingGrant(slots, () => {
     fill();
-    slotLine.take()?.release();
+    waitingSlot.take()?.release();
     deps.onChange();
   });
-  const memoryLine = createWaitingGrant(memory, () => {
+  const waitingMemory = createWaitingGrant(memory, () => {
     // There is as much for the next start, or for a look.
-    memoryLine.take()?.release();
+    waitingMemory.take()?.release();
     fill();
     deps.onChange();
   });
@@ -140,7 +140,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   let closed = false;
 
   /** Whether it waits for a slot, or for memory, that others use now. */
-  const waits = (): boolean => slotLine.waits || memoryLine.waits;
+  const waits = (): boolean => waitingSlot.waits || waitingMemory.waits;
 
   const isPastFirst = (by: Crawler): boolean => startCount > by.concurrency * FIRST_ROUNDS;
 
@@ -219,8 +219,8 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     while (hasRoom(crawler)) {
       const job = line.isLate ? undefined : ahead.first(clock.now());
       if (job === undefined && line.waiting === 0) return;
-      const slot = slotLine.take() ?? slots.tryAcquire(claimant, 1);
-      if (slot === undefined) return slotLine.wait(claimant, 1);
+      const slot = waitingSlot.take() ?? slots.tryAcquire(claimant, 1);
+      if (slot === undefined) return waitingSlot.wait(claimant, 1);
       if (job === undefined) {
         line.startFirst(slot);
         continue;
@@ -228,7 +228,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       const base = memory.tryAcquire(claimant, baseBytes(job));
       if (base === undefined) {
         slot.release();
-        return memoryLine.wait(claimant, baseBytes(job));
+        return waitingMemory.wait(claimant, baseBytes(job));
       }
       ahead.remove(job.rid);
       startCrawl(job, crawler, slot, base);
@@ -274,7 +274,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     const look = ahead.beginLook(current, deps.limit(current), except);
     if (look === undefined) {
       const { accountId } = current;
-      memoryLine.wait({ accountId, crawlerId }, crawlBytes);
+      waitingMemory.wait({ accountId, crawlerId }, crawlBytes);
     }
     return look;
   }
@@ -379,8 +379,8 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     },
     close() {
       closed = true;
-      slotLine.cancel();
-      memoryLine.cancel();
+      waitingSlot.cancel();
+      waitingMemory.cancel();
       ahead.clear();
       line.drop();
       crawls.abortAll(new WorkAborted('dropped'));

@@ -50,8 +50,8 @@ const REST_MS = 1_000;
 interface Place extends LineSlot {
   readonly rid: string;
   readonly enteredMs: number;
-  /** Starts it in this slot; `isKnown` to its thread, or else by telling it. */
-  start(slot: Grant, isKnown: boolean): void;
+  /** Starts it in this slot, and tells its thread unless that has started it. */
+  start(slot: Grant, hasStarted: boolean): void;
 }
 
 let lines = 0;
@@ -82,17 +82,16 @@ export function createSlotLine(now: () => number = () => performance.now()): Slo
         startInThread = start;
       },
       passTo(next) {
-        if (grant === undefined) return;
-        const slot = grant;
         const heir = waiting.get(next);
-        if (heir === undefined) return;
+        const passed = grant;
+        if (heir === undefined || passed === undefined) return;
         grant = undefined;
-        heir.start(slot, true);
+        heir.start(passed, true);
       },
-      start(slot, isKnown) {
+      start(slot, hasStarted) {
         grant = slot;
         place.begin();
-        if (!isKnown) startInThread?.();
+        if (!hasStarted) startInThread?.();
       },
       begin() {
         if (heldSinceMs !== undefined) return;
