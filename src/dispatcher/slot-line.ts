@@ -47,7 +47,13 @@ const LONG_MS = 100;
 /** After such a wait none are added for a while: where pages take long, nothing is gained. */
 const REST_MS = 1_000;
 
+/**
+ * One is made for each crawl. An accessor in its literal would keep the garbage of each page alive: see
+ * decision 027.
+ */
 interface Place extends LineSlot {
+  isHeld: boolean;
+  heldSinceMs: number | undefined;
   readonly rid: string;
   readonly enteredMs: number;
   /** Starts it in this slot, and tells its thread unless that has started it. */
@@ -64,20 +70,14 @@ export function createSlotLine(now: () => number = () => performance.now()): Slo
   let restUntilMs = 0;
 
   function createPlace(rid: string, given: Grant | undefined, onStart: () => void): Place {
-    const enteredMs = now();
     let grant = given;
-    let heldSinceMs: number | undefined;
     let startInThread: (() => void) | undefined;
     const place: Place = {
       line,
       rid,
-      enteredMs,
-      get isHeld() {
-        return heldSinceMs !== undefined;
-      },
-      get heldSinceMs() {
-        return heldSinceMs;
-      },
+      enteredMs: now(),
+      isHeld: false,
+      heldSinceMs: undefined,
       whenGiven(start) {
         startInThread = start;
       },
@@ -94,9 +94,11 @@ export function createSlotLine(now: () => number = () => performance.now()): Slo
         if (!hasStarted) startInThread?.();
       },
       begin() {
-        if (heldSinceMs !== undefined) return;
-        heldSinceMs = now();
-        if (heldSinceMs - enteredMs > LONG_MS) restUntilMs = heldSinceMs + REST_MS;
+        if (place.isHeld) return;
+        const heldSinceMs = now();
+        place.isHeld = true;
+        place.heldSinceMs = heldSinceMs;
+        if (heldSinceMs - place.enteredMs > LONG_MS) restUntilMs = heldSinceMs + REST_MS;
         waiting.delete(place);
         onStart();
       },
