@@ -4,7 +4,7 @@ import { defined } from '../domain/defined.ts';
 import type { DueJob, QueuedJob } from '../domain/job.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
 import { createWaitingGrant } from '../fairness/waiting-grant.ts';
-import type { JobOutcome, QueueLook, StartedJob, TurnReceipt } from '../store/store.ts';
+import type { JobOutcome, QueueLook, StartedJob, Store, TurnReceipt } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
 import type { JobLog } from './job-log.ts';
@@ -15,7 +15,8 @@ import { createUnwrittenStarts } from './unwritten-starts.ts';
 
 /** What the lane works with. */
 export interface CrawlLaneDeps
-  extends Pick<DispatcherDeps, 'crawlJob' | 'crawlBytes' | 'logger' | 'onStart'> {
+  extends Pick<DispatcherDeps, 'crawlJob' | 'crawlBytes' | 'logger' | 'onStart'>,
+    Pick<Store, 'writeBytes'> {
   readonly crawlerId: string;
   readonly clock: Clock;
   /** The process's crawls in flight. */
@@ -120,7 +121,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     deps.onChange();
   });
   const ahead = createReadAhead({ crawlerId, memory });
-  const ended = createUnwrittenEnds();
+  const ended = createUnwrittenEnds(deps.writeBytes);
   const started = createUnwrittenStarts(deps.startDelayMs);
   const line = createSlotLine();
   /** How many crawls the run has started. */

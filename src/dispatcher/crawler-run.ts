@@ -46,9 +46,9 @@ export interface CrawlerRun {
   activity(): Omit<DispatcherActivity, 'crawlers'>;
 }
 
-/** So many starts and ends, or bytes of pages, are written without waiting for more. */
+/** So many starts and ends, or pages that fill so much of one write, are written without waiting for more. */
 const MANY = 256;
-const MANY_BYTES = 1024 * 1024;
+const MANY_OF_WRITE = 3 / 4;
 /** The longest pause after a turn that wrote much. */
 const MAX_GATHERING_MS = 20;
 /** Before a turn that failed is taken again. */
@@ -66,16 +66,14 @@ const LONGEST_PAUSE_MS = 5_000;
  */
 export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   const { store, clock, logger, shared, crawlerId, task, timing, paces, keeper } = deps;
-  const { memory } = shared;
-  const isInBrowser = deps.crawler.tokenType === 'javascript';
-  const slots = isInBrowser ? shared.pageSlots : shared.crawlSlots;
+  const { memory, pageSlots, crawlSlots } = shared;
+  const slots = deps.crawler.tokenType === 'javascript' ? pageSlots : crawlSlots;
   const { crawlJob, crawlBytes, postDelivery, mayCrawl } = deps;
   const pause = createWakeableSleep();
-  const onChange = pause.wake;
   const states = createRunStates(clock);
   const isHelper = deps.join !== undefined;
   let share: RunShare | undefined;
-  const lane = { crawlerId, memory, logger, onChange, mayPost: states.hasLease };
+  const lane = { crawlerId, memory, logger, onChange: pause.wake, mayPost: states.hasLease };
   const jobLog = createJobLog(logger, crawlerId);
   const mayStart = (): boolean =>
     !isUnsure && states.current.phase === 'running' && states.hasLease();
@@ -85,6 +83,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     slots,
     crawlJob,
     crawlBytes,
+    writeBytes: store.writeBytes,
     mayStart,
     limit: (current) => share?.limit(current) ?? 0,
     jobLog,
@@ -238,7 +237,8 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
    * Whether the next turn is due before its time: free slots need jobs, or much is unwritten.
    */
   function isUrgent(): boolean {
-    return crawls.isStarving || crawls.unwritten >= MANY || crawls.nextWriteBytes >= MANY_BYTES;
+    if (crawls.isStarving || crawls.unwritten >= MANY) return true;
+    return crawls.nextWriteBytes >= store.writeBytes * MANY_OF_WRITE;
   }
 
   /**

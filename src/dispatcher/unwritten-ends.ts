@@ -32,11 +32,8 @@ export interface UnwrittenEnds {
   clear(): void;
 }
 
-/** Bytes of pages in one write; a larger page is written alone. */
-const WRITE_BYTES = 4 * 1024 * 1024;
-
-/** Makes it without any. */
-export function createUnwrittenEnds(): UnwrittenEnds {
+/** Makes it without any. A write has pages of `writeBytes` at most; a larger page is written alone. */
+export function createUnwrittenEnds(writeBytes: number): UnwrittenEnds {
   const ended: EndedCrawl[] = [];
 
   function nextWrite(): { readonly count: number; readonly bytes: number } {
@@ -44,7 +41,7 @@ export function createUnwrittenEnds(): UnwrittenEnds {
     let bytes = 0;
     for (const each of ended) {
       const next = bytes + pageBytes(each.outcome);
-      if (count > 0 && next > WRITE_BYTES) break;
+      if (count > 0 && next > writeBytes) break;
       count += 1;
       bytes = next;
     }

@@ -33,6 +33,8 @@ export interface Store {
   readonly queue: QueueStore;
   /** Undefined if one process has the database for itself. */
   readonly shares?: ShareStore | undefined;
+  /** Bytes of pages that one turn should write at most; a larger page comes alone. */
+  readonly writeBytes: number;
   readonly deliveries: DeliveryStore;
   readonly results: ResultStore;
   readonly stats: StatsStore;
@@ -54,7 +56,10 @@ export interface Store {
 }
 
 /** The names of the parts that every store has. */
-export type AggregateName = Exclude<keyof Store, 'shares' | 'ping' | 'maintain' | 'close'>;
+export type AggregateName = Exclude<
+  keyof Store,
+  'shares' | 'writeBytes' | 'ping' | 'maintain' | 'close'
+>;
 
 /** The result of one `maintain`. */
 export interface MaintenanceReport {

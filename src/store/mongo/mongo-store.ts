@@ -37,6 +37,8 @@ export interface OpenMongoStore {
 }
 
 const DEFAULT_DATABASE = 'queued_crawler';
+/** A command for so many pages costs hardly more than one for a few. */
+const WRITE_BYTES = 4 * 1024 * 1024;
 
 /**
  * Opens the store on MongoDB: a standalone server, a replica set, or a sharded cluster. It needs
@@ -55,6 +57,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
     await migrate(db, collections);
     const ledger = createLedger(collections, createRid(new Date()));
     const store: Store = {
+      writeBytes: WRITE_BYTES,
       accounts: createAccounts(collections, ledger.accounts),
       crawlers: createCrawlers(collections, ledger),
       queue: createQueue(collections, ledger),

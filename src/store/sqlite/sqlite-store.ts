@@ -3,6 +3,7 @@ import { heldDeliveries } from '../held-deliveries.ts';
 import type { Store, TurnWork } from '../store.ts';
 import type { ThreadStore } from './in-thread.ts';
 import { createPageWriter } from './page-writer.ts';
+import { PIECE_BYTES } from './pages.ts';
 import { preparePrivateFile } from './private-file.ts';
 import { createRates } from './rates.ts';
 import { openSqliteDatabase, type SqliteDatabase } from './thread/database.ts';
@@ -42,6 +43,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   const results = remote('results');
   const writePages = createPageWriter(database);
   const store: Store = {
+    // More are written in pieces first, each with a sync of its own.
+    writeBytes: PIECE_BYTES,
     accounts: remote('accounts'),
     crawlers: { ...crawlers, remove: upkeep.sweepsAfter(crawlers.remove) },
     queue: {
