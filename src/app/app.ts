@@ -18,7 +18,6 @@ import type { TokenPair } from '../service/accounts/accounts.ts';
 import { ensureDefaultAccount } from '../service/accounts/default-account.ts';
 import type { Service } from '../service/service.ts';
 import type { Store } from '../store/store.ts';
-import { withCrawlsInFlight } from '../store/with-crawls-in-flight.ts';
 import { withMetrics } from '../store/with-metrics.ts';
 import { withTracing } from '../store/with-tracing.ts';
 import type { AppContext } from './app-context.ts';
@@ -68,10 +67,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const context = createContext({ clock: backend.clock, ...deps }, tracing);
   const { clock, metrics, pools } = context;
   const measured = withMetrics(backend.store, metrics.observeStoreCall);
-  const traced = tracing === noTracing ? measured : withTracing(measured, tracing);
-  let crawlsInFlight: Service['dispatcher']['crawlsInFlight'] = () => new Map();
-  const isAlone = config.mongodbUri === '';
-  const store = isAlone ? withCrawlsInFlight(traced, () => crawlsInFlight()) : traced;
+  const store = tracing === noTracing ? measured : withTracing(measured, tracing);
   const engines = openEngines(context, stack);
   const agenda = createAgendaScheduler({
     backend: backend.scheduler,
@@ -83,14 +79,13 @@ export async function startApp(deps: AppDeps): Promise<App> {
   stack.defer(async () => void (await Promise.all(draining.map((drain) => drain()))));
   const scheduler = onMachineTime(agenda, clock);
   const service = wireService(context, { store, scheduler, engines });
-  ({ crawlsInFlight } = service.dispatcher);
   const backups = openBackups(config, backend, logger);
   if (backups !== undefined) draining.push(() => backups.close(closeMs));
   metrics.watch({
     process: {
       version: VERSION,
       role: config.role,
-      database: isAlone ? 'embedded' : 'mongodb',
+      database: config.mongodbUri === '' ? 'embedded' : 'mongodb',
       dataDir: config.dataDir,
       ping: () => store.ping(),
     },

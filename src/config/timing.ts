@@ -29,7 +29,6 @@ export function appTiming(
       renewMs: 1_500,
       // A turn on MongoDB is several commands, so it has to write much.
       turnMs: config.mongodbUri === '' ? 2 : 150,
-      startDelayMs: 100,
       pollMs: 500,
       // On MongoDB each look at an idle crawler costs a command.
       idleReleaseMs: config.mongodbUri === '' ? 2_000 : 500,

@@ -2,16 +2,15 @@ import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import { defined } from '../domain/defined.ts';
 import type { DueJob, QueuedJob } from '../domain/job.ts';
-import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
+import { createTransientMap } from '../domain/transient-map.ts';
+import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import { createWaitingGrant } from '../fairness/waiting-grant.ts';
 import type { JobOutcome, QueueLook, StartedJob, Store, TurnReceipt } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
 import type { JobLog } from './job-log.ts';
 import { createReadAhead } from './read-ahead.ts';
-import { createSlotLine } from './slot-line.ts';
 import { createUnwrittenEnds, type KeptPage, pageBytes } from './unwritten-ends.ts';
-import { createUnwrittenStarts } from './unwritten-starts.ts';
 
 /** What the lane works with. */
 export interface CrawlLaneDeps
@@ -28,11 +27,6 @@ export interface CrawlLaneDeps
   /** How many crawls this process may have in flight at once. */
   readonly limit: (crawler: Crawler) => number;
   readonly jobLog: JobLog | undefined;
-  /**
-   * How long a crawl lasts before its start is written, unless it is written at once. Above 0 jobs are
-   * handed over before they have a slot, too.
-   */
-  readonly startDelayMs: number;
   /** Called when there is something to write, or room again. */
   readonly onChange: () => void;
 }
@@ -62,13 +56,11 @@ export interface CrawlTurn {
  */
 export interface CrawlLane {
   readonly inFlight: number;
-  /** Ended crawls that no turn has taken yet. */
-  readonly unwrittenEnds: number;
   /** Starts and ends that the next turn writes. */
   readonly unwritten: number;
   /** Bytes of the pages that the next turn writes. */
   readonly nextWriteBytes: number;
-  /** Jobs that were read ahead, among them those that were handed over and wait for a slot. */
+  /** Jobs that were read ahead. */
   readonly buffered: number;
   /** Whether a look may find jobs that there is room for. */
   readonly wantsLook: boolean;
@@ -78,8 +70,6 @@ export interface CrawlLane {
   readonly isFull: boolean;
   /** Starts that no turn has taken yet. */
   readonly unwrittenStarts: number;
-  /** How long until a start has to be written that waits for its crawl to end, in ms. */
-  readonly startDueInMs: number;
   /** When the next job falls due, as far as is known. */
   readonly nextDueAt: Date | undefined;
   /** The queue may have jobs that no look has found. */
@@ -102,15 +92,8 @@ export interface CrawlLane {
   close(): void;
 }
 
-/** Before the queue is looked at again of which nothing may be crawled. */
-const REST_MS = 500;
-/** Before its queue deadline; long enough to write a start. */
-const NEAR_MS = 1_000;
-/**
- * So many times its slots, a run's first crawls have their starts written at once, and wait for no slot.
- * What is in flight at any time is among so many jobs that are due first.
- */
-const FIRST_ROUNDS = 4;
+/** Delay before a queue of which nothing may be crawled is looked at again. */
+const LOOK_AGAIN_MS = 500;
 const NOTHING_KEPT: KeptPage = { held: [] };
 
 /** Makes a lane in which nothing is in flight. */
@@ -122,10 +105,8 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   });
   const ahead = createReadAhead({ crawlerId, memory });
   const ended = createUnwrittenEnds(deps.writeBytes);
-  const started = createUnwrittenStarts(deps.startDelayMs);
-  const line = createSlotLine();
-  /** How many crawls the run has started. */
-  let startCount = 0;
+  /** Starts of crawls in flight that no turn has taken, by `rid`. */
+  const started = createTransientMap<string, StartedJob>();
   const waitingSlot = createWaitingGrant(slots, () => {
     fill();
     waitingSlot.take()?.release();
@@ -143,47 +124,28 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   /** Whether it waits for a slot, or for memory, that others use now. */
   const waits = (): boolean => waitingSlot.waits || waitingMemory.waits;
 
-  const isPastFirst = (by: Crawler): boolean => startCount > by.concurrency * FIRST_ROUNDS;
-
-  /**
-   * Whether a start is written at once, although its crawl may end soon. A page that kills the process
-   * has to be found: the run that comes next starts first what was in flight then, and after one death
-   * that was counted, the job itself says so. A timeout must not end a job that has started in time, and
-   * a crawler that keeps a pace has few starts.
-   */
-  function isWrittenAtOnce(job: Omit<DueJob, 'dueAt'>, by: Crawler, startedAt: Date): boolean {
-    const { queueDeadline, crashes } = job;
-    if (!isPastFirst(by) || crashes > 0 || by.politeness !== undefined) return true;
-    return queueDeadline !== undefined && queueDeadline.getTime() - startedAt.getTime() < NEAR_MS;
-  }
-
-  /** Starts the crawl of a job, or hands it over to wait if there is no `grant` for it. */
+  /** Starts the crawl of a job in the slot that `slot` stands for, with the memory of `base`. */
   function startCrawl(
     { dueAt, ...queued }: DueJob,
     by: Crawler,
-    grant: Grant | undefined,
-    base: Grant,
+    { slot, base }: { readonly slot: Grant; readonly base: Grant },
   ): void {
     const { rid } = queued;
     const attempt = queued.attempt + 1;
-    const firstTriedAt = queued.firstTriedAt ?? clock.now();
+    const startedAt = clock.now();
+    const firstTriedAt = queued.firstTriedAt ?? startedAt;
     const job: QueuedJob = { ...queued, state: 'running', attempt, firstTriedAt };
-    const slot = line.enter(rid, grant, () => {
-      const startedAt = clock.now();
-      startCount += 1;
-      started.add({ rid, attempt, startedAt }, isWrittenAtOnce(queued, by, startedAt));
-      deps.jobLog?.started(job);
-      deps.onStart?.(startedAt.getTime() - dueAt.getTime());
-    });
+    started.set(rid, { rid, attempt, startedAt });
+    deps.jobLog?.started(job);
+    deps.onStart?.(startedAt.getTime() - dueAt.getTime());
     const end = (outcome: JobOutcome, kept: KeptPage): void => {
-      // Its thread may have passed a slot to it that the dispatcher does not know of yet.
-      slot.begin();
-      const startedAt = started.remove(rid)?.startedAt;
-      ended.add({ outcome: startedAt ? { ...outcome, startedAt } : outcome, ...kept });
+      const start = started.get(rid);
+      started.delete(rid);
+      ended.add({ outcome: start ? { ...outcome, startedAt: start.startedAt } : outcome, ...kept });
     };
     crawls.start(rid, async (signal) => {
       try {
-        const { outcome, held, plain } = await deps.crawlJob(job, by, signal, slot);
+        const { outcome, held, plain } = await deps.crawlJob(job, by, signal);
         base.shrink(pageBytes(outcome) + (plain?.byteLength ?? 0));
         if (closed) {
           base.release();
@@ -194,70 +156,41 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
         end(outcome, { held: grants, ...defined({ plain }) });
       } catch (error) {
         base.release();
-        if (!signal.aborted) logger.error({ err: error, rid }, 'a crawl broke off');
-        // The store has the job as it was: a look finds it again.
-        if (!slot.isHeld) ahead.expect();
-        else if (error instanceof WorkAborted && error.end === 'dropped') started.remove(rid);
+        if (!signal.aborted) logger.error({ err: error, rid }, 'crawl failed unexpectedly');
+        if (error instanceof WorkAborted && error.end === 'dropped') started.delete(rid);
         else end({ kind: 'release', rid, crawlerId, attempt }, NOTHING_KEPT);
       } finally {
-        slot.leave();
+        slot.release();
       }
     });
   }
 
-  /** Crawls that have a slot. */
-  const inFlight = (): number => crawls.size - line.waiting;
-
-  const hasRoom = (by: Crawler): boolean => inFlight() < deps.limit(by);
+  const hasRoom = (by: Crawler): boolean => crawls.size < deps.limit(by);
 
   const baseBytes = ({ body }: DueJob): number => crawlBytes + (body?.byteLength ?? 0);
 
   /** Starts jobs that were read ahead while there is room for their crawls. */
   function fill(): void {
-    if (crawler === undefined || closed) return;
-    if (!deps.mayStart()) return forgetHandedOver();
+    if (crawler === undefined || closed || !deps.mayStart()) return;
     const claimant = { accountId: crawler.accountId, crawlerId };
     while (hasRoom(crawler)) {
-      const job = line.isLate ? undefined : ahead.first(clock.now());
-      if (job === undefined && line.waiting === 0) return;
+      const job = ahead.first(clock.now());
+      if (job === undefined) return;
       const slot = waitingSlot.take() ?? slots.tryAcquire(claimant, 1);
       if (slot === undefined) return waitingSlot.wait(claimant, 1);
-      if (job === undefined) {
-        line.startFirst(slot);
-        continue;
-      }
       const base = memory.tryAcquire(claimant, baseBytes(job));
       if (base === undefined) {
         slot.release();
         return waitingMemory.wait(claimant, baseBytes(job));
       }
       ahead.remove(job.rid);
-      startCrawl(job, crawler, slot, base);
+      startCrawl(job, crawler, { slot, base });
     }
-    if (deps.startDelayMs > 0 && isPastFirst(crawler)) handOver(crawler, claimant);
-  }
-
-  /** Hands jobs over that start in the slots of those that are in flight, unless others wait for these. */
-  function handOver(by: Crawler, claimant: Claimant): void {
-    if (by.tokenType !== 'normal' || by.politeness !== undefined) return;
-    while (slots.waiting + memory.waiting === 0 && line.mayWait(deps.limit(by))) {
-      const job = ahead.first(clock.now());
-      if (job === undefined || !mayBeHandedOver(job)) return;
-      const base = memory.tryAcquire(claimant, baseBytes(job));
-      if (base === undefined) return;
-      ahead.remove(job.rid);
-      startCrawl(job, by, undefined, base);
-    }
-  }
-
-  /** What was handed over and has not started goes back to where it was read from. */
-  function forgetHandedOver(): void {
-    for (const rid of line.drop()) crawls.abort(rid, new WorkAborted('dropped'));
   }
 
   /** Makes the next turn write the start again, alone or with the crawl's end. */
   function takeBackStart(start: StartedJob): void {
-    if (crawls.has(start.rid)) started.add(start, true);
+    if (crawls.has(start.rid)) started.set(start.rid, start);
     ended.takeBackStart(start);
   }
 
@@ -271,7 +204,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   function beginLook(current: Crawler): QueueLook | undefined {
     if (waits() || !ahead.wantsMore) return undefined;
     // The next turns write that these have started; to the store they still wait.
-    const except = [...ended.begun(), ...started.rids(), ...line.rids()];
+    const except = [...ended.begun(), ...started.keys()];
     const look = ahead.beginLook(current, deps.limit(current), except);
     if (look === undefined) {
       const { accountId } = current;
@@ -282,19 +215,16 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
 
   return {
     get inFlight() {
-      return inFlight();
-    },
-    get unwrittenEnds() {
-      return ended.size;
+      return crawls.size;
     },
     get unwritten() {
-      return ended.size + started.due;
+      return ended.size + started.size;
     },
     get nextWriteBytes() {
       return ended.nextBytes;
     },
     get buffered() {
-      return ahead.size + line.waiting;
+      return ahead.size;
     },
     get wantsLook() {
       return !waits() && ahead.wantsMore;
@@ -309,28 +239,20 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     get unwrittenStarts() {
       return started.size;
     },
-    get startDueInMs() {
-      return started.dueInMs;
-    },
     get nextDueAt() {
       return ahead.nextDueAt;
     },
     keepTo: ahead.keepTo,
     fill,
     expectJobs: ahead.expect,
-    forget() {
-      forgetHandedOver();
-      ahead.clear();
-    },
+    forget: ahead.clear,
     begin(current, looks) {
       crawler = current;
       const taken = ended.take();
-      const starts = started.take();
+      const starts = [...started.values()];
+      started.clear();
       const kept = new Map<string, KeptPage>(taken.map((each) => [each.outcome.rid, each]));
-      if (!looks) {
-        forgetHandedOver();
-        ahead.rest(new Date(clock.now().getTime() + REST_MS));
-      }
+      if (!looks) ahead.rest(new Date(clock.now().getTime() + LOOK_AGAIN_MS));
       const look = looks ? beginLook(current) : undefined;
       return {
         ended: taken.map(({ outcome }) => outcome),
@@ -340,10 +262,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
           for (const rid of receipt.lost) crawls.abort(rid, new WorkAborted('dropped'));
           // What was read ahead is outdated if the queue was purged or the crawler paused.
           if (receipt.lost.length > 0) ahead.expect();
-          if (receipt.lost.length > 0 || receipt.paused) {
-            forgetHandedOver();
-            ahead.drop();
-          }
+          if (receipt.lost.length > 0 || receipt.paused) ahead.drop();
           // A start that was lost may have left a job that is due; its crawl has to end first.
           const jobs = receipt.jobs.filter(({ rid }) => !crawls.has(rid));
           if (look !== undefined) ahead.endLook({ ...receipt, jobs });
@@ -371,30 +290,16 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     },
     abort(rid) {
       ahead.remove(rid);
-      line.drop(rid);
       crawls.abort(rid, new WorkAborted('dropped'));
     },
-    abortAll(reason) {
-      line.drop();
-      crawls.abortAll(reason);
-    },
+    abortAll: crawls.abortAll,
     close() {
       closed = true;
       waitingSlot.cancel();
       waitingMemory.cancel();
       ahead.clear();
-      line.drop();
       crawls.abortAll(new WorkAborted('dropped'));
       ended.clear();
     },
   };
-}
-
-/**
- * Whether the job may start without the dispatcher: its deadline could pass meanwhile, the cookies of its
- * session could change, and the start of a page that may have killed the process has to be written.
- */
-function mayBeHandedOver({ queueDeadline, crashes, parameters }: DueJob): boolean {
-  const { cookies_session: session = '' } = parameters;
-  return queueDeadline === undefined && crashes === 0 && session === '';
 }

@@ -87,7 +87,6 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     mayStart,
     limit: (current) => share?.limit(current) ?? 0,
     jobLog,
-    startDelayMs: store.shares === undefined ? timing.startDelayMs : 0,
     ...defined({ onStart: deps.onStart }),
   });
   const deliveries = createDeliveryLane({ ...lane, paces, postDelivery, isHelper });
@@ -306,8 +305,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
         return;
       }
       const restMs = isBusy() ? timing.pollMs : Math.min(timing.pollMs, timing.idleReleaseMs);
-      const untilWorkMs = Math.min(restMs, crawls.startDueInMs);
-      const next = hasWork() ? Math.max(0, nextTurnMs - nowMs()) : untilWorkMs;
+      const next = hasWork() ? Math.max(0, nextTurnMs - nowMs()) : restMs;
       const due = [crawls.nextDueAt, deliveries.nextDueAt, states.endsAt].map(msUntil);
       await pause.sleep(Math.min(next, ...due));
     }

@@ -1,5 +1,4 @@
 import type { Clock } from '../domain/clock.ts';
-import type { CrawlSlot } from '../domain/crawl-slot.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import { DomainError } from '../domain/errors.ts';
@@ -22,14 +21,12 @@ export interface DispatcherDeps {
   /** Names this process in leases. */
   readonly processId: string;
   /**
-   * Crawls one URL, when it has its slot. The store decides whether the outcome still counts. Rejects
-   * only if aborted.
+   * Crawls one URL. The store decides whether the outcome still counts. Rejects only if aborted.
    */
   readonly crawlJob: (
     job: QueuedJob,
     crawler: Crawler,
     signal: AbortSignal,
-    slot: CrawlSlot,
   ) => Promise<{
     readonly outcome: JobOutcome;
     /** Memory that the page holds beyond `crawlBytes`; released when the outcome is written. */
@@ -89,11 +86,6 @@ export interface DispatchTiming {
   readonly renewMs: number;
   /** The least time between the beginnings of two turns of a run, unless one is urgent. */
   readonly turnMs: number;
-  /**
-   * How long a crawl lasts before its start is written, if no other process uses the database: to
-   * all others such a job waits.
-   */
-  readonly startDelayMs: number;
   /** How often a process looks at the crawlers that it holds, for what others have done to them. */
   readonly pollMs: number;
   /** How long a run without work keeps its crawler. */
@@ -143,8 +135,6 @@ export interface Dispatcher {
   /** Aborts all work in this process for a crawler that was removed; results are dropped. */
   abortCrawler(crawlerId: string): void;
   activity(): DispatcherActivity;
-  /** How many crawls of each crawler are in flight in this process; none of those not named. */
-  crawlsInFlight(): ReadonlyMap<string, number>;
 }
 
 /** When a crawler is tried again that found too many others of its account waiting for a run. */
@@ -267,10 +257,6 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     },
     abortCrawler(crawlerId) {
       for (const each of runsOf(crawlerId)) each.abort();
-    },
-    crawlsInFlight() {
-      const crawlerIds = [...runs.keys(), ...(helping?.runs.keys() ?? [])];
-      return new Map(crawlerIds.map((each) => [each, sumOf(runsOf(each), 'crawls')]));
     },
     activity() {
       const leading = [...runs.values()].flatMap((each) => each.run ?? []);

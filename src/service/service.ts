@@ -298,17 +298,17 @@ function wireDispatcher(
     logger,
     processId: settings.processId,
     timing: settings.dispatch,
-    async crawlJob(job, crawler, signal, slot) {
-      const beganMs = performance.now();
+    async crawlJob(job, crawler, signal) {
+      const startedAt = performance.now();
       const span = startProcessing(tracing, job, crawler);
       const { traceparent } = span;
+      const timed = stopwatch(traceparent);
       try {
-        const end = await crawlJobs.crawl({ ...job, traceparent }, crawler, signal, slot);
-        const tookMs = performance.now() - (slot.heldSinceMs ?? beganMs);
+        const end = await crawlJobs.crawl({ ...job, traceparent }, crawler, signal);
         if (end.outcome.kind !== 'release') {
-          crawlTimes.note(crawler.crawlerId, tookMs);
+          crawlTimes.note(crawler.crawlerId, performance.now() - startedAt);
         }
-        observe.crawl(end.outcome, { seconds: tookMs / 1_000, traceparent });
+        observe.crawl(end.outcome, timed());
         return end;
       } finally {
         span.end();

@@ -9,7 +9,6 @@ export interface QueueDepth {
 
 /** The queue of one crawler. */
 export interface CrawlerQueueDepth extends QueueDepth {
-  readonly crawlerId: string;
   /** Their names. */
   readonly account: string;
   readonly crawler: string;

@@ -1,4 +1,3 @@
-import type { CrawlSlot } from '../domain/crawl-slot.ts';
 import type { Logger } from '../domain/logger.ts';
 import { createTransientMap } from '../domain/transient-map.ts';
 import type { CookieSession, Page } from '../engine/engine.ts';
@@ -21,7 +20,6 @@ export interface ThreadRequest {
   readonly message: (id: number) => ToCrawlThread;
   /** The session that the request may change. */
   readonly session?: CookieSession | undefined;
-  readonly slot?: CrawlSlot | undefined;
   /** Buffers of the message that are handed over instead of copied. */
   readonly transfer?: readonly ArrayBuffer[];
 }
@@ -62,7 +60,6 @@ interface Pending {
   readonly claimant: Claimant;
   readonly signal: AbortSignal;
   readonly session: CookieSession | undefined;
-  readonly slot: CrawlSlot | undefined;
   readonly resolve: (answer: ThreadAnswer) => void;
   readonly reject: (error: Error) => void;
   /** Memory beyond the base. */
@@ -122,16 +119,9 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
     else if (kind === 'cookies') request.session?.change(message.changes);
     else {
       pending.delete(id);
-      if (kind !== 'page') passSlot(request, message.next);
       if (kind === 'failed') request.reject(new Error(message.message));
       else request.resolve(message);
     }
-  }
-
-  /** The thread has started `next` in the request's slot, unless that one has ended already. */
-  function passSlot({ slot }: Pending, next: number | undefined): void {
-    const heir = next === undefined ? undefined : pending.get(next)?.slot;
-    if (heir !== undefined) slot?.passTo(heir);
   }
 
   async function grant(id: number, request: Pending, bytes: number): Promise<void> {
@@ -158,24 +148,15 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
     get isUp() {
       return watched.isUp;
     },
-    async send({ claimant, signal, session, slot, message, transfer = [] }) {
+    async send({ claimant, signal, session, message, transfer = [] }) {
       lastId = (lastId % MAX_ID) + 1;
       const id = lastId;
       const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer>();
-      const request: Pending = {
-        claimant,
-        signal,
-        session,
-        slot,
-        resolve,
-        reject,
-        held: undefined,
-      };
+      const request: Pending = { claimant, signal, session, resolve, reject, held: undefined };
       const onAbort = (): void => port.post({ kind: 'abort', id });
       pending.set(id, request);
       signal.addEventListener('abort', onAbort, { once: true });
       port.post(message(id), transfer);
-      slot?.whenGiven(() => port.post({ kind: 'start', id }));
       try {
         const answer = await promise;
         signal.throwIfAborted();

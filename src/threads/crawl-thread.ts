@@ -22,7 +22,6 @@ import {
   transferable,
 } from './messages.ts';
 import { watchService } from './service-beat.ts';
-import { createSlotWaiters } from './slot-waiters.ts';
 import { createStartQueue } from './start-queue.ts';
 import { yieldToService } from './thread-priority.ts';
 
@@ -36,13 +35,8 @@ const SMALL_BYTES = 64 * 1_024;
 /** Starting a crawl takes about 50 µs: a slice starts some twenty. */
 const START_SLICE_MS = 1;
 
-type CrawlMessage = Extract<ToCrawlThread, { kind: 'crawl' }>;
-type BuildMessage = Extract<ToCrawlThread, { kind: 'build' }>;
-
 interface Running {
   readonly abort: AbortController;
-  /** The crawl that has started in its slot. */
-  next: number | undefined;
   /** Resolves the pending request for room. */
   roomGranted: (() => void) | undefined;
 }
@@ -136,42 +130,28 @@ function sendPage(id: number, page: Page): void {
   post({ kind: 'page', id, page }, transferable(page.body));
 }
 
-function sendResult(id: number, page: Page, result: CrawlResult, next?: number): void {
+function sendResult(id: number, page: Page, result: CrawlResult): void {
   if (result.body !== page.body) discard(page.body);
-  const moved = transferable(result.body, result.packed, result.plain);
-  post({ kind: 'result', id, result, next }, moved);
+  post({ kind: 'result', id, result }, transferable(result.body, result.packed, result.plain));
 }
 
-function fail(id: number, message: string, next?: number): void {
-  post({ kind: 'failed', id, message, next });
+function fail(id: number, message: string): void {
+  post({ kind: 'failed', id, message });
 }
 
-const waiters = createSlotWaiters<CrawlMessage>();
-
-/** Starts the crawl that waits for the slot of one whose page is here, if there is one. */
-function passSlotOn(crawl: Running, { slot }: CrawlMessage): void {
-  const next = slot && waiters.takeFirst(slot.line);
-  if (next === undefined) return;
-  crawl.next = next.id;
-  add(next);
-  starts.run();
-}
-
-/** Starts it with the next slice. */
-function add(message: CrawlMessage | undefined): void {
-  if (message !== undefined) starts.add(message.id, message.task.accountId, message);
-}
-
-async function performBuild({ id, claimant, input }: BuildMessage): Promise<void> {
-  const { page } = input;
-  const build = () => buildResult(input, claimant);
-  const process = bodyProcessor(id, claimant, undefined);
-  sendResult(id, page, await process(page.body.byteLength, build));
-}
-
-async function performCrawl(message: CrawlMessage): Promise<void> {
+async function perform(
+  message: Extract<ToCrawlThread, { kind: 'crawl' | 'build' }>,
+): Promise<void> {
   const { id } = message;
-  const crawl: Running = { abort: new AbortController(), next: undefined, roomGranted: undefined };
+  if (message.kind === 'build') {
+    const { claimant, input } = message;
+    const { page } = input;
+    const build = () => buildResult(input, claimant);
+    const process = bodyProcessor(id, claimant, undefined);
+    sendResult(id, page, await process(page.body.byteLength, build));
+    return;
+  }
+  const crawl: Running = { abort: new AbortController(), roomGranted: undefined };
   running.set(id, crawl);
   const process = bodyProcessor(id, message.task, crawl.abort.signal);
   const { cookies } = message;
@@ -184,26 +164,26 @@ async function performCrawl(message: CrawlMessage): Promise<void> {
   try {
     const page = await engine.crawl(task, crawl.abort.signal);
     const { spec } = message;
-    if (needsDocument(page, task.request)) return sendPage(id, page);
-    // A large page has to wait for its turn: meanwhile the site has as many fewer requests.
-    if (page.body.byteLength <= SMALL_BYTES) passSlotOn(crawl, message);
-    const build = () => buildResult({ page, request: task.request, spec }, task);
-    sendResult(id, page, await process(page.body.byteLength, build), crawl.next);
-  } catch (error) {
-    fail(id, messageOf(error), crawl.next);
+    if (needsDocument(page, task.request)) sendPage(id, page);
+    else {
+      const build = () => buildResult({ page, request: task.request, spec }, task);
+      sendResult(id, page, await process(page.body.byteLength, build));
+    }
   } finally {
     running.delete(id);
   }
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : '');
-
-const starts = createStartQueue<CrawlMessage | BuildMessage>({
+const starts = createStartQueue<Extract<ToCrawlThread, { kind: 'crawl' | 'build' }>>({
   sliceMs: START_SLICE_MS,
-  start: (message) =>
-    message.kind === 'crawl'
-      ? performCrawl(message)
-      : performBuild(message).catch((error: unknown) => fail(message.id, messageOf(error))),
+  async start(message) {
+    const { id } = message;
+    try {
+      await perform(message);
+    } catch (error) {
+      fail(id, error instanceof Error ? error.message : '');
+    }
+  },
 });
 
 let isUp = false;
@@ -211,17 +191,16 @@ port.on('message', (messages: Messages<ToCrawlThread>) => {
   for (const message of messages) {
     const { id } = message;
     if (message.kind === 'abort') {
-      if (waiters.take(id) !== undefined || starts.remove(id))
-        fail(id, 'aborted before it started');
+      if (starts.remove(id)) fail(id, 'aborted before it started');
       running.get(id)?.abort.abort(new Error('aborted'));
       // A crawl that waits for room has no request that the abort could end.
       running.get(id)?.roomGranted?.();
     } else if (message.kind === 'room') {
       running.get(id)?.roomGranted?.();
-    } else if (message.kind === 'build') starts.add(id, message.claimant.accountId, message);
-    else if (message.kind === 'start') add(waiters.take(id));
-    else if (message.slot?.isHeld === false) waiters.add(message.slot.line, id, message);
-    else add(message);
+    } else {
+      const { accountId } = message.kind === 'crawl' ? message.task : message.claimant;
+      starts.add(id, accountId, message);
+    }
   }
   if (isUp) starts.run();
 });

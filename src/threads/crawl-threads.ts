@@ -1,4 +1,3 @@
-import type { CrawlSlot } from '../domain/crawl-slot.ts';
 import type { CrawlRequest } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { CrawlTask, Page } from '../engine/engine.ts';
@@ -23,8 +22,6 @@ export interface CrawlOrder {
   readonly isSuspect: boolean;
   /** The trace that the crawl belongs to. */
   readonly traceparent?: string | undefined;
-  /** Absent if it may start at once. */
-  readonly slot?: CrawlSlot | undefined;
 }
 
 /** A result, and the memory it holds beyond the {@link BASE_BYTES} that its caller holds for it. */
@@ -100,7 +97,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
   const routing = createThreadRouting({ count, shared, spreads: deps.spreads ?? true, ...pool });
   const quarantine = deps.threads;
 
-  async function crawl({ task, spec, isSuspect, slot }: CrawlOrder, signal: AbortSignal) {
+  async function crawl({ task, spec, isSuspect }: CrawlOrder, signal: AbortSignal) {
     const { session, ...sent } = task;
     const cookies = await session?.read();
     const place = isSuspect || routing.isSuspect(task) ? undefined : routing.enter(task);
@@ -109,14 +106,12 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
         claimant: toClaimant(task),
         signal,
         session,
-        slot,
         message: (id) => ({
           kind: 'crawl',
           id,
           task: { ...sent, politeness: undefined, request: toRequest(task.request) },
           cookies,
           spec,
-          slot: slot && { line: slot.line, isHeld: slot.isHeld },
         }),
       });
     } catch (error) {

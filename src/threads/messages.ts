@@ -1,4 +1,3 @@
-import type { CrawlSlot } from '../domain/crawl-slot.ts';
 import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
 import type { CrawlTask, Page } from '../engine/engine.ts';
 import type { HttpEngineDeps } from '../engine/http/http-engine.ts';
@@ -28,11 +27,7 @@ export type ToCrawlThread =
       /** The cookies of its session; undefined when it has none. */
       readonly cookies: readonly SessionCookie[] | undefined;
       readonly spec: ResultSpec;
-      /** Absent for a crawl that starts at once, and in nobody else's slot. */
-      readonly slot: Pick<CrawlSlot, 'line' | 'isHeld'> | undefined;
     }
-  /** A crawl that waits for a slot has one. */
-  | { readonly kind: 'start'; readonly id: number }
   | {
       readonly kind: 'build';
       readonly id: number;
@@ -45,22 +40,11 @@ export type ToCrawlThread =
 
 /** From a crawl thread to the service. */
 export type FromCrawlThread =
-  | {
-      readonly kind: 'result';
-      readonly id: number;
-      readonly result: CrawlResult;
-      /** The crawl that has started in its slot. */
-      readonly next: number | undefined;
-    }
+  | { readonly kind: 'result'; readonly id: number; readonly result: CrawlResult }
   /** Its document must be read first. */
   | { readonly kind: 'page'; readonly id: number; readonly page: Page }
   /** It failed inside, or was aborted: the site sees nothing of it any more. */
-  | {
-      readonly kind: 'failed';
-      readonly id: number;
-      readonly message: string;
-      readonly next: number | undefined;
-    }
+  | { readonly kind: 'failed'; readonly id: number; readonly message: string }
   /** What a crawl changed in its session. */
   | { readonly kind: 'cookies'; readonly id: number; readonly changes: CookieChanges }
   /** Needs room for `bytes` in all before it reads on. */

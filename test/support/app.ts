@@ -48,7 +48,6 @@ export const QUICK: AppTiming = {
     leaseMs: 3_000,
     renewMs: 1_000,
     turnMs: 2,
-    startDelayMs: 100,
     pollMs: 30,
     idleReleaseMs: 100,
     drainMs: 3_000,

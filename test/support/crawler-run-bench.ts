@@ -2,7 +2,6 @@ import { type CrawlerRun, createCrawlerRun } from '../../src/dispatcher/crawler-
 import { createDeliveryPaces } from '../../src/dispatcher/delivery-paces.ts';
 import type { DispatcherDeps, DispatchTiming } from '../../src/dispatcher/dispatcher.ts';
 import { createRunKeeper } from '../../src/dispatcher/run-keeper.ts';
-import type { CrawlSlot } from '../../src/domain/crawl-slot.ts';
 import type { Crawler } from '../../src/domain/crawler.ts';
 import type { Delivery } from '../../src/domain/delivery.ts';
 import type { Job, QueuedJob } from '../../src/domain/job.ts';
@@ -20,7 +19,6 @@ export const RUN_TIMING: DispatchTiming = {
   leaseMs: 15_000,
   renewMs: 5_000,
   turnMs: 0,
-  startDelayMs: 0,
   pollMs: 5,
   idleReleaseMs: 20,
   drainMs: 10_000,
@@ -30,17 +28,8 @@ export const RUN_TIMING: DispatchTiming = {
 export interface StartedCrawl {
   readonly job: QueuedJob;
   readonly signal: AbortSignal;
-  readonly slot: CrawlSlot;
   /** Ends it with a page, of ten bytes unless given. */
   end(body?: Uint8Array): void;
-}
-
-/** A crawl that was handed over without a slot. */
-export interface HandedOver {
-  readonly job: QueuedJob;
-  readonly slot: CrawlSlot;
-  /** Starts it, as its thread does in the slot of another one. */
-  start(): void;
 }
 
 /** One run as a process has it. */
@@ -61,8 +50,6 @@ export interface CrawlerRunBench {
   readonly crawler: Crawler;
   /** Every crawl that was started, in order. */
   readonly crawls: StartedCrawl[];
-  /** Every crawl that was handed over without a slot, in order. */
-  readonly handedOver: HandedOver[];
   /** Every delivery that was posted, in order; each is acknowledged at once. */
   readonly posts: Delivery[];
   /** The debug lines of all runs: the message and the fields. */
@@ -86,7 +73,6 @@ export async function createCrawlerRunBench(
   const clock = createTestClock();
   const crawler = await createBench({ store: origin }).crawler({ delivery });
   const crawls: StartedCrawl[] = [];
-  const handedOver: HandedOver[] = [];
   const posts: Delivery[] = [];
   const debugLines: [string, object][] = [];
   const memory = createFairPool({ name: 'memory', capacity: 64 * 1024 * 1024 });
@@ -115,15 +101,12 @@ export async function createCrawlerRunBench(
       hasRoomFor: () => true,
       ackTimeoutMs: 200,
       timing: { ...RUN_TIMING, ...timing },
-      crawlJob: (job, _crawler, signal, slot) =>
+      crawlJob: (job, _crawler, signal) =>
         new Promise((resolve, reject) => {
           signal.addEventListener('abort', () => reject(signal.reason as Error));
           const end = (body?: Uint8Array): void =>
             resolve({ outcome: outcomeOf(job, body), held: undefined });
-          const start = (): void => void crawls.push({ job, signal, slot, end });
-          if (slot.isHeld) return start();
-          slot.whenGiven(start);
-          handedOver.push({ job, slot, start });
+          crawls.push({ job, signal, end });
         }),
       async postDelivery(_crawler, delivery) {
         posts.push(delivery);
@@ -141,7 +124,6 @@ export async function createCrawlerRunBench(
     clock,
     crawler,
     crawls,
-    handedOver,
     posts,
     debugLines,
     deps,

@@ -1,5 +1,4 @@
 import type { Clock } from '../../domain/clock.ts';
-import type { CrawlSlot } from '../../domain/crawl-slot.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
@@ -48,7 +47,7 @@ export interface JobEnd {
 /** Crawls jobs and ends them. */
 export interface CrawlJobs {
   /** Crawls one URL. Resolves with a result, or a time to try again; rejects only when aborted. */
-  crawl(job: QueuedJob, crawler: Crawler, signal: AbortSignal, slot?: CrawlSlot): Promise<JobEnd>;
+  crawl(job: QueuedJob, crawler: Crawler, signal: AbortSignal): Promise<JobEnd>;
   /** Ends a job that waited longer than its `queue_timeout`. */
   expire(job: QueuedJob, crawler: Crawler): Promise<JobOutcome>;
 }
@@ -94,11 +93,11 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   }
 
   return {
-    async crawl(job, crawler, signal, slot) {
+    async crawl(job, crawler, signal) {
       if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
       let crawled: Crawled;
       try {
-        crawled = await crawling.crawl({ ...toOrder(job, crawler), slot }, signal);
+        crawled = await crawling.crawl(toOrder(job, crawler), signal);
       } catch (error) {
         if (error instanceof ThreadLost) return endLost(job, crawler, error);
         throw error;

@@ -32,7 +32,6 @@ export async function queueDepths(collections: Collections, limit: number): Prom
   const accounts = await accountNames(collections, found);
   const depths = await Promise.all(
     found.map(async (crawler) => ({
-      crawlerId: crawler._id,
       account: accounts.get(crawler.accountId) ?? '',
       crawler: crawler.name,
       ...counts(crawler),

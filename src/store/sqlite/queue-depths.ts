@@ -4,7 +4,7 @@ import { type Sql, toOptionalDate } from './sql.ts';
 /** What the queues hold, see `StatsStore.queueDepths`. A step in an index for each crawler that has work. */
 export function queueDepths(sql: Sql, limit: number): QueueDepths {
   const rows = sql.all(
-    `SELECT crawler_id, a.name AS account, c.name AS crawler, d.waiting, d.retrying, d.running,
+    `SELECT a.name AS account, c.name AS crawler, d.waiting, d.retrying, d.running,
         (SELECT due_at FROM jobs j WHERE j.crawler_id = d.crawler_id AND j.gen = d.purges
           AND j.state <> 'running' ORDER BY due_at LIMIT 1) AS due_at
       FROM dispatch d JOIN crawlers c USING (crawler_id) JOIN accounts a USING (account_id)
@@ -12,7 +12,6 @@ export function queueDepths(sql: Sql, limit: number): QueueDepths {
       ORDER BY d.waiting + d.retrying DESC, crawler_id`,
   );
   const depths = rows.map((row) => ({
-    crawlerId: String(row.crawler_id),
     account: String(row.account),
     crawler: String(row.crawler),
     waiting: Number(row.waiting),

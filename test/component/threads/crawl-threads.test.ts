@@ -3,7 +3,6 @@ import { getPriority } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { CrawlSlot } from '../../../src/domain/crawl-slot.ts';
 import type { CrawlParameters } from '../../../src/domain/parameters.ts';
 import type { CrawlTask } from '../../../src/engine/engine.ts';
 import { createFairPool, type FairPool } from '../../../src/fairness/fair-pool.ts';
@@ -211,93 +210,6 @@ test('large pages of one account are worked on in turn with those of others, and
   ]);
   expect(order.indexOf('small')).toBeLessThan(15);
   expect(order.indexOf('large')).toBeLessThan(15);
-});
-
-describe('a crawl that waits for a slot', () => {
-  interface TestSlot extends CrawlSlot {
-    /** The slot that this one was passed to. */
-    heir: CrawlSlot | undefined;
-    isHeld: boolean;
-    give(): void;
-  }
-
-  function slotOf(line: number, isHeld: boolean): TestSlot {
-    let start: (() => void) | undefined;
-    return {
-      line,
-      isHeld,
-      heldSinceMs: undefined,
-      heir: undefined,
-      whenGiven(given) {
-        start = given;
-      },
-      passTo(next) {
-        this.heir = next;
-      },
-      give() {
-        this.isHeld = true;
-        start?.();
-      },
-    };
-  }
-
-  const inSlot = (path: string, slot: CrawlSlot, spec: ResultSpec = INLINE) => ({
-    ...order(path, {}, spec),
-    slot,
-  });
-
-  test('starts when one of its line has its page, and that is reported', async () => {
-    const threads = start();
-    const slots = [slotOf(1, true), slotOf(1, false), slotOf(1, false), slotOf(2, true)];
-    const [first, second, third, other] = slots as [TestSlot, TestSlot, TestSlot, TestSlot];
-    const waiting = [
-      threads.crawl(inSlot('/page/2', second), never),
-      threads.crawl(inSlot('/page/3', third), never),
-    ];
-    // A crawl of another line passes its slot to none of this one.
-    await threads.crawl(inSlot('/page/4', other), never);
-    expect([other.heir, site.hits('/page/2')]).toEqual([undefined, 0]);
-    await threads.crawl(inSlot('/page/1', first), never);
-    await Promise.all(waiting);
-    expect([first.heir, second.heir, third.heir]).toEqual([second, third, undefined]);
-    expect(site.maxConcurrent).toBe(1);
-  });
-
-  test('starts when it is given a slot, and not when it was aborted', async () => {
-    const threads = start();
-    const [given, aborted] = [slotOf(1, false), slotOf(1, false)];
-    const controller = new AbortController();
-    const crawl = threads.crawl(inSlot('/page/1', given), never);
-    const gone = threads.crawl(inSlot('/page/2', aborted), controller.signal);
-    await threads.crawl(order('/page/3'), never);
-    controller.abort(new Error('enough'));
-    await expect(gone).rejects.toThrow('enough');
-    aborted.give();
-    given.give();
-    expect((await crawl).result.cbStatus).toBe(200);
-    expect([site.hits('/page/1'), site.hits('/page/2')]).toEqual([1, 0]);
-    expect(given.heir).toBeUndefined();
-  });
-
-  test('waits on when the page is large, or its document has to be read', async () => {
-    const threads = start();
-    const [large, document, last] = [slotOf(1, true), slotOf(1, true), slotOf(1, false)];
-    const waiting = threads.crawl(inSlot('/page/3', last), never);
-    await threads.crawl(inSlot('/page/1?size=100000', large), never);
-    await threads.crawl({ ...order('/page/2', { format: 'md' }), slot: document }, never);
-    expect([large.heir, document.heir, site.hits('/page/3')]).toEqual([undefined, undefined, 0]);
-    last.give();
-    expect((await waiting).result.cbStatus).toBe(200);
-  });
-
-  test('is lost with its thread', async () => {
-    const threads = start({ hangMs: 1_000 });
-    const waiting = threads.crawl(inSlot('/page/1', slotOf(1, false)), never);
-    const culprit = threads.crawl(inSlot('/endless', slotOf(1, true)), never);
-    await expect(culprit).rejects.toMatchObject({ blamed: true });
-    await expect(waiting).rejects.toMatchObject({ name: 'ThreadLost', blamed: false });
-    expect(site.hits('/page/1')).toBe(0);
-  });
 });
 
 describe('memory', () => {
