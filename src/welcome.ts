@@ -6,10 +6,10 @@ import type { Config } from './config/config.ts';
  * when pasted.
  */
 export function printWelcome(
-  app: Pick<App, 'url' | 'newTokens'>,
-  config: Pick<Config, 'mongodbUri' | 'dataDir' | 'role' | 'normalToken' | 'javascriptToken'>,
+  app: Pick<App, 'url' | 'newTokens' | 'database'>,
+  config: Pick<Config, 'dataDir' | 'role' | 'normalToken' | 'javascriptToken'>,
 ): void {
-  const database = config.mongodbUri === '' ? `embedded, in ${config.dataDir}` : 'MongoDB';
+  const database = app.database === 'embedded' ? `embedded, in ${config.dataDir}` : 'MongoDB';
   const lines = ['', `  Queued crawler: ${app.url}`];
   if (config.role !== 'worker') lines.push(`  Console:        ${app.url}/console`);
   lines.push(`  Database:       ${database}`);

@@ -4,6 +4,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { AdjustableLogger } from '../domain/logger.ts';
 import type { Tracing } from '../domain/tracing.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import type { StoreTraits } from '../store/store.ts';
 import type { AppPools } from './app-pools.ts';
 import type { PublicUrl } from './public-url.ts';
 
@@ -14,6 +15,7 @@ export interface AppContext {
   readonly tracing: Tracing;
   readonly clock: Clock;
   readonly timing: AppTiming;
+  readonly traits: StoreTraits;
   readonly metrics: Metrics;
   readonly pools: AppPools;
   readonly publicUrl: PublicUrl;

@@ -17,7 +17,7 @@ import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { TokenPair } from '../service/accounts/accounts.ts';
 import { ensureDefaultAccount } from '../service/accounts/default-account.ts';
 import type { Service } from '../service/service.ts';
-import type { Store } from '../store/store.ts';
+import type { Store, StoreTraits } from '../store/store.ts';
 import { withMetrics } from '../store/with-metrics.ts';
 import { withTracing } from '../store/with-tracing.ts';
 import type { AppContext } from './app-context.ts';
@@ -47,6 +47,8 @@ export interface App {
   readonly url: string;
   /** The tokens of account `default`, when this start has made it. */
   readonly newTokens: TokenPair | undefined;
+  /** The name of its database. */
+  readonly database: StoreTraits['name'];
   /** Loads what the first crawl would have to wait for. */
   warmUp(): void;
   /** Stops: finishes what it can within the configured time and gives the rest back. */
@@ -64,7 +66,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   stack.defer(() => tracing.close());
   const backend = await openBackend(config, logger, deps.onFatal ?? (() => undefined));
   stack.defer(() => backend.close());
-  const context = createContext({ clock: backend.clock, ...deps }, tracing);
+  const context = createContext({ clock: backend.clock, ...deps }, tracing, backend.store.traits);
   const { clock, metrics, pools } = context;
   const measured = withMetrics(backend.store, metrics.observeStoreCall);
   const store = tracing === noTracing ? measured : withTracing(measured, tracing);
@@ -85,7 +87,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     process: {
       version: VERSION,
       role: config.role,
-      database: config.mongodbUri === '' ? 'embedded' : 'mongodb',
+      database: store.traits.name,
       dataDir: config.dataDir,
       ping: () => store.ping(),
     },
@@ -118,6 +120,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     port,
     url,
     newTokens,
+    database: store.traits.name,
     warmUp: engines.threads.warmUp,
     close: () => open.disposeAsync(),
   };
@@ -153,13 +156,15 @@ function tracingSettings(config: Config) {
 function createContext(
   { config, logger, clock, timing }: AppDeps & { readonly clock: Clock },
   tracing: Tracing,
+  traits: StoreTraits,
 ): AppContext {
   return {
     config,
     logger,
     tracing,
     clock,
-    timing: { ...appTiming(config), ...timing },
+    timing: { ...appTiming(config, traits), ...timing },
+    traits,
     metrics: createMetrics({ exemplars: config.otlpEndpoint !== '' }),
     pools: createAppPools(config),
     publicUrl: createPublicUrl(config),

@@ -66,7 +66,7 @@ function crawlLimits(config: Config) {
 }
 
 function openThreads(
-  { config, timing, pools, logger }: AppContext,
+  { config, timing, pools, logger, traits }: AppContext,
   { network, onRefused }: SharedByEngines,
   stack: AsyncDisposableStack,
 ): CrawlThreads {
@@ -81,8 +81,8 @@ function openThreads(
   const threads = createCrawlThreads({
     threads: config.crawlThreads,
     sharedThreads,
-    // On MongoDB it gains little for more processor time, see decision 011.
-    spreads: config.mongodbUri === '',
+    // Where turns are round trips it gains little for more processor time, see decision 011.
+    spreads: traits.costOfATurn === 'sync',
     settings: {
       network,
       limits: crawlLimits(config),

@@ -4,6 +4,7 @@ import { exposureWarning } from '../config/exposure.ts';
 import type { CheckedBrowser } from '../engine/browser/check-browser.ts';
 import { checkMail } from '../mail/check-mail.ts';
 import type { SetupCheck, SetupFinding } from '../service/operator/setup.ts';
+import type { StoreTraits } from '../store/store.ts';
 import type { AppContext } from './app-context.ts';
 
 /** Less than this is little for results that are kept for two weeks. */
@@ -18,10 +19,12 @@ const missing = (finding: string, advice: string): SetupFinding => {
 export function setupChecks({
   config,
   logger,
-}: Pick<AppContext, 'config' | 'logger'>): SetupCheck[] {
+  traits,
+}: Pick<AppContext, 'config' | 'logger' | 'traits'>): SetupCheck[] {
+  const { localDisk } = traits;
   return [
-    databaseCheck(config),
-    ...(config.mongodbUri === '' ? [diskCheck(config)] : []),
+    databaseCheck(traits),
+    ...(localDisk === undefined ? [] : [diskCheck(localDisk)]),
     mailCheck(config),
     ...(config.role === 'api' ? [] : browserChecks(config, logger)),
     tlsCheck(config),
@@ -31,23 +34,23 @@ export function setupChecks({
   ];
 }
 
-function databaseCheck({ mongodbUri }: Config): SetupCheck {
+function databaseCheck({ shared }: StoreTraits): SetupCheck {
   return {
     name: 'database',
     settings: ['DATA_DIR', 'MONGODB_URI'],
     look: () =>
-      mongodbUri === ''
-        ? ok('The embedded database: one process. Set MONGODB_URI to share the work.')
-        : ok('MongoDB: any number of processes.'),
+      shared
+        ? ok('MongoDB: any number of processes.')
+        : ok('The embedded database: one process. Set MONGODB_URI to share the work.'),
   };
 }
 
-function diskCheck({ dataDir }: Config): SetupCheck {
+function diskCheck(folder: string): SetupCheck {
   return {
     name: 'disk',
     settings: ['DATA_DIR'],
     async look() {
-      const { bavail, bsize } = await statfs(dataDir);
+      const { bavail, bsize } = await statfs(folder);
       const finding = `${Math.round((bavail * bsize) / 1024 ** 2)} MiB are free.`;
       if (bavail * bsize >= LITTLE_DISK_BYTES) return ok(finding);
       const advice = 'Make room, or move DATA_DIR: pushes and results are refused on a full disk.';

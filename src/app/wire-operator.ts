@@ -42,7 +42,7 @@ export function wireOperator(
       return { crawlers, crawls, deliveries, browserPages: pools.browserTurns.used };
     },
   });
-  if (config.mongodbUri !== '') {
+  if (context.traits.shared) {
     stack.use(reports.start());
     stack.use(watchEndedProcesses({ store, scheduler, clock, logger }));
   }

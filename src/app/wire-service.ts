@@ -19,7 +19,7 @@ export interface ServiceParts {
 
 /** Wires the use cases; nothing runs yet. */
 export function wireService(context: AppContext, parts: ServiceParts): Service {
-  const { config, logger, clock, metrics, pools } = context;
+  const { config, logger, clock, metrics, pools, traits } = context;
   const { store, scheduler, engines } = parts;
   const { client, threads, browser } = engines;
   return createService({
@@ -40,7 +40,10 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
     clock,
     logger,
     tracing: context.tracing,
-    disk: config.mongodbUri === '' ? createDiskRoom(config.dataDir, config.minFreeBytes) : anyRoom,
+    disk:
+      traits.localDisk === undefined
+        ? anyRoom
+        : createDiskRoom(traits.localDisk, config.minFreeBytes),
     observe: {
       start: metrics.observeStart,
       crawl: metrics.observeCrawl,
@@ -59,7 +62,6 @@ function serviceSettings(
   return {
     processId,
     adminToken: config.adminToken,
-    sharesDatabase: config.mongodbUri !== '',
     limits: pushLimits(config),
     accountLimits: {
       crawlers: config.accountCrawlers,

@@ -1,5 +1,6 @@
 import type { DispatchTiming } from '../dispatcher/dispatcher.ts';
 import type { TaskTiming } from '../service/tasks.ts';
+import type { StoreTraits } from '../store/store.ts';
 import type { Config } from './config.ts';
 
 /** The service's own times, which operators do not set. */
@@ -20,18 +21,18 @@ export interface AppTiming {
  * one process starts in another within a second.
  */
 export function appTiming(
-  config: Pick<Config, 'probeIntervalSeconds' | 'shutdownSeconds' | 'mongodbUri'>,
+  config: Pick<Config, 'probeIntervalSeconds' | 'shutdownSeconds'>,
+  { costOfATurn }: Pick<StoreTraits, 'costOfATurn'>,
 ): AppTiming {
   const probeMs = (config.probeIntervalSeconds * 1_000) / 12;
   return {
     dispatch: {
       leaseMs: 7_000,
       renewMs: 1_500,
-      // A turn on MongoDB is several commands, so it has to write much.
-      turnMs: config.mongodbUri === '' ? 2 : 150,
+      turnMs: costOfATurn === 'sync' ? 2 : 150,
       pollMs: 500,
-      // On MongoDB each look at an idle crawler costs a command.
-      idleReleaseMs: config.mongodbUri === '' ? 2_000 : 500,
+      // Each look at an idle crawler costs a round trip.
+      idleReleaseMs: costOfATurn === 'sync' ? 2_000 : 500,
       // The last 2 s of the shutdown time are for writing the crawls that ended.
       drainMs: Math.max(config.shutdownSeconds - 2, 0) * 1_000,
     },

@@ -5,7 +5,13 @@ import type { DueJob, QueuedJob } from '../domain/job.ts';
 import { createTransientMap } from '../domain/transient-map.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import { createWaitingGrant } from '../fairness/waiting-grant.ts';
-import type { JobOutcome, QueueLook, StartedJob, Store, TurnReceipt } from '../store/store.ts';
+import type {
+  JobOutcome,
+  QueueLook,
+  StartedJob,
+  StoreTraits,
+  TurnReceipt,
+} from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
 import type { JobLog } from './job-log.ts';
@@ -15,7 +21,7 @@ import { createUnwrittenEnds, type KeptPage, pageBytes } from './unwritten-ends.
 /** What the lane works with. */
 export interface CrawlLaneDeps
   extends Pick<DispatcherDeps, 'crawlJob' | 'crawlBytes' | 'logger' | 'onStart'>,
-    Pick<Store, 'writeBytes'> {
+    Pick<StoreTraits, 'writeBytes'> {
   readonly crawlerId: string;
   readonly clock: Clock;
   /** The process's crawls in flight. */

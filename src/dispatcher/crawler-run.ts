@@ -83,7 +83,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     slots,
     crawlJob,
     crawlBytes,
-    writeBytes: store.writeBytes,
+    writeBytes: store.traits.writeBytes,
     mayStart,
     limit: (current) => share?.limit(current) ?? 0,
     jobLog,
@@ -237,7 +237,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
    */
   function isUrgent(): boolean {
     if (crawls.isStarving || crawls.unwritten >= MANY) return true;
-    return crawls.nextWriteBytes >= store.writeBytes * MANY_OF_WRITE;
+    return crawls.nextWriteBytes >= store.traits.writeBytes * MANY_OF_WRITE;
   }
 
   /**

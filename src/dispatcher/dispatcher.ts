@@ -14,7 +14,7 @@ import { createRunKeeper } from './run-keeper.ts';
 
 /** What the dispatcher works with. */
 export interface DispatcherDeps {
-  readonly store: Pick<Store, 'queue' | 'shares' | 'writeBytes' | 'deliveries' | 'crawlers'>;
+  readonly store: Pick<Store, 'queue' | 'shares' | 'traits' | 'deliveries' | 'crawlers'>;
   readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -87,8 +87,6 @@ export interface ServiceSettings {
   /** Names this process in leases. */
   readonly processId: string;
   readonly adminToken: string;
-  /** Whether other processes may work on the same database. */
-  readonly sharesDatabase: boolean;
   readonly limits: PushLimits;
   /** Limits of accounts that have none of their own. */
   readonly accountLimits: AccountLimits;
@@ -147,7 +145,7 @@ export function createService(deps: ServiceDeps): Service {
     accounts: store.accounts,
     adminToken: settings.adminToken,
     clock,
-    sharesDatabase: settings.sharesDatabase,
+    traits: store.traits,
     failedTokens: createFailedTokens({ clock, logger, onFailure: observe.wrongToken }),
   });
   const access = createCrawlerAccess({ crawlers: store.crawlers, clock });
@@ -242,7 +240,7 @@ export function createService(deps: ServiceDeps): Service {
     }),
     testDelivery: createTestDelivery({ webhook: deps.webhook, rates: store.rates, access, clock }),
     async repeatTasks() {
-      if (!settings.sharesDatabase) await resumeCrawlers({ scheduler, store, clock });
+      if (!store.traits.shared) await resumeCrawlers({ scheduler, store, clock });
       await repeatTasks(scheduler, settings.tasks);
     },
     defineTasks() {

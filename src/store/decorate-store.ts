@@ -13,7 +13,7 @@ export function decorateStore(store: Store, around: AroundCall): Store {
     crawlers: decorated(store.crawlers, 'crawlers', around),
     queue: decorated(store.queue, 'queue', around),
     shares: store.shares && decorated(store.shares, 'shares', around),
-    writeBytes: store.writeBytes,
+    traits: store.traits,
     deliveries: decorated(store.deliveries, 'deliveries', around),
     results: decorated(store.results, 'results', around),
     stats: decorated(store.stats, 'stats', around),

@@ -13,12 +13,14 @@ import type { ProcessStore } from './process-store.ts';
 import type { QueueDepths } from './queue-depth.ts';
 import type { QueueStore } from './queue-store.ts';
 import type { ShareStore } from './share-store.ts';
+import type { StoreTraits } from './store-traits.ts';
 
 export type * from './delivery-store.ts';
 export type * from './listing-store.ts';
 export type * from './process-store.ts';
 export type * from './queue-store.ts';
 export type * from './share-store.ts';
+export type * from './store-traits.ts';
 
 /**
  * Everything that the service keeps. Two implementations pass the same contract (`test/contract`):
@@ -31,10 +33,9 @@ export interface Store {
   readonly accounts: AccountStore;
   readonly crawlers: CrawlerStore;
   readonly queue: QueueStore;
-  /** Undefined if one process has the database for itself. */
+  readonly traits: StoreTraits;
+  /** Divides crawlers among processes. Undefined if a crawler is always crawled by one process. */
   readonly shares?: ShareStore | undefined;
-  /** Bytes of pages that one turn should write at most; a larger page comes alone. */
-  readonly writeBytes: number;
   readonly deliveries: DeliveryStore;
   readonly results: ResultStore;
   readonly stats: StatsStore;
@@ -58,7 +59,7 @@ export interface Store {
 /** The names of the parts that every store has. */
 export type AggregateName = Exclude<
   keyof Store,
-  'shares' | 'writeBytes' | 'ping' | 'maintain' | 'close'
+  'shares' | 'traits' | 'ping' | 'maintain' | 'close'
 >;
 
 /** The result of one `maintain`. */

@@ -93,7 +93,7 @@ export function createUseCases(store: Store, options: UseCaseOptions = {}) {
     adminToken: '',
     clock,
     failedTokens: createFailedTokens({ clock, logger: silentLogger }),
-    sharesDatabase: options.sharesDatabase ?? false,
+    traits: { shared: options.sharesDatabase ?? false },
   });
   const quotas = createQuotas({
     store,

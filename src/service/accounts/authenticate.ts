@@ -3,7 +3,7 @@ import type { TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { DomainError, invalidToken } from '../../domain/errors.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
-import type { AccountStore } from '../../store/store.ts';
+import type { AccountStore, StoreTraits } from '../../store/store.ts';
 import { createExpiringCache } from '../crawlers/expiring-cache.ts';
 import { createSharedLookup } from '../shared-lookup.ts';
 import type { FailedTokens } from './failed-tokens.ts';
@@ -48,8 +48,7 @@ export function createAuthenticator(deps: {
   readonly adminToken: string;
   readonly clock: Clock;
   readonly failedTokens: FailedTokens;
-  /** Whether other processes work on the same database. */
-  readonly sharesDatabase: boolean;
+  readonly traits: Pick<StoreTraits, 'shared'>;
 }): Authenticator {
   const { failedTokens } = deps;
   const owners = createExpiringCache<TokenOwner>({
@@ -60,7 +59,7 @@ export function createAuthenticator(deps: {
   const read = (hash: string) => deps.accounts.findByTokenHash(hash);
   const readTogether = createSharedLookup(read);
   const findOwner = (hash: string) =>
-    deps.sharesDatabase ? readTogether(hash) : owners.get(hash, () => read(hash));
+    deps.traits.shared ? readTogether(hash) : owners.get(hash, () => read(hash));
   const proven = createLruMap<string, true>({ maxEntries: MAX_PROVEN });
 
   /**

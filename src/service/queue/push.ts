@@ -58,7 +58,7 @@ export interface Pushing {
 
 /** What pushing works with. */
 export interface PushingDeps {
-  readonly store: Pick<Store, 'queue' | 'rates' | 'shares'>;
+  readonly store: Pick<Store, 'queue' | 'rates' | 'traits'>;
   readonly access: CrawlerAccess;
   readonly scheduler: Pick<Scheduler, 'runNow' | 'wake'>;
   readonly dispatcher: Pick<Dispatcher, 'isRunning' | 'notify'>;
@@ -158,7 +158,7 @@ export function createPushing(deps: PushingDeps): Pushing {
    * order of the calls, and no other process can have it. Returns whether it did.
    */
   function beginRun(crawlerId: string): boolean {
-    if (store.shares !== undefined || deps.dispatcher.isRunning(crawlerId)) return false;
+    if (store.traits.shared || deps.dispatcher.isRunning(crawlerId)) return false;
     return deps.scheduler.runNow('crawl', crawlerId);
   }
 

@@ -2,7 +2,7 @@ import { type Db, MongoClient } from 'mongodb';
 import type { Logger } from '../../domain/logger.ts';
 import { createRid } from '../../domain/rid.ts';
 import { decorateStore } from '../decorate-store.ts';
-import type { Store } from '../store.ts';
+import type { Store, StoreTraits } from '../store.ts';
 import { createAccounts } from './accounts.ts';
 import { clientOptions, withoutOurs } from './client-options.ts';
 import { toCollections } from './collections.ts';
@@ -37,8 +37,14 @@ export interface OpenMongoStore {
 }
 
 const DEFAULT_DATABASE = 'queued_crawler';
-/** A command for so many pages costs hardly more than one for a few. */
-const WRITE_BYTES = 4 * 1024 * 1024;
+const TRAITS: StoreTraits = {
+  name: 'mongodb',
+  shared: true,
+  costOfATurn: 'round_trips',
+  // A command for many pages costs hardly more than one for a few.
+  writeBytes: 4 * 1024 * 1024,
+  localDisk: undefined,
+};
 
 /**
  * Opens the store on MongoDB: a standalone server, a replica set, or a sharded cluster. It needs
@@ -57,7 +63,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
     await migrate(db, collections);
     const ledger = createLedger(collections, createRid(new Date()));
     const store: Store = {
-      writeBytes: WRITE_BYTES,
+      traits: TRAITS,
       accounts: createAccounts(collections, ledger.accounts),
       crawlers: createCrawlers(collections, ledger),
       queue: createQueue(collections, ledger),

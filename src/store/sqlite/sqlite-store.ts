@@ -43,8 +43,14 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   const results = remote('results');
   const writePages = createPageWriter(database);
   const store: Store = {
-    // More are written in pieces first, each with a sync of its own.
-    writeBytes: PIECE_BYTES,
+    traits: {
+      name: 'embedded',
+      shared: false,
+      costOfATurn: 'sync',
+      // More are written in pieces first, each with a sync of its own.
+      writeBytes: PIECE_BYTES,
+      localDisk: options.dataDir,
+    },
     accounts: remote('accounts'),
     crawlers: { ...crawlers, remove: upkeep.sweepsAfter(crawlers.remove) },
     queue: {

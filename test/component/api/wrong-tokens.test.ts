@@ -34,7 +34,7 @@ function createSubject() {
       },
     },
     adminToken: ADMIN,
-    sharesDatabase: false,
+    traits: { shared: false },
     clock,
     failedTokens: createFailedTokens({ clock, logger }),
   });

@@ -24,7 +24,7 @@ test('the welcome shows tokens that were made up, and no preset one', () => {
   try {
     const app = { url: 'http://h', newTokens: { normal: 'preset-normal', javascript: 'made-up' } };
     const config = readConfig({ NORMAL_TOKEN: 'preset-normal-token' });
-    printWelcome(app, config);
+    printWelcome({ ...app, database: 'embedded' }, config);
     const shown = written.mock.calls.map(([text]) => String(text)).join('');
     expect(shown).toContain('made-up');
     expect(shown).not.toContain('preset-normal');
