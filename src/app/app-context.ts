@@ -2,9 +2,9 @@ import type { Config } from '../config/config.ts';
 import type { AppTiming } from '../config/timing.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { AdjustableLogger } from '../domain/logger.ts';
+import type { StoreTraits } from '../domain/store-traits.ts';
 import type { Tracing } from '../domain/tracing.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import type { StoreTraits } from '../store/store.ts';
 import type { AppPools } from './app-pools.ts';
 import type { PublicUrl } from './public-url.ts';
 

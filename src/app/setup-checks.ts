@@ -1,10 +1,10 @@
 import { statfs } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
 import { exposureWarning } from '../config/exposure.ts';
+import type { StoreTraits } from '../domain/store-traits.ts';
 import type { CheckedBrowser } from '../engine/browser/check-browser.ts';
 import { checkMail } from '../mail/check-mail.ts';
 import type { SetupCheck, SetupFinding } from '../service/operator/setup.ts';
-import type { StoreTraits } from '../store/store.ts';
 import type { AppContext } from './app-context.ts';
 
 /** Less than this is little for results that are kept for two weeks. */

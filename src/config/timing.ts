@@ -1,6 +1,6 @@
 import type { DispatchTiming } from '../dispatcher/dispatcher.ts';
+import type { StoreTraits } from '../domain/store-traits.ts';
 import type { TaskTiming } from '../service/tasks.ts';
-import type { StoreTraits } from '../store/store.ts';
 import type { Config } from './config.ts';
 
 /** The service's own times, which operators do not set. */

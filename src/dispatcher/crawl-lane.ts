@@ -2,16 +2,11 @@ import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import { defined } from '../domain/defined.ts';
 import type { DueJob, QueuedJob } from '../domain/job.ts';
+import type { StoreTraits } from '../domain/store-traits.ts';
 import { createTransientMap } from '../domain/transient-map.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import { createWaitingGrant } from '../fairness/waiting-grant.ts';
-import type {
-  JobOutcome,
-  QueueLook,
-  StartedJob,
-  StoreTraits,
-  TurnReceipt,
-} from '../store/store.ts';
+import type { JobOutcome, QueueLook, StartedJob, TurnReceipt } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
 import type { JobLog } from './job-log.ts';

@@ -192,8 +192,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       done.resolve();
     }
     if (wakeAt === undefined) return;
-    const due = wakeAt <= deps.clock.now();
-    await deps.scheduler.wake(due ? 'crawl' : 'retry', crawlerId, wakeAt);
+    await deps.scheduler.wake('crawl', crawlerId, wakeAt);
   }
 
   /** Leads the crawler until it has nothing due. Returns when it has work again. */

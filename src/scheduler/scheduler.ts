@@ -1,5 +1,5 @@
-/** The kinds of task; `key` is a crawler for the first two, and empty for the others. */
-export type TaskName = 'crawl' | 'retry' | 'timeout' | 'probe' | 'notice' | 'reconcile';
+/** The kinds of task; `key` is a crawler for `crawl`, and empty for the others. */
+export type TaskName = 'crawl' | 'timeout' | 'probe' | 'notice' | 'reconcile';
 
 /** One run of a task. */
 export interface Task {

@@ -35,11 +35,6 @@ export function defineTasks(deps: TaskDeps): void {
   const alone = { lockMs, concurrency: 1 };
   const crawl = { lockMs: runLockMs, concurrency: CRAWLERS_PER_PROCESS, sharesWithPeers: true };
   scheduler.define('crawl', crawl, deps.dispatcher.run);
-  // The wakes of crawls and deliveries that are due later. A wake of `crawl` at that time would do
-  // the same; a name of its own shows in Agenda's documents which crawlers only wait for a retry.
-  scheduler.define('retry', { lockMs, concurrency: 100 }, (task) =>
-    scheduler.wake('crawl', task.key, clock.now()),
-  );
   scheduler.define('timeout', alone, async (task) => void (await deps.expireOverdue(task.signal)));
   scheduler.define('probe', alone, async (task) => void (await deps.probeDue(task)));
   scheduler.define('notice', alone, async (task) => void (await deps.sendNotices(task)));

@@ -7,20 +7,19 @@ import type { AccountLimits, AccountUsage } from '../domain/quotas.ts';
 import type { CrawlRecord, StoredResult } from '../domain/result.ts';
 import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
 import type { HistoryDay } from '../domain/stats.ts';
+import type { StoreTraits } from '../domain/store-traits.ts';
 import type { DeliveryStore } from './delivery-store.ts';
 import type { ListingStore } from './listing-store.ts';
 import type { ProcessStore } from './process-store.ts';
 import type { QueueDepths } from './queue-depth.ts';
 import type { QueueStore } from './queue-store.ts';
 import type { ShareStore } from './share-store.ts';
-import type { StoreTraits } from './store-traits.ts';
 
 export type * from './delivery-store.ts';
 export type * from './listing-store.ts';
 export type * from './process-store.ts';
 export type * from './queue-store.ts';
 export type * from './share-store.ts';
-export type * from './store-traits.ts';
 
 /**
  * Everything that the service keeps. Two implementations pass the same contract (`test/contract`):

@@ -1,8 +1,9 @@
 import { type Db, MongoClient } from 'mongodb';
 import type { Logger } from '../../domain/logger.ts';
 import { createRid } from '../../domain/rid.ts';
+import type { StoreTraits } from '../../domain/store-traits.ts';
 import { decorateStore } from '../decorate-store.ts';
-import type { Store, StoreTraits } from '../store.ts';
+import type { Store } from '../store.ts';
 import { createAccounts } from './accounts.ts';
 import { clientOptions, withoutOurs } from './client-options.ts';
 import { toCollections } from './collections.ts';

@@ -191,7 +191,7 @@ test('a task that is run now writes nothing, unless the process stops before its
   });
   there.define('crawl', shared, async ({ key }) => void ran.push(`there ${key}`));
   await Promise.all([here.start(), there.start()]);
-  expect(here.runNow('retry', 'of no definition')).toBe(false);
+  expect(here.runNow('probe', 'of no definition')).toBe(false);
   expect(here.runNow('crawl', 'short')).toBe(true);
   expect(here.runNow('crawl', 'long')).toBe(true);
   await eventually(() => expect(ran).toEqual(['here short', 'here long']));

@@ -56,8 +56,8 @@ describe.skipIf(uri === '')('with a MongoDB server', () => {
     const nextRunAt = new Date(Date.now() + 3_600_000);
     await db.collection(TASK_COLLECTION).insertMany(
       Array.from({ length: 2_000 }, (_, i) => ({
-        task: `retry/${i}`,
-        name: 'retry',
+        task: `crawl/${i}`,
+        name: 'crawl',
         type: 'normal',
         data: { key: `${i}` },
         nextRunAt,
@@ -66,9 +66,9 @@ describe.skipIf(uri === '')('with a MongoDB server', () => {
     const sent: Document[] = [];
     client.on('commandStarted', ({ command }) => sent.push(command));
     const now = new Date();
-    await tasks.claimDue('retry', 't', now);
-    await tasks.claimLapsed('retry', 't', now, now);
-    await tasks.wake('retry', '17', nextRunAt);
+    await tasks.claimDue('crawl', 't', now);
+    await tasks.claimLapsed('crawl', 't', now, now);
+    await tasks.wake('crawl', '17', nextRunAt);
     const queries = sent.map(({ query, sort, updates }) => ({
       filter: (query ?? (updates as Document[] | undefined)?.[0]?.['q']) as Document,
       sort: (sort ?? {}) as Record<string, 1 | -1>,

@@ -63,12 +63,12 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       await using harness = await openHarness(open);
       const { scheduler } = harness.process();
       const started = Promise.withResolvers<number>();
-      scheduler.define('retry', options, async () => started.resolve(Date.now()));
+      scheduler.define('crawl', options, async () => started.resolve(Date.now()));
       await scheduler.start();
       const at = inMs(300);
-      await scheduler.wake('retry', 'a', inMs(60_000));
-      await scheduler.wake('retry', 'a', at);
-      await scheduler.wake('retry', 'a', inMs(60_000));
+      await scheduler.wake('crawl', 'a', inMs(60_000));
+      await scheduler.wake('crawl', 'a', at);
+      await scheduler.wake('crawl', 'a', inMs(60_000));
       const startedAt = await started.promise;
       expect(startedAt).toBeGreaterThanOrEqual(at.getTime());
       expect(startedAt).toBeLessThan(at.getTime() + 1_000);
@@ -276,7 +276,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       closing.define('crawl', { ...options, concurrency: 1 }, async ({ key, signal }) => {
         steps.push(`${key} began`);
         await aborted(signal);
-        await closing.wake('retry', 'from the drain', now());
+        await closing.wake('crawl', 'from the drain', now());
         steps.push(`${key} stopped`);
       });
       await closing.start();
@@ -287,7 +287,6 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       expect(steps).toEqual(['a began', 'a stopped']);
       const { runs, handler } = heldHandler();
       other.define('crawl', options, handler);
-      other.define('retry', options, handler);
       await other.start();
       await eventually(() => {
         const keys = runs.map(({ key }) => key).toSorted();
