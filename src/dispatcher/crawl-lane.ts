@@ -3,15 +3,14 @@ import type { Crawler } from '../domain/crawler.ts';
 import { defined } from '../domain/defined.ts';
 import type { DueJob, QueuedJob } from '../domain/job.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
-import { createTransientMap } from '../domain/transient-map.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import { createWaitingGrant } from '../fairness/waiting-grant.ts';
 import type { JobOutcome, QueueLook, StartedJob, TurnReceipt } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher.ts';
-import { createInFlight, WorkAborted } from './in-flight.ts';
+import { WorkAborted } from './in-flight.ts';
+import { createJobBoard, type KeptPage, pageBytes } from './job-board.ts';
 import type { JobLog } from './job-log.ts';
 import { createReadAhead } from './read-ahead.ts';
-import { createUnwrittenEnds, type KeptPage, pageBytes } from './unwritten-ends.ts';
 
 /** What the lane works with. */
 export interface CrawlLaneDeps
@@ -97,17 +96,17 @@ export interface CrawlLane {
 const LOOK_AGAIN_MS = 500;
 const NOTHING_KEPT: KeptPage = { held: [] };
 
+/** What a crawl holds of the pools: its slot, and memory for its page. */
+interface CrawlGrants {
+  readonly slot: Grant;
+  readonly base: Grant;
+}
+
 /** Makes a lane in which nothing is in flight. */
 export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   const { crawlerId, slots, memory, crawlBytes, logger, clock } = deps;
-  const crawls = createInFlight(() => {
-    fill();
-    deps.onChange();
-  });
-  const ahead = createReadAhead({ crawlerId, memory });
-  const ended = createUnwrittenEnds(deps.writeBytes);
-  /** Starts of crawls in flight that no turn has taken, by `rid`. */
-  const started = createTransientMap<string, StartedJob>();
+  const board = createJobBoard(deps.writeBytes);
+  const ahead = createReadAhead({ crawlerId, memory, board });
   const waitingSlot = createWaitingGrant(slots, () => {
     fill();
     waitingSlot.take()?.release();
@@ -125,48 +124,49 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   /** Whether it waits for a slot, or for memory, that others use now. */
   const waits = (): boolean => waitingSlot.waits || waitingMemory.waits;
 
-  /** Starts the crawl of a job in the slot that `slot` stands for, with the memory of `base`. */
-  function startCrawl(
-    { dueAt, ...queued }: DueJob,
-    by: Crawler,
-    { slot, base }: { readonly slot: Grant; readonly base: Grant },
-  ): void {
+  /** Starts the crawl of the first job ahead, in its slot and with its memory. */
+  function startCrawl({ dueAt, ...queued }: DueJob, by: Crawler, grants: CrawlGrants): void {
     const { rid } = queued;
     const attempt = queued.attempt + 1;
     const startedAt = clock.now();
     const firstTriedAt = queued.firstTriedAt ?? startedAt;
     const job: QueuedJob = { ...queued, state: 'running', attempt, firstTriedAt };
-    started.set(rid, { rid, attempt, startedAt });
+    const controller = new AbortController();
+    board.start({ rid, attempt, startedAt }, controller);
+    ahead.started();
     deps.jobLog?.started(job);
     deps.onStart?.(startedAt.getTime() - dueAt.getTime());
-    const end = (outcome: JobOutcome, kept: KeptPage): void => {
-      const start = started.get(rid);
-      started.delete(rid);
-      ended.add({ outcome: start ? { ...outcome, startedAt: start.startedAt } : outcome, ...kept });
-    };
-    crawls.start(rid, async (signal) => {
-      try {
-        const { outcome, held, plain } = await deps.crawlJob(job, by, signal);
-        base.shrink(pageBytes(outcome) + (plain?.byteLength ?? 0));
-        if (closed) {
-          base.release();
-          held?.release();
-          return;
-        }
-        const grants = held === undefined ? [base] : [base, held];
-        end(outcome, { held: grants, ...defined({ plain }) });
-      } catch (error) {
-        base.release();
-        if (!signal.aborted) logger.error({ err: error, rid }, 'crawl failed unexpectedly');
-        if (error instanceof WorkAborted && error.end === 'dropped') started.delete(rid);
-        else end({ kind: 'release', rid, crawlerId, attempt }, NOTHING_KEPT);
-      } finally {
-        slot.release();
-      }
+    void crawl(job, by, controller.signal, grants).finally(() => {
+      grants.slot.release();
+      fill();
+      deps.onChange();
     });
   }
 
-  const hasRoom = (by: Crawler): boolean => crawls.size < deps.limit(by);
+  /** Crawls a job, and ends or drops it on the board. */
+  async function crawl(
+    job: QueuedJob,
+    by: Crawler,
+    signal: AbortSignal,
+    { base }: CrawlGrants,
+  ): Promise<void> {
+    const { rid, attempt } = job;
+    try {
+      const { outcome, held, plain } = await deps.crawlJob(job, by, signal);
+      base.shrink(pageBytes(outcome) + (plain?.byteLength ?? 0));
+      const grants = held === undefined ? [base] : [base, held];
+      if (!closed) return board.end(outcome, { held: grants, ...defined({ plain }) });
+      for (const grant of grants) grant.release();
+      board.drop(rid);
+    } catch (error) {
+      base.release();
+      if (!signal.aborted) logger.error({ err: error, rid }, 'crawl failed unexpectedly');
+      if (error instanceof WorkAborted && error.end === 'dropped') board.drop(rid);
+      else board.end({ kind: 'release', rid, crawlerId, attempt }, NOTHING_KEPT);
+    }
+  }
+
+  const hasRoom = (by: Crawler): boolean => board.crawling < deps.limit(by);
 
   const baseBytes = ({ body }: DueJob): number => crawlBytes + (body?.byteLength ?? 0);
 
@@ -184,15 +184,8 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
         slot.release();
         return waitingMemory.wait(claimant, baseBytes(job));
       }
-      ahead.remove(job.rid);
       startCrawl(job, crawler, { slot, base });
     }
-  }
-
-  /** Makes the next turn write the start again, alone or with the crawl's end. */
-  function takeBackStart(start: StartedJob): void {
-    if (crawls.has(start.rid)) started.set(start.rid, start);
-    ended.takeBackStart(start);
   }
 
   /** A job that goes back to the queue is due there again. */
@@ -204,9 +197,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   /** Begins a look for a turn, or waits for memory for what it would find. */
   function beginLook(current: Crawler): QueueLook | undefined {
     if (waits() || !ahead.wantsMore) return undefined;
-    // The next turns write that these have started; to the store they still wait.
-    const except = [...ended.begun(), ...started.keys()];
-    const look = ahead.beginLook(current, deps.limit(current), except);
+    const look = ahead.beginLook(current, deps.limit(current));
     if (look === undefined) {
       const { accountId } = current;
       waitingMemory.wait({ accountId, crawlerId }, crawlBytes);
@@ -216,16 +207,16 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
 
   return {
     get inFlight() {
-      return crawls.size;
+      return board.crawling;
     },
     get unwritten() {
-      return ended.size + started.size;
+      return board.ended + board.unwrittenStarts;
     },
     get nextWriteBytes() {
-      return ended.nextBytes;
+      return board.nextWriteBytes;
     },
     get buffered() {
-      return ahead.size;
+      return board.ahead;
     },
     get wantsLook() {
       return !waits() && ahead.wantsMore;
@@ -234,11 +225,11 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       return !waits() && ahead.ranDry && crawler !== undefined && hasRoom(crawler);
     },
     get isFull() {
-      const hasDue = ahead.size > 0 || ahead.ranDry;
+      const hasDue = board.ahead > 0 || ahead.ranDry;
       return hasDue && crawler !== undefined && (waits() || !hasRoom(crawler));
     },
     get unwrittenStarts() {
-      return started.size;
+      return board.unwrittenStarts;
     },
     get nextDueAt() {
       return ahead.nextDueAt;
@@ -249,33 +240,28 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     forget: ahead.clear,
     begin(current, looks) {
       crawler = current;
-      const taken = ended.take();
-      const starts = [...started.values()];
-      started.clear();
-      const kept = new Map<string, KeptPage>(taken.map((each) => [each.outcome.rid, each]));
+      const taken = board.take();
+      const outcomes = taken.ended.map(({ outcome }) => outcome);
+      const kept = new Map<string, KeptPage>(taken.ended.map((each) => [each.outcome.rid, each]));
       if (!looks) ahead.rest(new Date(clock.now().getTime() + LOOK_AGAIN_MS));
       const look = looks ? beginLook(current) : undefined;
       return {
-        ended: taken.map(({ outcome }) => outcome),
-        started: starts,
+        ended: outcomes,
+        started: taken.started,
         look,
         end(receipt) {
-          for (const rid of receipt.lost) crawls.abort(rid, new WorkAborted('dropped'));
+          board.written(taken);
+          for (const rid of receipt.lost) board.abort(rid, new WorkAborted('dropped'));
           // What was read ahead is outdated if the queue was purged or the crawler paused.
           if (receipt.lost.length > 0) ahead.expect();
           if (receipt.lost.length > 0 || receipt.paused) ahead.drop();
-          // A start that was lost may have left a job that is due; its crawl has to end first.
-          const jobs = receipt.jobs.filter(({ rid }) => !crawls.has(rid));
-          if (look !== undefined) ahead.endLook({ ...receipt, jobs });
-          else {
-            for (const { outcome } of taken) expectBack(outcome);
-          }
+          if (look !== undefined) ahead.endLook(receipt);
+          else for (const outcome of outcomes) expectBack(outcome);
           fill();
         },
         fail() {
           kept.clear();
-          ended.takeBack(taken);
-          for (const start of starts) takeBackStart(start);
+          board.failed(taken);
           ahead.expect();
         },
         keep(rid) {
@@ -290,17 +276,17 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       };
     },
     abort(rid) {
-      ahead.remove(rid);
-      crawls.abort(rid, new WorkAborted('dropped'));
+      board.forget(rid);
+      board.abort(rid, new WorkAborted('dropped'));
     },
-    abortAll: crawls.abortAll,
+    abortAll: board.abortAll,
     close() {
       closed = true;
       waitingSlot.cancel();
       waitingMemory.cancel();
       ahead.clear();
-      crawls.abortAll(new WorkAborted('dropped'));
-      ended.clear();
+      board.abortAll(new WorkAborted('dropped'));
+      board.clear();
     },
   };
 }

@@ -11,8 +11,8 @@ import type { DispatcherDeps } from './dispatcher.ts';
 import type { DeliverySlot } from './endpoint.ts';
 import { MAX_POSTS_PER_ENDPOINT } from './endpoint-pace.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
+import type { KeptPage } from './job-board.ts';
 import type { PacedLane } from './paced-lane.ts';
-import type { KeptPage } from './unwritten-ends.ts';
 
 /** What the lane works with. */
 export interface DeliveryLaneDeps extends Pick<DispatcherDeps, 'postDelivery' | 'logger'> {

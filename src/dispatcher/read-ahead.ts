@@ -1,17 +1,16 @@
 import type { Crawler } from '../domain/crawler.ts';
 import type { DueJob } from '../domain/job.ts';
 import { chargedJobBytes } from '../domain/quotas.ts';
-import { createTransientMap } from '../domain/transient-map.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { QueueLook, TurnReceipt } from '../store/store.ts';
+import type { JobBoard } from './job-board.ts';
 
 /**
- * Jobs that a run has found in the queue and not started yet. To everyone else they wait: a pause, a
+ * Which jobs a run reads ahead into its board, and how many. To everyone else they wait: a pause, a
  * purge, a deletion or a queue deadline applies to them until they start. Bounded in number and, by
  * the memory that the accounts share, in bytes.
  */
 export interface ReadAhead {
-  readonly size: number;
   /** Whether half of the room is free, and the queue may have more. */
   readonly wantsMore: boolean;
   /** Whether all are gone, and the last look has left due jobs in the queue. */
@@ -24,7 +23,8 @@ export interface ReadAhead {
   expectAt(moment: Date): void;
   /** The job that starts next. Those whose queue deadline has passed are left to the timeouts. */
   first(now: Date): DueJob | undefined;
-  remove(rid: string): void;
+  /** The first job has started. */
+  started(): void;
   /** Reads only jobs of these digits from now on, and forgets the others; undefined for all. */
   keepTo(digits: string | undefined): void;
   /** Forgets all jobs; the next ones come from a look that is still to be begun, or to end. */
@@ -34,66 +34,51 @@ export interface ReadAhead {
   /** Forgets all jobs, and those of a look that is under way; the queue may have others. */
   clear(): void;
   /**
-   * The look that a turn takes, which leaves out the rids of `begun`, too. Undefined when none is
-   * wanted, or when there is no memory for what it would find.
+   * The look that a turn takes, without the jobs of the board. Undefined when none is wanted, or
+   * when there is no memory for what it would find.
    */
-  beginLook(
-    crawler: Pick<Crawler, 'accountId'>,
-    slots: number,
-    begun: readonly string[],
-  ): QueueLook | undefined;
+  beginLook(crawler: Pick<Crawler, 'accountId'>, slots: number): QueueLook | undefined;
   /** Takes in what the look has found, if it was not given up. */
   endLook(receipt: Pick<TurnReceipt, 'jobs' | 'hasMore' | 'nextDueAt'>): void;
   /** Gives the look up; does nothing after `endLook`. */
   cancelLook(): void;
 }
 
-/** Jobs read ahead: one for each slot of the crawler, or more, so that few looks find none left. */
-const LEAST = 8;
-const MOST = 1_024;
+/** Bounds of how many jobs are read ahead: one for each slot, or more if looks find none left. */
+const MIN_READ_AHEAD = 8;
+const MAX_READ_AHEAD = 1_024;
 /**
- * The part of the jobs read ahead that is left when the next ones come. If less is left, the next
- * look reads twice as many ahead, and four times as many if none is. If more is left, it reads a
- * tenth fewer: a slot that waits costs a crawl, a job too many some hundred bytes.
+ * Bounds of the part of the jobs read ahead that is left when the next ones come. Below the lower
+ * bound the next look reads twice as many, or four times as many if none is left. Above the upper
+ * one it reads a tenth fewer. A slot without a job costs a crawl, a spare job some hundred bytes.
  */
-const LITTLE_LEFT = 0.15;
-const MUCH_LEFT = 0.4;
-const SHRINKING = 0.9;
+const MIN_LEFT = 0.15;
+const MAX_LEFT = 0.4;
+const SHRINK_FACTOR = 0.9;
 /** What a job may be charged for in the memory that is reserved for a look. */
 const JOB_BYTES = 1_024;
 /** Bytes that jobs may be charged for beyond that in one look, such as for bodies. */
 const BODY_BYTES = 2 * 1024 * 1024;
 
-interface Entry {
-  readonly job: DueJob;
-  /** The memory that it holds. */
-  readonly held: Grant;
-}
-
-/** Makes an empty one, for a queue that may have jobs. */
+/** Makes it for a queue that may have jobs. */
 export function createReadAhead(deps: {
   readonly crawlerId: string;
   readonly memory: FairPool;
+  readonly board: JobBoard;
 }): ReadAhead {
-  const { crawlerId, memory } = deps;
-  const entries = createTransientMap<string, Entry>();
+  const { crawlerId, memory, board } = deps;
   let looking: { readonly room: Grant } | undefined;
   let expects = true;
   let hasMore = false;
   let nextDueAt: Date | undefined;
-  let target = LEAST;
+  let target = MIN_READ_AHEAD;
   /** Fewest entries since the last look began. */
   let lowest = 0;
   let digits: string | undefined;
 
-  function remove(rid: string): void {
-    entries.get(rid)?.held.release();
-    entries.delete(rid);
-    lowest = Math.min(lowest, entries.size);
-  }
-
   function drop(): void {
-    for (const rid of entries.keys()) remove(rid);
+    for (const { rid } of board.jobsAhead()) board.forget(rid);
+    lowest = 0;
   }
 
   function cancelLook(): void {
@@ -107,21 +92,18 @@ export function createReadAhead(deps: {
 
   /** How many jobs to read ahead for so many slots. */
   function setTarget(slots: number): void {
-    const base = Math.min(Math.max(slots, LEAST), MOST / 2);
-    if (hasMore && lowest < target * LITTLE_LEFT) target *= lowest === 0 ? 4 : 2;
-    else if (lowest > target * MUCH_LEFT) target *= SHRINKING;
-    target = Math.min(Math.max(Math.floor(target), base), MOST);
+    const base = Math.min(Math.max(slots, MIN_READ_AHEAD), MAX_READ_AHEAD / 2);
+    if (hasMore && lowest < target * MIN_LEFT) target *= lowest === 0 ? 4 : 2;
+    else if (lowest > target * MAX_LEFT) target *= SHRINK_FACTOR;
+    target = Math.min(Math.max(Math.floor(target), base), MAX_READ_AHEAD);
   }
 
   return {
-    get size() {
-      return entries.size;
-    },
     get wantsMore() {
-      return expects && digits !== '' && entries.size <= target / 2;
+      return expects && digits !== '' && board.ahead <= target / 2;
     },
     get ranDry() {
-      return hasMore && entries.size === 0;
+      return hasMore && board.ahead === 0;
     },
     get nextDueAt() {
       return nextDueAt;
@@ -133,19 +115,21 @@ export function createReadAhead(deps: {
       if (nextDueAt === undefined || moment < nextDueAt) nextDueAt = moment;
     },
     first(now) {
-      for (const { job } of entries.values()) {
+      for (const job of board.jobsAhead()) {
         const { queueDeadline, firstTriedAt } = job;
         const isOver = queueDeadline !== undefined && queueDeadline <= now;
         if (!isOver || firstTriedAt !== undefined) return job;
-        remove(job.rid);
+        board.forget(job.rid);
       }
       return undefined;
     },
-    remove,
+    started() {
+      lowest = Math.min(lowest, board.ahead);
+    },
     keepTo(given) {
       if (given === digits) return;
       digits = given;
-      for (const rid of entries.keys()) if (!isOurs(rid)) remove(rid);
+      for (const { rid } of board.jobsAhead()) if (!isOurs(rid)) board.forget(rid);
       expects = true;
     },
     drop,
@@ -159,28 +143,29 @@ export function createReadAhead(deps: {
       cancelLook();
       expects = true;
     },
-    beginLook({ accountId }, slots, begun) {
-      if (!expects || digits === '' || entries.size > target / 2) return undefined;
+    beginLook({ accountId }, slots) {
+      if (!expects || digits === '' || board.ahead > target / 2) return undefined;
       setTarget(slots);
-      lowest = entries.size;
+      lowest = board.ahead;
       const claimant = { accountId, crawlerId };
-      const wanted = (target - entries.size) * JOB_BYTES + BODY_BYTES;
+      const wanted = (target - board.ahead) * JOB_BYTES + BODY_BYTES;
       const bytes = Math.min(wanted, memory.available(claimant));
       const room = bytes < JOB_BYTES ? undefined : memory.tryAcquire(claimant, bytes);
       if (room === undefined) return undefined;
-      const limit = Math.min(target - entries.size, Math.floor(room.amount / JOB_BYTES));
+      const limit = Math.min(target - board.ahead, Math.floor(room.amount / JOB_BYTES));
       looking = { room };
       expects = false;
       const maxBytes = room.amount - limit * JOB_BYTES;
-      return { limit, maxBytes, except: [...entries.keys(), ...begun], digits };
+      return { limit, maxBytes, except: board.waitingInStore(), digits };
     },
     endLook(receipt) {
       if (looking === undefined) return;
       ({ hasMore, nextDueAt } = receipt);
       if (hasMore) expects = true;
       for (const job of receipt.jobs) {
-        if (!isOurs(job.rid)) continue;
-        entries.set(job.rid, { job, held: looking.room.split(chargedJobBytes(job)) });
+        // A start that was lost may have left a job that is due; its crawl has to end first.
+        if (!isOurs(job.rid) || board.isCrawling(job.rid)) continue;
+        board.read({ job, held: looking.room.split(chargedJobBytes(job)) });
       }
       cancelLook();
     },

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { createJobBoard, type JobBoard } from '../../../src/dispatcher/job-board.ts';
 import { createReadAhead, type ReadAhead } from '../../../src/dispatcher/read-ahead.ts';
 import type { DueJob } from '../../../src/domain/job.ts';
 import { createFairPool } from '../../../src/fairness/fair-pool.ts';
@@ -19,12 +20,19 @@ function dueJobs(count: number): DueJob[] {
   }));
 }
 
+interface Reading {
+  readonly ahead: ReadAhead;
+  readonly board: JobBoard;
+}
+
 /** Starts up to `count` of the jobs; answers how many there were. */
-function startJobs(ahead: ReadAhead, count: number): number {
+function startJobs({ ahead, board }: Reading, count: number): number {
   for (let n = 0; n < count; n += 1) {
     const job = ahead.first(NOW);
     if (job === undefined) return n;
-    ahead.remove(job.rid);
+    board.start({ rid: job.rid, attempt: 1, startedAt: NOW }, new AbortController());
+    board.drop(job.rid);
+    ahead.started();
   }
   return count;
 }
@@ -33,41 +41,42 @@ function startJobs(ahead: ReadAhead, count: number): number {
  * Takes turns in each of which the slots take `demand` jobs while the look is under way. Answers how
  * many the slots got in each turn, out of a queue that never ends.
  */
-function takeTurns(ahead: ReadAhead, turns: number, demand: (turn: number) => number): number[] {
+function takeTurns(reading: Reading, turns: number, demand: (turn: number) => number): number[] {
   return Array.from({ length: turns }, (_, turn) => {
-    const look = ahead.beginLook(crawler, SLOTS, []);
-    const got = startJobs(ahead, demand(turn));
+    const look = reading.ahead.beginLook(crawler, SLOTS);
+    const got = startJobs(reading, demand(turn));
     if (look !== undefined) {
-      ahead.endLook({ jobs: dueJobs(look.limit), hasMore: true, nextDueAt: undefined });
+      reading.ahead.endLook({ jobs: dueJobs(look.limit), hasMore: true, nextDueAt: undefined });
     }
     return got;
   });
 }
 
-function start(): ReadAhead {
+function start(): Reading {
   const memory = createFairPool({ name: 'memory', capacity: 64 * 1024 * 1024 });
-  return createReadAhead({ crawlerId: crawler.crawlerId, memory });
+  const board = createJobBoard(1024 * 1024);
+  return { board, ahead: createReadAhead({ crawlerId: crawler.crawlerId, memory, board }) };
 }
 
 test('slots that take many jobs between two looks have as many within a few turns', () => {
-  const ahead = start();
-  takeTurns(ahead, 10, () => 200);
-  expect(takeTurns(ahead, 300, () => 200)).toEqual(Array.from({ length: 300 }, () => 200));
+  const reading = start();
+  takeTurns(reading, 10, () => 200);
+  expect(takeTurns(reading, 300, () => 200)).toEqual(Array.from({ length: 300 }, () => 200));
 });
 
 test('turns of uneven length leave slots without a job now and then at most', () => {
-  const ahead = start();
+  const reading = start();
   const uneven = (turn: number): number => (turn % 7 === 0 ? 150 : 40);
-  takeTurns(ahead, 20, uneven);
-  const got = takeTurns(ahead, 700, uneven);
+  takeTurns(reading, 20, uneven);
+  const got = takeTurns(reading, 700, uneven);
   const short = got.filter((count, turn) => count < uneven(turn));
   expect(short.length).toBeLessThanOrEqual(7);
 });
 
 test('a crawler whose slots take few jobs reads few ahead again', () => {
-  const ahead = start();
-  takeTurns(ahead, 10, () => 300);
-  expect(ahead.size).toBeGreaterThan(300);
-  takeTurns(ahead, 20_000, () => 1);
-  expect(ahead.size).toBeLessThanOrEqual(SLOTS);
+  const reading = start();
+  takeTurns(reading, 10, () => 300);
+  expect(reading.board.ahead).toBeGreaterThan(300);
+  takeTurns(reading, 20_000, () => 1);
+  expect(reading.board.ahead).toBeLessThanOrEqual(SLOTS);
 });
