@@ -1,4 +1,4 @@
-import type { DispatchTiming } from '../dispatcher/dispatcher.ts';
+import type { DispatchTiming } from '../dispatcher/dispatcher-deps.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
 import type { TaskTiming } from '../service/tasks.ts';
 import type { Config } from './config.ts';

@@ -6,7 +6,7 @@ import type { StoreTraits } from '../domain/store-traits.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import { createWaitingGrant } from '../fairness/waiting-grant.ts';
 import type { JobOutcome, QueueLook, StartedJob, TurnReceipt } from '../store/store.ts';
-import type { DispatcherDeps } from './dispatcher.ts';
+import type { DispatcherDeps } from './dispatcher-deps.ts';
 import { WorkAborted } from './in-flight.ts';
 import { createJobBoard, type KeptPage, pageBytes } from './job-board.ts';
 import type { JobLog } from './job-log.ts';

@@ -7,7 +7,7 @@ import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
 import { createClaimMemory } from './claim-memory.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
-import type { DispatcherDeps } from './dispatcher.ts';
+import type { DispatcherDeps } from './dispatcher-deps.ts';
 import type { DeliverySlot } from './endpoint.ts';
 import { MAX_POSTS_PER_ENDPOINT } from './endpoint-pace.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
@@ -248,7 +248,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
         settled.push(end.outcome);
       } catch (error) {
         if (!signal.aborted) {
-          logger.error({ err: error, rid: delivery.rid }, 'a delivery broke off');
+          logger.error({ err: error, rid: delivery.rid }, 'delivery failed unexpectedly');
         }
         if (error instanceof WorkAborted && error.end === 'dropped') return;
         releaseDelivery(delivery);

@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { CrawlerNews, Lease, Store } from '../store/store.ts';
-import type { DispatchTiming } from './dispatcher.ts';
+import type { DispatchTiming } from './dispatcher-deps.ts';
 import { createPeriod } from './period.ts';
 
 /** A run as the keeper knows it. */

@@ -2,7 +2,7 @@ import type { Crawler } from '../domain/crawler.ts';
 import type { Lease } from '../store/store.ts';
 import type { CrawlLane } from './crawl-lane.ts';
 import type { DeliveryLane } from './delivery-lane.ts';
-import type { DispatcherDeps } from './dispatcher.ts';
+import type { DispatcherDeps } from './dispatcher-deps.ts';
 import type { JobLog } from './job-log.ts';
 import type { RunStates } from './run-state.ts';
 

@@ -1,8 +1,5 @@
-import {
-  createDispatcher,
-  type Dispatcher,
-  type DispatchTiming,
-} from '../dispatcher/dispatcher.ts';
+import { createDispatcher, type Dispatcher } from '../dispatcher/dispatcher.ts';
+import type { DispatchTiming } from '../dispatcher/dispatcher-deps.ts';
 import type { Account } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { CrawlerDefaults } from '../domain/crawler-settings.ts';

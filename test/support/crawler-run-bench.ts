@@ -1,6 +1,6 @@
 import { type CrawlerRun, createCrawlerRun } from '../../src/dispatcher/crawler-run.ts';
 import { createDeliveryPaces } from '../../src/dispatcher/delivery-paces.ts';
-import type { DispatcherDeps, DispatchTiming } from '../../src/dispatcher/dispatcher.ts';
+import type { DispatcherDeps, DispatchTiming } from '../../src/dispatcher/dispatcher-deps.ts';
 import { createRunKeeper } from '../../src/dispatcher/run-keeper.ts';
 import type { Crawler } from '../../src/domain/crawler.ts';
 import type { Delivery } from '../../src/domain/delivery.ts';

@@ -1,4 +1,4 @@
-import type { SharedByCrawlers } from '../../dispatcher/dispatcher.ts';
+import type { SharedByCrawlers } from '../../dispatcher/dispatcher-deps.ts';
 import { createFairPool, type FairPool } from '../../fairness/fair-pool.ts';
 
 /** What all tenants of a process share; each is handed out by account in turn, then by crawler. */

@@ -1,0 +1,306 @@
+import type { Crawler } from '../domain/crawler.ts';
+import { defined } from '../domain/defined.ts';
+import { isUnavailable } from '../domain/errors.ts';
+import type { CrawlerNews, Lease } from '../store/store.ts';
+import { createCrawlLane } from './crawl-lane.ts';
+import { createDeliveryLane } from './delivery-lane.ts';
+import type { DeliveryPaces } from './delivery-paces.ts';
+import type { DispatcherActivity, DispatcherDeps } from './dispatcher-deps.ts';
+import { WorkAborted } from './in-flight.ts';
+import { createJobLog } from './job-log.ts';
+import { createPeriod } from './period.ts';
+import { createHelperShare, createLeadShare } from './run-share.ts';
+import type { ActiveState, RunStates } from './run-state.ts';
+import { gatheringMs, hasTurnWork, nextPhase, type RunBacklog, takesTurn } from './run-steps.ts';
+import { createRunTurn } from './run-turn.ts';
+import { createWakeableSleep } from './wakeable-sleep.ts';
+
+/** What the loop of one run needs in addition to the dispatcher's own. */
+export interface RunLoopDeps extends DispatcherDeps {
+  readonly crawlerId: string;
+  /** Aborted when the run should drain. */
+  readonly signal: AbortSignal;
+  readonly lease: Lease;
+  /** Whether the lease is a share of a crawler that another process leads. */
+  readonly isHelper: boolean;
+  /** The crawler as it was when the run was made. */
+  readonly crawler: Crawler;
+  readonly paces: DeliveryPaces;
+  readonly states: RunStates;
+}
+
+/** The turns of one run under its lease. */
+export interface RunLoop {
+  /** Takes turns until the run is over. Rejects when the store does. */
+  run(): Promise<void>;
+  /** Reports new work. */
+  notify(): void;
+  /** Reports that the crawler's settings or pauses have changed. */
+  changed(): void;
+  /** Forgets what was read ahead, because the settings or the queue have changed. */
+  refresh(): void;
+  /** Reports how the crawler is shared now. */
+  sharing(sharing: CrawlerNews['sharing']): void;
+  /** Aborts one crawl; its outcome is dropped. */
+  abortJob(rid: string): void;
+  /**
+   * Ends what is in flight at once, also while a turn waits for the database: another process may do
+   * the work from now on. Its outcomes are dropped.
+   */
+  endWork(): void;
+  activity(): Omit<DispatcherActivity, 'crawlers'>;
+  /** Until when the endpoint takes nothing; undefined when it does. */
+  pausedUntil(): Date | undefined;
+  /** Drops everything and gives all room back. */
+  close(): void;
+}
+
+/** Delay before a failed turn is repeated. */
+const REPEAT_TURN_MS = 500;
+/** How long a helper keeps a share without work, or waits for one. */
+const HELPER_IDLE_MS = 3_000;
+
+/**
+ * Makes the loop. A turn writes everything that has started and ended since the last one, and reads
+ * ahead for the slots that will become free, in one batch. During the turn further work ends, and
+ * slots start what was read before; the next turn writes that. `run-steps.ts` decides, the loop acts.
+ */
+export function createRunLoop(deps: RunLoopDeps): RunLoop {
+  const { store, clock, logger, shared, crawlerId, timing, paces, states, isHelper } = deps;
+  const pause = createWakeableSleep();
+  const shareDeps = { shares: store.shares, roomFor: deps.roomFor };
+  const share = isHelper ? createHelperShare(shareDeps, deps.lease) : createLeadShare(shareDeps);
+  share.learn(deps.lease.sharing);
+  const jobLog = createJobLog(logger, crawlerId);
+  const parts = { crawlerId, memory: shared.memory, logger, onChange: pause.wake };
+  const crawls = createCrawlLane({
+    ...parts,
+    clock,
+    slots: deps.crawler.tokenType === 'javascript' ? shared.pageSlots : shared.crawlSlots,
+    crawlJob: deps.crawlJob,
+    crawlBytes: deps.crawlBytes,
+    writeBytes: store.traits.writeBytes,
+    mayStart: () => !isUnsure && states.current.phase === 'running' && states.hasLease(),
+    limit: share.limit,
+    jobLog,
+    ...defined({ onStart: deps.onStart }),
+  });
+  const deliveries = createDeliveryLane({
+    ...parts,
+    paces,
+    postDelivery: deps.postDelivery,
+    isHelper,
+    mayPost: states.hasLease,
+  });
+  const { mayCrawl } = deps;
+  const turnParts = { store, clock, shared, mayCrawl, crawls, deliveries, states, jobLog };
+  const takeTurn = createRunTurn(turnParts);
+  const idle = createPeriod(isHelper ? HELPER_IDLE_MS : timing.idleReleaseMs, nowMs());
+  let crawler = deps.crawler;
+  /** Whether work was reported since the last poll. */
+  let notified = true;
+  /** Whether the next turn looks for what nobody has notified the run of. */
+  let polls = false;
+  let isOutdated = (deps.lease.settings ?? knownSettings()) !== knownSettings();
+  let nextTurnMs = nowMs();
+  /** Whether a turn has failed, so that it is unknown what it has written. */
+  let isUnsure = false;
+
+  function nowMs(): number {
+    return clock.now().getTime();
+  }
+
+  function knownSettings(): number {
+    return deps.crawler.updatedAt.getTime();
+  }
+
+  async function refreshCrawler(): Promise<void> {
+    isOutdated = false;
+    try {
+      const current = await store.crawlers.get(crawlerId);
+      if (current === undefined) states.end('crawler_gone');
+      else crawler = current;
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      isOutdated = true;
+    }
+  }
+
+  /** Moves to `draining` when the task has ended. Returns whether the run drains. */
+  function drain(): boolean {
+    if (deps.signal.aborted) states.drain(nowMs() + timing.drainMs);
+    const { current } = states;
+    if (current.phase !== 'draining') return false;
+    deliveries.giveBackLate();
+    if (nowMs() >= current.drainUntilMs) {
+      crawls.abortAll(new WorkAborted('released'));
+      deliveries.abortAll(new WorkAborted('released'));
+    }
+    return true;
+  }
+
+  /** Makes the next turn look for what has fallen due or was reported. */
+  function expectDue(): void {
+    const now = nowMs();
+    if (notified) polls = true;
+    if (notified || isOver(crawls.nextDueAt, now)) crawls.expectJobs();
+    if (notified || isOver(deliveries.nextDueAt, now)) deliveries.expectBacklog();
+    notified = false;
+  }
+
+  function backlog(): RunBacklog {
+    return {
+      unwritten: crawls.unwritten + deliveries.unsettled,
+      unwrittenCrawls: crawls.unwritten,
+      nextWriteBytes: crawls.nextWriteBytes,
+      writeBytes: store.traits.writeBytes,
+      isStarving: crawls.isStarving,
+      hasRoom: crawls.wantsLook || deliveries.hasRoom,
+    };
+  }
+
+  /**
+   * Takes a turn. One that the database does not answer is repeated until the lease ends, so that a
+   * short outage costs no crawl. What it wrote is unknown then: the run ends when nothing is in
+   * flight any more, and the next one begins with what the store has.
+   */
+  async function tryTurn(lease: Lease, claims: boolean): Promise<void> {
+    polls = false;
+    nextTurnMs = nowMs() + gatheringMs(backlog(), timing.turnMs);
+    try {
+      await takeTurn(lease, crawler, claims);
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      if (!isUnsure) {
+        logger.warn({ err: error, crawler: crawlerId }, 'database unavailable, retrying');
+      }
+      isUnsure = true;
+      nextTurnMs = nowMs() + REPEAT_TURN_MS;
+    }
+  }
+
+  /**
+   * Begins a change of the run's share. The run keeps at once to what it gives up. Its unwritten
+   * starts are in the next turn, after which `writeShare` may follow.
+   */
+  function decideShare(): void {
+    const { inFlight, isFull } = crawls;
+    share.decide({ crawler, inFlight, isFull, nowMs: nowMs() });
+    crawls.keepTo(share.digits);
+    crawls.fill();
+  }
+
+  async function writeShare(lease: Lease): Promise<void> {
+    try {
+      await share.write(lease, clock.now());
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      logger.debug({ err: error, crawler: crawlerId }, 'a share was not written');
+    }
+  }
+
+  /** One step of the loop, up to the decision how to continue. */
+  async function step({ lease }: ActiveState): Promise<ReturnType<typeof nextPhase>> {
+    const isDraining = drain();
+    expectDue();
+    decideShare();
+    const hadStarts = crawls.unwrittenStarts > 0;
+    const view = { ...backlog(), nowMs: nowMs(), nextTurnMs, isDraining, isUnsure, polls };
+    const takes = takesTurn(view);
+    if (takes) await tryTurn(lease, !isDraining && !isUnsure);
+    if ((takes || !hadStarts) && !isDraining && !isUnsure) await writeShare(lease);
+    return nextPhase({
+      isDraining,
+      isUnsure,
+      hasLease: states.hasLease(),
+      isBusy: isBusy(),
+      isWaitedFor: crawls.buffered > 0 || waitsForRoom() || share.hasHelpers,
+      isNotified: notified,
+      isIdleOver: idle.isOver(nowMs()),
+    });
+  }
+
+  function isBusy(): boolean {
+    const { inFlight, buffered, unsettled } = deliveries;
+    return crawls.inFlight + crawls.unwritten + inFlight + buffered + unsettled > 0;
+  }
+
+  /**
+   * Whether deliveries wait that will soon be posted. An endpoint that takes nothing for longer is
+   * waited for without the lease.
+   */
+  function waitsForRoom(): boolean {
+    const pausedMs = (deliveries.pausedUntil()?.getTime() ?? 0) - nowMs();
+    return deliveries.isWaiting && pausedMs < timing.idleReleaseMs;
+  }
+
+  /** Until something is due; a wake ends it before. */
+  async function rest(): Promise<void> {
+    const idleMs = isBusy() ? timing.pollMs : Math.min(timing.pollMs, timing.idleReleaseMs);
+    const turnMs = hasTurnWork(backlog()) ? Math.max(0, nextTurnMs - nowMs()) : idleMs;
+    const due = [crawls.nextDueAt, deliveries.nextDueAt, states.endsAt].map((moment) =>
+      moment === undefined ? timing.pollMs : Math.max(0, moment.getTime() - nowMs()),
+    );
+    await pause.sleep(Math.min(turnMs, ...due));
+  }
+
+  function notify(): void {
+    notified = true;
+    pause.wake();
+  }
+
+  function changed(): void {
+    isOutdated = true;
+    notify();
+  }
+
+  return {
+    async run() {
+      for (;;) {
+        if (states.active() !== undefined && isOutdated) await refreshCrawler();
+        const active = states.active();
+        if (active === undefined) return;
+        const phase = await step(active);
+        if (phase === 'active') idle.restart(nowMs());
+        else if (phase !== 'waiting') {
+          // In the same step as the last look at `notified`, so that a later `notify` is refused.
+          states.end(phase);
+          return;
+        }
+        await rest();
+      }
+    },
+    notify,
+    changed,
+    refresh() {
+      crawls.forget();
+      changed();
+    },
+    sharing(sharing) {
+      share.learn(sharing);
+      if (sharing !== undefined) pause.wake();
+    },
+    abortJob: crawls.abort,
+    endWork() {
+      crawls.abortAll(new WorkAborted('dropped'));
+      deliveries.abortAll(new WorkAborted('dropped'));
+      pause.wake();
+    },
+    activity: () => ({
+      crawls: crawls.inFlight,
+      deliveries: deliveries.inFlight,
+      buffered: crawls.buffered,
+      unwritten: crawls.unwritten + deliveries.unsettled,
+    }),
+    pausedUntil: deliveries.pausedUntil,
+    close() {
+      crawls.close();
+      deliveries.abortAll(new WorkAborted('dropped'));
+      deliveries.close();
+    },
+  };
+}
+
+function isOver(moment: Date | undefined, nowMs: number): boolean {
+  return moment !== undefined && moment.getTime() <= nowMs;
+}
