@@ -21,7 +21,7 @@ const SCRIPT = `
     Array.from({ length: 200 }, (_, n) => row(n)), Array.from({ length: ${IMAGES} }, (_, n) => image(n)));
   ReactDOM.createRoot(document.querySelector('#app')).render(page);
   jQuery(() => jQuery('#app').addClass('ready'));`;
-/** One pixel, and so many bytes that no reader needs. */
+/** One pixel; the other bytes are read by nobody. */
 const IMAGE = Buffer.concat([
   Buffer.from(
     'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',

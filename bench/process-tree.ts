@@ -41,7 +41,7 @@ function shareOfMemory(pid: number): number {
   return Number(kilobytes ?? 0) * 1_024;
 }
 
-/** Undefined for a process that has ended meanwhile. */
+/** Undefined for a process that has ended. */
 function read(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');

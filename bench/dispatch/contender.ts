@@ -38,7 +38,7 @@ export interface Contender extends AsyncDisposable {
 /** Resolves with the time, in ms since 1970, at which a path was asked for. */
 export type StartOf = (path: string) => Promise<number>;
 
-/** The median and the 99th percentile of some times. Throws when there are none. */
+/** The median and the 99th percentile of some times. Throws when the list is empty. */
 export function latencyOf(times: readonly number[]): Latency {
   const sorted = times.toSorted((left, right) => left - right);
   const at = (share: number): number =>

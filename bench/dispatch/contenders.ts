@@ -123,7 +123,7 @@ async function startTimes(
   return latencyOf(await Promise.all(times));
 }
 
-/** The program of Redis on PATH; undefined when there is none. */
+/** The program of Redis on PATH; undefined when it is not there. */
 export function redisProgram(): string | undefined {
   const folders = (process.env.PATH ?? '').split(delimiter);
   return folders

@@ -14,7 +14,7 @@ import type { Contender, CrawlFigure, Latency, StartOf } from './contender.ts';
 import { redisProgram, startBare, startBullmq, startServiceContender } from './contenders.ts';
 import { type Cell, type Figures, figureTables } from './figure-tables.ts';
 
-// Measures how fast backlogs are crawled on each store, beside the plain limit and BullMQ in the same run.
+// Measures how fast backlogs are crawled on each store, compared with the plain limit and BullMQ in the same run.
 
 const HELP = `Usage: npm run bench [-- --quick] [--rounds 3] [--seconds 4] [--lead-in 1] [--warm-up 20000]
                         [--stores embedded,mongodb] [--write]

@@ -53,7 +53,7 @@ export function trendOf({ points, allowed, byFloor = false }: Series): Trend {
   return { median: middle, growth, allowed: most, isFlat: growth <= most };
 }
 
-/** The lowest point of each of so many stretches of equal length. */
+/** Number of stretches of equal length whose lowest points are compared. */
 const STRETCHES = 20;
 
 function floorOf(points: Series['points']): Series['points'] {

@@ -6,7 +6,7 @@ import { type BackupProgress, writeBackup } from './write-backup.ts';
 
 /**
  * Writes a backup of the database in a DATA_DIR that no process uses. Throws `failed_precondition`
- * when one does, or when there is none.
+ * when one does, or when there is no database.
  */
 export async function backupFolder(options: {
   readonly dataDir: string;

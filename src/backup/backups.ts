@@ -22,11 +22,11 @@ export interface Backups {
   make(onProgress?: (progress: BackupProgress) => void): Promise<Backup & BackupContent>;
   /** The newest first. */
   list(): Promise<Backup[]>;
-  /** Throws `not_found` when there is none of that name. */
+  /** Throws `not_found` when no backup has that name. */
   get(name: string): Promise<Backup>;
   /** Makes backups by themselves from now on. */
   start(): void;
-  /** Makes none any more; waits so long for the one that is being made. */
+  /** Stops making backups; waits up to `waitMs` for the one in progress. */
   close(waitMs: number): Promise<void>;
 }
 
@@ -36,9 +36,9 @@ export interface BackupsDeps {
   /** The database that is copied. */
   readonly database: string;
   readonly folder: string;
-  /** The newest so many are kept. */
+  /** Number of backups to keep. */
   readonly keep: number;
-  /** Time between backups, in milliseconds; 0 makes none by themselves. */
+  /** Time between backups, in milliseconds; 0 turns them off. */
   readonly everyMs: number;
   readonly logger: Logger;
 }

@@ -13,7 +13,7 @@ const NAME = 'queued-crawler.db';
 /**
  * Puts a backup into DATA_DIR, after it was checked, there and in place. Throws
  * `failed_precondition` when it is not whole, when the service runs, or when there is a database
- * and `replace` is not set; a replaced one is kept beside it. Returns where, and what the backup
+ * and `replace` is not set; a replaced one is kept next to it. Returns where, and what the backup
  * holds.
  */
 export async function restoreBackup(options: {

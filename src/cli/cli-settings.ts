@@ -17,7 +17,7 @@ export interface GlobalOptions {
 /** Where the service is and how it is called, from flags, environment and profile. */
 export interface CliSettings {
   readonly url: string;
-  /** The Normal token, or with `--javascript` the other; undefined when there is none. */
+  /** The Normal token, or with `--javascript` the other; undefined when it is not set. */
   readonly token: string | undefined;
   readonly javascriptToken: string | undefined;
   readonly adminToken: string | undefined;

@@ -23,9 +23,9 @@ export interface Session extends Disposable {
   readonly settings: CliSettings;
   readonly output: Output;
   readonly signal: AbortSignal;
-  /** Calls with the token of the account. Throws a CliError when there is none. */
+  /** Calls with the token of the account. Throws a CliError when it is not set. */
   readonly client: CrawlerClient;
-  /** Calls with the admin token. Throws a CliError when there is none. */
+  /** Calls with the admin token. Throws a CliError when it is not set. */
   readonly admin: CrawlerClient;
 }
 

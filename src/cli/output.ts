@@ -18,7 +18,7 @@ export interface Output {
   bytes(bytes: Uint8Array): Promise<void>;
   /** Prints rows below a heading, in columns. */
   table(heading: readonly string[], rows: readonly (readonly string[])[]): Promise<void>;
-  /** Tells the user something beside the results. */
+  /** Tells the user something other than results. */
   note(text: string): void;
   /** Replaces the line of progress, where a person sees it. */
   progress(text: string): void;

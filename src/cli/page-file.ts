@@ -22,7 +22,7 @@ export function resultFacts(page: CrawledPage): Record<string, unknown> {
 
 /** Where the place is kept that a stream has come to. */
 export interface StreamPlace {
-  /** The token that the stream goes on from; undefined before the first. */
+  /** The token at which the stream continues; undefined before the first. */
   readToken(): Promise<string | undefined>;
   writeToken(token: string): Promise<void>;
 }
@@ -50,7 +50,7 @@ const RID = /^[\da-z]{1,64}$/i;
 
 /**
  * Opens a folder, and makes it if there is none. `stream` names the stream whose token is kept. Its
- * methods throw a CliError for a rid that is none.
+ * methods throw a CliError for an invalid rid.
  */
 export async function openPageFolder(path: string, stream: string): Promise<PageFolder> {
   await mkdir(path, { recursive: true });

@@ -54,7 +54,7 @@ export interface CrawlerClient extends ServiceClients, AsyncDisposable {
     options?: ResultOptions,
   ): AsyncGenerator<CrawledPage, void, undefined>;
   /**
-   * Yields stored results in the order in which they were stored, at least once each, and goes on by
+   * Yields stored results in the order in which they were stored, at least once each, and continues by
    * itself after a lost connection. With `follow`, new ones as they come.
    */
   everyResult(options?: EveryResultOptions): AsyncGenerator<StreamedPage, void, undefined>;

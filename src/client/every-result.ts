@@ -13,7 +13,7 @@ const RECONNECT_MS = { first: 200, longest: 10_000 } as const;
 export interface EveryResultOptions {
   /** Only those of this crawler; default all of the token's. */
   readonly crawler?: string;
-  /** Goes on behind this result: the `resumeToken` of the last one that was worked on. */
+  /** Continues behind this result: the `resumeToken` of the last one that was worked on. */
   readonly resumeToken?: string;
   /** Waits for new results instead of ending after the last. Default false. */
   readonly follow?: boolean;
@@ -28,7 +28,7 @@ export interface EveryResultOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A result, and where to go on behind it. */
+/** A result, and the token to continue behind it. */
 export interface StreamedPage extends CrawledPage {
   readonly resumeToken: string;
 }
@@ -61,7 +61,7 @@ export async function* everyResult(
         }
         resumeToken = message.resumeToken;
         const isIdle = message.result === undefined;
-        // Not repeated: nobody reads the stream meanwhile, and a service that stops waits for that.
+        // Not repeated: nobody reads the stream during the wait, and a service that stops waits for that.
         const isDue = isIdle || unacknowledged >= ACKNOWLEDGED_TOGETHER;
         if (isDue) await confirm({ contextValues: notRepeated() });
       }

@@ -30,7 +30,7 @@ export interface PushOptions {
    */
   readonly runId?: string;
   /**
-   * How long to go on without one URL accepted while rate or queues are full, in milliseconds; then
+   * How long to continue without one URL accepted while rate or queues are full, in milliseconds; then
    * the rest comes back with its error. Default an hour.
    */
   readonly patienceMs?: number;

@@ -24,7 +24,7 @@ export interface RetryOptions {
 
 const isSingleKey = createContextKey(false, { description: 'the call is not repeated' });
 
-/** For calls whose caller has a way of its own to go on. */
+/** For calls whose caller handles failures by itself. */
 export const notRepeated = () => createContextValues().set(isSingleKey, true);
 
 /**

@@ -72,7 +72,7 @@ export async function* waitForResults(
   }
 }
 
-/** Reads the source beside the waiting, at most a window ahead: it may be a push in progress. */
+/** Reads the source during the waiting, at most a window ahead: it may be a push in progress. */
 function readInto(source: Iterable<string> | AsyncIterable<string>, signal: AbortSignal) {
   const rids = new Set<string>();
   let isDone = false;
@@ -105,7 +105,7 @@ function readInto(source: Iterable<string> | AsyncIterable<string>, signal: Abor
       rids.delete(rid);
       change();
     },
-    /** Waits for a `rid`; resolves with false when there is none any more. */
+    /** Waits for a `rid`; resolves with false when no more will come. */
     async some(): Promise<boolean> {
       while (rids.size === 0 && !isDone && !signal.aborted) await changed.promise;
       signal.throwIfAborted();

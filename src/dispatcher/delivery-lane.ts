@@ -102,12 +102,12 @@ export interface DeliveryLane {
 }
 
 /**
- * A page waits in memory if its endpoint, at its present pace, takes it before so many further turns
- * have ended: longer waits make the endpoint no busier. Their time is within these bounds, in ms.
+ * A page waits in memory if its endpoint, at its present pace, takes it within this number of turns.
+ * Longer waits make the endpoint no busier. The time of these turns is clamped to the two bounds.
  */
 const AHEAD_TURNS = 2;
-const LEAST_AHEAD_MS = 30;
-const MOST_AHEAD_MS = 250;
+const MIN_AHEAD_MS = 30;
+const MAX_AHEAD_MS = 250;
 /** Weight of the last turn in the time of a turn. */
 const SMOOTHING = 1 / 4;
 /** Most deliveries of a crawler that wait in memory. */
@@ -135,7 +135,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   let waiting = false;
   let isFilling = false;
   /** Between the beginnings of two turns, smoothed. */
-  let turnMs = MOST_AHEAD_MS;
+  let turnMs = MAX_AHEAD_MS;
   let begunAt = performance.now();
   /** Whether the store may hold due deliveries. */
   let backlog = true;
@@ -144,7 +144,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     hasRoom = true;
     deps.onChange();
   });
-  /** Whether new results get the odd place, when due deliveries want it too. */
+  /** Alternates which side gets the extra place when their number is odd. */
   let newFirst = true;
 
   /** A delivery that goes back to the store is due there at that moment, or at once. */
@@ -206,13 +206,13 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
 
   function timeTurn(): void {
     const now = performance.now();
-    turnMs += (Math.min(now - begunAt, MOST_AHEAD_MS) - turnMs) * SMOOTHING;
+    turnMs += (Math.min(now - begunAt, MAX_AHEAD_MS) - turnMs) * SMOOTHING;
     begunAt = now;
   }
 
   /** How many deliveries may wait in memory. */
   function mostAhead(current: Crawler): number {
-    const ms = Math.min(Math.max(turnMs * AHEAD_TURNS, LEAST_AHEAD_MS), MOST_AHEAD_MS);
+    const ms = Math.min(Math.max(turnMs * AHEAD_TURNS, MIN_AHEAD_MS), MAX_AHEAD_MS);
     return Math.min(lineOf(current).takesWithin(current.callbackUrl ?? '', ms), MAX_AHEAD);
   }
 
@@ -231,7 +231,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     }
   }
 
-  /** Keeps twice as many, lest those of an endpoint whose pace varies go to and fro. */
+  /** Hysteresis: returns deliveries to the store only beyond twice the target. */
   const giveBackBeyond = (ahead: number): void => giveBack(ahead * 2);
 
   function post(

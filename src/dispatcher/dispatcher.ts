@@ -38,12 +38,12 @@ export interface Dispatcher {
   activity(): DispatcherActivity;
 }
 
-/** When a crawler is tried again that found too many others of its account waiting for a run. */
+/** Retry delay for a crawler whose account has no free run slot. */
 const CROWDED_RETRY_MS = 5_000;
 
 /** Makes the dispatcher. It starts nothing by itself: the scheduler calls `run`. */
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
-  /** Runs that lead; one that waits for its slot is none yet. */
+  /** The runs that this process leads; `run` is undefined while the crawler waits for a run slot. */
   const runs = new Map<string, { run?: CrawlerRun; readonly done: Promise<void> }>();
   const paces = createDeliveryPaces(deps);
   const keeper = createRunKeeper(deps);

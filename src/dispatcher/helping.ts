@@ -43,12 +43,12 @@ export interface Helping {
 /** How often a process looks for crawlers that want help, or a lead in place of one that died. */
 const LOOK_MS = 2_000;
 /** How many crawlers a look finds, and how many of them the process joins. */
-const LOOKED_AT = 50;
-const JOINED = 4;
-/** A process that dispatches more crawlers has enough to do. */
-const MANY_RUNS = 100;
-/** A process whose main thread is busy for more than this part of the time does not help. */
-const BUSY = 0.85;
+const MAX_FOUND = 50;
+const MAX_JOINED = 4;
+/** A process that dispatches more crawlers does not help. */
+const MAX_RUNS = 100;
+/** A process whose main thread is busy for a greater part of the time does not help. */
+const MAX_UTILIZATION = 0.85;
 
 /** Begins to look for crawlers that want help. */
 export function startHelping(deps: HelpingDeps): Helping {
@@ -64,7 +64,7 @@ export function startHelping(deps: HelpingDeps): Helping {
     const now = performance.eventLoopUtilization();
     const { utilization: part } = performance.eventLoopUtilization(now, utilization);
     utilization = now;
-    return part > BUSY;
+    return part > MAX_UTILIZATION;
   }
 
   async function help(crawler: Crawler, slot: Grant): Promise<void> {
@@ -88,15 +88,15 @@ export function startHelping(deps: HelpingDeps): Helping {
   }
 
   async function look(): Promise<void> {
-    if (deps.runSlots.used > MANY_RUNS) return;
+    if (deps.runSlots.used > MAX_RUNS) return;
     const now = clock.now();
-    const wanted = await shares.wanted(LOOKED_AT, now);
+    const wanted = await shares.wanted(MAX_FOUND, now);
     await Promise.all(wanted.lead.map((id) => deps.scheduler.wake('crawl', id, now)));
     if (isBusy()) return;
     const others = wanted.helper.filter((id) => !runs.has(id) && !deps.isLeading(id));
     let joined = 0;
     for (const crawlerId of others) {
-      if (joined >= JOINED || closing.signal.aborted) return;
+      if (joined >= MAX_JOINED || closing.signal.aborted) return;
       const crawler = await store.crawlers.get(crawlerId);
       if (crawler === undefined || !deps.hasRoomFor(crawler)) continue;
       const slot = deps.runSlots.tryAcquire({ accountId: crawler.accountId, crawlerId }, 1);

@@ -90,7 +90,7 @@ export function createReadAhead(deps: {
     return digits === undefined || digits.includes(rid.at(-1) ?? '');
   }
 
-  /** How many jobs to read ahead for so many slots. */
+  /** Sets how many jobs to read ahead for a number of slots. */
   function setTarget(slots: number): void {
     const base = Math.min(Math.max(slots, MIN_READ_AHEAD), MAX_READ_AHEAD / 2);
     if (hasMore && lowest < target * MIN_LEFT) target *= lowest === 0 ? 4 : 2;

@@ -1,6 +1,6 @@
 import type { Crawler } from '../domain/crawler.ts';
 import type { Lease, Share, ShareStore, Sharing } from '../store/store.ts';
-import { MOST_PROCESSES, planShares, type SharePlan } from './share-plan.ts';
+import { MAX_PROCESSES, planShares, type SharePlan } from './share-plan.ts';
 
 /** What the share of a run depends on. */
 export interface RunActivity {
@@ -37,18 +37,18 @@ export interface RunShareDeps {
 }
 
 /**
- * A crawler of plain HTTP has a process more for each of so many slots: fewer are no load, and
- * connections are kept open best in one place. Browser pages are a load each.
+ * Slots of a crawler for each process that works on it. Fewer plain HTTP slots are no load, and their
+ * connections are reused best in one process. Each browser page is a load.
  */
 export const SLOTS_PER_PROCESS = { normal: 25, javascript: 1 } as const;
 /**
- * How long jobs wait for slots before the lead wants help, and have not before it wants none.
- * Shorter gaps do not count.
+ * How long jobs wait for slots before the lead asks for help, and how long none waits before it stops
+ * asking. Gaps up to `MAX_GAP_MS` do not interrupt a wait.
  */
-const FULL_MS = 1_000;
-const NOT_FULL_MS = 5_000;
-const GAP_MS = 700;
-/** The least time between two writes of shares. */
+const ASK_AFTER_MS = 1_000;
+const STOP_ASKING_AFTER_MS = 5_000;
+const MAX_GAP_MS = 700;
+/** Minimum time between two writes of shares. */
 const WRITE_EVERY_MS = 200;
 
 /** The share of a lead: all that it has not given to helpers. */
@@ -68,7 +68,7 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
     // The pace of a host is kept by each process for itself.
     if (store === undefined || crawler.politeness !== undefined) return false;
     const { concurrency, tokenType } = crawler;
-    const most = Math.min(MOST_PROCESSES, concurrency / SLOTS_PER_PROCESS[tokenType]);
+    const most = Math.min(MAX_PROCESSES, concurrency / SLOTS_PER_PROCESS[tokenType]);
     if (known.shares.length + 2 > most) return false;
     // With a page for each slot of its own a lead in the browser needs no help.
     return tokenType === 'normal' || inFlight < concurrency - heldBy(known.shares);
@@ -76,11 +76,11 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
 
   function decideHelp(activity: RunActivity): void {
     const { isFull, nowMs } = activity;
-    if (nowMs - fullAtMs > GAP_MS) fullSinceMs = nowMs;
+    if (nowMs - fullAtMs > MAX_GAP_MS) fullSinceMs = nowMs;
     if (isFull) fullAtMs = nowMs;
     const may = mayBeHelped(activity);
-    if (!may || nowMs - fullAtMs >= NOT_FULL_MS) wantsHelp = false;
-    else if (isFull && nowMs - fullSinceMs >= FULL_MS) wantsHelp = true;
+    if (!may || nowMs - fullAtMs >= STOP_ASKING_AFTER_MS) wantsHelp = false;
+    else if (isFull && nowMs - fullSinceMs >= ASK_AFTER_MS) wantsHelp = true;
   }
 
   return {

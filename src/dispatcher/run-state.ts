@@ -53,7 +53,7 @@ export interface RunStates {
    * The state while the run dispatches; undefined when it is over, which a lapsed lease makes it.
    */
   active(): ActiveState | undefined;
-  /** The lease is held until `untilMs`. Changes nothing when the run was aborted meanwhile. */
+  /** The lease is held until `untilMs`. Changes nothing when the run was aborted. */
   acquired(lease: Lease, untilMs: number): void;
   /** The lease is held until `untilMs` now. */
   renewed(untilMs: number): void;
@@ -64,8 +64,8 @@ export interface RunStates {
 }
 
 /**
- * So long before its lease ends a run that could not renew it is over, so that its crawls have been
- * aborted when those of the next holder start.
+ * A run that could not renew its lease ends this time before the lease does, so that its crawls have
+ * been aborted when those of the next holder start.
  */
 const MARGIN_MS = 1_000;
 

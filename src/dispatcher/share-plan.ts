@@ -3,7 +3,7 @@ import type { Share } from '../store/store.ts';
 /** The last digits of rids, by which the jobs of a crawler are divided. */
 const DIGITS = '0123456789abcdef';
 /** The most processes that can work on one crawler. */
-export const MOST_PROCESSES = DIGITS.length;
+export const MAX_PROCESSES = DIGITS.length;
 
 /** What the lead of a crawler keeps, and what it gives to each helper. */
 export interface SharePlan {
@@ -15,7 +15,7 @@ export interface SharePlan {
 
 /**
  * Divides a crawler's slots and digits equally among its lead and its helpers; one that has room for
- * less gets less. What somebody still uses is not given to anyone else: a helper is first told to
+ * less gets less. What a process still uses is given to no other: a helper is first told to
  * do with less (`slots` and `digits` become smaller than what it holds), and once it does, the next
  * plan gives the rest to others. So the crawls of all together never exceed `concurrency`, at any
  * moment and whatever gets lost.

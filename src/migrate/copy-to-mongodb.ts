@@ -34,8 +34,8 @@ interface CopyDocument {
 const BATCH = 200;
 
 /**
- * Copies everything that the embedded database keeps, and returns the counts of both sides. A copy
- * that broke off is continued behind what it has written. Crawlers come last, so nothing is crawled
+ * Copies everything that the embedded database keeps, and returns the counts of both sides. An interrupted
+ * copy continues behind what it has written. Crawlers come last, so nothing is crawled
  * before all of it is there. Throws `failed_precondition` if the target has anything else. The
  * source is left as it is.
  */
@@ -132,7 +132,7 @@ async function countDays(crawlers: Collection<CrawlerDocument>): Promise<number>
   return days;
 }
 
-/** Inserts documents, and replaces those that a copy which broke off has inserted. */
+/** Inserts documents, and replaces those that an interrupted copy has inserted. */
 async function replaceAll(
   target: Collection<CopiedDocument>,
   documents: readonly CopiedDocument[],

@@ -13,7 +13,7 @@ import { createQueueGauges, type MeasuredQueues } from './queue-gauges.ts';
 /** The process's measurements, for Prometheus. */
 export interface Metrics {
   observeStoreCall(call: StoreCall): void;
-  /** A crawl began, so long after its job was due. */
+  /** A crawl began `lagMs` after its job was due. */
   observeStart(lagMs: number): void;
   observeCrawl(outcome: JobOutcome, crawl: TimedWork): void;
   observeDelivery(outcome: DeliveryOutcome, delivery: TimedWork): void;

@@ -11,7 +11,7 @@ export interface Task {
   readonly signal: AbortSignal;
   /**
    * Keeps the task's lock for another `lockMs`; a run longer than that must call it. Never rejects:
-   * when the lock is lost the signal is aborted, and while the database is away the lock ages.
+   * when the lock is lost the signal is aborted, and while the database is unavailable the lock ages.
    */
   touch(): Promise<void>;
 }

@@ -19,7 +19,7 @@ interface ResultsOptions {
   readonly patience: number;
 }
 
-/** How often a stream's place is kept: after so many results, or so long. */
+/** How often a stream's position is saved: by number of results and by time. */
 const KEEP_EVERY = 100;
 const KEEP_MS = 500;
 

@@ -49,7 +49,7 @@ interface Definition {
 
 /**
  * Makes the scheduler on Agenda. Nothing is read or written before the first `start`, `wake` or
- * `every`; these three reject with `unavailable` while the database is away. Running tasks and
+ * `every`; these three reject with `unavailable` while the database is. Running tasks and
  * polling continue by themselves when it is back. A process that defines no tasks only wakes them,
  * and others run them.
  */
@@ -120,7 +120,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   }
 
   /**
-   * The more this process runs, the longer it leaves new tasks to its peers, which poll meanwhile.
+   * The more this process runs, the longer it leaves new tasks to its peers, which poll for them.
    */
   function yieldMs(name: string): number {
     if (peers.count === 0) return 0;

@@ -10,7 +10,7 @@ export interface FencedRepository {
   claimedTask(attrs: JobParameters): ClaimedTask;
   /** When a run last began or ended, by `performance.now()`. */
   activeAt(): number;
-  /** So many more tasks of this name may be due. */
+  /** `count` more tasks of this name may be due. */
   expect(name: string, count: number): void;
   /** The names that have tasks that are due. */
   look(): Promise<readonly string[]>;

@@ -12,7 +12,7 @@ export interface Peers {
 
 const HEARTBEAT_MS = 4_000;
 
-/** Makes the view of one process. While the database is away, the last count stays. */
+/** Makes the view of one process. While the database is unavailable, the last count stays. */
 export function createPeers(presence: Presence | undefined, processName: string): Peers {
   let count = 0;
   let timer: NodeJS.Timeout | undefined;

@@ -45,9 +45,9 @@ export interface Claim {
 
 /** The claims of one process. */
 export interface TaskClaims {
-  /** Claims the next task of this name; undefined when there is none, or the database is away. */
+  /** Claims the next task of this name; undefined when no task is due, or the database is unavailable. */
   next(name: string): Promise<Claim | undefined>;
-  /** So many more tasks of this name may be due: claims ask for them without a look. */
+  /** `count` more tasks of this name may be due: claims ask for them without a look. */
   expect(name: string, count: number): void;
   /** The names that have tasks that are due. */
   look(): Promise<readonly string[]>;
@@ -67,7 +67,7 @@ const LAPSE_MARGIN = 0.05;
 export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
   const { tasks, outage, closing } = deps;
   const inFlight = new Map<string, { again: boolean; readonly done: Promise<unknown> }>();
-  /** How many tasks of a name may be due, beside those that looks find. */
+  /** How many tasks of a name may be due, in addition to those that looks find. */
   const expected = new Map<string, number>();
   /** One look at all names, for the claims of all of them. */
   let look: { readonly untilMs: number; readonly names: Promise<Set<string>> } | undefined;
@@ -159,7 +159,7 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
       const earlier = inFlight.get(name);
       if (earlier !== undefined || closing.aborted) {
         // One query per name at a time keeps Agenda within its lock limit. The query in flight is
-        // repeated for what became due meanwhile.
+        // repeated for what became due during it.
         if (earlier !== undefined) earlier.again = true;
         return undefined;
       }

@@ -53,7 +53,7 @@ export interface TaskDocuments {
   /** Renews the lock. Returns false when it is lost. */
   extend(lock: TaskLock, now: Date): Promise<boolean>;
   /**
-   * Ends a run or a claim. The task is due again at `again`, or when it was woken meanwhile, else
+   * Ends a run or a claim. The task is due again at `again`, or when it was woken during the run, else
    * removed. Does nothing when the lock is lost. Returns whether the task may be due.
    */
   finish(lock: TaskLock, again?: Date): Promise<boolean>;
@@ -75,7 +75,7 @@ export interface Presence {
   /** Registers this process as running tasks. Returns how many others have done so lately. */
   heartbeat(processName: string, now: Date): Promise<number>;
   leave(processName: string): Promise<void>;
-  /** Takes the locks of tasks from whoever holds them. */
+  /** Takes the locks of tasks from their holders. */
   unlock(name: string, keys: readonly string[]): Promise<void>;
 }
 

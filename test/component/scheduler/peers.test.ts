@@ -87,7 +87,7 @@ test('a process with peers that was woken for what it runs already does not ask 
   }
 });
 
-test('a task that was woken here costs one claim and one end beside its wake', async () => {
+test('a task that was woken here costs one claim and one end in addition to its wake', async () => {
   const { query, close } = openSqlQuery();
   const backend = createSqliteBackend({ query });
   const calls: string[] = [];
@@ -208,14 +208,14 @@ test('a task that failed when it was run now runs again', async () => {
   let runs = 0;
   here.define('crawl', shared, async () => {
     runs += 1;
-    if (runs === 1) throw new Error('the database is away');
+    if (runs === 1) throw new Error('the database is unavailable');
   });
   await here.start();
   expect(here.runNow('crawl', 'one')).toBe(true);
   await eventually(() => expect(runs).toBe(2), { timeoutMs: 5_000 });
 });
 
-test('a process with peers runs now only what it has nothing else beside', async () => {
+test('a process with peers runs a task now only when it runs no other', async () => {
   await using processes = twoProcesses(3);
   const { here } = processes;
   const end = Promise.withResolvers<void>();

@@ -320,7 +320,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       never.resolve();
     });
 
-    test('outlives a database that is away: wakes are refused, logged once, and all goes on when it is back', async () => {
+    test('outlives an unavailable database: wakes are refused, logged once, and all continues when it is back', async () => {
       await using harness = await openHarness(open);
       const made = harness.process();
       const { scheduler } = made;

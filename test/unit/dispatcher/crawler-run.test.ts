@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 afterAll(() => opened[Symbol.asyncDispose]());
 
-/** Waits until so many crawls were started in all. */
+/** Waits until `count` crawls were started in all. */
 async function startedCrawls(bench: CrawlerRunBench, count: number): Promise<void> {
   await eventually(() => expect(bench.crawls).toHaveLength(count));
 }

@@ -5,7 +5,7 @@ import type { EndpointAnswer } from '../../../src/domain/delivery.ts';
 const ACK_MS = 200;
 
 /**
- * A receiver with so many places, each of which takes `ms` for a post; what waits longer than the
+ * A receiver with some places, each of which takes `ms` for a post; what waits longer than the
  * acknowledgement time has failed.
  */
 interface Receiver {

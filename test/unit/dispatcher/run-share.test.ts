@@ -65,7 +65,7 @@ describe('the share of a lead', () => {
     const share = createLeadShare({ shares, roomFor });
     share.learn({ revision: 3, wantsHelp: false, shares: [joined] });
     share.decide(activity(wide));
-    // The helper has gone meanwhile.
+    // The helper has gone.
     share.learn({ revision: 4, wantsHelp: false, shares: [] });
     await share.write(lease, at(0));
     expect(given).toEqual([]);
