@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { SLOTS_PER_PROCESS } from '../../src/dispatcher/run-share.ts';
-import { MOST_PROCESSES } from '../../src/dispatcher/share-plan.ts';
+import { MAX_PROCESSES } from '../../src/dispatcher/share-plan.ts';
 
 /** What differs between a page that is stored and one that is delivered. */
 interface ByDelivery {
@@ -108,7 +108,7 @@ export function resourcesAt(
   const turnMs =
     turn.roundTrips[delivery] * roundTripMs + turn.majorityWaits[delivery] * majorityMs;
   // A crawler spreads when there are more processes than crawlers; small ones stay on one.
-  const mostRuns = Math.min(MOST_PROCESSES, use.concurrency / SLOTS_PER_PROCESS.normal);
+  const mostRuns = Math.min(MAX_PROCESSES, use.concurrency / SLOTS_PER_PROCESS.normal);
   const runsOfOne = costs.spreads
     ? Math.max(1, Math.floor(Math.min(processes / crawlers, mostRuns)))
     : 1;

@@ -1,9 +1,10 @@
 import type { Reporter, TestModule } from 'vitest/node';
 import { isLong } from './length.ts';
+import { mongodProgram } from './mongod.ts';
 
 /**
- * Names what was skipped, and closes a run with one plain line, `tests: N passed, N failed, N skipped`, for programs that
- * read the output.
+ * Names what was skipped, and closes a run with the plain line `tests: N passed, N failed, N skipped`, which programs
+ * read. Without a MongoDB server, one more line says that MongoDB was not tested.
  */
 export default class SummaryReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
@@ -21,6 +22,8 @@ export default class SummaryReporter implements Reporter {
     if (!isLong) say('Long tests were skipped or shortened; at full length: npm run test:long');
     const { passed, failed, skipped } = counts;
     say(`tests: ${passed} passed, ${failed} failed, ${skipped} skipped`);
+    const hasMongodb = (process.env.MONGODB_TEST_URI ?? '') !== '' || mongodProgram() !== undefined;
+    if (!hasMongodb) say('MongoDB was not tested: name a server by MONGOD or MONGODB_TEST_URI.');
   }
 }
 
