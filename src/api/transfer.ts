@@ -1,4 +1,5 @@
 import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
+import { requestNote } from '../http/request-note.ts';
 import { createRoom, type Room, type RoomPools } from '../http/room.ts';
 import type { Call } from './method.ts';
 
@@ -30,7 +31,7 @@ class ConnectionTransfer implements Transfer {
     pools: RoomPools,
     findCaller: () => Call['caller'],
   ) {
-    this.remote = request.socket?.remoteAddress ?? '';
+    this.remote = requestNote(request).remote;
     this.#response = response;
     this.#pools = pools;
     this.#findCaller = findCaller;

@@ -5,6 +5,7 @@ import { parseBearer } from '../domain/header-rules.ts';
 import { type AdjustableLogger, LOG_LEVELS } from '../domain/logger.ts';
 import type { RoutesDeps } from '../edge/routes.ts';
 import type { AnyRequest } from '../http/node-http.ts';
+import { requestNote } from '../http/request-note.ts';
 import { toErrorReply, toRefusalReply } from '../rest/error-reply.ts';
 import { GatewayError } from '../rest/gateway-error.ts';
 import { jsonReply, type Reply } from '../rest/reply.ts';
@@ -23,14 +24,14 @@ export function createOperations(
   backups: Backups | undefined,
 ): Pick<RoutesDeps, 'metrics' | 'logLevel' | 'backup'> {
   function assertAdmin(request: AnyRequest): void {
-    authenticator.authenticateAdmin(bearerOf(request), request.socket?.remoteAddress ?? '');
+    authenticator.authenticateAdmin(bearerOf(request), requestNote(request).remote);
   }
 
   /** The same with a line of the log, as the admin calls of the API have: a backup has every secret. */
   function auditAdmin(request: AnyRequest, route: string): void {
     const line = {
       audit: 'admin',
-      remote: request.socket?.remoteAddress ?? '',
+      remote: requestNote(request).remote,
       method: `${request.method} ${route}`,
       requestId: request.headers['x-request-id'],
     };

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { crawlerSettings } from '../domain/crawler-settings.ts';
 import { parseRetrySchedule } from '../domain/retry-schedule.ts';
-import { parseNetworkAllow } from '../net/network-allow.ts';
+import { parseCidr, parseNetworkAllow } from '../net/network-allow.ts';
 import { parseNetworkDeny } from '../net/network-deny.ts';
 import { browserSettings } from './browser-settings.ts';
 import { observabilitySettings } from './observability-settings.ts';
@@ -54,6 +54,18 @@ function crawlThreads(value: string): number {
   if (value !== '') return integer(1, 64)(value);
   const cores = availableParallelism();
   return Math.min(Math.max(cores - 1, 2), cores, 8);
+}
+
+function cidrs(value: string): readonly string[] {
+  return value
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '')
+    .map((entry) => {
+      const block = parseCidr(entry);
+      if (block === undefined) throw new Error(`${JSON.stringify(entry)} is not a CIDR`);
+      return block;
+    });
 }
 
 function hosts(value: string): readonly string[] {
@@ -173,6 +185,13 @@ export const settings = {
     fallback: '',
     parse: token,
     meaning: 'Token of the account service; without it that service is off.',
+  },
+  trustedProxies: {
+    variable: 'TRUSTED_PROXIES',
+    fallback: '',
+    parse: cidrs,
+    meaning:
+      'CIDRs or addresses of the proxies in front of the service, separated by commas. Only they tell the address of a client: by `Forwarded`, `X-Forwarded-For` or the PROXY protocol.',
   },
   networkAllow: {
     variable: 'NETWORK_ALLOW',

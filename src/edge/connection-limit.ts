@@ -9,8 +9,10 @@ export interface ConnectionLimit {
 /** The limits. */
 export interface ConnectionBounds {
   readonly maxConnections: number;
-  /** From one address. Loopback is exempt: a proxy on this machine connects for all clients. */
+  /** From one address. Loopback and proxies are exempt: a proxy connects for all clients. */
   readonly maxPerAddress: number;
+  /** Whether the address is a proxy of the operator. */
+  readonly isTrusted: (remote: string) => boolean;
 }
 
 /** Makes the limit; `onRefused` is called for refused connections. */
@@ -25,7 +27,8 @@ export function createConnectionLimit(
     admit(socket) {
       const remote = socket.remoteAddress ?? '';
       const ofAddress = open.get(remote) ?? 0;
-      const isCrowded = ofAddress >= bounds.maxPerAddress && !isLoopback(remote);
+      const isExempt = isLoopback(remote) || bounds.isTrusted(remote);
+      const isCrowded = ofAddress >= bounds.maxPerAddress && !isExempt;
       if (total >= bounds.maxConnections || isCrowded) {
         onRefused(remote);
         socket.destroy();

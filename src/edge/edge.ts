@@ -3,6 +3,8 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Logger } from '../domain/logger.ts';
 import { noTracing, type Tracing } from '../domain/tracing.ts';
 import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
+import { requestNote } from '../http/request-note.ts';
+import { type ClientAddresses, createClientAddresses } from './client-address.ts';
 import { createConnectionLimit } from './connection-limit.ts';
 import { DEFAULT_EDGE_LIMITS, type EdgeLimits } from './edge-limits.ts';
 import {
@@ -13,6 +15,7 @@ import {
 } from './http-servers.ts';
 import { createOpenConnections } from './open-connections.ts';
 import { createProtocolMux } from './protocol-mux.ts';
+import { readProxyHeader } from './proxy-header.ts';
 import { answerRefusedRequests, refuseWithoutHost } from './refused-requests.ts';
 import { identifyRequest, type LoggedRequests, logRequest } from './request-log.ts';
 import { createRoutes, type RequestHandler, type RoutesDeps } from './routes.ts';
@@ -28,6 +31,8 @@ export interface EdgeDeps extends Omit<RoutesDeps, 'rpc' | 'rest' | 'onFailure'>
   readonly rest: RoutesDeps['rest'] & { drain(): void };
   /** If present, the port speaks TLS, and ALPN selects the protocol. */
   readonly tls?: EdgeTls;
+  /** CIDRs of the operator's proxies, which tell the addresses of clients. Default: none. */
+  readonly trustedProxies?: readonly string[];
   /** Those that differ from {@link DEFAULT_EDGE_LIMITS}. */
   readonly limits?: Partial<EdgeLimits>;
   readonly logger: Logger;
@@ -57,6 +62,7 @@ export function createEdge(deps: EdgeDeps): Edge {
   const { tracing = noTracing } = deps;
   const limits = { ...DEFAULT_EDGE_LIMITS, ...deps.limits };
   const log = { logger: deps.logger, logged: deps.logged ?? 'off' };
+  const addresses = createClientAddresses(deps.trustedProxies ?? []);
   let stalled: StalledReplies | undefined;
 
   const routes = createRoutes({
@@ -66,6 +72,7 @@ export function createEdge(deps: EdgeDeps): Edge {
   });
   const onRequest: RequestHandler = (request, response) => {
     ignoreErrors(request, response);
+    requestNote(request).remote = addresses.of(request);
     const requestId = identifyRequest(request, response);
     logRequest(log, request, response, requestId);
     traceRequest(tracing, request, response);
@@ -84,15 +91,18 @@ export function createEdge(deps: EdgeDeps): Edge {
   const http2 = createHttp2Server(limits, onRequest);
   http2.on('session', open.trackSession);
 
-  const bounds = createConnectionLimit(limits, warnOfRefusals(deps.logger));
-  // Under TLS this is the raw connection, which exists before the handshake.
-  server.on('connection', (socket) => {
-    if (bounds.admit(socket)) open.trackSocket(socket);
-  });
   const mux = splitProtocols(server, deps.tls !== undefined, limits.headersTimeoutMs, (socket) => {
     // The listening server allows half-open connections, which HTTP/2 does not need.
     socket.allowHalfOpen = false;
     http2.emit('connection', socket);
+  });
+  const { isTrusted } = addresses;
+  const bounds = createConnectionLimit({ ...limits, isTrusted }, warnOfRefusals(deps.logger));
+  const guard = { isTls: deps.tls !== undefined, timeoutMs: limits.headersTimeoutMs };
+  guardConnections(server, addresses, guard, (socket) => {
+    if (!bounds.admit(socket)) return false;
+    open.trackSocket(socket);
+    return true;
   });
 
   return {
@@ -149,6 +159,34 @@ function splitProtocols(
     else mux.accept(socket);
   });
   return mux;
+}
+
+/**
+ * Passes the connections that `admit` takes to those who listen for them now, after the header of
+ * the PROXY protocol where a proxy sends one. Under TLS they exist before the handshake.
+ */
+function guardConnections(
+  server: Server,
+  addresses: ClientAddresses,
+  { isTls, timeoutMs }: { readonly isTls: boolean; readonly timeoutMs: number },
+  admit: (socket: Socket) => boolean,
+): void {
+  const takers = server.listeners('connection') as ((socket: Socket) => void)[];
+  const take = (socket: Socket): void => {
+    for (const taker of takers) taker.call(server, socket);
+  };
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    if (!admit(socket)) return;
+    if (!addresses.isTrusted(socket.remoteAddress ?? '')) return take(socket);
+    socket.on('error', () => socket.destroy());
+    readProxyHeader(socket, timeoutMs, (client) => {
+      if (client !== undefined) addresses.note(socket, client);
+      take(socket);
+      // TLS reads from below the socket.
+      if (!isTls) socket.resume();
+    });
+  });
 }
 
 function warnOfRefusals(logger: Logger): (remote: string) => void {

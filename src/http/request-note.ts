@@ -5,6 +5,8 @@ export interface RequestNote {
   /** The pattern of the path, or the method of RPC; never the path itself, which holds tokens. */
   route: string;
   protocol: string;
+  /** The address that the client calls from; empty when its connection is gone. */
+  remote: string;
   /** The call, once there is one. */
   call: NotedCall | undefined;
 }
@@ -24,7 +26,8 @@ const notes = new WeakMap<AnyRequest, RequestNote>();
 export function requestNote(request: AnyRequest): RequestNote {
   const known = notes.get(request);
   if (known !== undefined) return known;
-  const note = { route: '', protocol: 'http', call: undefined };
+  const remote = request.socket?.remoteAddress ?? '';
+  const note = { route: '', protocol: 'http', remote, call: undefined };
   notes.set(request, note);
   return note;
 }

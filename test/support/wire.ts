@@ -119,7 +119,7 @@ export interface Wire extends AsyncDisposable {
 
 /** Starts a {@link Wire}. */
 export async function startWire(
-  options: Partial<Pick<EdgeDeps, 'tls' | 'limits' | 'isReady' | 'metrics'>> &
+  options: Partial<Pick<EdgeDeps, 'tls' | 'limits' | 'isReady' | 'metrics' | 'trustedProxies'>> &
     Partial<Pick<GatewayDeps, 'adapters' | 'maxBodyBytes' | 'admission' | 'pools'>> & {
       readonly methods?: readonly Method[];
     } = {},

@@ -2,7 +2,6 @@ import { timingSafeEqual } from 'node:crypto';
 import type { TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { DomainError, invalidToken } from '../../domain/errors.ts';
-import { createLruMap } from '../../domain/lru-map.ts';
 import type { StoreTraits } from '../../domain/store-traits.ts';
 import type { AccountStore } from '../../store/store.ts';
 import { createExpiringCache } from '../crawlers/expiring-cache.ts';
@@ -15,8 +14,9 @@ import { isSameToken, tokenHash } from './tokens.ts';
  */
 export interface Authenticator {
   /**
-   * Returns the owner of the token. Throws `unauthenticated` when the token is missing or unknown,
-   * and `exhausted` for a token not seen before while its address has sent too many wrong ones.
+   * Returns the owner of the token, whatever else came from the same address: clients behind one
+   * proxy share one. Throws `unauthenticated` when the token is missing or wrong, and `exhausted`
+   * for a wrong one while its address has sent too many.
    */
   authenticate(token: string | undefined, remote?: string): Promise<TokenOwner>;
   /**
@@ -32,11 +32,6 @@ const WHERE =
   'It goes into the query (?token=TOKEN), the path (/crawler/TOKEN/...) or a header (Authorization: Bearer TOKEN).';
 
 const CACHE_MS = 1_000;
-/**
- * Tokens known to have worked. They are accepted however many wrong ones come from their address,
- * because clients behind one proxy share an address.
- */
-const MAX_PROVEN = 10_000;
 
 /**
  * Makes the authenticator. A process that has its database to itself caches token owners for a
@@ -61,15 +56,15 @@ export function createAuthenticator(deps: {
   const readTogether = createSharedLookup(read);
   const findOwner = (hash: string) =>
     deps.traits.shared ? readTogether(hash) : owners.get(hash, () => read(hash));
-  const proven = createLruMap<string, true>({ maxEntries: MAX_PROVEN });
 
-  /**
-   * Called before an unknown token is compared: the result of the comparison would help a guesser.
-   */
-  function assertMayTry(remote: string): void {
+  /** Counts a wrong token. Returns the error: `wrong`, unless too many came from the address. */
+  function refuse(remote: string, wrong: DomainError): DomainError {
     const retryAfterMs = failedTokens.retryAfterMs(remote);
-    if (retryAfterMs === 0) return;
-    throw new DomainError(
+    if (retryAfterMs === 0) {
+      failedTokens.note(remote);
+      return wrong;
+    }
+    return new DomainError(
       'exhausted',
       'too_many_wrong_tokens',
       'Too many wrong access tokens came from this address.',
@@ -88,15 +83,14 @@ export function createAuthenticator(deps: {
         );
       }
       const hash = tokenHash(token);
-      if (!proven.has(hash)) assertMayTry(remote);
       const owner = await findOwner(hash);
       const known = owner?.account.tokenHashes[owner.tokenType] ?? '0'.repeat(64);
       if (owner === undefined || !timingSafeEqual(Buffer.from(known), Buffer.from(hash))) {
-        proven.delete(hash);
-        failedTokens.note(remote);
-        throw invalidToken(`The access token is not valid. ${WHERE}`, { field: 'token' });
+        throw refuse(
+          remote,
+          invalidToken(`The access token is not valid. ${WHERE}`, { field: 'token' }),
+        );
       }
-      proven.set(hash, true);
       return owner;
     },
     authenticateAdmin(token, remote = '') {
@@ -107,16 +101,9 @@ export function createAuthenticator(deps: {
           'The account service is off: the operator has not set ADMIN_TOKEN.',
         );
       }
-      if (token !== undefined) {
-        const hash = tokenHash(token);
-        if (!proven.has(hash)) assertMayTry(remote);
-        if (isSameToken(token, deps.adminToken)) {
-          proven.set(hash, true);
-          return;
-        }
-        failedTokens.note(remote);
-      }
-      throw invalidToken('The admin token is not valid.');
+      const wrong = invalidToken('The admin token is not valid.');
+      if (token === undefined) throw wrong;
+      if (!isSameToken(token, deps.adminToken)) throw refuse(remote, wrong);
     },
     reset: () => owners.clear(),
   };

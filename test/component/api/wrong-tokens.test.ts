@@ -25,11 +25,9 @@ function createSubject() {
       return [hash, { account, tokenType: 'normal' } as unknown as TokenOwner];
     }),
   );
-  let lookups = 0;
   const authenticator = createAuthenticator({
     accounts: {
       async findByTokenHash(hash) {
-        lookups += 1;
         return owners.get(hash);
       },
     },
@@ -38,29 +36,28 @@ function createSubject() {
     clock,
     failedTokens: createFailedTokens({ clock, logger }),
   });
-  return { clock, logger, authenticator, lookups: () => lookups };
+  return { clock, logger, authenticator };
 }
 
 const wrong = { kind: 'unauthenticated', reason: 'invalid_token' };
 const slowed = { kind: 'exhausted', reason: 'too_many_wrong_tokens' };
 
-test('an address that sends wrong tokens is slowed to one a second, and its known tokens go on working', async () => {
-  const { authenticator, clock, lookups } = createSubject();
+test('an address that sends wrong tokens is slowed to one a second, and right ones always work', async () => {
+  const { authenticator, clock } = createSubject();
   const from = '203.0.113.5';
-  await authenticator.authenticate(GOOD, from);
   for (let n = 0; n < 100; n += 1) {
     await expect(authenticator.authenticate(`guess-${n}`, from)).rejects.toMatchObject(wrong);
   }
-  const asked = lookups();
   await expect(authenticator.authenticate('guess', from)).rejects.toMatchObject(slowed);
-  // A right guess is not told from a wrong one.
-  await expect(authenticator.authenticate(NEW, from)).rejects.toMatchObject(slowed);
-  expect(() => authenticator.authenticateAdmin(ADMIN, from)).toThrow(
+  expect(() => authenticator.authenticateAdmin('guess', from)).toThrow(
     expect.objectContaining(slowed),
   );
-  expect(lookups()).toBe(asked);
-  expect(await authenticator.authenticate(GOOD, from)).toMatchObject({ tokenType: 'normal' });
-  expect(await authenticator.authenticate(NEW, '203.0.113.6')).toMatchObject({});
+  // Clients behind one proxy share its address: none of them is locked out by another.
+  for (const token of [GOOD, NEW]) {
+    expect(await authenticator.authenticate(token, from)).toMatchObject({ tokenType: 'normal' });
+  }
+  expect(() => authenticator.authenticateAdmin(ADMIN, from)).not.toThrow();
+  await expect(authenticator.authenticate('guess', '203.0.113.6')).rejects.toMatchObject(wrong);
   clock.advance(1_000);
   await expect(authenticator.authenticate('guess', from)).rejects.toMatchObject(wrong);
   await expect(authenticator.authenticate('guess', from)).rejects.toMatchObject(slowed);

@@ -1,15 +1,12 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { Agent, request as httpRequest } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { Code, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { describe, expect, test } from 'vitest';
 import { PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { makeCertificate } from '../../support/certificate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startWire, type Wire } from '../../support/wire.ts';
 
@@ -207,29 +204,20 @@ describe('close', () => {
 });
 
 test('TLS: ALPN chooses, gRPC and REST share the port', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'edge-tls-'));
-  const files = { key: join(folder, 'key.pem'), cert: join(folder, 'cert.pem') };
-  try {
-    const make = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2';
-    const name = ['-subj', '/CN=localhost', '-keyout', files.key, '-out', files.cert];
-    execFileSync('openssl', [...make.split(' '), ...name], { stdio: 'ignore' });
-    const cert = readFileSync(files.cert);
-    await using wire = await startWire({ tls: { cert, key: readFileSync(files.key) } });
-    const options = { ca: cert, servername: 'localhost', checkServerIdentity: () => undefined };
-    const transport = createGrpcTransport({ baseUrl: wire.url, nodeOptions: options });
-    const { rid } = await createClient(PushService, transport).push({ url: 'u' });
-    expect(rid).toBe('u');
-    // REST clients that offer both get the version whose header names keep their spelling.
-    for (const ALPNProtocols of [['http/1.1'], ['h2', 'http/1.1'], undefined]) {
-      const more = ALPNProtocols === undefined ? {} : { ALPNProtocols };
-      const socket = connectTls({ port: wire.port, host: '127.0.0.1', ...options, ...more });
-      let received = '';
-      socket.setEncoding('latin1').on('data', (part: string) => (received += part));
-      socket.write(GET);
-      await eventually(() => expect(received).toContain('HTTP/1.1 200 OK'));
-      socket.destroy();
-    }
-  } finally {
-    rmSync(folder, { recursive: true });
+  const { cert, key } = makeCertificate();
+  await using wire = await startWire({ tls: { cert, key } });
+  const options = { ca: cert, servername: 'localhost', checkServerIdentity: () => undefined };
+  const transport = createGrpcTransport({ baseUrl: wire.url, nodeOptions: options });
+  const { rid } = await createClient(PushService, transport).push({ url: 'u' });
+  expect(rid).toBe('u');
+  // REST clients that offer both get the version whose header names keep their spelling.
+  for (const ALPNProtocols of [['http/1.1'], ['h2', 'http/1.1'], undefined]) {
+    const more = ALPNProtocols === undefined ? {} : { ALPNProtocols };
+    const socket = connectTls({ port: wire.port, host: '127.0.0.1', ...options, ...more });
+    let received = '';
+    socket.setEncoding('latin1').on('data', (part: string) => (received += part));
+    socket.write(GET);
+    await eventually(() => expect(received).toContain('HTTP/1.1 200 OK'));
+    socket.destroy();
   }
 });

@@ -113,7 +113,7 @@ test('connections over the limit are refused, and said to be once', async () => 
 
 test('one address has a share of the connections, this machine and its proxies all of them', () => {
   const refused: string[] = [];
-  const bounds = { maxConnections: 8, maxPerAddress: 2 };
+  const bounds = { maxConnections: 8, maxPerAddress: 2, isTrusted: () => false };
   const limit = createConnectionLimit(bounds, (remote) => refused.push(remote));
   const open = (remoteAddress: string) => {
     const socket = Object.assign(new EventEmitter(), {

@@ -1,0 +1,86 @@
+import type { Socket } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import type { AnyRequest } from '../http/node-http.ts';
+
+/** Finds the addresses of clients that connect through proxies of the operator. */
+export interface ClientAddresses {
+  /** Whether the peer of a connection is one of the proxies. */
+  isTrusted(remote: string): boolean;
+  /** Notes the client of a connection, as its proxy has said by the PROXY protocol. */
+  note(socket: Socket, client: string): void;
+  /**
+   * The client's address. Of a connection from a proxy it is the last address of `Forwarded`, or
+   * else of `X-Forwarded-For`, that is not a proxy's; both are ignored from others.
+   */
+  of(request: AnyRequest): string;
+}
+
+/** Addresses in one header that are looked at: more are written by nobody who means it. */
+const MAX_HOPS = 32;
+
+/** Makes it for proxies in these CIDRs. */
+export function createClientAddresses(trusted: readonly string[]): ClientAddresses {
+  const ranges = trusted.map((cidr) => ipaddr.parseCIDR(cidr));
+  /** By address and port of the peer: a TLS connection is another object than the one below it. */
+  const noted = new Map<string, string>();
+
+  function isTrusted(remote: string): boolean {
+    const address = parseAddress(remote);
+    if (address === undefined) return false;
+    return ranges.some(
+      ([base, bits]) => base.kind() === address.kind() && address.match(base, bits),
+    );
+  }
+
+  return {
+    isTrusted,
+    note(socket, client) {
+      const key = keyOf(socket);
+      noted.set(key, client);
+      socket.once('close', () => noted.delete(key));
+    },
+    of({ socket, headers }) {
+      let remote = (noted.size > 0 && noted.get(keyOf(socket))) || (socket?.remoteAddress ?? '');
+      if (ranges.length === 0 || !isTrusted(remote)) return remote;
+      const hops = headers.forwarded === undefined ? xForwardedFor(headers) : forwarded(headers);
+      for (const hop of hops.slice(-MAX_HOPS).toReversed()) {
+        const address = parseAddress(hop);
+        // What is before it was not written by a proxy of the operator.
+        if (address === undefined) return remote;
+        remote = address.toString();
+        if (!isTrusted(remote)) return remote;
+      }
+      return remote;
+    },
+  };
+}
+
+function keyOf(socket: Pick<Socket, 'remoteAddress' | 'remotePort'> | undefined): string {
+  return `${socket?.remoteAddress} ${socket?.remotePort}`;
+}
+
+/** An address without its zone; one of IPv4 that is written in IPv6 is of IPv4. */
+function parseAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
+  const [address = ''] = text.split('%', 1);
+  return ipaddr.isValid(address) ? ipaddr.process(address) : undefined;
+}
+
+function xForwardedFor(headers: AnyRequest['headers']): string[] {
+  const text = String(headers['x-forwarded-for'] ?? '');
+  return text === '' ? [] : text.split(',').map(withoutPort);
+}
+
+/** The `for` of each hop (RFC 7239); an empty text for one that has none. */
+function forwarded(headers: AnyRequest['headers']): string[] {
+  return String(headers.forwarded)
+    .split(',')
+    .map((hop) => withoutPort(/(?:^|;)\s*for="?([^";,\s]*)"?\s*(?:;|$)/i.exec(hop)?.[1] ?? ''));
+}
+
+/** The address of `address`, `address:port`, `[address]` or `[address]:port`. */
+function withoutPort(text: string): string {
+  const trimmed = text.trim();
+  const bracketed = /^\[([^\]]*)\](?::\d+)?$/.exec(trimmed)?.[1];
+  if (bracketed !== undefined) return bracketed;
+  return /^([\d.]+):\d+$/.exec(trimmed)?.[1] ?? trimmed;
+}
