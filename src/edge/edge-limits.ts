@@ -11,6 +11,10 @@ export interface EdgeLimits {
   readonly maxHeaderBytes: number;
   /** Streams at once on one HTTP/2 connection. */
   readonly maxStreams: number;
+  /** RPC requests at once whose message has not arrived and whose caller is unknown. */
+  readonly maxHalfOpen: number;
+  /** Of these, from one address. */
+  readonly maxHalfOpenPerAddress: number;
   /** How long a client may read nothing of a reply that has been written. */
   readonly stallTimeoutMs: number;
   /** Connections at once. */
@@ -28,7 +32,9 @@ export const DEFAULT_EDGE_LIMITS: EdgeLimits = {
   idleSessionTimeoutMs: 300_000,
   // Three times the longest URL, percent-encoded.
   maxHeaderBytes: 65_536,
-  maxStreams: 1_000,
+  maxStreams: 100,
+  maxHalfOpen: 1_000,
+  maxHalfOpenPerAddress: 250,
   stallTimeoutMs: 30_000,
   maxConnections: 10_000,
   maxPerAddress: 1_000,

@@ -7,6 +7,7 @@ import { requestNote } from '../http/request-note.ts';
 import { type ClientAddresses, createClientAddresses } from './client-address.ts';
 import { createConnectionLimit } from './connection-limit.ts';
 import { DEFAULT_EDGE_LIMITS, type EdgeLimits } from './edge-limits.ts';
+import { createHalfOpenRequests } from './half-open.ts';
 import {
   createHttp1Server,
   createHttp2Server,
@@ -27,7 +28,11 @@ const REFUSALS_LOG_MS = 60_000;
 
 /** The collaborators of the edge. */
 export interface EdgeDeps extends Omit<RoutesDeps, 'rpc' | 'rest' | 'onFailure'> {
-  readonly rpc: RoutesDeps['rpc'] & { drain(): void };
+  readonly rpc: RoutesDeps['rpc'] & {
+    /** Whether the token in the header of a request decides before its body is read. */
+    checksHeader(request: AnyRequest): boolean;
+    drain(): void;
+  };
   readonly rest: RoutesDeps['rest'] & { drain(): void };
   /** If present, the port speaks TLS, and ALPN selects the protocol. */
   readonly tls?: EdgeTls;
@@ -65,8 +70,18 @@ export function createEdge(deps: EdgeDeps): Edge {
   const addresses = createClientAddresses(deps.trustedProxies ?? []);
   let stalled: StalledReplies | undefined;
 
+  const halfOpen = createHalfOpenRequests(limits);
   const routes = createRoutes({
     ...deps,
+    rpc: {
+      handles: deps.rpc.handles,
+      handle(request, response) {
+        const handle = (): void => deps.rpc.handle(request, response);
+        // The token is checked before anything is read, and decides at once.
+        if (deps.rpc.checksHeader(request)) handle();
+        else halfOpen.admit(request, response, handle);
+      },
+    },
     isReady: () => !open.isClosing && deps.isReady(),
     onFailure: (error, route) => deps.logger.error({ route, err: error }, 'a probe failed'),
   });

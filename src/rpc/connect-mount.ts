@@ -16,6 +16,7 @@ import { toConnectError } from '../api/errors.ts';
 import { type Call, type Method, methodName } from '../api/method.ts';
 import { type MethodPolicy, methodPolicy } from '../api/policy.ts';
 import { createTransfer } from '../api/transfer.ts';
+import { parseBearer } from '../domain/header-rules.ts';
 import type { Logger } from '../domain/logger.ts';
 import { type AnyRequest, type AnyResponse, breakOff } from '../http/node-http.ts';
 import { paced } from '../http/paced.ts';
@@ -56,6 +57,11 @@ export interface ConnectMountDeps {
 export interface ConnectMount {
   /** Whether a path, without its query, is a method's. */
   handles(path: string): boolean;
+  /**
+   * Whether the method of a request needs a token and its headers have one, so that it is answered
+   * or let in before its body is read.
+   */
+  checksHeader(request: AnyRequest): boolean;
   /** Answers a request whose path {@link ConnectMount.handles} takes. Never throws. */
   handle(request: AnyRequest, response: AnyResponse): void;
   /**
@@ -166,6 +172,10 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
 
   return {
     handles: (path) => handlers.has(path),
+    checksHeader({ headers, url = '/' }) {
+      if (parseBearer(headers.authorization) === undefined) return false;
+      return rows.get(parseTarget(url).path)?.policy.access !== 'public';
+    },
     handle(request, response) {
       answer(request, response).catch((error: unknown) => {
         if (error instanceof URIError && !response.headersSent) {

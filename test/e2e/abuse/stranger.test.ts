@@ -1,4 +1,5 @@
-import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
+import { once } from 'node:events';
+import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { Code, createClient } from '@connectrpc/connect';
@@ -6,8 +7,9 @@ import { createGrpcTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Health } from '../../../gen/health/v1/health_pb.ts';
 import { PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
-import { NORMAL } from '../../support/app.ts';
+import { JAVASCRIPT, NORMAL } from '../../support/app.ts';
 import { eventually } from '../../support/eventually.ts';
+import { byLength } from '../../support/length.ts';
 import { rssOf, type ServiceProcess, startProcess } from '../../support/service-process.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -192,16 +194,73 @@ test('HTTP/2 streams whose messages never end share little room, and calls with 
   });
 });
 
+/** Opens streams whose message never comes on connections of their own. Counts how they end. */
+async function openHalf(connections: number, streamsEach: number, path: string) {
+  const ends = { refused: 0, other: 0 };
+  let opened = 0;
+  const sessions = Array.from({ length: connections }, () =>
+    connectHttp2(service.url).on('error', () => undefined),
+  );
+  for (const session of sessions) {
+    await once(session, 'remoteSettings');
+    for (let n = 0; n < streamsEach; n += 1) {
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': path,
+        'content-type': 'application/grpc',
+        te: 'trailers',
+      });
+      opened += 1;
+      stream.on('error', () => undefined);
+      stream.on('close', () => {
+        ends[stream.rstCode === constants.NGHTTP2_REFUSED_STREAM ? 'refused' : 'other'] += 1;
+      });
+    }
+  }
+  return {
+    opened,
+    ends,
+    close: () => {
+      for (const session of sessions) session.destroy();
+    },
+  };
+}
+
+test('streams whose message never comes are few, cost little, and hold up nobody with a token', async () => {
+  // The first ones load what every connection uses.
+  (await openHalf(1, 100, `/${Health.typeName}/Check`)).close();
+  const rounds = byLength(1, 33);
+  const seen = await during(async () => {
+    for (let round = 0; round < rounds; round += 1) {
+      const path = round % 2 === 0 ? `/${Health.typeName}/Check` : `/${PushService.typeName}/Push`;
+      const half = await openHalf(30, 100, path);
+      try {
+        // Of one address 250 stay; the client learns that nothing was done with the others.
+        const refused = half.opened - 250;
+        await eventually(() => expect(half.ends).toEqual({ refused, other: 0 }));
+        const client = createClient(PushService, createGrpcTransport({ baseUrl: service.url }));
+        const request = { crawler: 'victim', url: `https://example.com/half/${round}` };
+        const headers = { authorization: `Bearer ${NORMAL}` };
+        expect((await client.push(request, { headers })).rid).toMatch(/^[0-9a-f]{24}$/);
+      } finally {
+        half.close();
+      }
+    }
+  });
+  expect(seen.grownBytes).toBeLessThan(60 * MIB);
+  expect(seen.slowestMs).toBeLessThan(BEARABLE_MS);
+});
+
 test('watchers of the health are counted, and share one look at the database', async () => {
   const sessions: ClientHttp2Session[] = [];
   const refused: string[] = [];
   let watching = 0;
   const path = `/${Health.typeName}/Watch`;
   try {
-    for (let n = 0; n < 3; n += 1) {
+    for (let n = 0; n < 9; n += 1) {
       const session = connectHttp2(service.url).on('error', () => undefined);
       sessions.push(session);
-      for (let k = 0; k < 300; k += 1) {
+      for (let k = 0; k < 100; k += 1) {
         const stream = session.request({
           ':method': 'POST',
           ':path': path,
@@ -247,6 +306,9 @@ test('guessing tokens is slowed and logged, and does not lock the address out', 
   expect(statuses.get(429)).toBeGreaterThan(20);
   expect(statuses.get(401)).toBeGreaterThan(10);
   expect((await service.rest('GET', `/storage/total_count?token=${NORMAL}`)).status).toBe(200);
+  // Also a token that was never used before.
+  const unused = `/storage/total_count?token=${JAVASCRIPT}`;
+  expect((await service.rest('GET', unused)).status).toBe(200);
   await eventually(() => expect(service.output).toContain('access tokens were refused'));
   expect(service.output).not.toContain('guess-number');
   const { text } = await service.rest('GET', '/metrics');
