@@ -13,6 +13,12 @@ export interface Reply {
 /** The Content-Type of all JSON replies: clients compare the whole value. */
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
+/** Headers by which a browser keeps a page apart from those of other origins. */
+export const SAME_ORIGIN: Readonly<Record<string, string>> = {
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+};
+
 const jsonHeaders = { 'content-type': JSON_TYPE };
 
 /** A reply of JSON text. */

@@ -75,7 +75,7 @@ function singleWriter(field: DescField): ValueWriter {
       return (value) => `"${base64(value as Uint8Array)}"`;
     case ScalarType.DOUBLE:
     case ScalarType.FLOAT:
-      return (value) => (Number.isFinite(value) ? String(value) : `"${String(value)}"`);
+      return (value) => (Number.isFinite(value) ? withFraction(value as number) : `"${value}"`);
     default:
       // Booleans, and integers of any width: a bigint prints all its digits.
       return String;
@@ -93,4 +93,10 @@ function zeroValue(field: DescField): unknown {
 
 function base64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+}
+
+/** A number with a fraction, also where it is zero: strict readers tell it from an integer. */
+function withFraction(value: number): string {
+  const text = String(value);
+  return Number.isInteger(value) && !text.includes('e') ? `${text}.0` : text;
 }

@@ -33,6 +33,11 @@ test('the page has a strict policy and loads nothing from elsewhere', async () =
   const policy = reply.headers.get('content-security-policy') ?? '';
   expect(policy).toContain("default-src 'none'");
   expect(policy).not.toMatch(/unsafe|https?:/);
+  for (const path of ['/docs', '/docs/reference.js', '/openapi.json']) {
+    const { headers } = await app.rest('GET', path);
+    expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
+    expect(headers.get('cross-origin-resource-policy')).toBe('same-origin');
+  }
   expect((await app.rest('HEAD', '/docs')).status).toBe(200);
   const loaded = await page.evaluate(() =>
     performance.getEntriesByType('resource').map(({ name }) => new URL(name).host),

@@ -77,6 +77,17 @@ test('every result once and whole, of a crawler or all, from any token; acknowle
   expect(messages.map((each) => each.result?.rid)).toEqual([...shopOnly.rids, undefined]);
   expect(gunzipSync(Buffer.from(messages[0].result.body, 'base64')).toString()).toContain('Page');
 
+  // A token of another stream removes nothing.
+  for (const more of [{}, { crawler: 'news' }, { token: JAVASCRIPT, crawler: '' }]) {
+    const request = { token, crawler: 'shop', resumeToken: all.tokens.at(-1) ?? '', ...more };
+    const other = { ...request, ...('crawler' in more ? { resumeToken: shopOnly.tokens[1] } : {}) };
+    await expect(storage.acknowledgeResults(other)).rejects.toMatchObject({
+      code: Code.InvalidArgument,
+      rawMessage: 'resume_token must be one of a message of this stream.',
+    });
+  }
+  expect((await readAll(storage, {})).rids).toEqual(all.rids);
+
   const acknowledged = await app.rest('POST', `/storage/acknowledge?token=${NORMAL}`, {
     crawler: 'shop',
     resume_token: shopOnly.tokens[1],
@@ -147,7 +158,9 @@ test('a consumer that follows gets every result, across kill -9 of the service a
           if (result !== undefined) seen.add(result.rid);
           got += 1;
           if (got % 3 === 0) kept = resumeToken;
-          if (got % 10 === 0) await storage.acknowledgeResults({ token, resumeToken });
+          if (got % 10 === 0) {
+            await storage.acknowledgeResults({ token, crawler: 'shop', resumeToken });
+          }
         }
       } catch {
         // The service was killed, or the test has ended.

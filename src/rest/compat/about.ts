@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Adapter } from '../adapter.ts';
-import { jsonReply, type Reply } from '../reply.ts';
+import { jsonReply, type Reply, SAME_ORIGIN } from '../reply.ts';
 
 const root = new URL('../../..', import.meta.url);
 const { version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as {
@@ -33,7 +33,7 @@ export function openApi(): Adapter {
     methods: ['GET'],
     async handle() {
       text ??= readFileSync(new URL('docs/openapi.json', root), 'utf8');
-      return jsonReply(text);
+      return jsonReply(text, 200, SAME_ORIGIN);
     },
   };
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Adapter } from '../adapter.ts';
+import { SAME_ORIGIN } from '../reply.ts';
 
 /** Scripts, styles and calls of this origin alone, and the pictures that calls answer. */
 const POLICY = [
@@ -39,6 +40,7 @@ export function referencePage(): Adapter[] {
             'content-security-policy': POLICY,
             'x-content-type-options': 'nosniff',
             'referrer-policy': 'no-referrer',
+            ...SAME_ORIGIN,
             'cache-control': 'no-cache',
           },
           body: text,

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { TokenOwner } from '../../domain/account.ts';
 import { invalidField, missingField } from '../../domain/errors.ts';
 import type { ResultPlace, ResultSelection, ResultStore } from '../../store/store.ts';
@@ -72,8 +73,9 @@ export function createResultStreams(deps: {
 
   return {
     async *open(owner, { crawler, resumeToken, follow }, signal) {
-      let place = resumeToken === '' ? undefined : parseResumeToken(resumeToken);
       const selection = await select(owner, crawler);
+      const tokens = resumeTokens(selection);
+      let place = resumeToken === '' ? undefined : tokens.parse(resumeToken);
       const leave = enter(selection.accountId);
       try {
         // When the stream last said that all were sent, while that is so. It says so at once, so
@@ -84,7 +86,7 @@ export function createResultStreams(deps: {
           const { series } = page.place;
           for (const chunk of chunks(page.results)) {
             const numbered = chunk.results.map(({ rid, seq }) => {
-              return { rid, resumeToken: toResumeToken({ series, seq }) };
+              return { rid, resumeToken: tokens.write({ series, seq }) };
             });
             const resume = numbered.at(-1)?.resumeToken ?? '';
             yield { results: numbered, bytes: chunk.bytes, resumeToken: resume };
@@ -93,7 +95,7 @@ export function createResultStreams(deps: {
           if (page.results.length > 0) toldAt = undefined;
           if (page.results.length > 0 || !page.isEnd) continue;
           if (toldAt === undefined || performance.now() - toldAt >= HEARTBEAT_MS) {
-            yield { results: [], bytes: 0, resumeToken: toResumeToken(place) };
+            yield { results: [], bytes: 0, resumeToken: tokens.write(place) };
             toldAt = performance.now();
           }
           if (!follow) return;
@@ -106,8 +108,8 @@ export function createResultStreams(deps: {
 
     async acknowledge(owner, { crawler, resumeToken }) {
       if (resumeToken === '') throw missingField('resume_token');
-      const place = parseResumeToken(resumeToken);
       const selection = await select(owner, crawler);
+      const place = resumeTokens(selection).parse(resumeToken);
       for (let removed = 0; ; ) {
         const more = await results.removeUpTo(selection, place, REMOVED_AT_ONCE);
         removed += more;
@@ -141,14 +143,22 @@ function* chunks(
   if (part.length > 0) yield { results: part, bytes };
 }
 
-function toResumeToken({ series, seq }: ResultPlace): string {
-  return `${series}.${seq}`;
-}
-
-function parseResumeToken(text: string): ResultPlace {
-  const [, series, seq] = /^([0-9a-f]{16})\.(\d{1,15})$/.exec(text) ?? [];
-  if (series === undefined) {
-    throw invalidField('resume_token', 'resume_token must be one of a message of StreamResults.');
-  }
-  return { series, seq: Number(seq) };
+/**
+ * The tokens of one stream. They end with a digest of what the stream selects, so that a token of
+ * another account, crawler or token type is refused; those of older versions have none.
+ */
+function resumeTokens({ accountId, tokenType, crawlerId = '' }: ResultSelection) {
+  const selected = `${accountId} ${tokenType} ${crawlerId}`;
+  const digest = createHash('sha256').update(selected).digest('hex').slice(0, 16);
+  return {
+    write: ({ series, seq }: ResultPlace): string => `${series}.${seq}.${digest}`,
+    parse(text: string): ResultPlace {
+      const [, series, seq, of = digest] =
+        /^([0-9a-f]{16})\.(\d{1,15})(?:\.([0-9a-f]{16}))?$/.exec(text) ?? [];
+      if (series !== undefined && of === digest) return { series, seq: Number(seq) };
+      const problem =
+        series === undefined ? 'a message of StreamResults' : 'a message of this stream';
+      throw invalidField('resume_token', `resume_token must be one of ${problem}.`);
+    },
+  };
 }
