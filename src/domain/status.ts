@@ -38,10 +38,17 @@ export interface StatusVerdict {
   readonly transient: boolean;
 }
 
-/**
- * Every reason for which a crawl fails, except statuses of the target: its `cb_status`, and whether
- * it is transient.
- */
+interface Failure {
+  readonly cbStatus: number;
+  readonly transient: boolean;
+  /**
+   * Most retries, for a failure that the page or its server may cause each time. Without it the
+   * setting of the crawler alone counts.
+   */
+  readonly maxRetries?: number;
+}
+
+/** Every reason for which a crawl fails, except statuses of the target. */
 export const FAILURES = {
   name_not_found: { cbStatus: CB_STATUS.unreachable, transient: true },
   connection_failed: { cbStatus: CB_STATUS.unreachable, transient: true },
@@ -50,17 +57,18 @@ export const FAILURES = {
   proxy_failed: { cbStatus: CB_STATUS.unreachable, transient: true },
   connect_timeout: { cbStatus: CB_STATUS.timedOut, transient: true },
   timeout: { cbStatus: CB_STATUS.timedOut, transient: true },
-  // Something broke the response, most often a server that is being restarted.
-  protocol_error: { cbStatus: CB_STATUS.tryAgain, transient: true },
-  decoding_failed: { cbStatus: CB_STATUS.tryAgain, transient: true },
+  // A server that is being restarted breaks responses for a while. One that breaks them each time
+  // does so for good: the retries take about nine minutes.
+  protocol_error: { cbStatus: CB_STATUS.tryAgain, transient: true, maxRetries: 10 },
+  decoding_failed: { cbStatus: CB_STATUS.tryAgain, transient: true, maxRetries: 10 },
   robots_unreachable: { cbStatus: CB_STATUS.tryAgain, transient: true },
-  engine_failed: { cbStatus: CB_STATUS.tryAgain, transient: true },
+  engine_failed: { cbStatus: CB_STATUS.tryAgain, transient: true, maxRetries: 5 },
   host_busy: { cbStatus: CB_STATUS.tryAgain, transient: true },
   // The memory budget of the process had no room for the body in time.
   memory_busy: { cbStatus: CB_STATUS.tryAgain, transient: true },
   browser_busy: { cbStatus: CB_STATUS.tryAgain, transient: true },
   browser_unavailable: { cbStatus: CB_STATUS.tryAgain, transient: true },
-  page_crashed: { cbStatus: CB_STATUS.tryAgain, transient: true },
+  page_crashed: { cbStatus: CB_STATUS.tryAgain, transient: true, maxRetries: 5 },
   // The following depend only on the URL or on the configuration of this service.
   address_not_allowed: { cbStatus: CB_STATUS.noPage, transient: false },
   port_not_allowed: { cbStatus: CB_STATUS.noPage, transient: false },
@@ -85,7 +93,7 @@ export const FAILURES = {
   anti_bot_challenge: { cbStatus: CB_STATUS.challenge, transient: true },
   captcha: { cbStatus: CB_STATUS.targetUnavailable, transient: true },
   empty_body: { cbStatus: CB_STATUS.emptyBody, transient: true },
-} as const satisfies Record<string, { readonly cbStatus: number; readonly transient: boolean }>;
+} as const satisfies Record<string, Failure>;
 
 /** A key of {@link FAILURES}. */
 export type FailureReason = keyof typeof FAILURES;
@@ -101,14 +109,11 @@ export const UNTRIED: ReadonlySet<string> = new Set<FailureReason>([
   'browser_unavailable',
 ]);
 
-/**
- * Most retries for reasons that the page itself may cause each time; for others only the setting of
- * the crawler counts.
- */
-export const MOST_RETRIES: Readonly<Record<string, number>> = {
-  page_crashed: 5,
-  engine_failed: 5,
-} satisfies Partial<Record<FailureReason, number>>;
+/** Most retries after a failure for this reason; infinite if only the crawler's setting counts. */
+export function mostRetries(reason: string): number {
+  const failures: Readonly<Record<string, Failure>> = FAILURES;
+  return failures[reason]?.maxRetries ?? Number.POSITIVE_INFINITY;
+}
 
 /** The final response of a target. */
 export interface TargetAnswer {
@@ -132,7 +137,8 @@ export function isBilled(cbStatus: number, originalStatus: number): boolean {
 
 /** The verdict on a crawl that failed because of `reason`. */
 export function verdictOnFailure(reason: FailureReason): StatusVerdict {
-  return { reason, ...FAILURES[reason] };
+  const { cbStatus, transient } = FAILURES[reason];
+  return { reason, cbStatus, transient };
 }
 
 /**

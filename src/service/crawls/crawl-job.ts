@@ -5,7 +5,7 @@ import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import { nextCrawlRetry } from '../../domain/retry-schedule.ts';
-import { type FailureReason, isBilled, MOST_RETRIES, UNTRIED } from '../../domain/status.ts';
+import { type FailureReason, isBilled, mostRetries, UNTRIED } from '../../domain/status.ts';
 import type { CrawlFailure } from '../../engine/engine.ts';
 import { failedPage } from '../../engine/failed-page.ts';
 import type { Grant } from '../../fairness/fair-pool.ts';
@@ -73,12 +73,11 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   /** When the job is tried again; undefined when its retries or its window are used up. */
   function retryAt(job: QueuedJob, crawler: Crawler, failure?: CrawlFailure): Date | undefined {
     const now = clock.now();
-    const most = MOST_RETRIES[failure?.reason ?? ''] ?? crawler.maxRetries;
     return nextCrawlRetry({
       retry: job.retry,
       firstTriedAt: job.firstTriedAt ?? now,
       now,
-      maxRetries: Math.min(crawler.maxRetries, most),
+      maxRetries: Math.min(crawler.maxRetries, mostRetries(failure?.reason ?? '')),
       windowHours: crawler.retryWindowHours,
       retryAfterMs: failure?.retryAfterMs,
       random: random(),

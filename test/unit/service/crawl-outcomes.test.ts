@@ -56,6 +56,11 @@ test.each([
   ['page_crashed', 5, 'delivery'],
   ['engine_failed', 4, 'retry'],
   ['engine_failed', 5, 'delivery'],
+  ['protocol_error', 9, 'retry'],
+  ['protocol_error', 10, 'delivery'],
+  ['decoding_failed', 9, 'retry'],
+  ['decoding_failed', 10, 'delivery'],
+  ['connection_failed', 109, 'retry'],
   ['page_too_heavy', 0, 'delivery'],
 ] as const)('a crawl that ended with %s after %i retries: %s', async (reason, retry, kind) => {
   expect(await outcomeOf(reason, retry)).toBe(kind);
