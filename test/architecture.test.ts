@@ -17,7 +17,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   scheduler: [],
   'scheduler/agenda': ['domain', 'scheduler', 'npm:agenda'],
   'scheduler/sqlite': ['scheduler/agenda', 'npm:agenda'],
-  'scheduler/mongo': ['scheduler/agenda', 'npm:agenda', 'npm:mongodb'],
+  'scheduler/mongo': ['domain', 'scheduler/agenda', 'npm:agenda', 'npm:mongodb'],
   net: ['domain', 'fairness', 'npm:undici', 'npm:ipaddr.js'],
   engine: [
     'domain',
@@ -66,7 +66,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'npm:@connectrpc/connect-node',
   ],
   rest: ['domain', 'http', 'api', 'gen', 'npm:@bufbuild/protobuf', 'npm:@connectrpc/connect'],
-  edge: ['domain', 'http', 'rest'],
+  edge: ['domain', 'http', 'rest', 'npm:ipaddr.js'],
   client: [
     'gen',
     'npm:@bufbuild/protobuf',

@@ -34,7 +34,7 @@ export async function openBackend(
   if (config.mongodbUri !== '') {
     const { openMongoStore } = await import('../store/mongo/mongo-store.ts');
     const { createMongoBackend } = await import('../scheduler/mongo/backend.ts');
-    const { store, db } = await openMongoStore({ uri: config.mongodbUri, logger });
+    const { store, db } = await openMongoStore({ uri: config.mongodbUri, logger, onFatal });
     try {
       const read = async () => (await db.command({ hello: 1 })).localTime as Date;
       const time = await openServerTime(read, logger);

@@ -26,6 +26,8 @@ export interface MongoGate extends AsyncDisposable {
   loseAnswer(matches: (command: Command) => boolean): { readonly lost: Promise<void> };
   /** Cuts the connection of each command that matches before it is done, until the returned function is called. */
   refuse(matches: (command: Command) => boolean): () => void;
+  /** Ends all connections in good order and in one moment, those that came first before the others. */
+  endAll(): void;
 }
 
 const OP_MSG = 2013;
@@ -43,8 +45,11 @@ export async function openMongoGate(uri: string): Promise<MongoGate> {
   const through = new URL(uri);
   const rules: Rule[] = [];
   const sockets = new Set<Socket>();
+  const clients = new Set<Socket>();
   const listener: Server = createServer((client) => {
     const server = connect(Number(port || 27_017), hostname);
+    clients.add(client);
+    client.once('close', () => clients.delete(client));
     for (const socket of [client, server]) {
       sockets.add(socket);
       socket.on('error', () => socket.destroy());
@@ -98,6 +103,9 @@ export async function openMongoGate(uri: string): Promise<MongoGate> {
       const rule: Rule = { matches, once: false, act: (_c, _pass, client) => client.destroy() };
       rules.push(rule);
       return () => void rules.splice(rules.indexOf(rule), 1);
+    },
+    endAll() {
+      for (const client of clients) client.end();
     },
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();

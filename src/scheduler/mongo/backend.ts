@@ -1,4 +1,5 @@
 import type { Db } from 'mongodb';
+import { withDeadlines } from '../../domain/deadline.ts';
 import { type SchedulerBackend, taskIdentity } from '../agenda/task-documents.ts';
 import { createMongoTaskDocuments, type TaskDocument } from './task-documents.ts';
 
@@ -12,6 +13,11 @@ interface ProcessDocument {
   readonly _id: string;
   readonly at: Date;
 }
+
+/** Deadline of one call: the driver can wait for ever for a connection that was just closed. */
+const ANSWER_MS = 75_000;
+
+const noAnswer = (): Error => new Error('the database did not answer in time');
 
 /** Tasks in MongoDB. `connect` makes the indexes; the caller closes `db`. */
 export function createMongoBackend(db: Db): SchedulerBackend {
@@ -34,7 +40,7 @@ export function createMongoBackend(db: Db): SchedulerBackend {
         { key: { task: 1 }, name: 'task', unique: true, sparse: true },
       ]);
     },
-    tasks: createMongoTaskDocuments(documents),
+    tasks: withDeadlines(createMongoTaskDocuments(documents), ANSWER_MS, noAnswer),
     presence: {
       async heartbeat(processName, now) {
         const since = new Date(now.getTime() - PRESENT_MS);

@@ -1,4 +1,6 @@
 import { type Db, MongoClient } from 'mongodb';
+import { withDeadline } from '../../domain/deadline.ts';
+import { databaseUnavailable } from '../../domain/errors.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { createRid } from '../../domain/rid.ts';
 import type { StoreTraits } from '../../domain/store-traits.ts';
@@ -7,6 +9,7 @@ import type { Store } from '../store.ts';
 import { createAccounts } from './accounts.ts';
 import { clientOptions, withoutOurs } from './client-options.ts';
 import { toCollections } from './collections.ts';
+import { watchConnection } from './connection-watch.ts';
 import { createCookieSessions } from './cookie-sessions.ts';
 import { createCrawlers } from './crawlers.ts';
 import { createDeliveries } from './deliveries.ts';
@@ -29,6 +32,8 @@ export interface MongoStoreOptions {
   /** A connection string; its path names the database, `queued_crawler` when it has none. */
   readonly uri: string;
   readonly logger: Logger;
+  /** Called when only a new process can reach the database. Default: nothing happens then. */
+  readonly onFatal?: (error: Error) => void;
 }
 
 /** The open store, and its database for the scheduler's collections. */
@@ -37,6 +42,8 @@ export interface OpenMongoStore {
   readonly db: Db;
 }
 
+/** Deadline of one call: the driver can wait for ever for a connection that was just closed. */
+const ANSWER_MS = 75_000;
 const DEFAULT_DATABASE = 'queued_crawler';
 const TRAITS: StoreTraits = {
   name: 'mongodb',
@@ -53,7 +60,9 @@ const TRAITS: StoreTraits = {
  * from the primary. `store.close` closes the connection.
  */
 export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMongoStore> {
-  const client = new MongoClient(withoutOurs(options.uri), clientOptions);
+  const { logger, onFatal = () => undefined } = options;
+  const uri = withoutOurs(options.uri);
+  const client = new MongoClient(uri, clientOptions);
   try {
     await client.connect();
     const named = client.options.dbName;
@@ -63,6 +72,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
     const collections = toCollections(db);
     await migrate(db, collections);
     const ledger = createLedger(collections, createRid(new Date()));
+    const watch = watchConnection({ client, uri, options: clientOptions, logger, onFatal });
     const store: Store = {
       traits: TRAITS,
       accounts: createAccounts(collections, ledger.accounts),
@@ -81,6 +91,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       ping: async () => void (await db.command({ ping: 1 })),
       maintain: createMaintenance(collections, ledger),
       async close() {
+        watch.close();
         await Promise.all([ledger.accounts.flush(), ledger.removals.flush()]);
         await client.close();
       },
@@ -92,11 +103,13 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
   }
 }
 
+const noAnswer = (): Error => databaseUnavailable('The database did not answer in time.');
+
 /** The same store, with driver errors converted to domain errors. */
 function withDomainErrors(store: Store, logger: Logger): Store {
   return decorateStore(store, async (operation, call) => {
     try {
-      return await call();
+      return await withDeadline(call(), ANSWER_MS, noAnswer);
     } catch (error) {
       logger.debug({ err: error, operation }, 'the database refused an operation');
       throw toDomainError(error);

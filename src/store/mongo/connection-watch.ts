@@ -1,0 +1,99 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { MongoClient, type MongoClientOptions } from 'mongodb';
+import { withDeadline } from '../../domain/deadline.ts';
+import type { Logger } from '../../domain/logger.ts';
+
+// The driver (7.8) can wait for ever for its own connections: a monitor whose `hello` was written to
+// a socket that the server had just closed never settles. See docs/reports/mongodb-driver-drain.md.
+
+/** The times of a watch, in milliseconds. */
+export interface WatchTimes {
+  /** Time between two looks. */
+  readonly everyMs: number;
+  /** Deadline of one exchange with the database. */
+  readonly answerMs: number;
+  /** How long a client may answer nothing, while a new one does, before it connects anew. */
+  readonly patienceMs: number;
+  /** How long connecting anew may take to help, before the process should end. */
+  readonly lastMs: number;
+}
+
+const TIMES: WatchTimes = { everyMs: 2_000, answerMs: 3_000, patienceMs: 5_000, lastMs: 40_000 };
+
+/** Watches whether a client still reaches its database. */
+export interface ConnectionWatch {
+  close(): void;
+}
+
+/**
+ * Watches a client. When it answers nothing although a new client does, its connections are closed
+ * and made anew. When that does not help either, `onFatal` is called once: only a restart of the
+ * process will.
+ */
+export function watchConnection(deps: {
+  readonly client: MongoClient;
+  readonly uri: string;
+  readonly options: MongoClientOptions;
+  readonly logger: Logger;
+  readonly onFatal: (error: Error) => void;
+  readonly times?: WatchTimes;
+}): ConnectionWatch {
+  const { client, uri, options, logger, times = TIMES } = deps;
+  const closing = new AbortController();
+  let answeredAt = performance.now();
+  let renewedAt = Number.NEGATIVE_INFINITY;
+
+  /** Closes all connections of the client and makes new ones; its collections stay as they are. */
+  async function renew(): Promise<void> {
+    renewedAt = performance.now();
+    logger.warn({}, 'the database answers new connections only: all connections are made anew');
+    await withDeadline(client.close(true), times.answerMs, silent);
+    await withDeadline(client.connect(), times.answerMs, silent);
+  }
+
+  async function look(): Promise<void> {
+    if (await answers(client, times.answerMs)) {
+      answeredAt = performance.now();
+      return;
+    }
+    const silentMs = performance.now() - answeredAt;
+    if (silentMs < times.patienceMs) return;
+    const fresh = new MongoClient(uri, { ...options, maxPoolSize: 1 });
+    try {
+      if (!(await answers(fresh, times.answerMs))) return;
+      // Only counts while the database answers others: an outage is waited for.
+      if (silentMs < times.lastMs) {
+        if (performance.now() - renewedAt >= times.patienceMs) await renew();
+        return;
+      }
+      closing.abort();
+      deps.onFatal(new Error('The database answers others, but not this process.'));
+    } finally {
+      void fresh.close(true).catch(() => undefined);
+    }
+  }
+
+  async function watch(): Promise<void> {
+    while (!closing.signal.aborted) {
+      await sleep(times.everyMs, undefined, { signal: closing.signal, ref: false });
+      await look().catch((error: unknown) => {
+        logger.debug({ err: error }, 'the connections were not looked at');
+      });
+    }
+  }
+
+  // Ends when the sleep is aborted.
+  watch().catch(() => undefined);
+  return { close: () => closing.abort() };
+}
+
+const silent = (): Error => new Error('the database did not answer in time');
+
+async function answers(client: MongoClient, ms: number): Promise<boolean> {
+  try {
+    await withDeadline(client.db('admin').command({ ping: 1 }), ms, silent);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,67 @@
+import { MongoClient } from 'mongodb';
+import { describe, expect, test } from 'vitest';
+import { watchConnection } from '../../../src/store/mongo/connection-watch.ts';
+import { eventually } from '../../support/eventually.ts';
+import { createRecordingLogger } from '../../support/loggers.ts';
+import { openMongoGate } from '../../support/mongo-gate.ts';
+import { mongodbUri } from '../../support/mongodb.ts';
+
+const TIMES = { everyMs: 20, answerMs: 300, patienceMs: 400, lastMs: 2_000 };
+const OPTIONS = { serverSelectionTimeoutMS: 300 };
+
+describe.skipIf(mongodbUri === '')('a client of MongoDB that does not come back', () => {
+  test('connects anew, and ends the process when that does not help', async () => {
+    await using gate = await openMongoGate(mongodbUri);
+    const logger = createRecordingLogger();
+    await using client = new MongoClient(gate.uri, OPTIONS);
+    await client.connect();
+    const fatal: Error[] = [];
+    // A new client reaches the server, this one only the gate.
+    const watch = watchConnection({
+      client,
+      uri: mongodbUri,
+      options: OPTIONS,
+      logger,
+      onFatal: (error) => void fatal.push(error),
+      times: TIMES,
+    });
+    try {
+      await client.db('admin').command({ ping: 1 });
+      const open = gate.refuse(() => true);
+      await eventually(() => expect(fatal).toHaveLength(1));
+      expect(fatal[0]?.message).toBe('The database answers others, but not this process.');
+      expect(logger.lines.filter(({ level }) => level === 'warn').length).toBeGreaterThan(0);
+      open();
+    } finally {
+      watch.close();
+    }
+  });
+
+  test('waits for a database that answers nobody', async () => {
+    const gate = await openMongoGate(mongodbUri);
+    const logger = createRecordingLogger();
+    await using client = new MongoClient(gate.uri, OPTIONS);
+    await client.connect();
+    const fatal: Error[] = [];
+    const onFatal = (error: Error): void => void fatal.push(error);
+    const times = { ...TIMES, lastMs: 100 };
+    const watched = { client, uri: gate.uri, options: OPTIONS, logger, onFatal, times };
+    const watch = watchConnection(watched);
+    let looks = 0;
+    const open = gate.refuse(() => {
+      looks += 1;
+      return true;
+    });
+    try {
+      await eventually(() => expect(looks).toBeGreaterThan(20));
+      expect(fatal).toEqual([]);
+      open();
+      await eventually(async () => {
+        expect(await client.db('admin').command({ ping: 1 })).toMatchObject({ ok: 1 });
+      });
+    } finally {
+      watch.close();
+      await gate[Symbol.asyncDispose]();
+    }
+  });
+});
