@@ -20,12 +20,12 @@ export interface ConsoleBrowser extends AsyncDisposable {
   readonly problems: string[];
 }
 
-/** Starts the Chromium of the service for the console at `url`. */
-export async function openConsoleBrowser(url: string): Promise<ConsoleBrowser> {
+/** Starts the Chromium of the service with Playwright. */
+export async function launchBrowser(): Promise<Browser> {
   const executablePath = await findChromium(process.env.CHROMIUM_PATH ?? '');
   if (executablePath === undefined) throw new Error('there is no Chromium on this machine');
   const fonts = await prepareFonts(await browserFolder());
-  const browser: Browser = await chromium.launch({
+  return chromium.launch({
     executablePath,
     args: [
       '--no-sandbox',
@@ -41,6 +41,11 @@ export async function openConsoleBrowser(url: string): Promise<ConsoleBrowser> {
       ...(fonts === undefined ? {} : { FONTCONFIG_FILE: fonts }),
     },
   });
+}
+
+/** Starts the Chromium of the service for the console at `url`. */
+export async function openConsoleBrowser(url: string): Promise<ConsoleBrowser> {
+  const browser = await launchBrowser();
   const problems: string[] = [];
   return {
     problems,

@@ -11,11 +11,11 @@ export interface NetworkQuiet {
   /** Whether requests are in flight that a page may be waiting for. */
   readonly isBusy: boolean;
   /**
-   * Waits until no request was in flight for `quietMs` (default half a second), at most `ms`. Once one
-   * was begun meanwhile, for half a second. Requests that go on or come again without end do not count:
-   * those of other sites after 2 s, all after 10 s, and a script's from the fourth to the same path.
+   * Waits until no request was in flight for half a second, at most `ms`. Requests that never end or
+   * are repeated do not count: those to other sites after 2 s, all after 10 s, and a script's from
+   * the fourth to the same path.
    */
-  wait(ms: number, quietMs?: number): Promise<void>;
+  wait(ms: number): Promise<void>;
 }
 
 /** Parameters of `Network.enable` for events without bodies. */
@@ -96,10 +96,8 @@ export function createNetworkQuiet(page: BrowserPage, navigation: PageNavigation
     async enable() {
       await page.send('Network.enable', QUIET_NETWORK);
     },
-    async wait(ms, quietMs = QUIET_MS) {
-      const startedAt = performance.now();
-      const until = startedAt + ms;
-      changedAt = Math.max(changedAt, startedAt - quietMs);
+    async wait(ms) {
+      const until = performance.now() + ms;
       for (;;) {
         const now = performance.now();
         if (now >= until) return;
@@ -107,7 +105,7 @@ export function createNetworkQuiet(page: BrowserPage, navigation: PageNavigation
           await navigation.until(() => !isBusy(), Math.min(until - now, CHECK_MS));
           continue;
         }
-        const quietIn = changedAt + (changedAt > startedAt ? QUIET_MS : quietMs) - now;
+        const quietIn = changedAt + QUIET_MS - now;
         if (quietIn <= 0) return;
         const since = changedAt;
         await navigation.until(() => changedAt !== since, Math.min(quietIn, until - now));

@@ -3,8 +3,8 @@ import { CdpError } from './cdp-connection.ts';
 import type { BrowserPage } from './running-browser.ts';
 
 /**
- * Evaluates an expression in an isolated world of a page, where built-ins that the page has
- * replaced are not used.
+ * Evaluates an expression, or awaits its promise, in an isolated world of a page, where built-ins
+ * that the page has replaced are not used.
  */
 export async function evaluate(
   page: BrowserPage,
@@ -26,7 +26,7 @@ async function evaluateIn(
 ): Promise<unknown> {
   const { result, exceptionDetails } = await page.send(
     'Runtime.evaluate',
-    { contextId, expression, returnByValue: true },
+    { contextId, expression, returnByValue: true, awaitPromise: true },
     timeoutMs,
   );
   if (exceptionDetails !== undefined) {

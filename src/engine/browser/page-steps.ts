@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { CrawlParameters } from '../../domain/parameters.ts';
 import type { FailureReason } from '../../domain/status.ts';
+import { waitForEffects } from './click-effects.ts';
 import type { Device } from './devices.ts';
 import { waitForElement } from './find-element.ts';
 import type { NetworkQuiet } from './network-quiet.ts';
@@ -23,8 +24,8 @@ const STOP_MS = 300;
 const SELECTOR_MS = 30_000;
 const SNIPPET_MS = 10_000;
 const CLICK_MS = 5_000;
-/** A click that begins no request within this time brings what it brings at once. */
-const CLICKED_QUIET_MS = 200;
+/** Longest wait for what a click starts, except for a document. */
+const EFFECTS_MS = 10_000;
 const DEFAULT_SCROLL_S = 10;
 /** A page that shows this many documents without one that loads counts as endless. */
 const MAX_DOCUMENTS = 20;
@@ -87,7 +88,7 @@ export async function runSteps(
   visit: Visit,
   parameters: CrawlParameters,
 ): Promise<FailureReason | undefined> {
-  const { page, quiet, windows, budget, ended } = visit;
+  const { page, windows, budget, ended } = visit;
   const { css_click_selector: selector, page_wait: waitMs = 0 } = parameters;
   for (const selectors of clickSequence(parameters.wait_for_selector)) {
     if (!(await waitForElement(page, selectors, budget(SELECTOR_MS)))) return 'selector_not_found';
@@ -104,7 +105,7 @@ export async function runSteps(
   for (const selectors of clickSequence(selector)) {
     windows.take();
     if (!(await click(page, selectors, budget(CLICK_MS)))) return 'selector_not_found';
-    await quiet.wait(budget(CLICK_MS), CLICKED_QUIET_MS);
+    await waitForEffects(visit, budget(EFFECTS_MS));
     const url = windows.take();
     // What a user would then look at is the new window.
     if (url !== undefined) await page.send('Page.navigate', { url }, budget(LOAD_MS));
