@@ -113,7 +113,7 @@ function lazyBrowserEngine(
     pool = createBrowserPool({
       chromiumPath,
       sandbox,
-      isHonest: identity === 'named',
+      identity,
       webgl,
       turns: pools.browserTurns,
       logger,

@@ -1,6 +1,7 @@
 import { defined } from '../../domain/defined.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { Claimant, FairPool } from '../../fairness/fair-pool.ts';
+import type { CrawlerIdentity } from '../http/user-agents.ts';
 import { BrowserBusy, BrowserUnavailable } from './browser-failures.ts';
 import type { MemoryByKind } from './browser-watch.ts';
 import { createChromiumStarter, type SandboxMode } from './chromium-starter.ts';
@@ -17,8 +18,8 @@ export interface BrowserPoolDeps {
   readonly chromiumPath: string;
   /** `CHROMIUM_SANDBOX`. */
   readonly sandbox: SandboxMode;
-  /** As in `ChromiumOptions`; default true. */
-  readonly isHonest?: boolean;
+  /** As in `ChromiumOptions`; default `named`. */
+  readonly identity?: CrawlerIdentity;
   /** As in `ChromiumOptions`; default true. */
   readonly webgl?: boolean;
   /** A grant is held for each open page. */

@@ -1,3 +1,4 @@
+import { execFile } from 'node:child_process';
 import { createReadStream, createWriteStream } from 'node:fs';
 import {
   access,
@@ -30,6 +31,8 @@ const INSTALLED = [
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ];
 
+const VERSION_MS = 10_000;
+
 /**
  * The path of the Chromium to run: `CHROMIUM_PATH`, else that of the npm package, which is unpacked
  * once for each user and version, else one that is installed on this machine. Undefined when there
@@ -41,6 +44,20 @@ export async function findChromium(chromiumPath: string): Promise<string | undef
     return chromiumPath;
   }
   return (await unpackedChromium()) ?? (await installedChromium());
+}
+
+/** The major version that a Chromium says it has; undefined when it does not say so in time. */
+export async function chromiumMajor(executablePath: string): Promise<string | undefined> {
+  try {
+    const { stdout } = await promisify(execFile)(executablePath, ['--version'], {
+      env: {},
+      timeout: VERSION_MS,
+    });
+    return /\b(\d+)\.\d+/.exec(stdout)?.[1];
+  } catch {
+    // It says more when it is started.
+    return undefined;
+  }
 }
 
 /**

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
+import type { CrawlerIdentity } from '../http/user-agents.ts';
 import { type CdpConnection, createCdpConnection } from './cdp-connection.ts';
 import type { ProfileFolder } from './profile-folders.ts';
 
@@ -25,8 +26,10 @@ export interface ChromiumOptions {
   readonly profile: ProfileFolder;
   /** A fontconfig file; undefined for that of the machine. */
   readonly fontsFile: string | undefined;
-  /** Whether scripts of pages are told that the browser is automated (`navigator.webdriver`). */
-  readonly isHonest: boolean;
+  /** With `named`, scripts of pages are told that the browser is automated (`navigator.webdriver`). */
+  readonly identity: CrawlerIdentity;
+  /** For what starts before its page can set it up; undefined for the browser's own. */
+  readonly userAgent: string | undefined;
   /** Whether pages get WebGL, which software draws. */
   readonly webgl: boolean;
 }
@@ -46,6 +49,7 @@ const DISABLED_FEATURES = [
 
 const ARGS = [
   '--headless',
+  '--accept-lang=en-US,en;q=0.9',
   '--remote-debugging-pipe',
   '--disable-gpu',
   '--disable-gpu-shader-disk-cache',
@@ -105,7 +109,10 @@ export async function startChromium(options: ChromiumOptions): Promise<ChromiumP
   const args = [...ARGS, `--user-data-dir=${profile.path}`];
   args.push(options.webgl ? '--enable-unsafe-swiftshader' : '--use-gl=disabled');
   if (!options.sandbox) args.push('--no-sandbox');
-  if (!options.isHonest) args.push('--disable-blink-features=AutomationControlled');
+  if (options.identity === 'visitor') {
+    args.push('--disable-blink-features=AutomationControlled');
+  }
+  if (options.userAgent !== undefined) args.push(`--user-agent=${options.userAgent}`);
   const child = spawn(options.executablePath, args, {
     detached: true,
     env: {

@@ -1,5 +1,6 @@
 import type { Logger } from '../../domain/logger.ts';
-import { browserFolder, findChromium } from './chromium-binary.ts';
+import { type CrawlerIdentity, userAgents } from '../http/user-agents.ts';
+import { browserFolder, chromiumMajor, findChromium } from './chromium-binary.ts';
 import { prepareFonts } from './chromium-fonts.ts';
 import { type ChromiumProcess, startChromium } from './chromium-process.ts';
 import { createProfileFolder } from './profile-folders.ts';
@@ -22,8 +23,8 @@ export interface ChromiumStarter {
 export function createChromiumStarter(deps: {
   readonly chromiumPath: string;
   readonly sandbox: SandboxMode;
-  /** As in `ChromiumOptions`; default true. */
-  readonly isHonest?: boolean;
+  /** As in `ChromiumOptions`; default `named`. */
+  readonly identity?: CrawlerIdentity;
   /** As in `ChromiumOptions`; default true. */
   readonly webgl?: boolean;
   readonly logger: Logger;
@@ -43,6 +44,8 @@ export function createChromiumStarter(deps: {
     async start() {
       const executablePath = await findChromium(deps.chromiumPath);
       if (executablePath === undefined) throw new Error('There is no Chromium on this machine');
+      const { identity = 'named' } = deps;
+      const major = await chromiumMajor(executablePath);
       const folder = await browserFolder();
       const fonts = await prepareFonts(folder);
       const startWith = async (inSandbox: boolean): Promise<ChromiumProcess> =>
@@ -50,7 +53,8 @@ export function createChromiumStarter(deps: {
           executablePath,
           sandbox: inSandbox,
           fontsFile: fonts,
-          isHonest: deps.isHonest ?? true,
+          identity,
+          userAgent: major === undefined ? undefined : userAgents(identity, major).desktop,
           webgl: deps.webgl ?? true,
           profile: await createProfileFolder(folder),
         });

@@ -1,11 +1,13 @@
 import { defined } from '../../domain/defined.ts';
-import { CdpError } from './cdp-connection.ts';
+import type { SendToTarget } from './attached-targets.ts';
+import { CdpError, type CdpParams } from './cdp-connection.ts';
 import type { Device } from './devices.ts';
 import type { BrowserPage } from './running-browser.ts';
+import { workerIdentityScript } from './worker-identity.ts';
 
 /** Sets a new page up as its crawl asks, before it is navigated. */
 export async function setUpPage(page: BrowserPage, device: Device): Promise<void> {
-  const { userAgent, languages, platform, metadata, locale, timezone, screen } = device;
+  const { locale, timezone, screen } = device;
   const { width, height, scale, isMobile } = screen;
   // All commands at once; the browser runs them in order.
   await Promise.all([
@@ -39,13 +41,7 @@ export async function setUpPage(page: BrowserPage, device: Device): Promise<void
       maxTouchPoints: isMobile ? 5 : 1,
     }),
     page.send('Emulation.setFocusEmulationEnabled', { enabled: true }),
-    // Without metadata no client hints are sent: the browser's own would contradict the user agent.
-    page.send('Emulation.setUserAgentOverride', {
-      userAgent,
-      acceptLanguage: languages,
-      platform,
-      ...defined({ userAgentMetadata: metadata }),
-    }),
+    page.send('Emulation.setUserAgentOverride', userAgentOf(device)),
     locale === undefined
       ? undefined
       : page.send('Emulation.setLocaleOverride', { locale }).catch(ignoreShared),
@@ -53,6 +49,34 @@ export async function setUpPage(page: BrowserPage, device: Device): Promise<void
       ? undefined
       : page.send('Emulation.setTimezoneOverride', { timezoneId: timezone }).catch(ignoreShared),
   ]);
+}
+
+/** Shared and service workers would otherwise have the browser's own. */
+const NO_HINTS = {
+  brands: [],
+  fullVersionList: [],
+  platform: '',
+  platformVersion: '',
+  architecture: '',
+  model: '',
+  mobile: false,
+} satisfies Device['metadata'];
+
+/** Gives a worker, or a frame in a process of its own, the identity of its page. */
+export function setUpOther(type: string, send: SendToTarget, device: Device): void {
+  const { locale, timezone } = device;
+  send('Emulation.setUserAgentOverride', { userAgentMetadata: NO_HINTS, ...userAgentOf(device) });
+  if (locale !== undefined) send('Emulation.setLocaleOverride', { locale });
+  if (timezone !== undefined) send('Emulation.setTimezoneOverride', { timezoneId: timezone });
+  if (type === 'iframe') return;
+  send('Runtime.evaluate', { expression: workerIdentityScript(device) });
+}
+
+function userAgentOf(device: Device): CdpParams<'Emulation.setUserAgentOverride'> {
+  const { userAgent, languages, platform, metadata } = device;
+  // Without metadata no client hints are sent: the browser's own would contradict the user agent.
+  const hints = defined({ userAgentMetadata: metadata });
+  return { userAgent, acceptLanguage: languages, platform, ...hints };
 }
 
 async function resizeWindow(page: BrowserPage, width: number, height: number): Promise<void> {

@@ -8,7 +8,7 @@ import type { CdpHandlers } from './cdp-connection.ts';
 import { createDevice } from './devices.ts';
 import type { DocumentResponse } from './document-response.ts';
 import { joinHandlers } from './join-handlers.ts';
-import { createNetworkQuiet } from './network-quiet.ts';
+import { createNetworkQuiet, QUIET_NETWORK } from './network-quiet.ts';
 import { createOpenedWindows } from './opened-windows.ts';
 import { type CaptureInput, loadAndCapture, withCookies } from './page-capture.ts';
 import { toPage } from './page-content.ts';
@@ -16,7 +16,7 @@ import { addCookies, readCookies } from './page-cookies.ts';
 import { createPageDocuments, type PageDocumentsDeps } from './page-documents.ts';
 import type { PageLoan } from './page-lender.ts';
 import { createPageNavigation } from './page-navigation.ts';
-import { setUpPage } from './page-setup.ts';
+import { setUpOther, setUpPage } from './page-setup.ts';
 import type { Budget, Visit } from './page-steps.ts';
 import { createResponseCookies } from './response-cookies.ts';
 import type { BrowserPage } from './running-browser.ts';
@@ -158,26 +158,23 @@ async function open(
     ),
     documents.onDropped,
   );
-  const visit = { page, navigation, quiet, device, budget, ended, ...opened };
-  if (loan.isUsed) return visit;
-  await Promise.all([
-    setUpPage(page, device),
-    documents.enable(),
-    loan.traces === undefined ? undefined : reportOthers(page),
-  ]);
   const waitsForNetwork =
     parameters.ajax_wait === true ||
     parameters.scroll === true ||
     parameters.css_click_selector !== undefined;
+  page.setUpOthers({
+    setUp(type, send) {
+      setUpOther(type, send, device);
+      if (waitsForNetwork) send('Network.enable', QUIET_NETWORK);
+    },
+    handlers: waitsForNetwork ? quiet.handlers : {},
+  });
+  const visit = { page, navigation, quiet, device, budget, ended, ...opened };
+  if (loan.isUsed) return visit;
+  await Promise.all([setUpPage(page, device), documents.enable()]);
   // Network events cost the browser time, so they are enabled only where they are needed.
   if (waitsForNetwork || cookies !== undefined) await quiet.enable();
   return visit;
-}
-
-/** Has workers, and frames in processes of their own, reported to the page's session. */
-async function reportOthers(page: BrowserPage): Promise<void> {
-  const options = { autoAttach: true, waitForDebuggerOnStart: false, flatten: true };
-  await page.send('Target.setAutoAttach', options);
 }
 
 /** The page of a visit that ends with a document that is not shown. */

@@ -1,5 +1,13 @@
 import { defined } from '../../domain/defined.ts';
 import type { Logger } from '../../domain/logger.ts';
+import {
+  type AttachedTargets,
+  AUTO_ATTACH,
+  AUTO_ATTACH_SHARED,
+  createAttachedTargets,
+  type OtherTargets,
+  sendTo,
+} from './attached-targets.ts';
 import { type PageEnd, PageEnded } from './browser-failures.ts';
 import { type MemoryByKind, watchBrowser } from './browser-watch.ts';
 import type {
@@ -11,6 +19,7 @@ import type {
   CdpResult,
 } from './cdp-connection.ts';
 import type { ChromiumProcess } from './chromium-process.ts';
+import { joinHandlers } from './join-handlers.ts';
 
 /** How a page is opened. */
 export interface PageOptions {
@@ -38,7 +47,9 @@ export interface BrowserPage {
   ): Promise<CdpResult<Name>>;
   /** Calls the handlers for its events, in place of earlier ones. */
   listen(handlers: CdpHandlers, onDropped?: (event: CdpEvent, head: string) => void): void;
-  /** Whether its context has had anything beside the page: a window, a worker that pages share. */
+  /** Sets up the workers and frames that it starts from now on. */
+  setUpOthers(others: OtherTargets): void;
+  /** Whether its context has had other targets than the page: a window, a worker that pages share. */
   readonly hasOpenedOthers: boolean;
   /** Whether its browser takes no new pages any more: this one is not to be used again either. */
   readonly isLast: boolean;
@@ -83,6 +94,7 @@ interface OpenPage {
   /** Undefined until the browser has reported it. */
   targetId: string | undefined;
   hasOpenedOthers: boolean;
+  readonly others: AttachedTargets;
   readonly end: (how: PageEnd) => void;
 }
 
@@ -120,6 +132,18 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
       if (type !== 'page') return;
       cdp.send('Target.closeTarget', { targetId }).catch(ignoreClosed);
     },
+    'Target.attachedToTarget'(event) {
+      const { targetInfo, sessionId, waitingForDebugger } = event;
+      // Pages are attached by commands.
+      if (targetInfo.type === 'page') return;
+      const page = pages.get(targetInfo.browserContextId ?? '');
+      if (page !== undefined) page.others.attach(event);
+      else if (waitingForDebugger) sendTo(cdp, sessionId)('Runtime.runIfWaitingForDebugger');
+    },
+    'Target.detachedFromTarget'(event) {
+      for (const { others } of pages.values())
+        others.handlers['Target.detachedFromTarget']?.(event);
+    },
     'Target.targetCrashed': ({ targetId, status }) => {
       const wasKilled = status === 'killed' && performance.now() - watch.killedAt < KILL_MS;
       for (const page of pages.values()) {
@@ -143,6 +167,7 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
   }
 
   function forget(contextId: string): void {
+    pages.get(contextId)?.others.end();
     pages.delete(contextId);
     if (pages.size > 0) return;
     if (isRetired) void close();
@@ -167,7 +192,8 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
       timeout,
     );
     const { promise: ended, resolve: end } = Promise.withResolvers<PageEnd>();
-    const opening: OpenPage = { targetId: undefined, hasOpenedOthers: false, end };
+    const others = createAttachedTargets(cdp);
+    const opening: OpenPage = { targetId: undefined, hasOpenedOthers: false, others, end };
     pages.set(contextId, opening);
     try {
       const url = 'about:blank';
@@ -175,12 +201,14 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
       const { targetId } = await cdp.send('Target.createTarget', target, timeout);
       const attach = { targetId, flatten: true };
       const { sessionId } = await cdp.send('Target.attachToTarget', attach, timeout);
+      await cdp.send('Target.setAutoAttach', AUTO_ATTACH, { sessionId, ...timeout });
       const ids = { contextId, targetId, sessionId };
       return createBrowserPage({
         cdp,
         browserVersion: chromium.version,
         ...ids,
         ended,
+        others,
         hasOpenedOthers: () => opening.hasOpenedOthers,
         isLast: () => isRetired,
         close: () => closePage(ids),
@@ -207,6 +235,7 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
     const types = ['page', 'service_worker', 'shared_worker'].map((type) => ({ type }));
     const discovery = { discover: true, filter: [...types, { exclude: true }] };
     await cdp.send('Target.setDiscoverTargets', discovery, { timeoutMs: openMs });
+    await cdp.send('Target.setAutoAttach', AUTO_ATTACH_SHARED, { timeoutMs: openMs });
   } catch (error) {
     await close(0);
     throw error;
@@ -247,12 +276,13 @@ function createBrowserPage(
     readonly cdp: CdpConnection;
     readonly browserVersion: string;
     readonly ended: Promise<PageEnd>;
+    readonly others: AttachedTargets;
     readonly hasOpenedOthers: () => boolean;
     readonly isLast: () => boolean;
     readonly close: () => Promise<void>;
   },
 ): BrowserPage {
-  const { cdp, contextId, targetId, sessionId, ended, close } = deps;
+  const { cdp, contextId, targetId, sessionId, ended, others, close } = deps;
   const failed = ended.then((how) => Promise.reject(new PageEnded(how)));
   failed.catch(ignoreClosed);
   return {
@@ -269,7 +299,9 @@ function createBrowserPage(
     send: (command, params, timeoutMs) =>
       Promise.race([cdp.send(command, params, defined({ sessionId, timeoutMs })), failed]),
     sendToBrowser: (command, params) => Promise.race([cdp.send(command, params), failed]),
-    listen: (handlers, onDropped) => cdp.listen(sessionId, handlers, onDropped),
+    listen: (handlers, onDropped) =>
+      cdp.listen(sessionId, joinHandlers(handlers, others.handlers), onDropped),
+    setUpOthers: others.use,
     ended,
     close,
   };

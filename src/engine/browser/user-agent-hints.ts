@@ -58,6 +58,7 @@ export function userAgentHints(userAgent: string, running: string): UserAgentHin
       bitness: isAndroid ? '' : '64',
       model: isAndroid ? (/Android [\d.]+; ([^;)]+)/.exec(userAgent)?.[1]?.trim() ?? '') : '',
       mobile: isMobile,
+      formFactors: [isMobile ? 'Mobile' : isAndroid ? 'Tablet' : 'Desktop'],
     },
   };
 }
