@@ -121,7 +121,7 @@ test.each<readonly ['named' | 'visitor', Record<string, string>, string]>([
     expect(sent).toContainEqual([path, page.userAgent, first?.headers['accept-language']]);
   }
   // The browser requests two scripts as it was started: those of service workers, and of workers in workers.
-  const { headers: own } = site.seen.find(({ path }) => path === '/service.js') ?? { headers: {} };
-  expect(own['accept-language']).toBe('en-US,en;q=0.9');
-  expect(String(own['user-agent']).includes('QueuedCrawler')).toBe(identity === 'named');
+  const own = site.seen.find(({ path }) => path === '/service.js')?.headers;
+  expect(own?.['accept-language']).toBe('en-US,en;q=0.9');
+  expect(String(own?.['user-agent']).includes('QueuedCrawler')).toBe(identity === 'named');
 });

@@ -38,21 +38,13 @@ export const AUTO_ATTACH = {
   autoAttach: true,
   waitForDebuggerOnStart: true,
   flatten: true,
-  // The browser itself attaches these, which are no page's.
-  filter: [
-    { type: 'service_worker', exclude: true },
-    { type: 'shared_worker', exclude: true },
-    { type: 'page', exclude: true },
-    { type: 'tab', exclude: true },
-    { type: 'browser', exclude: true },
-    {},
-  ],
 } as const satisfies Protocol.Target.SetAutoAttachRequest;
 
-/** The same for the workers that pages share, to be sent to the browser. */
+/** The same for shared workers, which are no page's, to be sent to the browser. */
 export const AUTO_ATTACH_SHARED = {
   ...AUTO_ATTACH,
-  filter: [{ type: 'service_worker' }, { type: 'shared_worker' }, { exclude: true }],
+  // Windows that pages open wait until they are attached.
+  filter: [...['page', 'shared_worker'].map((type) => ({ type })), { exclude: true }],
 } as const satisfies Protocol.Target.SetAutoAttachRequest;
 
 /** Events of further targets of a page are not received, and what they start is not set up. */

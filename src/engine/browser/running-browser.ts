@@ -134,11 +134,13 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
     },
     'Target.attachedToTarget'(event) {
       const { targetInfo, sessionId, waitingForDebugger } = event;
-      // Pages are attached by commands.
-      if (targetInfo.type === 'page') return;
+      // The sessions of pages are opened by commands.
+      if (!waitingForDebugger) return;
       const page = pages.get(targetInfo.browserContextId ?? '');
-      if (page !== undefined) page.others.attach(event);
-      else if (waitingForDebugger) sendTo(cdp, sessionId)('Runtime.runIfWaitingForDebugger');
+      if (targetInfo.type === 'shared_worker') page?.others.attach(event);
+      sendTo(cdp, sessionId)('Runtime.runIfWaitingForDebugger');
+      if (targetInfo.type !== 'page') return;
+      cdp.send('Target.detachFromTarget', { sessionId }).catch(ignoreClosed);
     },
     'Target.detachedFromTarget'(event) {
       for (const { others } of pages.values())
