@@ -7,6 +7,7 @@ import { forwardRequest } from './forward-request.ts';
 import type { HttpFailure } from './http-client.ts';
 import { httpError, toHttpError } from './http-failures.ts';
 import { createKeptConnections } from './kept-connections.ts';
+import { MAX_HEADER_BYTES } from './origin-pools.ts';
 import {
   type ConnectTarget,
   connectToTarget,
@@ -168,7 +169,7 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
     );
   }
 
-  const server = createServer();
+  const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES });
   server.on('connection', (socket) => {
     if (isOpen) track(socket);
     else socket.destroy();

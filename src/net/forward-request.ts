@@ -5,13 +5,15 @@ import {
   type IncomingMessage,
   type ServerResponse,
 } from 'node:http';
+import { httpError } from './http-failures.ts';
 import type { KeptConnections } from './kept-connections.ts';
+import { MAX_HEADER_BYTES } from './origin-pools.ts';
 import type { ConnectTarget } from './target-connector.ts';
 
 /** Where a request is forwarded to. */
 export interface ForwardTarget extends ConnectTarget {
   readonly url: URL;
-  readonly connections: Pick<KeptConnections, 'kept' | 'fresh'>;
+  readonly connections: Pick<KeptConnections, 'kept' | 'fresh' | 'connect'>;
 }
 
 /** What a forwarded request reports. */
@@ -23,10 +25,14 @@ export interface ForwardEvents {
   readonly onUnanswered: (error: Error) => void;
 }
 
+/** Delay of the end of a body that is cut short; the browser handles its beginning meanwhile. */
+const CUT_SHORT_MS = 1_000;
+
 /**
  * Forwards a plain HTTP request to its target and streams the response back. Resolves when the
- * response was passed on; rejects when the exchange broke. What changes nothing at the target uses
- * a kept connection; when that had been closed meanwhile, it is sent again over another.
+ * response was passed on; rejects when there was none, or too much of it. What changes nothing at
+ * the target uses a kept connection; it is sent again over another when that had been closed
+ * meanwhile, or when the response breaks rules of HTTP, which a browser may still understand.
  */
 export async function forwardRequest(
   request: IncomingMessage,
@@ -38,6 +44,11 @@ export async function forwardRequest(
   const canRepeat = request.method === 'GET' || request.method === 'HEAD';
   request.on('data', events.onSent);
 
+  function fail(error: Error): void {
+    events.onUnanswered(error);
+    reject(error);
+  }
+
   function send(agent: Agent): ClientRequest {
     const onward = startRequest(request, target, agent);
     onward.on('error', (error) => {
@@ -45,16 +56,25 @@ export async function forwardRequest(
         send(target.connections.fresh).end();
         return;
       }
-      events.onUnanswered(error);
-      reject(error);
+      if (canRepeat && isMalformed(error) && !response.headersSent) {
+        relayResponse(request, response, target, events).then(resolve, fail);
+        return;
+      }
+      fail(error);
     });
     onward.once('response', (answer) => {
       let bodyBytes = 0;
       answer.on('data', (chunk: Buffer) => {
         bodyBytes += chunk.length;
-        if (!events.onReceived(chunk, bodyBytes)) onward.destroy();
+        if (events.onReceived(chunk, bodyBytes)) return;
+        onward.destroy();
+        reject(httpError('body_too_large'));
       });
-      answer.once('error', reject);
+      // A browser shows what it has of a body that is cut short, unless it learns of that at once.
+      answer.once('error', () => {
+        setTimeout(() => response.socket?.end(), CUT_SHORT_MS).unref();
+        resolve();
+      });
       response.writeHead(answer.statusCode ?? 502, withoutHopHeaders(answer));
       answer.pipe(response).once('finish', resolve);
     });
@@ -81,7 +101,39 @@ function startRequest(
     path: url.pathname + url.search,
     headers: withoutHopHeaders(request),
     setHost: false,
+    maxHeaderSize: MAX_HEADER_BYTES,
   });
+}
+
+/** Whether the parser has refused the response. */
+function isMalformed(error: Error): boolean {
+  return 'code' in error && String(error.code).startsWith('HPE_');
+}
+
+/** Requests over a connection of its own, and passes on the bytes of the response as they are. */
+async function relayResponse(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { url, connections, ...target }: ForwardTarget,
+  { onReceived }: ForwardEvents,
+): Promise<void> {
+  const socket = await connections.connect(target);
+  const client = response.socket;
+  if (client === null) return void socket.destroy();
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  let bytes = 0;
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (!onReceived(chunk, bytes)) socket.destroy();
+  });
+  socket.once('close', resolve);
+  client.once('close', () => socket.destroy());
+  const lines = [`${request.method} ${url.pathname}${url.search} HTTP/1.1`, 'connection: close'];
+  const headers = withoutHopHeaders(request);
+  for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
+  socket.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
+  socket.pipe(client);
+  await closed;
 }
 
 /** Headers of one connection, which a proxy does not pass on (RFC 9110, 7.6.1). */

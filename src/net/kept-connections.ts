@@ -8,6 +8,8 @@ export interface KeptConnections {
   readonly kept: Agent;
   /** Makes a connection for each request. */
   readonly fresh: Agent;
+  /** Makes one connection. */
+  connect(target: ConnectTarget): Promise<Duplex>;
   /** Those to a target that serve no request now. */
   idleAt(target: ConnectTarget): readonly Duplex[];
 }
@@ -40,6 +42,7 @@ export function createKeptConnections(
   return {
     kept,
     fresh: createAgent(false),
+    connect,
     idleAt: ({ hostname: host, port }) => kept.freeSockets[kept.getName({ host, port })] ?? [],
   };
 }
