@@ -18,7 +18,14 @@ let site: Site;
 let other: Site;
 
 beforeAll(async () => {
-  other = await startSite();
+  other = await startSite({
+    routes: {
+      '/who': htmlRoute('<script>document.write("cookies " + document.cookie);</script>'),
+      '/tells': htmlRoute(
+        '<script>parent.postMessage("cookies " + document.cookie, "*");</script>',
+      ),
+    },
+  });
   site = await startSite({
     routes: {
       '/mixed': (request, response, url) =>
@@ -28,6 +35,21 @@ beforeAll(async () => {
       '/image': (_request, response) => {
         response.writeHead(302, { location: `${other.url}/echo?redirected` }).end();
       },
+      '/framing': (request, response, url) =>
+        htmlRoute(`<button id="load">load</button><script>
+          load.onclick = async () => {
+            const frame = (origin, path) => new Promise((resolve) => {
+              document.body.append(Object.assign(document.createElement('iframe'), { src: origin + path, onload: resolve }));
+            });
+            onmessage = ({ data }) => fetch('/told?' + data, { credentials: 'omit' });
+            for (const origin of ['', '${other.url}']) {
+              await frame(origin, '/echo?frame');
+              await new Promise((resolve) => { Object.assign(new Image(), { onload: resolve, onerror: resolve, src: origin + '/echo?image' }); });
+              await fetch(origin + '/echo?fetch', { credentials: 'include', mode: 'no-cors' });
+            }
+            await frame('${other.url}', '/tells');
+          };
+        </script>`)(request, response, url),
       '/with-image': htmlRoute('<img src="/image">'),
       '/who': htmlRoute('<script>document.write("cookies " + document.cookie);</script>'),
     },
@@ -92,6 +114,44 @@ test('headers given reach what the page loads from its own site, nothing else', 
   ).toEqual(asked);
   expect(secretsAt(other)).toEqual([]);
   expect(secretsAt(site)).toEqual(expect.arrayContaining(['/mixed', '/echo?own', '/image']));
+});
+
+test.each([301, 302, 303, 307, 308])(
+  'cookies given stay at the first origin when it redirects with %i to another port',
+  async (status) => {
+    other.reset();
+    const to = encodeURIComponent(`${other.url}/who`);
+    const result = await crawlInBrowser(app, `${site.url}/redirect-to?url=${to}&status=${status}`, {
+      set_cookies: 'key=SECRET',
+    });
+    expect(result).toMatchObject({ cb_status: 200, url: `${other.url}/who` });
+    expect(result.body).not.toContain('SECRET');
+    expect(other.hits('/who')).toBe(1);
+    expect(secretsAt(other)).toEqual([]);
+  },
+);
+
+test('cookies given reach what the page loads from its own origin, nothing else', async () => {
+  other.reset();
+  site.reset();
+  await crawlInBrowser(app, `${site.url}/framing`, {
+    set_cookies: 'key=SECRET; more=SECRET',
+    css_click_selector: '#load',
+  });
+  expect(other.hits()).toBe(4);
+  expect(secretsAt(other)).toEqual([]);
+  expect(secretsAt(site)).toEqual(['/framing', '/echo?frame', '/echo?image', '/echo?fetch']);
+  expect(site.hits('/told')).toBe(1);
+  expect(site.seen.find(({ path }) => path.startsWith('/told'))?.path).toBe('/told?cookies');
+});
+
+test('cookies given stay at their origin in the crawls of a session', async () => {
+  const session = { cookies_session: 'given' };
+  const given = { ...session, set_cookies: 'key=SECRET' };
+  await crawlInBrowser(app, `${site.url}/cookies/set?own=1`, given);
+  expect((await crawlInBrowser(app, `${other.url}/who`, session)).body).toContain('cookies own=1<');
+  const { body } = await crawlInBrowser(app, `${site.url}/who`, session);
+  expect(body).toMatch(/cookies (own=1; key=SECRET|key=SECRET; own=1)/);
 });
 
 test('the same holds for https', async () => {

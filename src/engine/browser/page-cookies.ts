@@ -4,24 +4,26 @@ import type { SessionCookie } from '../../domain/session-cookies.ts';
 import { CdpError } from './cdp-connection.ts';
 import type { BrowserPage } from './running-browser.ts';
 
+/** The cookies of `set_cookies`, which are for the origin of `start`. */
+export function parseGivenCookies(start: URL, given = ''): SessionCookie[] {
+  const { hostname: domain, origin, protocol } = start;
+  const secure = protocol === 'https:';
+  return given.split(';').flatMap((pair) => {
+    const [name = '', ...value] = pair.split('=').map((part) => part.trim());
+    if (name === '') return [];
+    return [{ name, value: value.join('='), domain, path: '/', httpOnly: false, secure, origin }];
+  });
+}
+
 /**
- * Adds the cookies of a session, and those of `set_cookies` for the host of `start`, to the context
- * of a page. A cookie that the browser refuses (a prefix that demands https, a value that is too
- * long) is skipped, as it would be if a site set it.
+ * Adds cookies to the context of a page. A cookie that the browser refuses (a prefix that demands
+ * https, a value that is too long) is skipped, as it would be if a site set it.
  */
 export async function addCookies(
   page: BrowserPage,
-  start: URL,
-  session: readonly SessionCookie[],
-  given: string | undefined,
+  cookies: readonly SessionCookie[],
 ): Promise<void> {
-  const own = (given ?? '').split(';').flatMap((pair) => {
-    const [name = '', ...value] = pair.split('=');
-    if (name.trim() === '') return [];
-    return [{ name: name.trim(), value: value.join('=').trim(), url: start.href }];
-  });
-  const kept = session.map(toCookieParam);
-  await Promise.all([...kept, ...own].map((cookie) => addCookie(page, cookie)));
+  await Promise.all(cookies.map((cookie) => addCookie(page, toCookieParam(cookie))));
 }
 
 async function addCookie(page: BrowserPage, cookie: Protocol.Network.CookieParam): Promise<void> {
@@ -42,7 +44,8 @@ export async function readCookies(page: BrowserPage): Promise<readonly SessionCo
 }
 
 function toCookieParam(cookie: SessionCookie): Protocol.Network.CookieParam {
-  const { name, value, domain, path, expires, httpOnly, secure, sameSite } = cookie;
+  const { name, value, domain, path, expires, httpOnly, secure, sameSite, origin } = cookie;
+  if (origin !== undefined) return { name, value, url: origin, path, secure };
   return { name, value, domain, path, httpOnly, secure, ...defined({ expires, sameSite }) };
 }
 

@@ -6,6 +6,7 @@ import { pageBody } from '../text/page-body.ts';
 import { createResourceFilter } from './blocked-resources.ts';
 import type { CdpEvent, CdpHandlers } from './cdp-connection.ts';
 import { type DocumentResponse, lastHeader, toDocumentResponse } from './document-response.ts';
+import type { GivenCookies } from './given-cookies.ts';
 import type { PageTraces } from './page-traces.ts';
 import {
   abortRequest,
@@ -50,6 +51,7 @@ export interface PageDocumentsDeps {
   readonly origin: string;
   /** `request_headers`, names in lower case. */
   readonly headers: readonly HeaderPair[];
+  readonly given: GivenCookies;
   readonly credentials: { readonly username: string; readonly password: string };
   readonly maxBodyBytes: number;
   /** Called with the response of each document, before its body has arrived. */
@@ -90,6 +92,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
     }
     if (event.responseStatusCode === undefined) {
       if (!isMain && isBlocked(event, shown?.url ?? origin)) return abortRequest(page, event);
+      if (deps.given.areWithheldFrom(event.request.url)) return withholdCookies(event);
       return continueRequest(page, event, requestHeaders(event, isMain && shown === undefined));
     }
     traces?.onResponse(event);
@@ -100,6 +103,12 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
     return REDIRECT_STATUSES.has(response.status) && location !== undefined
       ? onRedirect(event, response, location)
       : onContent(event, response);
+  }
+
+  async function withholdCookies(event: Paused): Promise<void> {
+    const { resourceType, request } = event;
+    if (resourceType === 'Document') await deps.given.remove();
+    await continueRequest(page, event, deps.given.withhold(Object.entries(request.headers)));
   }
 
   /** The headers to replace those of a request; undefined to leave them. */

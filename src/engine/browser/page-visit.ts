@@ -7,12 +7,13 @@ import type { CrawlerIdentity } from '../http/user-agents.ts';
 import type { CdpHandlers } from './cdp-connection.ts';
 import { createDevice } from './devices.ts';
 import type { DocumentResponse } from './document-response.ts';
+import { createGivenCookies, type GivenCookies } from './given-cookies.ts';
 import { joinHandlers } from './join-handlers.ts';
 import { createNetworkQuiet, QUIET_NETWORK } from './network-quiet.ts';
 import { createOpenedWindows } from './opened-windows.ts';
 import { type CaptureInput, loadAndCapture, withCookies } from './page-capture.ts';
 import { toPage } from './page-content.ts';
-import { addCookies, readCookies } from './page-cookies.ts';
+import { addCookies, parseGivenCookies, readCookies } from './page-cookies.ts';
 import { createPageDocuments, type PageDocumentsDeps } from './page-documents.ts';
 import type { PageLoan } from './page-lender.ts';
 import { createPageNavigation } from './page-navigation.ts';
@@ -84,7 +85,10 @@ export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVis
       });
       const { session } = task;
       const before = (await session?.read()) ?? [];
-      await addCookies(page, start, before, task.request.parameters.set_cookies);
+      const given = parseGivenCookies(start, task.request.parameters.set_cookies);
+      const cookies = [...before, ...given];
+      opened.given.add(cookies.filter(({ origin }) => origin !== undefined));
+      await addCookies(page, cookies);
       const capturing = loadAndCapture({
         ...opened,
         task,
@@ -101,14 +105,15 @@ export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVis
       });
       captured.catch(ignoreGone);
       const result = await Promise.race([endOfDocuments(task, opened, clock), captured]);
-      const changes = session && cookieChanges(before, await readCookies(page));
+      const changes = session && cookieChanges(before, opened.given.mark(await readCookies(page)));
       if (changes !== undefined) session?.change(changes);
       return result;
     },
   };
 }
 
-type OpenedPage = Visit & Pick<CaptureInput, 'documents' | 'cookies'>;
+type OpenedPage = Visit &
+  Pick<CaptureInput, 'documents' | 'cookies'> & { readonly given: GivenCookies };
 
 /** Sets a new page up for its visit, with handlers for its events. */
 async function open(
@@ -125,8 +130,10 @@ async function open(
   const navigation = createPageNavigation(page.frameId);
   const quiet = createNetworkQuiet(page, navigation);
   const cookies = parameters.get_cookies === true ? createResponseCookies() : undefined;
+  const given = createGivenCookies(page);
   const documents = createPageDocuments({
     page,
+    given,
     origin: start.origin,
     headers,
     credentials: loan.proxy.credentials,
@@ -145,7 +152,7 @@ async function open(
   };
   const waitsForRest = parameters.screenshot === true || parameters.pdf === true;
   const windows = createOpenedWindows();
-  const opened = { documents, cookies, windows, waitsForRest };
+  const opened = { documents, cookies, given, windows, waitsForRest };
   page.listen(
     joinHandlers(
       loan.handlers,
