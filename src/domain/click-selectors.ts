@@ -1,15 +1,25 @@
 import { parse, stringify } from 'css-what';
 
+/** One of several clicks. */
+export interface ClickTarget {
+  /** The first that matches is clicked. */
+  readonly selectors: readonly string[];
+  /** Whether the click is left out when nothing matches. */
+  readonly isOptional: boolean;
+}
+
 /**
  * Parses `css_click_selector`: clicks separated by `|`, each a list of selectors of which the first
- * that matches is clicked. Throws an Error when one is not a CSS selector. (The `|` of CSS
+ * that matches is clicked, optional with `?` at its end. Throws an Error when one is not a CSS selector. (The `|` of CSS
  * namespaces is not supported, because a page cannot declare a namespace for it.)
  */
-export function parseClickSelectors(text: string): string[][] {
+export function parseClickSelectors(text: string): ClickTarget[] {
   return splitClicks(text).map((click) => {
-    const alternatives = parse(click).map((selector) => stringify([selector]));
-    if (alternatives.length === 0) throw new Error('a selector is empty');
-    return alternatives;
+    const required = click.trimEnd().replace(/(?<!\\)\?$/, '');
+    const isOptional = required !== click.trimEnd();
+    const selectors = parse(required).map((selector) => stringify([selector]));
+    if (selectors.length === 0) throw new Error('a selector is empty');
+    return { selectors, isOptional };
   });
 }
 

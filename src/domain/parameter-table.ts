@@ -198,12 +198,12 @@ const javascriptToken = {
   css_click_selector: [
     text(1_024, checkSelector),
     '',
-    'Element that is clicked before the page is taken: the first of a list (`#more, body`) that is there; several clicks between `|`.',
+    'Element that is clicked before the page is taken: the first of a list (`#more, .more`) that is there; several clicks between `|`; one that ends in `?` may be missing (`#accept?|#more`).',
   ],
   wait_for_selector: [
     text(1_024, checkSelector),
     '',
-    'Element to wait for after the page has loaded, at most 30 s.',
+    'Element to wait for after the page has loaded, at most 30 s; with `?` at the end it may stay away.',
   ],
   block_resources: [
     text(256, checkResources),

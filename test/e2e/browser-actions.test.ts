@@ -79,6 +79,19 @@ describe('css_click_selector', () => {
     expect(body).toContain('<p id="out">b </p>');
   });
 
+  test('leaves out what may be missing, and fails for what must be there', async () => {
+    const [missing, there, failed] = await Promise.all([
+      crawl('/buttons', { css_click_selector: '#banner? | #a' }),
+      crawl('/late-button', { css_click_selector: '.b?' }),
+      crawl('/buttons', { css_click_selector: '#a|#banner' }),
+    ]);
+    expect(missing).toMatchObject({ cb_status: 200 });
+    expect(missing.body).toContain('<p id="out">a </p>');
+    expect(there.body).toContain('<p id="out">b </p>');
+    expect(failed).toMatchObject({ cb_status: 523, failure: 'selector_not_found' });
+    expect(failed.body).toContain('<p id="out">a </p>');
+  });
+
   test.each(['/covered', '/hidden'])(
     'clicks an element that no mouse reaches: %s',
     async (path) => {

@@ -20,6 +20,9 @@ const routes = {
     '<p id="out"></p><script>(async () => { for (let n = 0; n < 4; n++) await fetch("/delay/150?" + n); out.textContent = "whole chain"; })()</script>',
   ),
   '/short': htmlRoute('<p>short page</p>'),
+  '/late-font': htmlRoute(
+    '<style>@font-face { font-family: late; src: url(/hang) } p { font-family: late }</style><p>text',
+  ),
   '/straggler': htmlRoute('ready<img src="/hang">'),
 };
 
@@ -71,6 +74,10 @@ test('nobody waits for polls, streams, what other sites are slow with, or the en
 
 test('ajax_wait waits for requests that follow each other', async () => {
   expect((await crawl('/chain', { ajax_wait: 'true' })).body).toContain('whole chain');
+});
+
+test.runIf(isLong)('a font that never comes holds a picture for 15 s', async () => {
+  expect(await endBefore(22_000, [['/late-font', { screenshot: 'true' }]])).toEqual(['/late-font']);
 });
 
 test.runIf(isLong)('an image that never comes holds a page for seconds, once', async () => {

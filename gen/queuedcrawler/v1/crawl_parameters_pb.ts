@@ -121,8 +121,9 @@ export type CrawlParameters = Message<"queuedcrawler.v1.CrawlParameters"> & {
   ajaxWait?: boolean | undefined;
 
   /**
-   * CSS selector of an element that is clicked before the page is taken: of a list (`#more, body`) the first that is there.
-   * Several clicks one after the other are separated by `|`. JavaScript token.
+   * CSS selector of an element that is clicked before the page is taken: of a list (`#more, .more`) the first that is there.
+   * Several clicks one after the other are separated by `|`. A click that ends in `?` is left out when its element does not
+   * appear within 2 s, as `#accept?` for a banner; without `?` the crawl then fails with `selector_not_found`. JavaScript token.
    *
    * @generated from field: optional string css_click_selector = 15;
    */
@@ -201,7 +202,7 @@ export type CrawlParameters = Message<"queuedcrawler.v1.CrawlParameters"> & {
 
   /**
    * CSS selector of an element to wait for after the page has loaded, at most 30 s: of a list the first that is there. Without it
-   * the crawl fails with `selector_not_found`, and has the page as it is. JavaScript token.
+   * the crawl fails with `selector_not_found`, and has the page as it is; with `?` at the end it succeeds. JavaScript token.
    *
    * @generated from field: optional string wait_for_selector = 26;
    */

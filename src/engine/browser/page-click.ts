@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { parseClickSelectors } from '../../domain/click-selectors.ts';
+import { type ClickTarget, parseClickSelectors } from '../../domain/click-selectors.ts';
 import { CdpError } from './cdp-connection.ts';
 import { FIND_ELEMENT } from './find-element.ts';
 import { evaluate } from './page-reader.ts';
@@ -49,24 +49,27 @@ const locate = (selectors: readonly string[]): string => `(() => {
 const clickByScript = (selector: string): string =>
   `(() => { ${FIND_ELEMENT} find(${JSON.stringify(selector)})?.click(); })()`;
 
+/** An element that may be missing is not waited for any longer. */
+const OPTIONAL_MS = 2_000;
+
 /** The clicks of `css_click_selector`, or the elements of `wait_for_selector`, in order. */
-export function clickSequence(selector: string | undefined): string[][] {
+export function clickSequence(selector: string | undefined): ClickTarget[] {
   try {
     return selector === undefined ? [] : parseClickSelectors(selector);
   } catch {
     // The push refuses invalid selectors; one that got here matches nothing.
-    return [[':not(*)']];
+    return [{ selectors: [':not(*)'], isOptional: false }];
   }
 }
 
 /**
- * Clicks the first of `selectors` that matches, waiting for it up to `ms`. It is clicked with the
- * mouse, or by the element's own `click()` when it stays hidden or covered all that time. Returns
+ * Clicks the first selector that matches, waiting for it up to `ms`, or 2 s when it is optional. It
+ * is clicked with the mouse, or by the element's own `click()` when it stays hidden or covered all that time. Returns
  * false when nothing matches.
  */
 export async function click(
   page: BrowserPage,
-  selectors: readonly string[],
+  { selectors, isOptional }: ClickTarget,
   ms: number,
 ): Promise<boolean> {
   const startedAt = performance.now();
@@ -74,7 +77,9 @@ export async function click(
   let last: Found | undefined;
   while (performance.now() - startedAt < ms) {
     last = await locateElement(page, selectors, ms);
-    const isPreferred = last.index === 0 || performance.now() - startedAt > PREFERENCE_MS;
+    const elapsedMs = performance.now() - startedAt;
+    if (isOptional && last.state === 'absent' && elapsedMs > OPTIONAL_MS) return false;
+    const isPreferred = last.index === 0 || elapsedMs > PREFERENCE_MS;
     if (last.state === 'ready' && isPreferred && isAtSamePlace(before, last)) {
       await clickAt(page, last, ms);
       return true;

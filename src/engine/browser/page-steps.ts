@@ -16,6 +16,8 @@ import type { BrowserPage } from './running-browser.ts';
 const LOAD_MS = 30_000;
 /** Longest wait for what else a document loads, once it has been read: it may never come. */
 const REST_MS = 10_000;
+/** The same for a picture, which shows images and fonts. */
+const PICTURE_REST_MS = 15_000;
 /**
  * Wait for the end of loading after the `load` event; a page that writes to its document never
  * stops.
@@ -64,13 +66,13 @@ export async function waitForLoad({ navigation, budget, waitsForRest }: Visit): 
     const left = Math.max(until - performance.now(), 1);
     const isReady = (): boolean =>
       (navigation.isLoaded || navigation.isStopped) && !navigation.isLeaving;
-    const isRead = (): boolean => !waitsForRest && navigation.isRead && !navigation.isLeaving;
+    const isRead = (): boolean => navigation.isRead && !navigation.isLeaving;
     const isDone = (): boolean => isEndless() || isReady();
     let inTime = await navigation.until(() => isDone() || isRead(), left);
     if (inTime && !isDone()) {
       inTime = await navigation.until(
         () => isDone() || !isRead(),
-        Math.min(REST_MS, Math.max(until - performance.now(), 1)),
+        Math.min(waitsForRest ? PICTURE_REST_MS : REST_MS, Math.max(until - performance.now(), 1)),
       );
     }
     if (isEndless()) throw new EndlessNavigation('the page keeps navigating');
@@ -90,8 +92,9 @@ export async function runSteps(
 ): Promise<FailureReason | undefined> {
   const { page, windows, budget, ended } = visit;
   const { css_click_selector: selector, page_wait: waitMs = 0 } = parameters;
-  for (const selectors of clickSequence(parameters.wait_for_selector)) {
-    if (!(await waitForElement(page, selectors, budget(SELECTOR_MS)))) return 'selector_not_found';
+  for (const { selectors, isOptional } of clickSequence(parameters.wait_for_selector)) {
+    const isThere = await waitForElement(page, selectors, budget(SELECTOR_MS));
+    if (!isThere && !isOptional) return 'selector_not_found';
   }
   if (parameters.js_snippet !== undefined) {
     if (!(await runSnippet(page, parameters.js_snippet, budget(SNIPPET_MS))))
@@ -102,9 +105,12 @@ export async function runSteps(
     // For a page that has ended, what comes next fails at once.
     await Promise.race([wait(budget(waitMs), undefined, { signal: ended }), page.ended]);
   }
-  for (const selectors of clickSequence(selector)) {
+  for (const target of clickSequence(selector)) {
     windows.take();
-    if (!(await click(page, selectors, budget(CLICK_MS)))) return 'selector_not_found';
+    if (!(await click(page, target, budget(CLICK_MS)))) {
+      if (target.isOptional) continue;
+      return 'selector_not_found';
+    }
     await waitForEffects(visit, budget(EFFECTS_MS));
     const url = windows.take();
     // What a user would then look at is the new window.

@@ -47,7 +47,17 @@ test.each([
   ['[data-x="a|b"] > i|p', [['[data-x="a|b"] > i'], ['p']]],
   ["[lang|='en']", [['[lang|="en"]']]],
 ])('css_click_selector %s means %j', (text, clicks) => {
-  expect(parseClickSelectors(text)).toEqual(clicks);
+  const required = clicks.map((selectors) => ({ selectors, isOptional: false }));
+  expect(parseClickSelectors(text)).toEqual(required);
+});
+
+test('a click that ends in a question mark is optional', () => {
+  expect(parseClickSelectors('#a ? | .b,.c?|[x="?"]')).toEqual([
+    { selectors: ['#a'], isOptional: true },
+    { selectors: ['.b', '.c'], isOptional: true },
+    { selectors: ['[x="?"]'], isOptional: false },
+  ]);
+  expect(() => parseClickSelectors('?')).toThrow();
 });
 
 test.each(['#a|', '|', 'a['])('css_click_selector %s is refused', (text) => {
