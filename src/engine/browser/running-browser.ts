@@ -93,6 +93,8 @@ const KILL_MS = 5_000;
 interface OpenPage {
   /** Undefined until the browser has reported it. */
   targetId: string | undefined;
+  /** Undefined until the browser has attached it. */
+  sessionId: string | undefined;
   hasOpenedOthers: boolean;
   readonly others: AttachedTargets;
   readonly end: (how: PageEnd) => void;
@@ -134,12 +136,16 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
     },
     'Target.attachedToTarget'(event) {
       const { targetInfo, sessionId, waitingForDebugger } = event;
-      // The sessions of pages are opened by commands.
-      if (!waitingForDebugger) return;
+      const send = sendTo(cdp, sessionId);
       const page = pages.get(targetInfo.browserContextId ?? '');
-      if (targetInfo.type === 'shared_worker') page?.others.attach(event);
-      sendTo(cdp, sessionId)('Runtime.runIfWaitingForDebugger');
-      if (targetInfo.type !== 'page') return;
+      const isOwn =
+        targetInfo.type === 'page' && page !== undefined && page.sessionId === undefined;
+      if (isOwn) {
+        page.sessionId = sessionId;
+        send('Target.setAutoAttach', AUTO_ATTACH);
+      } else if (targetInfo.type === 'shared_worker') page?.others.attach(event);
+      if (waitingForDebugger) send('Runtime.runIfWaitingForDebugger');
+      if (targetInfo.type !== 'page' || isOwn) return;
       cdp.send('Target.detachFromTarget', { sessionId }).catch(ignoreClosed);
     },
     'Target.detachedFromTarget'(event) {
@@ -195,15 +201,21 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
     );
     const { promise: ended, resolve: end } = Promise.withResolvers<PageEnd>();
     const others = createAttachedTargets(cdp);
-    const opening: OpenPage = { targetId: undefined, hasOpenedOthers: false, others, end };
+    const opening: OpenPage = {
+      targetId: undefined,
+      sessionId: undefined,
+      hasOpenedOthers: false,
+      others,
+      end,
+    };
     pages.set(contextId, opening);
     try {
       const url = 'about:blank';
       const target = { url, browserContextId: contextId };
       const { targetId } = await cdp.send('Target.createTarget', target, timeout);
-      const attach = { targetId, flatten: true };
-      const { sessionId } = await cdp.send('Target.attachToTarget', attach, timeout);
-      await cdp.send('Target.setAutoAttach', AUTO_ATTACH, { sessionId, ...timeout });
+      const { sessionId } = opening;
+      // The browser attaches a page before it says that the page has been created.
+      if (sessionId === undefined) throw new Error('the browser has not attached the page');
       const ids = { contextId, targetId, sessionId };
       return createBrowserPage({
         cdp,
