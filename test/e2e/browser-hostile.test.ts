@@ -44,6 +44,14 @@ const routes = {
   '/popups': page(
     '<script>for (let i = 0; i < 20; i++) open("/script"); document.write("opened");</script>',
   ),
+  '/closed-popups': page(
+    '<script>for (let i = 0; i < 20; i++) { open("/script")?.close(); open("/script", "", "noopener"); } document.write("opened");</script>',
+  ),
+  '/workers': page(
+    `<script>const start = () => new Worker('data:text/javascript,new Worker("data:text/javascript,0");postMessage(1)');
+    for (let i = 0; i < 40; i++) start().terminate(); let left = 40;
+    for (let i = 0; i < 40; i++) start().onmessage = () => { if (--left === 0) document.body.append(document.createElement('output')); };</script>`,
+  ),
   '/worker.js': (_: unknown, response: ServerResponse) => {
     response.writeHead(200, { 'content-type': 'text/javascript' });
     response.end(
@@ -84,8 +92,14 @@ const crawl = (path: string, parameters: Record<string, string> = {}) =>
   crawlInBrowser(app, path.startsWith('http') ? path : site.url + path, parameters);
 
 describe('a hostile page', () => {
-  test.each(['/dialogs', '/popups'])('%s goes on', async (path) => {
+  test.each(['/dialogs', '/popups', '/closed-popups'])('%s goes on', async (path) => {
     expect(await crawl(path)).toMatchObject({ cb_status: 200 });
+  });
+
+  test('that starts many workers, and ends half of them at once, has the others', async () => {
+    expect(await crawl('/workers', { wait_for_selector: 'output' })).toMatchObject({
+      cb_status: 200,
+    });
   });
 
   test('that never stops, or allocates without end, ends in time and harms no other', async () => {

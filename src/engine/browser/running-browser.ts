@@ -129,24 +129,19 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
       if (page === undefined) return;
       // The first page is the page itself, any other a window that it opened.
       if (type === 'page') page.targetId ??= targetId;
-      if (page.targetId === targetId) return;
-      page.hasOpenedOthers = true;
-      if (type !== 'page') return;
-      cdp.send('Target.closeTarget', { targetId }).catch(ignoreClosed);
+      if (page.targetId !== targetId) page.hasOpenedOthers = true;
     },
     'Target.attachedToTarget'(event) {
       const { targetInfo, sessionId, waitingForDebugger } = event;
       const send = sendTo(cdp, sessionId);
       const page = pages.get(targetInfo.browserContextId ?? '');
-      const isOwn =
-        targetInfo.type === 'page' && page !== undefined && page.sessionId === undefined;
-      if (isOwn) {
+      const isPage = targetInfo.type === 'page';
+      if (!isPage) page?.others.attach(event);
+      if (isPage && page !== undefined && page.sessionId === undefined) {
         page.sessionId = sessionId;
         send('Target.setAutoAttach', AUTO_ATTACH);
-      } else if (targetInfo.type === 'shared_worker') page?.others.attach(event);
+      } else if (isPage) return void closeWindow(targetInfo.targetId, sessionId);
       if (waitingForDebugger) send('Runtime.runIfWaitingForDebugger');
-      if (targetInfo.type !== 'page' || isOwn) return;
-      cdp.send('Target.detachFromTarget', { sessionId }).catch(ignoreClosed);
     },
     'Target.detachedFromTarget'(event) {
       for (const { others } of pages.values())
@@ -159,6 +154,16 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
       }
     },
   });
+
+  /** Closes a window that a page has opened; the page is held until the window has run. */
+  async function closeWindow(targetId: string, sessionId: string): Promise<void> {
+    try {
+      await cdp.send('Runtime.runIfWaitingForDebugger', undefined, { sessionId });
+    } catch {
+      // The window closes itself, or its page does.
+    }
+    await cdp.send('Target.closeTarget', { targetId }).catch(ignoreClosed);
+  }
 
   async function close(withinMs = CLOSE_MS): Promise<void> {
     isRetired = true;
