@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { MongoMemoryServer } from 'mongodb-memory-server-core';
+import { MongoMemoryReplSet } from 'mongodb-memory-server-core';
 
 // Runs the tests that need MongoDB, at full length, on MongoDB's own server: the one at
 // MONGODB_TEST_URI, else the one MONGOD names, else one that is fetched for this machine.
@@ -7,8 +7,8 @@ const given = process.env.MONGODB_TEST_URI ?? '';
 const systemBinary = process.env.MONGOD ?? '';
 const server =
   given === ''
-    ? await MongoMemoryServer.create({
-        instance: { storageEngine: 'wiredTiger' },
+    ? await MongoMemoryReplSet.create({
+        replSet: { storageEngine: 'wiredTiger' },
         ...(systemBinary === '' ? {} : { binary: { systemBinary } }),
       })
     : undefined;

@@ -96,6 +96,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       read: () => store.stats.queueDepths(config.metricsCrawlers),
       byCrawler: config.metricsCrawlers > 0,
     },
+    transactions: store.transactions,
     browser: engines.browserActivity,
     backups: backups && { everyMs: backupEveryMs(config), list: backups.list },
     dispatcher: service.dispatcher.activity,

@@ -133,6 +133,15 @@ export function isUnavailable(error: unknown): boolean {
   return error instanceof DomainError && error.kind === 'unavailable';
 }
 
+/** A MongoDB server that is no member of a replica set has no transactions. */
+export function databaseAlone(): DomainError {
+  return new DomainError(
+    'failed_precondition',
+    'database_alone',
+    'MONGODB_URI must name a replica set or a sharded cluster; this server is neither. One member is enough: start it as `mongod --replSet rs0`, and run `mongosh --eval "rs.initiate()"` once.',
+  );
+}
+
 /** A database that a newer program has written; the versions are those of the schema. */
 export function databaseTooNew(version: number, known: number): DomainError {
   return new DomainError(

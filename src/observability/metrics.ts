@@ -2,13 +2,14 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { TimedWork } from '../domain/tracing.ts';
 import type { FairPool } from '../fairness/fair-pool.ts';
-import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
+import type { DeliveryOutcome, JobOutcome, Store } from '../store/store.ts';
 import type { StoreCall } from '../store/with-metrics.ts';
 import type { CrawlThreads } from '../threads/crawl-threads.ts';
 import { createBackupGauges, type MeasuredBackups } from './backup-gauges.ts';
 import { createBrowserGauges, type MeasuredBrowser } from './browser-gauges.ts';
 import { createProcessGauges, type MeasuredProcess } from './process-gauges.ts';
 import { createQueueGauges, type MeasuredQueues } from './queue-gauges.ts';
+import { createTransactionCounters } from './transaction-counters.ts';
 
 /** The process's measurements, for Prometheus. */
 export interface Metrics {
@@ -30,6 +31,8 @@ export interface Metrics {
 export interface MeasuredParts {
   readonly process: MeasuredProcess;
   readonly queues: MeasuredQueues;
+  /** Undefined where the database is embedded. */
+  readonly transactions: Store['transactions'];
   readonly browser: MeasuredBrowser;
   /** Undefined where the database is not embedded. */
   readonly backups: MeasuredBackups | undefined;
@@ -171,6 +174,7 @@ function createGauges(registry: Registry, parts: MeasuredParts): void {
   createQueueGauges(registry, parts.queues);
   createBrowserGauges(registry, parts.browser);
   if (parts.backups !== undefined) createBackupGauges(registry, parts.backups);
+  if (parts.transactions !== undefined) createTransactionCounters(registry, parts.transactions);
   const registers = [registry];
   new Gauge({
     name: 'queued_crawler_active',

@@ -14,6 +14,7 @@ export function decorateStore(store: Store, around: AroundCall): Store {
     queue: decorated(store.queue, 'queue', around),
     shares: store.shares && decorated(store.shares, 'shares', around),
     traits: store.traits,
+    transactions: store.transactions,
     deliveries: decorated(store.deliveries, 'deliveries', around),
     results: decorated(store.results, 'results', around),
     stats: decorated(store.stats, 'stats', around),

@@ -44,6 +44,8 @@ export interface Store {
   readonly listings: ListingStore;
   readonly processes: ProcessStore;
   readonly cookieSessions: CookieSessionStore;
+  /** How the transactions of this process ended; undefined of a database that aborts none. */
+  readonly transactions?: (() => TransactionCounts) | undefined;
   /** Resolves when the database answers; throws `unavailable` otherwise. */
   ping(): Promise<void>;
   /**
@@ -58,8 +60,14 @@ export interface Store {
 /** The names of the parts that every store has. */
 export type AggregateName = Exclude<
   keyof Store,
-  'shares' | 'traits' | 'ping' | 'maintain' | 'close'
+  'shares' | 'traits' | 'transactions' | 'ping' | 'maintain' | 'close'
 >;
+
+/** Transactions since the start, and how often one was aborted; most of these were tried again. */
+export interface TransactionCounts {
+  readonly committed: number;
+  readonly aborted: number;
+}
 
 /** The result of one `maintain`. */
 export interface MaintenanceReport {

@@ -4,6 +4,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { MongoClient } from 'mongodb';
 import { eventually } from './eventually.ts';
 import { freePort } from './listen.ts';
 
@@ -82,6 +83,25 @@ function workingDirectory(pid: string): string {
   }
 }
 
+/** Makes the server the primary of a replica set of its own. */
+async function initiate(port: number): Promise<void> {
+  const host = `127.0.0.1:${port}`;
+  await using client = new MongoClient(`mongodb://${host}/?directConnection=true`);
+  const admin = client.db('admin');
+  const hello = () => admin.command({ hello: 1 });
+  const { setName, msg } = await hello();
+  if (setName === undefined && msg !== 'isdbgrid') {
+    const config = { _id: 'rs0', members: [{ _id: 0, host }] };
+    await admin.command({ replSetInitiate: config });
+  }
+  await eventually(
+    async () => {
+      if (!(await hello()).isWritablePrimary) throw new Error('not yet');
+    },
+    { timeoutMs: FREED_MS, what: 'a primary' },
+  );
+}
+
 /** Starts a server on a new folder, with what is in `data` if that is given; the folder is removed when it is disposed. */
 export async function startMongod(program: string, data?: string): Promise<Mongod> {
   const folder = await mkdtemp(join(tmpdir(), 'queued-crawler-mongod-'));
@@ -94,7 +114,8 @@ export async function startMongod(program: string, data?: string): Promise<Mongo
     eventually(startOnce, { timeoutMs: FREED_MS, what: 'a MongoDB server that starts' });
 
   async function startOnce(): Promise<void> {
-    const args = ['--dbpath', folder, '--port', String(port), '--bind_ip', '127.0.0.1'];
+    const address = ['--port', String(port), '--bind_ip', '127.0.0.1'];
+    const args = ['--dbpath', folder, ...address, '--replSet', 'rs0'];
     const started = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     child = started;
     let errors = '';
@@ -110,6 +131,7 @@ export async function startMongod(program: string, data?: string): Promise<Mongo
         if (line.includes('Waiting for connections')) resolve();
       });
     });
+    await initiate(port);
   }
 
   async function end(signal: NodeJS.Signals): Promise<void> {

@@ -169,7 +169,13 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
           .catch(() => undefined);
         const until = performance.now() + SWEEP_MS;
         await ledger.tidy(crawlerId, () =>
-          sweepUp(collections, crawlerId, new Date(), () => performance.now() < until),
+          sweepUp(
+            collections,
+            ledger.transactions,
+            crawlerId,
+            new Date(),
+            () => performance.now() < until,
+          ),
         );
         return { purged };
       }),

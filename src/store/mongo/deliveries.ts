@@ -5,10 +5,9 @@ import { tallyDelivery } from '../../domain/tally.ts';
 import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, Lease, ReplaySelector } from '../store.ts';
 import type { Collections, DeliveryDocument } from './collections.ts';
-import { createDelta, type Delta } from './counts.ts';
-import { countDeliveries, readRecounts } from './delivery-counts.ts';
+import type { Delta } from './counts.ts';
 import { toDeliverySummary } from './delivery-summary.ts';
-import { wakeNow } from './lease.ts';
+import { wakeFields } from './lease.ts';
 import type { Ledger } from './ledger.ts';
 import { toRecord } from './records.ts';
 import { type OneUpdate, updateEach } from './update-each.ts';
@@ -25,7 +24,7 @@ export function createDeliveries(collections: Collections, ledger: Ledger): Deli
       ),
 
     replay: (crawlerId, which, now) =>
-      ledger.runExclusive(crawlerId, () => replay(collections, crawlerId, which, now)),
+      ledger.runExclusive(crawlerId, () => replay(collections, ledger, { crawlerId, which, now })),
   };
 }
 
@@ -114,30 +113,47 @@ async function get(
   return document === null ? undefined : toDeliverySummary(document);
 }
 
-async function replay(
+function replay(
   collections: Collections,
-  crawlerId: string,
-  which: ReplaySelector,
-  now: Date,
+  ledger: Ledger,
+  { crawlerId, which, now }: Replay,
 ): Promise<number> {
-  const range = toRangeFilter(which);
-  const waiting = await collections.deliveries.updateMany(
-    { crawlerId, ...range, state: 'due' },
-    { $min: { due: now } },
-  );
-  const read = await readRecounts(collections, crawlerId);
-  const done = await collections.deliveries.updateMany(
-    { crawlerId, ...range, state: { $in: ['delivered', 'failed'] } },
-    { $set: { state: 'due', due: now } },
-  );
-  if (done.modifiedCount > 0) {
-    const delta = createDelta(now);
-    delta.add('deliveriesPending', done.modifiedCount);
-    await countDeliveries(collections, crawlerId, { delta, read, now });
-  }
-  const found = waiting.matchedCount + done.modifiedCount;
-  if (found > 0) await wakeNow(collections, crawlerId, now, 'delivery');
-  return found;
+  const ofThese = { crawlerId, ...toRangeFilter(which) };
+  return ledger.transactions.run(async (session) => {
+    const waiting = await collections.deliveries.updateMany(
+      { ...ofThese, state: 'due' },
+      { $min: { due: now } },
+      { session },
+    );
+    const done = await collections.deliveries.updateMany(
+      { ...ofThese, state: { $in: ['delivered', 'failed'] } },
+      { $set: { state: 'due', due: now } },
+      { session },
+    );
+    const found = waiting.matchedCount + done.modifiedCount;
+    if (found === 0) return 0;
+    await collections.crawlers.updateOne(
+      { _id: crawlerId },
+      [
+        {
+          $set: {
+            deliveriesPending: { $add: ['$deliveriesPending', done.modifiedCount] },
+            moves: { $add: ['$moves', 1] },
+            ...wakeFields(now, 'delivery'),
+          },
+        },
+      ],
+      { session },
+    );
+    return found;
+  });
+}
+
+/** A call of `DeliveryStore.replay`. */
+interface Replay {
+  readonly crawlerId: string;
+  readonly which: ReplaySelector;
+  readonly now: Date;
 }
 
 function toRangeFilter(which: ReplaySelector): Filter<DeliveryDocument> {

@@ -1,7 +1,6 @@
 import { chargedBytes } from '../../domain/quotas.ts';
 import type { Collections } from './collections.ts';
-import { createDelta } from './counts.ts';
-import { countDeliveries, readRecounts } from './delivery-counts.ts';
+import type { Ledger } from './ledger.ts';
 import { expireScreenshots } from './screenshots.ts';
 import { expireResults, sweepRemovedAccounts } from './stored-bytes.ts';
 
@@ -11,12 +10,13 @@ import { expireResults, sweepRemovedAccounts } from './stored-bytes.ts';
  */
 export async function expire(
   collections: Collections,
+  ledger: Ledger,
   now: Date,
   batch: number,
   goesOn: () => boolean,
 ): Promise<number> {
   const removals = [
-    () => expireDeliveries(collections, now, batch),
+    () => expireDeliveries(collections, ledger, now, batch),
     () => expireResults(collections, now, batch),
     () => sweepRemovedAccounts(collections, now, batch),
     () => expireScreenshots(collections, now, batch),
@@ -59,51 +59,38 @@ async function expireRequests(
   return { found: old.length, count: deletedCount };
 }
 
-async function expireDeliveries(
+function expireDeliveries(
   collections: Collections,
+  { transactions }: Ledger,
   now: Date,
   batch: number,
 ): Promise<Removed> {
-  const old = await collections.deliveries
-    .find({ expiresAt: { $lte: now } }, { projection: { crawlerId: 1, state: 1, size: 1 } })
-    .sort({ expiresAt: 1 })
-    .limit(batch)
-    .toArray();
-  if (old.length === 0) return { found: 0, count: 0 };
-  const isPending = ({ state }: { state: string }) => state === 'due' || state === 'sending';
-  const done = old.filter((each) => !isPending(each)).map((each) => each._id);
-  const expired = { expiresAt: { $lte: now } };
-  let count = 0;
-  if (done.length > 0) {
-    const states = { $nin: ['due', 'sending'] } as const;
-    count += (
-      await collections.deliveries.deleteMany({ _id: { $in: done }, state: states, ...expired })
-    ).deletedCount;
-  }
-  const pending = old.filter(isPending);
-  for (const [crawlerId, own] of Map.groupBy(pending, (each) => each.crawlerId)) {
-    const read = await readRecounts(collections, crawlerId);
-    const { deletedCount } = await collections.deliveries.deleteMany({
-      _id: { $in: own.map((each) => each._id) },
-      state: { $in: ['due', 'sending'] },
-      ...expired,
-    });
-    count += deletedCount;
-    const delta = createDelta(now);
-    delta.add('deliveriesPending', -deletedCount);
-    await countDeliveries(collections, crawlerId, { delta, read, now });
-  }
-  // See `expireResults`.
-  if (count === old.length) {
-    for (const [crawlerId, gone] of Map.groupBy(old, (each) => each.crawlerId)) {
-      const crawler = await collections.crawlers.findOne(
+  return transactions.run(async (session) => {
+    const old = await collections.deliveries
+      .find(
+        { expiresAt: { $lte: now } },
+        { projection: { crawlerId: 1, state: 1, size: 1 }, session },
+      )
+      .sort({ expiresAt: 1 })
+      .limit(batch)
+      .toArray();
+    if (old.length === 0) return { found: 0, count: 0 };
+    await collections.deliveries.deleteMany({ _id: { $in: old.map((d) => d._id) } }, { session });
+    for (const [crawlerId, own] of Map.groupBy(old, (each) => each.crawlerId)) {
+      const pending = own.filter(({ state }) => state === 'due' || state === 'sending').length;
+      const crawler = await collections.crawlers.findOneAndUpdate(
         { _id: crawlerId },
-        { projection: { accountId: 1 } },
+        { $inc: { deliveriesPending: -pending, moves: 1 } },
+        { session, projection: { accountId: 1 } },
       );
       if (crawler === null) continue;
-      const storedBytes = -gone.reduce((sum, { size }) => sum + chargedBytes(size), 0);
-      await collections.accounts.updateOne({ _id: crawler.accountId }, { $inc: { storedBytes } });
+      const storedBytes = -own.reduce((sum, { size }) => sum + chargedBytes(size), 0);
+      await collections.accounts.updateOne(
+        { _id: crawler.accountId },
+        { $inc: { storedBytes } },
+        { session },
+      );
     }
-  }
-  return { found: old.length, count };
+    return { found: old.length, count: old.length };
+  });
 }

@@ -58,9 +58,12 @@ export async function wakeNow(
   now: Date,
   work: WorkKind,
 ): Promise<void> {
-  await collections.crawlers.updateOne({ _id: crawlerId }, [
-    { $set: { wakes: { $add: ['$wakes', 1] }, wakeAt: wakeExpression(now, work) } },
-  ]);
+  await collections.crawlers.updateOne({ _id: crawlerId }, [{ $set: wakeFields(now, work) }]);
+}
+
+/** The fields of {@link wakeNow}. */
+export function wakeFields(now: Date, work: WorkKind) {
+  return { wakes: { $add: ['$wakes', 1] }, wakeAt: wakeExpression(now, work) };
 }
 
 /** When the crawler has work next; undefined when it has none, or all of it is paused. */

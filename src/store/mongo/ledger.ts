@@ -18,6 +18,7 @@ import {
   isUnapplied,
   tombstonesFilter,
 } from './tombstones.ts';
+import type { Transactions } from './transactions.ts';
 
 /**
  * Keeps a crawler's counters exact without transactions.
@@ -31,6 +32,7 @@ import {
  * their order.
  */
 export interface Ledger {
+  readonly transactions: Transactions;
   /** The totals of accounts. */
   readonly accounts: AccountIncrements;
   /** The removal of tombstones. */
@@ -123,7 +125,11 @@ export const STATE_FIELDS = {
 export type CrawlerState = Pick<CrawlerDocument, '_id' | keyof typeof STATE_FIELDS>;
 
 /** Creates the ledger of this process. */
-export function createLedger(collections: Collections, processId: string): Ledger {
+export function createLedger(
+  collections: Collections,
+  transactions: Transactions,
+  processId: string,
+): Ledger {
   const mutex = createKeyedMutex();
   const accounts = createAccountIncrements(collections);
   const removals = createTombstoneRemovals(collections);
@@ -281,6 +287,7 @@ export function createLedger(collections: Collections, processId: string): Ledge
   }
 
   return {
+    transactions,
     accounts,
     removals,
     countedPushes: createLruMap({ maxEntries: MAX_COUNTED }),

@@ -48,8 +48,8 @@ export function createMaintenance(collections: Collections, ledger: Ledger) {
     const repaired =
       (await applyAbandoned(collections, ledger, abandoned, now)) +
       (await resolvePending(collections, abandoned, now));
-    const expired = await expire(collections, now, BATCH, goesOn);
-    const swept = await sweepAll(collections, now, goesOn, BATCH);
+    const expired = await expire(collections, ledger, now, BATCH, goesOn);
+    const swept = await sweepAll(collections, ledger.transactions, now, goesOn, BATCH);
     await ledger.removals.flush();
     if (goesOn() && performance.now() - comparedAt >= COMPARE_EVERY_MS) {
       comparedAt = performance.now();

@@ -1,6 +1,6 @@
 import { type Db, MongoClient } from 'mongodb';
 import { withDeadline } from '../../domain/deadline.ts';
-import { databaseUnavailable } from '../../domain/errors.ts';
+import { databaseAlone, databaseUnavailable } from '../../domain/errors.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { createRid } from '../../domain/rid.ts';
 import type { StoreTraits } from '../../domain/store-traits.ts';
@@ -26,6 +26,7 @@ import { createResults } from './results.ts';
 import { createScreenshots } from './screenshots.ts';
 import { createShares } from './shares.ts';
 import { createStats } from './stats.ts';
+import { createTransactions } from './transactions.ts';
 
 /** Options of {@link openMongoStore}. */
 export interface MongoStoreOptions {
@@ -55,9 +56,9 @@ const TRAITS: StoreTraits = {
 };
 
 /**
- * Opens the store on MongoDB: a standalone server, a replica set, or a sharded cluster. It needs
- * no transactions; every write is acknowledged by a majority and is in the journal, every read is
- * from the primary. `store.close` closes the connection.
+ * Opens the store on MongoDB: a replica set or a sharded cluster, because it needs transactions.
+ * Every write is acknowledged by a majority and is in the journal, every read is from the primary.
+ * `store.close` closes the connection.
  */
 export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMongoStore> {
   const { logger, onFatal = () => undefined } = options;
@@ -69,12 +70,15 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
     const db = client.db(
       named === 'test' && !/\/test(\?|$)/.test(options.uri) ? DEFAULT_DATABASE : named,
     );
+    await requireTransactions(db);
+    const transactions = createTransactions(() => client.startSession());
     const collections = toCollections(db);
     await migrate(db, collections);
-    const ledger = createLedger(collections, createRid(new Date()));
+    const ledger = createLedger(collections, transactions, createRid(new Date()));
     const watch = watchConnection({ client, uri, options: clientOptions, logger, onFatal });
     const store: Store = {
       traits: TRAITS,
+      transactions: transactions.counts,
       accounts: createAccounts(collections, ledger.accounts),
       crawlers: createCrawlers(collections, ledger),
       queue: createQueue(collections, ledger),
@@ -104,6 +108,12 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
 }
 
 const noAnswer = (): Error => databaseUnavailable('The database did not answer in time.');
+
+/** Throws for a server that has no transactions. */
+export async function requireTransactions(db: Pick<Db, 'command'>): Promise<void> {
+  const { setName, msg } = await db.command({ hello: 1 });
+  if (setName === undefined && msg !== 'isdbgrid') throw databaseAlone();
+}
 
 /** The same store, with driver errors converted to domain errors. */
 function withDomainErrors(store: Store, logger: Logger): Store {

@@ -85,7 +85,7 @@ export async function purge(
   await ledger.tidy(crawlerId, () => setWake(collections, crawlerId));
   const until = performance.now() + SWEEP_MS;
   await ledger.tidy(crawlerId, () =>
-    sweepUp(collections, crawlerId, now, () => performance.now() < until),
+    sweepUp(collections, ledger.transactions, crawlerId, now, () => performance.now() < until),
   );
   return purged;
 }

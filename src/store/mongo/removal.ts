@@ -1,6 +1,7 @@
-import type { Filter } from 'mongodb';
+import type { ClientSession, Filter } from 'mongodb';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
 import { tombstonesFilter } from './tombstones.ts';
+import type { Transactions } from './transactions.ts';
 import { removeRecords } from './uncommitted.ts';
 
 /** How many documents one statement removes: few enough that none takes long. */
@@ -34,6 +35,7 @@ export async function noteRemoval(collections: Collections, crawlerId: string): 
  */
 export async function sweepUp(
   collections: Collections,
+  transactions: Transactions,
   crawlerId: string,
   now: Date,
   goesOn: () => boolean,
@@ -44,8 +46,8 @@ export async function sweepUp(
   );
   const sweeps =
     crawler === null
-      ? removedSweeps(collections, crawlerId)
-      : [purgedSweep(collections, crawler, now)];
+      ? removedSweeps(collections, transactions, crawlerId)
+      : [purgedSweep(collections, transactions, crawler, now)];
   let removed = 0;
   for (const sweep of sweeps) {
     for (;;) {
@@ -61,6 +63,7 @@ export async function sweepUp(
 /** Continues every removal and purge, and returns the number that had leftovers. */
 export async function sweepAll(
   collections: Collections,
+  transactions: Transactions,
   now: Date,
   goesOn: () => boolean,
   limit: number,
@@ -72,7 +75,7 @@ export async function sweepAll(
     if (!goesOn()) return found;
     if (at !== undefined && at.getTime() > over) continue;
     if (!_id.includes(SLOT_MARK)) {
-      const { removed, done } = await sweepUp(collections, _id, now, goesOn);
+      const { removed, done } = await sweepUp(collections, transactions, _id, now, goesOn);
       if (removed > 0) found += 1;
       if (!done) continue;
     }
@@ -96,8 +99,9 @@ export async function removeRecordsOf(
   crawlerId: string,
   rids: readonly string[],
   now: Date,
+  session?: ClientSession,
 ): Promise<void> {
-  await removeRecords(collections, rids);
+  await removeRecords(collections, rids, session);
   const noted = rids.slice(0, NOTED);
   const slot = Math.floor(now.getTime() / SLOT_MS);
   await collections.removals.updateOne(
@@ -106,7 +110,7 @@ export async function removeRecordsOf(
       $setOnInsert: { at: new Date((slot + 1) * SLOT_MS) },
       $push: { rids: { $each: noted, $slice: -MOST_NOTED } },
     },
-    { upsert: true },
+    { upsert: true, ...(session === undefined ? {} : { session }) },
   );
 }
 
@@ -126,53 +130,48 @@ export async function keepRecordsOf(
 
 type Sweep = () => Promise<number>;
 
-/** Removes jobs, and then does `after` for those that had not ended meanwhile. */
+/** Removes jobs, and then does `after` for them, in one transaction for each step. */
 function jobSweep(
   collections: Collections,
+  transactions: Transactions,
   filter: Filter<JobDocument>,
-  after: (rids: readonly string[]) => Promise<void> = async () => undefined,
+  after: (rids: readonly string[], session: ClientSession) => Promise<void> = async () => undefined,
 ): Sweep {
-  return async () => {
-    const found = await collections.jobs
-      .find(filter, { projection: { _id: 1 } })
-      .limit(SWEEP_BATCH)
-      .toArray();
-    if (found.length === 0) return 0;
-    const rids = found.map((each) => each._id);
-    await after(await removeJobs(collections, rids, filter));
-    return found.length;
-  };
-}
-
-/** Removes those of the jobs that match the filter, and returns the `rid`s that are gone. */
-export async function removeJobs(
-  collections: Pick<Collections, 'jobs'>,
-  rids: readonly string[],
-  filter: Filter<JobDocument>,
-): Promise<readonly string[]> {
-  const _id = { $in: [...rids] };
-  const { deletedCount } = await collections.jobs.deleteMany({ _id, ...filter });
-  if (deletedCount === rids.length) return rids;
-  const left = await collections.jobs.find({ _id }, { projection: { _id: 1 } }).toArray();
-  const kept = new Set(left.map((each) => each._id));
-  return rids.filter((rid) => !kept.has(rid));
+  return () =>
+    transactions.run(async (session) => {
+      const found = await collections.jobs
+        .find(filter, { projection: { _id: 1 }, session })
+        .limit(SWEEP_BATCH)
+        .toArray();
+      if (found.length === 0) return 0;
+      const rids = found.map((each) => each._id);
+      await collections.jobs.deleteMany({ _id: { $in: rids } }, { session });
+      await after(rids, session);
+      return rids.length;
+    });
 }
 
 function purgedSweep(
   collections: Collections,
+  transactions: Transactions,
   { _id: crawlerId, purges }: Pick<CrawlerDocument, '_id' | 'purges'>,
   now: Date,
 ): Sweep {
   let noted = false;
-  return jobSweep(collections, { crawlerId, queued: true, gen: { $lt: purges } }, async (rids) => {
+  const older = { crawlerId, queued: true, gen: { $lt: purges } } as const;
+  return jobSweep(collections, transactions, older, async (rids, session) => {
     // What is crawled comes first, as in the queue; noting more would push it out.
-    if (noted) return removeRecords(collections, rids);
+    if (noted) return removeRecords(collections, rids, session);
+    await removeRecordsOf(collections, crawlerId, rids, now, session);
     noted = true;
-    await removeRecordsOf(collections, crawlerId, rids, now);
   });
 }
 
-function removedSweeps(collections: Collections, crawlerId: string): Sweep[] {
+function removedSweeps(
+  collections: Collections,
+  transactions: Transactions,
+  crawlerId: string,
+): Sweep[] {
   const sweepIn = (collection: 'deliveries' | 'history' | 'pushRequests'): Sweep => {
     const documents = collections[collection] as Collections['deliveries'];
     return async () => {
@@ -186,9 +185,9 @@ function removedSweeps(collections: Collections, crawlerId: string): Sweep[] {
     };
   };
   return [
-    jobSweep(collections, { crawlerId, queued: true }),
-    jobSweep(collections, { crawlerId, state: 'running' }),
-    jobSweep(collections, tombstonesFilter(crawlerId)),
+    jobSweep(collections, transactions, { crawlerId, queued: true }),
+    jobSweep(collections, transactions, { crawlerId, state: 'running' }),
+    jobSweep(collections, transactions, tombstonesFilter(crawlerId)),
     sweepIn('deliveries'),
     sweepIn('history'),
     sweepIn('pushRequests'),

@@ -1,3 +1,4 @@
+import type { ClientSession } from 'mongodb';
 import type { Collections } from './collections.ts';
 
 /**
@@ -22,12 +23,12 @@ export async function findUncommitted(
 export async function removeRecords(
   collections: Collections,
   rids: readonly string[],
+  session?: ClientSession,
 ): Promise<void> {
   const ofThese = { _id: { $in: [...rids] } };
-  await Promise.all([
-    collections.results.deleteMany(ofThese),
-    collections.deliveries.deleteMany(ofThese),
-  ]);
+  const inSession = session === undefined ? {} : { session };
+  await collections.results.deleteMany(ofThese, inSession);
+  await collections.deliveries.deleteMany(ofThese, inSession);
 }
 
 /** Removes records of crawls that were not finished. A record of a later attempt is kept. */

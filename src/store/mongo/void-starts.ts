@@ -1,5 +1,5 @@
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
-import { removeJobs, removeRecordsOf } from './removal.ts';
+import { removeRecordsOf } from './removal.ts';
 import { isUnapplied, toMarkedBatch } from './tombstones.ts';
 
 type CrawlerFields = Pick<CrawlerDocument, '_id' | 'applied' | 'fenced' | 'purges'>;
@@ -30,9 +30,15 @@ export async function removeVoidStarts(
   const { _id: crawlerId } = crawler;
   const found = running.filter(isVoid);
   if (found.length === 0) return 0;
-  const rids = found.map((each) => each._id);
-  const marks = found.flatMap(({ mark }) => mark ?? []);
-  const gone = await removeJobs(collections, rids, { state: 'running', mark: { $in: marks } });
+  const removed = await Promise.all(
+    found.map(({ _id, mark = '' }) =>
+      collections.jobs.findOneAndDelete(
+        { _id, state: 'running', mark },
+        { projection: { _id: 1 } },
+      ),
+    ),
+  );
+  const gone = removed.flatMap((each) => (each === null ? [] : each._id));
   await removeRecordsOf(collections, crawlerId, gone, now);
   return found.length;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { withoutOurs } from '../../../src/store/mongo/client-options.ts';
-import { openMongoStore } from '../../../src/store/mongo/mongo-store.ts';
+import { openMongoStore, requireTransactions } from '../../../src/store/mongo/mongo-store.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
 
@@ -12,6 +12,17 @@ describe('a connection string', () => {
     expect(withoutOurs(`${hosts}?${lost}&${kept}&maxpoolsize=1000`)).toBe(`${hosts}?${kept}`);
     expect(withoutOurs(`${hosts}?${lost}`)).toBe(hosts);
     expect(withoutOurs(hosts)).toBe(hosts);
+  });
+});
+
+describe('a server', () => {
+  test('that is no member of a replica set is refused, with what makes it one', async () => {
+    const saying = (reply: object) => ({ command: async () => ({ ok: 1, ...reply }) });
+    await expect(requireTransactions(saying({ isWritablePrimary: true }))).rejects.toThrow(
+      /mongod --replSet rs0.*rs\.initiate\(\)/,
+    );
+    await requireTransactions(saying({ setName: 'rs0' }));
+    await requireTransactions(saying({ msg: 'isdbgrid' }));
   });
 });
 

@@ -1,0 +1,108 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type ClientSession,
+  MongoError,
+  MongoNetworkError,
+  type TransactionOptions,
+} from 'mongodb';
+import type { TransactionCounts } from '../store.ts';
+import { clientOptions } from './client-options.ts';
+
+/** Transactions over several documents. */
+export interface Transactions {
+  /**
+   * Runs `body` in a transaction and commits it. `body` is run again after a conflict with another
+   * write, and must do nothing that the transaction does not undo. An error that it throws aborts
+   * the transaction.
+   */
+  run<T>(body: (session: ClientSession) => Promise<T>, options?: RunOptions): Promise<T>;
+  counts(): TransactionCounts;
+}
+
+/** Options of {@link Transactions.run}. */
+export interface RunOptions {
+  /**
+   * Whether the transaction is committed, asked when the answer to a commit was lost. Without it
+   * `body` is run again, and must find what it has done before.
+   */
+  readonly wasCommitted?: () => Promise<boolean>;
+}
+
+/** Longer than a commit takes that is only slow. */
+const MAX_COMMIT_MS = 5_000;
+/** Tries of one transaction, and of one commit. */
+const MAX_TRIES = 20;
+const MAX_COMMITS = 3;
+/** Tries of a transaction that lost its connection: callers repeat what the database is away for. */
+const MAX_CONNECTIONS = 3;
+/** No try begins later than this after the first. */
+const MAX_RETRIES_MS = 5_000;
+/** The longest pause before the second try; it doubles up to the second number. */
+const FIRST_PAUSE_MS = 10;
+const MAX_PAUSE_MS = 200;
+
+const OPTIONS = {
+  readConcern: { level: 'snapshot' },
+  writeConcern: clientOptions.writeConcern,
+  readPreference: 'primary',
+  maxCommitTimeMS: MAX_COMMIT_MS,
+} as const satisfies TransactionOptions;
+
+/** Runs transactions in sessions that `startSession` makes. */
+export function createTransactions(startSession: () => ClientSession): Transactions {
+  let committed = 0;
+  let aborted = 0;
+
+  /** Commits; true when it is known to be committed, false when it is known that it is not. */
+  async function commit(session: ClientSession, { wasCommitted }: RunOptions): Promise<boolean> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await session.commitTransaction();
+        return true;
+      } catch (error) {
+        if (hasLabel(error, 'UnknownTransactionCommitResult') && tries < MAX_COMMITS) continue;
+        // A server that forgets transactions that have ended says the same of one that it has committed.
+        if (await wasCommitted?.()) return true;
+        if (hasLabel(error, 'TransientTransactionError')) return false;
+        throw error;
+      }
+    }
+  }
+
+  return {
+    async run(body, options = {}) {
+      const until = performance.now() + MAX_RETRIES_MS;
+      await using session = startSession();
+      for (let tries = 1; ; tries += 1) {
+        session.startTransaction(OPTIONS);
+        let failure: unknown;
+        try {
+          const value = await body(session);
+          if (await commit(session, options)) {
+            committed += 1;
+            return value;
+          }
+        } catch (error) {
+          failure = error;
+        }
+        aborted += 1;
+        if (session.inTransaction()) await session.abortTransaction().catch(() => undefined);
+        if (failure !== undefined && !hasLabel(failure, 'TransientTransactionError')) throw failure;
+        const most = failure instanceof MongoNetworkError ? MAX_CONNECTIONS : MAX_TRIES;
+        if (tries >= most || performance.now() > until) throw failure ?? conflict();
+        await delay(Math.random() * Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries));
+      }
+    },
+    counts: () => ({ committed, aborted }),
+  };
+}
+
+function hasLabel(error: unknown, label: string): boolean {
+  return error instanceof MongoError && error.hasErrorLabel(label);
+}
+
+function conflict(): MongoError {
+  const error = new MongoError('The transaction was aborted again and again.');
+  error.addErrorLabel('TransientTransactionError');
+  return error;
+}
