@@ -290,6 +290,7 @@ export const startReasons: readonly string[] = [
   'backup_damaged',
   'data_dir_in_use',
   'data_dir_not_empty',
+  'database_alone',
   'database_too_new',
   'no_database',
   'target_not_empty',
