@@ -11,6 +11,7 @@ import { setPriority } from 'node:os';
 if (process.argv[2] === 'attacker') setPriority(15);
 
 const LARGE = randomBytes(8 * 1024 * 1024);
+const KOREAN = Buffer.alloc(8 * 1024 * 1024, Buffer.of(0xb0, 0xa1));
 const MEDIUM = '<p>A page of some length.</p>\n'.repeat(4_000);
 
 const server = createServer((request, response) => {
@@ -21,7 +22,9 @@ const server = createServer((request, response) => {
     response.writeHead(204).end();
   } else if (path.startsWith('/hang')) return;
   else if (path.startsWith('/large')) response.writeHead(200).end(LARGE);
-  else if (path.startsWith('/medium')) {
+  else if (path.startsWith('/korean')) {
+    response.writeHead(200, { 'content-type': 'text/html; charset=euc-kr' }).end(KOREAN);
+  } else if (path.startsWith('/medium')) {
     response.writeHead(200, { 'content-type': 'text/html' }).end(MEDIUM);
   } else if (path.startsWith('/deep')) {
     response.writeHead(200, { 'content-type': 'text/html' }).end('<ul><li>a'.repeat(1_000));

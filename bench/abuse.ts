@@ -149,6 +149,7 @@ const attacks: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> =
     return () => Promise.all(ends.map((end) => end()));
   },
   '300 pages of 8 MiB': () => flood('large', '/large', 300, 300),
+  '300 pages of 8 MiB in EUC-KR': () => flood('korean', '/korean', 300, 300),
   'backlog of 50,000 small pages, 200 at once': async () => {
     const end = await flood('small', '/page/0', 1_000, 200);
     for (let n = 1; n < 50; n += 1) {

@@ -45,43 +45,99 @@ export function resultFields(
   return fields;
 }
 
-/** The page as members of a JSON envelope. */
-interface EnvelopeBody {
-  readonly body: unknown;
-  readonly body_encoding?: 'base64';
+/** A page as it is kept or sent: its bytes, or a JSON envelope of fields and the page. */
+export interface Content {
+  readonly contentType: string;
+  readonly body: Uint8Array;
+  /** Default: the bytes as they are. */
+  readonly envelope?: Envelope | undefined;
+}
+
+/** What goes around a page. */
+export interface Envelope {
+  readonly fields: ResultFields;
+  /** `page`: the page as text or base64; `data`: structured data as an object or array. */
+  readonly of: 'page' | 'data';
+  /** Indents the JSON; default false. */
+  readonly pretty?: boolean | undefined;
 }
 
 /**
- * The fields and the page as JSON: text as a string, other bytes as base64 and marked so. Whether a
- * page is text depends on its bytes alone, so that every envelope of one page agrees.
+ * Bytes of a page that make one piece. A step that makes one and compresses it takes some
+ * milliseconds at most, of a page that becomes six times as long in JSON, too.
  */
-export function pageEnvelope(fields: ResultFields, page: Uint8Array, pretty = false): string {
-  return JSON.stringify({ ...fields, ...pageBody(page) }, undefined, pretty ? 2 : undefined);
+const PIECE_BYTES = 48 * 1_024;
+
+/** Longer data is passed on as text: to parse it would take tens of milliseconds in one step. */
+const MAX_DATA_BYTES = 2 * 1_024 * 1_024;
+
+/** The bytes of a content, in pieces. */
+export function* contentPieces({ body, envelope }: Content): Generator<Uint8Array> {
+  if (envelope === undefined) {
+    for (let at = 0; at < body.byteLength; at += PIECE_BYTES) {
+      yield body.subarray(at, at + PIECE_BYTES);
+    }
+  } else if (envelope.of === 'page') {
+    yield* pageEnvelope(envelope.fields, body, envelope.pretty);
+  } else {
+    yield* dataEnvelope(envelope.fields, body);
+  }
 }
 
 /**
- * The fields and structured data as JSON: the data as an object or array. A page from which no data
- * was extracted, such as an error page, stays text.
+ * The fields and the page as JSON, in pieces: text as a string, other bytes as base64 and marked so.
+ * Whether a page is text depends on its bytes alone, so that every envelope of one page agrees.
  */
-export function dataEnvelope(fields: ResultFields, data: Uint8Array): string {
-  return JSON.stringify({ ...fields, ...dataBody(data) });
-}
-
-function pageBody(page: Uint8Array): EnvelopeBody {
+export function* pageEnvelope(
+  fields: ResultFields,
+  page: Uint8Array,
+  pretty = false,
+): Generator<Uint8Array> {
   const bytes = Buffer.from(page.buffer, page.byteOffset, page.byteLength);
-  return isUtf8(bytes)
-    ? { body: bytes.toString('utf8') }
-    : { body: bytes.toString('base64'), body_encoding: 'base64' };
+  const isText = isUtf8(bytes);
+  const members = { ...fields, body: '', ...(isText ? {} : { body_encoding: 'base64' }) };
+  const frame = JSON.stringify(members, undefined, pretty ? 2 : undefined);
+  const mark = pretty ? '"body": "' : '"body":"';
+  // Quotes within strings are escaped, so nothing else reads like this.
+  const at = frame.lastIndexOf(`${mark}"`) + mark.length;
+  yield Buffer.from(frame.slice(0, at));
+  for (let from = 0; from < bytes.length; ) {
+    const end = isText ? endOfCharacters(bytes, from + PIECE_BYTES) : from + PIECE_BYTES;
+    const piece = bytes.subarray(from, end);
+    yield Buffer.from(
+      isText ? JSON.stringify(piece.toString('utf8')).slice(1, -1) : piece.toString('base64'),
+    );
+    from = end;
+  }
+  yield Buffer.from(frame.slice(at));
 }
 
-function dataBody(data: Uint8Array): EnvelopeBody {
-  const page = pageBody(data);
-  if (page.body_encoding !== undefined) return page;
+/** The last place up to `at` that is not within a character. */
+function endOfCharacters(utf8: Uint8Array, at: number): number {
+  let end = at;
+  while (((utf8[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return end;
+}
+
+/**
+ * The fields and structured data as JSON, in pieces: the data as an object or array. A page from
+ * which no data was extracted, such as an error page, stays text.
+ */
+export function* dataEnvelope(fields: ResultFields, data: Uint8Array): Generator<Uint8Array> {
+  const body = data.byteLength <= MAX_DATA_BYTES ? parsed(data) : undefined;
+  if (body === undefined) yield* pageEnvelope(fields, data);
+  else yield Buffer.from(JSON.stringify({ ...fields, body }));
+}
+
+/** The object or array that the data is; undefined when it is none. */
+function parsed(data: Uint8Array): object | undefined {
+  if (!isUtf8(data)) return undefined;
   try {
-    const body: unknown = JSON.parse(String(page.body));
-    return typeof body === 'object' && body !== null ? { body } : page;
+    const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
+    const body: unknown = JSON.parse(text);
+    return typeof body === 'object' && body !== null ? body : undefined;
   } catch {
     // Not JSON: the page itself.
-    return page;
+    return undefined;
   }
 }

@@ -3,12 +3,10 @@ import type { Politeness } from '../domain/crawler-settings.ts';
 import type { CrawlRequest } from '../domain/job.ts';
 import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
 import type { Room } from '../net/http-client.ts';
+import type { BodyRead, ReceivedBody } from './http/read-body.ts';
 
-/** Runs work that may keep the processor busy, when it is the account's turn. */
-export type ProcessBody = <Result>(
-  bodyBytes: number,
-  work: () => Result | Promise<Result>,
-) => Promise<Result>;
+/** Reads a body, which keeps a processor busy, while other crawls go on. */
+export type ReadBody = (received: ReceivedBody) => Promise<BodyRead>;
 
 /** The cookies that crawls with the same `cookies_session` share. */
 export interface CookieSession {
@@ -30,8 +28,8 @@ export interface CrawlTask {
   readonly session?: CookieSession;
   /** Memory for the bodies that the crawl reads; default: only the size limit applies. */
   readonly room?: Room;
-  /** Runs the work on a body of so many bytes; default: at once. */
-  readonly process?: ProcessBody;
+  /** Default: reads it in this thread. */
+  readonly readBody?: ReadBody;
 }
 
 /** Why a crawl failed. */

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type AnyRequest, type AnyResponse, breakOff, isGone } from '../http/node-http.ts';
 import { PIECE_BYTES, paced } from '../http/paced.ts';
 
@@ -32,6 +33,29 @@ export function jsonReply(
     headers: headers === undefined ? jsonHeaders : { ...jsonHeaders, ...headers },
     body: text,
   };
+}
+
+/** A page up to this length is answered as a whole, with a Content-Length. */
+const WHOLE_BYTES = 64 * 1024;
+
+/**
+ * A reply of the JSON that is made of a page, in pieces. That of a long page is made while it is
+ * sent, a piece in each turn of the event loop.
+ */
+export function envelopeReply(
+  pieces: Iterable<Uint8Array>,
+  page: Uint8Array,
+  headers: Readonly<Record<string, string>>,
+): Reply {
+  const body = page.byteLength <= WHOLE_BYTES ? Buffer.concat([...pieces]) : inTurns(pieces);
+  return { status: 200, headers: { ...jsonHeaders, ...headers }, body };
+}
+
+async function* inTurns(pieces: Iterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+  for (const piece of pieces) {
+    yield piece;
+    await nextTurn();
+  }
 }
 
 /** Whether a body comes in pieces. */

@@ -4,7 +4,12 @@ import { discard } from '../domain/discard.ts';
 import type { CrawlRequest } from '../domain/job.ts';
 import type { CrawlParameters } from '../domain/parameters.ts';
 import type { CrawlStatus, ResultDetails } from '../domain/result.ts';
-import { dataEnvelope, type ReportedResult, resultFields } from '../domain/result-fields.ts';
+import {
+  type Content,
+  contentPieces,
+  type ReportedResult,
+  resultFields,
+} from '../domain/result-fields.ts';
 import type { CrawlFailure, Page } from '../engine/engine.ts';
 import {
   type DocumentOutput,
@@ -14,7 +19,8 @@ import {
 } from '../engine/extract/format-page.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import { deliveryBody } from '../webhook/delivery-body.ts';
-import { compress } from './compress.ts';
+import { compressSmall } from './compress.ts';
+import { largeBodies } from './large-bodies.ts';
 
 /** What a page becomes: the answer to an inline crawl, or the record of a job. */
 export type ResultSpec =
@@ -59,6 +65,10 @@ export interface CrawlResult extends CrawlStatus {
 
 const NOTHING = new Uint8Array(0);
 const SHORT_BYTES = 32 * 1_024;
+/**
+ * Bodies up to this take a millisecond or two at most; handing one to another thread would cost as much.
+ */
+export const SMALL_BYTES = 64 * 1_024;
 
 /**
  * Builds a result, at once but for the compression of a large one, in which claimants take turns. Its
@@ -83,26 +93,32 @@ export async function buildResult(input: ResultInput, claimant: Claimant): Promi
   const reported = { ...result, rid, pushedUrl: request.url };
   const content = toContent(formatted, reported, request.parameters);
   const isDelivered = kind === 'record' && deliveryModes[spec.delivery].delivers;
-  const keepsPlain = isDelivered && content.body.byteLength <= SHORT_BYTES;
-  const { packed, body } = await compress(content.body, claimant);
-  const isPage = content.body === formatted.body;
-  if (kind !== 'inline' || !isPage) discard(body);
-  const inlineBody = isPage ? body : formatted.body;
+  const { body, packed, plain } =
+    content.body.byteLength <= SMALL_BYTES
+      ? packSmall(content)
+      : { ...(await largeBodies.pack(content, claimant)), plain: undefined };
+  if (kind !== 'inline') discard(body);
+  const keepsPlain = isDelivered && plain !== undefined && plain.byteLength <= SHORT_BYTES;
   return {
     ...result,
-    body: kind === 'inline' ? inlineBody : NOTHING,
+    body: kind === 'inline' ? body : NOTHING,
     packed,
     packedType: content.contentType,
-    ...(keepsPlain ? { plain: withOwnMemory(body) } : {}),
+    ...(keepsPlain ? { plain: withOwnMemory(plain) } : {}),
   };
+}
+
+function packSmall(content: Content) {
+  const pieces = [...contentPieces(content)];
+  const [first = NOTHING] = pieces;
+  const plain = pieces.length > 1 ? Buffer.concat(pieces) : first;
+  return { body: content.body, packed: compressSmall(plain), plain };
 }
 
 /** The bytes, copied if they share their memory: that would be copied whole to another thread. */
 function withOwnMemory(bytes: Uint8Array): Uint8Array {
   return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
 }
-
-type Content = Pick<FormattedPage, 'contentType' | 'body'>;
 
 /** The bytes that are kept in each delivery mode, before compression. */
 const keptContents: Readonly<
@@ -129,9 +145,14 @@ function storedContent(
   result: ReportedResult & { readonly details: ResultDetails },
   { scraper, autoparse }: CrawlParameters,
 ): Content {
-  if (scraper === undefined && autoparse !== true) return formatted;
-  const envelope = dataEnvelope(resultFields(result, result.details), formatted.body);
-  return { contentType: 'application/json; charset=utf-8', body: Buffer.from(envelope) };
+  const { contentType, body } = formatted;
+  if (scraper === undefined && autoparse !== true) return { contentType, body };
+  const fields = resultFields(result, result.details);
+  return {
+    contentType: 'application/json; charset=utf-8',
+    body,
+    envelope: { fields, of: 'data' },
+  };
 }
 
 /**

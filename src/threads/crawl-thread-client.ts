@@ -30,6 +30,8 @@ export interface CrawlThreadClient {
   readonly inFlight: number;
   /** Whether the thread has loaded its program. */
   readonly isUp: boolean;
+  /** Bytes of large bodies that it has read. */
+  readonly largeBytes: number;
   /**
    * Sends a request and waits for its answer; the caller releases `held`. Rejects with
    * {@link ThreadLost} when the thread ends. An aborted request rejects with the signal's reason,
@@ -74,6 +76,7 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
   const { baseBytes } = settings;
   const pending = createTransientMap<number, Pending>();
   let lastId = 0;
+  let largeBytes = 0;
 
   const watched = startWatchedThread({
     program,
@@ -130,6 +133,7 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
       if (pending.get(id) !== request) return held.release();
       giveBack(request);
       request.held = held;
+      largeBytes += bytes;
       port.post({ kind: 'room', id, bytes });
     } catch {
       // Aborted: the thread has its message already.
@@ -147,6 +151,9 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
     },
     get isUp() {
       return watched.isUp;
+    },
+    get largeBytes() {
+      return largeBytes;
     },
     async send({ claimant, signal, session, message, transfer = [] }) {
       lastId = (lastId % MAX_ID) + 1;

@@ -1,18 +1,20 @@
-import { setImmediate as nextTick } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
 import { discard } from '../domain/discard.ts';
+import { inTurns } from '../domain/in-turns.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { SessionCookie } from '../domain/session-cookies.ts';
 import { createTransientMap } from '../domain/transient-map.ts';
-import type { CookieSession, CrawlTask, Page, ProcessBody } from '../engine/engine.ts';
+import type { CookieSession, CrawlTask, Page, ReadBody } from '../engine/engine.ts';
 import { createHttpEngine } from '../engine/http/http-engine.ts';
-import { type Claimant, createFairPool } from '../fairness/fair-pool.ts';
+import { readBody } from '../engine/http/read-body.ts';
+import type { Claimant } from '../fairness/fair-pool.ts';
 import { createHttpClient } from '../net/create-http-client.ts';
 import type { Room } from '../net/http-client.ts';
 import { createBatchedPort } from './batched-port.ts';
-import { buildResult, type CrawlResult, needsDocument } from './build-result.ts';
+import { buildResult, type CrawlResult, needsDocument, SMALL_BYTES } from './build-result.ts';
+import { largeBodies } from './large-bodies.ts';
 import {
   type CrawlThreadSettings,
   type FromCrawlThread,
@@ -29,8 +31,6 @@ import { yieldToService } from './thread-priority.ts';
 // and their compression. All that a site sends is read here, beside the service.
 
 const BEAT_MS = 100;
-/** Bodies up to this take a millisecond at most. */
-const SMALL_BYTES = 64 * 1_024;
 
 /** Starting a crawl takes about 50 µs: a slice starts some twenty. */
 const START_SLICE_MS = 1;
@@ -103,27 +103,12 @@ function createSession(id: number, cookies: readonly SessionCookie[]): CookieSes
   };
 }
 
-/**
- * Large bodies are processed one at a time, the accounts in turn; between two of them the thread
- * reads on and finishes small pages. Their compression, in another thread, is no part of a turn.
- */
-const processor = createFairPool({ name: 'the processor', capacity: 1 });
-
-function bodyProcessor(
-  id: number,
-  { accountId, crawlerId }: Claimant,
-  signal: AbortSignal | undefined,
-): ProcessBody {
-  return async (bodyBytes, work) => {
-    if (bodyBytes <= SMALL_BYTES) return state.during(id, work);
-    const turn = await processor.acquire({ accountId, crawlerId }, 1, signal);
-    try {
-      await nextTick();
-      return state.during(id, work);
-    } finally {
-      turn.release();
-    }
-  };
+/** Reads small bodies here, a step in each turn of the event loop, and large ones in a thread apart. */
+function bodyReader(id: number, claimant: Claimant): ReadBody {
+  return (received) =>
+    received.body.byteLength <= SMALL_BYTES
+      ? inTurns(readBody(received), (step) => state.during(id, step))
+      : largeBodies.read(received, claimant);
 }
 
 function sendPage(id: number, page: Page): void {
@@ -146,29 +131,24 @@ async function perform(
   if (message.kind === 'build') {
     const { claimant, input } = message;
     const { page } = input;
-    const build = () => buildResult(input, claimant);
-    const process = bodyProcessor(id, claimant, undefined);
-    sendResult(id, page, await process(page.body.byteLength, build));
+    sendResult(id, page, await state.during(id, () => buildResult(input, claimant)));
     return;
   }
   const crawl: Running = { abort: new AbortController(), roomGranted: undefined };
   running.set(id, crawl);
-  const process = bodyProcessor(id, message.task, crawl.abort.signal);
   const { cookies } = message;
   const task: CrawlTask = {
     ...message.task,
     room: createRoom(id, crawl),
-    process,
+    readBody: bodyReader(id, message.task),
     ...defined({ session: cookies && createSession(id, cookies) }),
   };
   try {
     const page = await engine.crawl(task, crawl.abort.signal);
     const { spec } = message;
-    if (needsDocument(page, task.request)) sendPage(id, page);
-    else {
-      const build = () => buildResult({ page, request: task.request, spec }, task);
-      sendResult(id, page, await process(page.body.byteLength, build));
-    }
+    if (needsDocument(page, task.request)) return sendPage(id, page);
+    const input = { page, request: task.request, spec };
+    sendResult(id, page, await state.during(id, () => buildResult(input, task)));
   } finally {
     running.delete(id);
   }

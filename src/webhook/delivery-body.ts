@@ -1,6 +1,6 @@
 import type { CrawlParameters } from '../domain/parameters.ts';
 import type { ResultDetails } from '../domain/result.ts';
-import { pageEnvelope, type ReportedResult, resultFields } from '../domain/result-fields.ts';
+import { type Content, type ReportedResult, resultFields } from '../domain/result-fields.ts';
 
 /** A formatted page and what is reported with it. */
 export interface DeliverySource extends ReportedResult {
@@ -21,14 +21,11 @@ export interface DeliverySource extends ReportedResult {
  * json: `gzip/json`, an object of the result's fields and the page as `body`: a string, or base64
  * with `"body_encoding": "base64"` when it is not UTF-8.
  */
-export function deliveryBody(source: DeliverySource): {
-  readonly contentType: string;
-  readonly body: Uint8Array;
-} {
-  const { format, body, isText, pretty = false } = source;
+export function deliveryBody(source: DeliverySource): Content {
+  const { format, body, isText, pretty } = source;
   if (format === 'json') {
-    const envelope = pageEnvelope(resultFields(source, source.details), body, pretty);
-    return { contentType: 'gzip/json', body: Buffer.from(envelope) };
+    const fields = resultFields(source, source.details);
+    return { contentType: 'gzip/json', body, envelope: { fields, of: 'page', pretty } };
   }
   if (!isText) return { contentType: source.contentType || 'application/octet-stream', body };
   const type = format === 'md' ? 'text/markdown' : 'text/plain';

@@ -2,13 +2,13 @@
 // shift_jis it fills the heap. All else is the real program.
 import iconv from 'iconv-lite';
 
-const { decode } = iconv;
-iconv.decode = (bytes, charset, options) => {
-  if (charset === 'cp949') for (;;) Math.sqrt(bytes.length);
+const { getDecoder } = iconv;
+iconv.getDecoder = (charset, options) => {
+  if (charset === 'cp949') for (;;) Math.sqrt(charset.length);
   if (charset === 'shift_jis') {
     const kept: object[] = [];
     for (;;) kept.push({ at: kept.length, text: `${kept.length}` });
   }
-  return decode(bytes, charset, options);
+  return getDecoder(charset, options);
 };
 await import('../../src/threads/crawl-thread.ts');

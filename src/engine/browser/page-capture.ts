@@ -41,7 +41,7 @@ const COMMAND_MS = 600_000;
 
 /** Loads the page of a visit, runs the steps of its parameters and captures it. */
 export async function loadAndCapture(input: CaptureInput): Promise<Page> {
-  const { task, start, proxy, navigation, clock } = input;
+  const { task, start, proxy, navigation } = input;
   const failure = await load(input);
   if (failure !== undefined) return failedPage(task, failure);
   try {
@@ -52,7 +52,7 @@ export async function loadAndCapture(input: CaptureInput): Promise<Page> {
       return { ...failedPage(task, reason), url: unreachable };
     }
     if (content === undefined) return failedPage(task, 'connection_failed');
-    const page = toPage(task, content, clock);
+    const page = await toPage(task, content, input);
     if (task.request.parameters.screenshot !== true) return page;
     return { ...page, ...(await screenshot(input)) };
   } catch (error) {

@@ -1,4 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
+import { inTurns } from '../../domain/in-turns.ts';
 import {
   type FailureReason,
   parseSuccessCodes,
@@ -7,7 +8,7 @@ import {
   verdictOnFailure,
 } from '../../domain/status.ts';
 import type { CrawlTask, Page } from '../engine.ts';
-import { failureFields } from '../failed-page.ts';
+import { failedResponse, failureFields } from '../failed-page.ts';
 import { detectBlock } from '../http/block-pages.ts';
 import { requestedDelay } from '../requested-delay.ts';
 import { pageBody } from '../text/page-body.ts';
@@ -29,18 +30,28 @@ export interface PageContent {
 }
 
 /** The result of a crawl whose page was captured. */
-export function toPage(task: CrawlTask, content: PageContent, clock: Clock): Page {
+export async function toPage(
+  task: CrawlTask,
+  content: PageContent,
+  { clock, maxBodyBytes }: { readonly clock: Clock; readonly maxBodyBytes: number },
+): Promise<Page> {
   const { response, bytes, isHtml, url } = content;
-  const body = bytes ?? new Uint8Array(0);
+  const captured = bytes ?? new Uint8Array(0);
+  const type = content.contentType ?? lastHeader(response, 'content-type');
   const shown = isHtml
-    ? { body, contentType: 'text/html; charset=utf-8', isText: true }
-    : pageBody(body, content.contentType ?? lastHeader(response, 'content-type'));
+    ? { body: captured, contentType: 'text/html; charset=utf-8', isText: true }
+    : await inTurns(
+        pageBody(captured, type, { maxBytes: maxBodyBytes, hostname: URL.parse(url)?.hostname }),
+      );
+  const { body } = shown;
+  if (body === undefined) return failedResponse(task, 'body_too_large', { ...response, url });
   const verdict = contentVerdict(task, content);
   return {
     cbStatus: verdict.cbStatus,
     originalStatus: response.status,
     url,
     ...shown,
+    body,
     headers: response.headers,
     ...failureFields(verdict, requestedDelay(response, clock.now())),
   };

@@ -2,7 +2,7 @@ import type { Protocol } from 'devtools-protocol';
 import type { HeaderPair } from '../../domain/job.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import { REDIRECT_STATUSES } from '../http/redirect.ts';
-import { pageBody } from '../text/page-body.ts';
+import { pageType } from '../text/page-body.ts';
 import { createResourceFilter } from './blocked-resources.ts';
 import type { CdpEvent, CdpHandlers } from './cdp-connection.ts';
 import { type DocumentResponse, lastHeader, toDocumentResponse } from './document-response.ts';
@@ -163,7 +163,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
       finish({ kind: 'failed', reason: 'body_too_large', response });
       return abortRequest(page, event);
     }
-    const { contentType } = pageBody(body, type);
+    const { contentType } = pageType(body, type);
     if (type === undefined && !isFile && HTML.test(contentType)) {
       shown = response;
       return fulfillRequest(page, event, { status, contentType: 'text/html', body });

@@ -104,7 +104,10 @@ export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVis
         return result;
       });
       captured.catch(ignoreGone);
-      const result = await Promise.race([endOfDocuments(task, opened, clock), captured]);
+      const result = await Promise.race([
+        endOfDocuments(task, opened, { clock, maxBodyBytes }),
+        captured,
+      ]);
       const changes = session && cookieChanges(before, opened.given.mark(await readCookies(page)));
       if (changes !== undefined) session?.change(changes);
       return result;
@@ -188,13 +191,13 @@ async function open(
 async function endOfDocuments(
   task: CrawlTask,
   { documents, cookies }: OpenedPage,
-  clock: Clock,
+  options: { readonly clock: Clock; readonly maxBodyBytes: number },
 ): Promise<Page> {
   const end = await documents.end;
   if (end.kind === 'failed') return failedResponse(task, end.reason, end.response);
   const { body, url } = end.response;
   const response = withCookies(end.response, cookies);
-  return toPage(task, { response, bytes: body, isHtml: false, url }, clock);
+  return toPage(task, { response, bytes: body, isHtml: false, url }, options);
 }
 
 function ignoreGone(): void {

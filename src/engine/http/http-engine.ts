@@ -1,24 +1,18 @@
 import type { Clock } from '../../domain/clock.ts';
+import { inTurns } from '../../domain/in-turns.ts';
 import type { CrawlRequest } from '../../domain/job.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { cookieChanges } from '../../domain/session-cookies.ts';
-import {
-  parseSuccessCodes,
-  type StatusVerdict,
-  verdictOnAnswer,
-  verdictOnFailure,
-} from '../../domain/status.ts';
-import type { HttpClient, HttpResponse } from '../../net/http-client.ts';
-import { headerValues } from '../../net/raw-headers.ts';
+import { parseSuccessCodes, verdictOnAnswer, verdictOnFailure } from '../../domain/status.ts';
+import type { HttpClient } from '../../net/http-client.ts';
 import { createCookies } from '../cookies.ts';
 import { resolveTarget } from '../crawl-target.ts';
-import type { CrawlEngine, CrawlTask, Page, ProcessBody } from '../engine.ts';
+import type { CrawlEngine, CrawlTask, Page } from '../engine.ts';
 import { asFailedPage, failedPage, failedResponse, failureFields } from '../failed-page.ts';
 import { createPoliteness } from '../politeness/politeness.ts';
 import { requestedDelay } from '../requested-delay.ts';
-import { pageBody } from '../text/page-body.ts';
-import { detectBlock } from './block-pages.ts';
 import { type FollowResult, follow } from './follow.ts';
+import { type ReceivedBody, readBody } from './read-body.ts';
 import { type CrawlerIdentity, packagedChromeMajor, userAgents } from './user-agents.ts';
 
 /** What the engine crawls with, and its limits. */
@@ -39,7 +33,7 @@ export interface HttpEngineDeps {
   readonly logger: Logger;
 }
 
-const runAtOnce: ProcessBody = async (_bodyBytes, work) => work();
+const readHere = (received: ReceivedBody) => inTurns(readBody(received));
 
 /**
  * Makes the engine that crawls by plain HTTP requests. The limits of hosts and robots.txt files are
@@ -59,7 +53,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     if ('refused' in admission) return failedPage(task, admission.refused, admission.retryAfterMs);
     let page: Page | undefined;
     try {
-      const { room, process = runAtOnce } = task;
+      const { room } = task;
       const request = withUserAgent(task.request);
       const kept = (await task.session?.read()) ?? [];
       const cookies = createCookies(kept);
@@ -79,8 +73,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
       });
       const changes = task.session && cookieChanges(kept, cookies.all());
       if (changes !== undefined) task.session?.change(changes);
-      const bodyBytes = result.response?.body.byteLength ?? 0;
-      page = await process(bodyBytes, () => toPage(task, result));
+      page = await toPage(task, result);
       return page;
     } finally {
       admission.release(task.politeness === undefined ? 0 : page?.failure?.retryAfterMs);
@@ -93,7 +86,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     return { ...request, parameters };
   }
 
-  function toPage(task: CrawlTask, result: FollowResult): Page {
+  async function toPage(task: CrawlTask, result: FollowResult): Promise<Page> {
     const { response, failure, head } = result;
     const url = result.redirected ? result.hop.url.href : task.request.url;
     if (response === undefined) {
@@ -102,20 +95,32 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
       return failedResponse(task, reason, { ...head, url });
     }
     const { status, headers } = response;
-    const shown = pageBody(response.body, headerValues(headers, 'content-type').at(-1));
-    // Text can become longer when it is converted to UTF-8.
-    if (shown.body.byteLength > limits.maxBodyBytes) {
-      return failedResponse(task, 'body_too_large', { status, headers, url });
-    }
+    const isEmpty = response.body.length === 0;
+    const { block, body, ...shown } = await (task.readBody ?? readHere)({
+      status,
+      headers,
+      body: response.body,
+      hostname: result.hop.url.hostname,
+      maxBytes: limits.maxBodyBytes,
+    });
+    if (body === undefined) return failedResponse(task, 'body_too_large', { status, headers, url });
+    const { custom_success_codes } = task.request.parameters;
     const verdict =
       failure === undefined
-        ? responseVerdict(task, result.hop.method, response)
+        ? verdictOnAnswer({
+            status,
+            method: result.hop.method,
+            isEmpty,
+            block,
+            successCodes: parseSuccessCodes(custom_success_codes),
+          })
         : verdictOnFailure(failure);
     return {
       cbStatus: verdict.cbStatus,
       originalStatus: status,
       url,
       ...shown,
+      body,
       headers,
       ...failureFields(verdict, requestedDelay(response, clock.now())),
     };
@@ -125,18 +130,4 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     crawl: (task, signal) => asFailedPage(task, signal, logger, () => crawl(task, signal)),
     close: async () => undefined,
   };
-}
-
-function responseVerdict(
-  { request }: CrawlTask,
-  method: string,
-  { status, headers, body }: HttpResponse,
-): StatusVerdict {
-  return verdictOnAnswer({
-    status,
-    method,
-    isEmpty: body.length === 0,
-    block: detectBlock({ status, headers: new Map(headers), body }),
-    successCodes: parseSuccessCodes(request.parameters.custom_success_codes),
-  });
 }

@@ -1,3 +1,5 @@
+import type { Steps } from '../../domain/in-turns.ts';
+
 /** The rules of a robots.txt for one crawler. */
 export interface RobotsRules {
   /** Whether a URL of the file's site may be crawled. */
@@ -25,6 +27,8 @@ const MAX_SEARCHED = 150_000;
  */
 const COSTLY_LENGTH = 32;
 const MAX_LINES = 60_000;
+/** Characters that are parsed in one step: two milliseconds where all of them have to be encoded. */
+const STEP_CHARACTERS = 4_096;
 
 interface Rule {
   readonly allow: boolean;
@@ -43,10 +47,10 @@ interface Group {
 }
 
 /**
- * Parses a file for one crawler: all groups that name it, whatever the case, else those for `*`.
- * Takes linear time and memory.
+ * Parses a file for one crawler, in steps: all groups that name it, whatever the case, else those
+ * for `*`. Takes linear time and memory.
  */
-export function parseRobots(text: string, crawlerName: string): RobotsRules {
+export function* parseRobots(text: string, crawlerName: string): Steps<RobotsRules> {
   const own = newGroup();
   const everyone = newGroup();
   const names = crawlerName.toLowerCase();
@@ -54,10 +58,16 @@ export function parseRobots(text: string, crawlerName: string): RobotsRules {
   let applies = { own: false, everyone: false };
   let isNaming = false;
   let lines = 0;
+  let characters = 0;
 
   for (const line of splitLines(text)) {
     lines += 1;
     if (lines > MAX_LINES) break;
+    characters += line.length + 1;
+    if (characters > STEP_CHARACTERS) {
+      characters = 0;
+      yield;
+    }
     const [key, value] = parseField(line);
     if (key === 'user-agent') {
       if (!isNaming) applies = { own: false, everyone: false };

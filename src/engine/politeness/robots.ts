@@ -1,4 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
+import { inTurns, type Steps } from '../../domain/in-turns.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import { raceAbort } from '../../domain/race-abort.ts';
 import type { FailureReason } from '../../domain/status.ts';
@@ -85,7 +86,8 @@ export function createRobots(deps: RobotsDeps): Robots {
     }
     if (response.status >= 500 || response.status === 429) return unknown;
     if (response.status !== 200) return unrestricted;
-    return { rules: toRules(Buffer.from(response.body).toString('utf8')), keepMs: KEEP_MS };
+    const text = Buffer.from(response.body).toString('utf8');
+    return { rules: await inTurns(toRules(text)), keepMs: KEEP_MS };
   }
 
   function rulesFor(
@@ -121,8 +123,8 @@ export function createRobots(deps: RobotsDeps): Robots {
   };
 }
 
-function toRules(text: string): Rules {
-  const { allows, crawlDelay } = parseRobots(text, CRAWLER_NAME);
+function* toRules(text: string): Steps<Rules> {
+  const { allows, crawlDelay } = yield* parseRobots(text, CRAWLER_NAME);
   const delayMs = Math.min(crawlDelay * 1_000, MAX_DELAY_MS);
   return (url) => ({ allowed: allows(url), delayMs, unknown: false });
 }

@@ -1,3 +1,4 @@
+import type { Steps } from '../../domain/in-turns.ts';
 import type { Page } from '../engine.ts';
 import { decodeText } from './charset.ts';
 
@@ -16,24 +17,44 @@ const MAX_PARAMETERS = 32;
 /** Bytes that decide between text and binary (MIME Sniffing Standard, 7). */
 const SNIFF_BYTES = 1_445;
 
+/** A body as it is delivered. */
+export interface PageBody extends Pick<Page, 'contentType' | 'isText'> {
+  /** Undefined when it became longer than it may be: text may, in UTF-8. */
+  readonly body: Uint8Array | undefined;
+}
+
 /**
- * A body as it is delivered: text in UTF-8 without a byte order mark, everything else as it
+ * A body as it is delivered, in steps: text in UTF-8 without a byte order mark, everything else as it
  * arrived. The media type decides which it is; when the type is missing, unknown or `text/plain`,
  * the "binary data bytes" of the MIME Sniffing Standard decide. Without a type, HTML is recognised
  * by its beginning.
  */
-export function pageBody(
+export function* pageBody(
   bytes: Uint8Array,
   contentType: string | undefined,
-): Pick<Page, 'body' | 'contentType' | 'isText'> {
+  options: { readonly maxBytes: number; readonly hostname?: string | undefined },
+): Steps<PageBody> {
+  const type = pageType(bytes, contentType);
+  if (!type.isText) return { ...type, body: bytes };
+  const { headerCharset, mediaType, ...shown } = type;
+  const { utf8 } = yield* decodeText(bytes, { headerCharset, mediaType, ...options });
+  return { ...shown, body: utf8 };
+}
+
+/** The media type that a body is delivered with. */
+export function pageType(bytes: Uint8Array, contentType: string | undefined) {
   const { type, parameters, charset } = parseContentType(contentType);
   if (!isText(bytes, type, charset)) {
-    return { body: bytes, contentType: binaryType(contentType, type), isText: false };
+    return { contentType: binaryType(contentType, type), isText: false } as const;
   }
   const mediaType = type === '' ? sniffText(bytes) : type;
-  const { utf8 } = decodeText(bytes, { headerCharset: charset, mediaType });
   const others = parameters.map((parameter) => `; ${parameter}`).join('');
-  return { body: utf8, contentType: `${mediaType}${others}; charset=utf-8`, isText: true };
+  return {
+    contentType: `${mediaType}${others}; charset=utf-8`,
+    isText: true,
+    headerCharset: charset,
+    mediaType,
+  } as const;
 }
 
 function binaryType(given: string | undefined, type: string): string {

@@ -7,10 +7,12 @@ import {
 } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { methodPolicy } from '../../api/policy.ts';
 import { toHeaderText } from '../../domain/header-rules.ts';
+import { inTurns } from '../../domain/in-turns.ts';
+import { isJsonValue } from '../../domain/is-json-value.ts';
 import { dataEnvelope, pageEnvelope, resultFields } from '../../domain/result-fields.ts';
 import type { AdapterFactory } from '../adapter.ts';
 import type { Exchange } from '../exchange.ts';
-import { jsonReply, type Reply } from '../reply.ts';
+import { envelopeReply, jsonReply, type Reply } from '../reply.ts';
 import { aboutReply } from './about.ts';
 import { toHeaders } from './page.ts';
 
@@ -90,22 +92,22 @@ function ridReply(rid: string): Reply {
   return jsonReply(JSON.stringify({ rid }), 200, { rid });
 }
 
-function pageReply(request: CrawlRequest, response: CrawlResponse): Reply {
+async function pageReply(request: CrawlRequest, response: CrawlResponse): Promise<Reply> {
   const fields = resultFields(response, response, { storage_url: response.storageUrl });
   const { format, pretty = false, scraper = '', autoparse } = request.parameters ?? {};
   // Some clients read the metadata from the headers, whatever the format.
   const headers = toHeaders(fields);
   if (format === Format.JSON) {
-    return jsonReply(pageEnvelope(fields, response.body, pretty), 200, headers);
+    return envelopeReply(pageEnvelope(fields, response.body, pretty), response.body, headers);
   }
   if (scraper !== '' || autoparse === true) {
-    return jsonReply(dataEnvelope(fields, response.body), 200, headers);
+    return envelopeReply(dataEnvelope(fields, response.body), response.body, headers);
   }
   return {
     status: 200,
     headers: {
       ...headers,
-      'content-type': toHeaderText(pageType(response)),
+      'content-type': toHeaderText(await pageType(response)),
       // The page comes from an arbitrary site and must not run with the rights of this origin.
       'content-security-policy': 'sandbox',
       'x-content-type-options': 'nosniff',
@@ -119,22 +121,11 @@ function pageReply(request: CrawlRequest, response: CrawlResponse): Reply {
  * service's own envelope, and get a JSON type only when they can be parsed: clients parse whatever
  * is labelled JSON, and some crash when that fails.
  */
-function pageType({ contentType, body }: CrawlResponse): string {
+async function pageType({ contentType, body }: CrawlResponse): Promise<string> {
   if (contentType === '') return 'application/octet-stream';
   if (/json/i.test(contentType)) {
-    if (!isJsonValue(body)) return 'text/plain; charset=utf-8';
+    if (!(await inTurns(isJsonValue(body)))) return 'text/plain; charset=utf-8';
     return contentType.replace(/\s*;\s*charset=[^;]*/gi, '');
   }
   return /^text\/[^;]+$/.test(contentType) ? `${contentType}; charset=utf-8` : contentType;
-}
-
-function isJsonValue(body: Uint8Array): boolean {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(body).toString());
-    // Clients access members of the parsed value, which fails for null.
-    return value !== null;
-  } catch {
-    // Empty or malformed: sent as text.
-    return false;
-  }
 }

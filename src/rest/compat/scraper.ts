@@ -8,7 +8,7 @@ import { dataEnvelope, resultFields } from '../../domain/result-fields.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import type { AdapterFactory } from '../adapter.ts';
 import { GatewayError } from '../gateway-error.ts';
-import { jsonReply } from '../reply.ts';
+import { envelopeReply, jsonReply } from '../reply.ts';
 import { REMAINING_REQUESTS, toHeaders } from './page.ts';
 
 /** `/scraper` and `/leads`: the paths under which public clients expect structured data. */
@@ -29,7 +29,8 @@ export const scraper: AdapterFactory = (toolkit) => {
         if ((parameters.scraper ?? '') === '') parameters.autoparse = true;
         const response = await call(request, exchange);
         const fields = resultFields(response, response, { remaining_requests: REMAINING_REQUESTS });
-        return jsonReply(dataEnvelope(fields, response.body), 200, toHeaders(fields));
+        const { body } = response;
+        return envelopeReply(dataEnvelope(fields, body), body, toHeaders(fields));
       },
     },
     {

@@ -14,7 +14,7 @@ import { pageEnvelope, type ResultFields, resultFields } from '../../domain/resu
 import { acceptsGzip } from '../accept-encoding.ts';
 import type { Adapter, AdapterFactory, AdapterToolkit } from '../adapter.ts';
 import type { Exchange } from '../exchange.ts';
-import { JSON_TYPE, jsonReply, type Reply } from '../reply.ts';
+import { envelopeReply, JSON_TYPE, jsonReply, type Reply } from '../reply.ts';
 import { formatTimestamp } from '../timestamp.ts';
 import { toHeaders } from './page.ts';
 
@@ -150,8 +150,7 @@ function storedFields(result: StoredResult): ResultFields {
 }
 
 async function jsonResult(result: StoredResult, exchange: Exchange): Promise<Reply> {
-  // The last bytes of gzip say how long the unpacked data is. Its text takes twice that, and so
-  // does the reply made of it.
+  // The last bytes of gzip say how long the unpacked data is. The reply is made of it in pieces.
   const { body: packed } = result;
   const length =
     packed.byteLength < 4
@@ -161,11 +160,11 @@ async function jsonResult(result: StoredResult, exchange: Exchange): Promise<Rep
         );
   if (length > 0) {
     exchange.call.room.giveBack();
-    await exchange.call.room.take(packed.byteLength + length * 4);
+    await exchange.call.room.take(packed.byteLength + length);
   }
   const fields = storedFields(result);
-  const body = pageEnvelope(fields, await unpacked(result));
-  return jsonReply(body, 200, toHeaders(fields));
+  const page = await unpacked(result);
+  return envelopeReply(pageEnvelope(fields, page), page, toHeaders(fields));
 }
 
 async function pageResult(result: StoredResult, packed: boolean): Promise<Reply> {

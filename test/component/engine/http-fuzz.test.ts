@@ -5,7 +5,6 @@ import { parseSuccessCodes } from '../../../src/domain/status.ts';
 import { createCookies } from '../../../src/engine/cookies.ts';
 import { nextHop } from '../../../src/engine/http/redirect.ts';
 import { parseRequestHeaders, requestHeaders } from '../../../src/engine/http/request-headers.ts';
-import { pageBody } from '../../../src/engine/text/page-body.ts';
 import { isPublicAddress } from '../../../src/net/address-guard.ts';
 import { parseContentEncoding } from '../../../src/net/content-decoder.ts';
 import { createHttpClient } from '../../../src/net/create-http-client.ts';
@@ -15,6 +14,7 @@ import { startHttpEngine } from '../../support/http-engine.ts';
 import { byLength } from '../../support/length.ts';
 import { listen } from '../../support/listen.ts';
 import { createNoise } from '../../support/noise.ts';
+import { shownBody } from '../../support/steps.ts';
 
 const SEED = 20_260_101;
 
@@ -166,7 +166,7 @@ test('parsing of 100,000 nearly right texts never throws anything but its own er
       expect(value).not.toMatch(/[\r\n\0]/);
     }
 
-    const page = pageBody(noise.bytes(64), noise.text(HEADER_PIECES));
+    const page = shownBody(noise.bytes(64), noise.text(HEADER_PIECES));
     if (page.isText)
       expect(() => new TextDecoder('utf-8', { fatal: true }).decode(page.body)).not.toThrow();
 

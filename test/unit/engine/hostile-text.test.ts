@@ -8,8 +8,8 @@ import { detectBlock } from '../../../src/engine/http/block-pages.ts';
 import { nextHop } from '../../../src/engine/http/redirect.ts';
 import { parseRequestHeaders } from '../../../src/engine/http/request-headers.ts';
 import { parseRobots } from '../../../src/engine/politeness/robots-rules.ts';
-import { pageBody } from '../../../src/engine/text/page-body.ts';
 import { parseContentEncoding } from '../../../src/net/content-decoder.ts';
+import { atOnce, shownBody } from '../../support/steps.ts';
 
 /** What a web site may send where it is not cut: 256 KiB of a page, and headers of 64 KiB. */
 const PAGE = 256 * 1024;
@@ -88,7 +88,7 @@ describe('headers of a site do not hold up their reader', () => {
     [`text/html; ${filled('a=b;', HEADER)}`],
   ])('a content type', (contentType) => {
     within(() => {
-      const page = pageBody(Buffer.from('<p>x'), contentType);
+      const page = shownBody(Buffer.from('<p>x'), contentType);
       expect(page.contentType.length).toBeLessThan(2_500);
     });
   });
@@ -148,7 +148,7 @@ describe('a document does not hold up the search for its character set', () => {
   ])('%s, again and again', (part) => {
     const bytes = Buffer.from(filled(part, 10_000));
     within(() => {
-      for (let page = 0; page < 200; page += 1) pageBody(bytes, 'text/html');
+      for (let page = 0; page < 200; page += 1) shownBody(bytes, 'text/html');
     });
   });
 });
@@ -170,7 +170,7 @@ describe('robots.txt does not hold up a crawl, whatever it holds', () => {
   ])('%.40s', (rules) => {
     const text = `User-agent: *\nDisallow: /${rules}`;
     within(() => {
-      const robots = parseRobots(text, 'QueuedCrawler');
+      const robots = atOnce(parseRobots(text, 'QueuedCrawler'));
       // One check takes about a millisecond at the most; a quadratic one seconds.
       for (let url = 0; url < 200; url += 1) robots.allows(new URL(`http://x${path}${url}`));
     });

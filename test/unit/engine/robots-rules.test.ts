@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { parseRobots } from '../../../src/engine/politeness/robots-rules.ts';
+import { atOnce } from '../../support/steps.ts';
 
 function allows(text: string, path: string): boolean {
-  return parseRobots(text, 'QueuedCrawler').allows(new URL(path, 'https://site.test/'));
+  return atOnce(parseRobots(text, 'QueuedCrawler')).allows(new URL(path, 'https://site.test/'));
 }
 
 describe('the longest matching rule decides (RFC 9309, 2.2.2)', () => {
@@ -72,7 +73,7 @@ describe('the groups that count', () => {
   });
 
   test('have their crawl-delay', () => {
-    const delayOf = (text: string): number => parseRobots(text, 'QueuedCrawler').crawlDelay;
+    const delayOf = (text: string): number => atOnce(parseRobots(text, 'QueuedCrawler')).crawlDelay;
     expect(delayOf('User-agent: *\nCrawl-delay: 2.5')).toBe(2.5);
     expect(delayOf('User-agent: *\nCrawl-delay: 9\nUser-agent: QueuedCrawler\nAllow: /')).toBe(0);
     expect(delayOf('User-agent: *\nCrawl-delay: -1')).toBe(0);

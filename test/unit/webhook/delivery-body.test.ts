@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { contentPieces } from '../../../src/domain/result-fields.ts';
 import { type DeliverySource, deliveryBody } from '../../../src/webhook/delivery-body.ts';
 
 function bodyOf(overrides: Partial<DeliverySource>) {
-  const { contentType, body } = deliveryBody({
+  const content = deliveryBody({
     format: 'html',
     cbStatus: 200,
     originalStatus: 404,
@@ -15,7 +16,8 @@ function bodyOf(overrides: Partial<DeliverySource>) {
     details: {},
     ...overrides,
   });
-  return { contentType, text: Buffer.from(body).toString('utf8'), bytes: [...body] };
+  const body = Buffer.concat([...contentPieces(content)]);
+  return { contentType: content.contentType, text: body.toString('utf8'), bytes: [...body] };
 }
 
 const binary = {
