@@ -16,6 +16,11 @@ const { scripts } = JSON.parse(
 /** The flags of `npm start`. */
 const START_FLAGS = scripts.start.split(' ').filter((word) => word.startsWith('--'));
 
+/** What `npm start` sets for the C library's allocator. */
+const START_ENV = Object.fromEntries(
+  [...scripts.start.matchAll(/\b(MALLOC_\w+)=(\d+)/g)].map(([, name, value]) => [name, value]),
+);
+
 /** A service in a process of its own. */
 export interface BenchService extends AsyncDisposable {
   readonly url: string;
@@ -38,6 +43,7 @@ export async function startService(
     cwd: join(import.meta.dirname, '..'),
     env: {
       ...process.env,
+      ...START_ENV,
       PORT: '0',
       DATA_DIR: dataDir,
       NORMAL_TOKEN: TOKEN,

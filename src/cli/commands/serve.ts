@@ -53,7 +53,7 @@ export function createServeCommand(context: CommandContext): Command {
       const file = options.envFile === undefined ? [] : [`--env-file=${options.envFile}`];
       const service = fileURLToPath(new URL('../../main.ts', import.meta.url));
       const child = spawn(process.execPath, [...nodeOptions(), ...file, service], {
-        env,
+        env: { ...allocatorOptions(), ...env },
         stdio: 'inherit',
       });
       context.signal.addEventListener('abort', () => child.kill('SIGTERM'));
@@ -65,6 +65,12 @@ export function createServeCommand(context: CommandContext): Command {
 /** The options of `npm start`, which holds them. */
 function nodeOptions(): string[] {
   return manifest.scripts.start.split(' ').filter((word) => word.startsWith('--'));
+}
+
+/** The options of `npm start` for the C library's allocator, which are variables of the environment. */
+function allocatorOptions(): Record<string, string> {
+  const found = manifest.scripts.start.matchAll(/\b(MALLOC_\w+)=(\d+)/g);
+  return Object.fromEntries([...found].map(([, name, value]) => [name, value]));
 }
 
 function present(values: Readonly<Record<string, string | undefined>>): Record<string, string> {
