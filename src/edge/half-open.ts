@@ -47,7 +47,8 @@ export function createHalfOpenRequests(bounds: HalfOpenBounds): HalfOpenRequests
 
   /** Forgets the requests of an address whose callers are known by now. */
   function forgetKnown(remote: string): void {
-    for (const request of [...open.keys()]) {
+    // A Map may lose entries while it is read.
+    for (const request of open.keys()) {
       if (requestNote(request).remote === remote && isKnown(request)) leave(request);
     }
   }

@@ -75,7 +75,8 @@ function singleWriter(field: DescField): ValueWriter {
       return (value) => `"${base64(value as Uint8Array)}"`;
     case ScalarType.DOUBLE:
     case ScalarType.FLOAT:
-      return (value) => (Number.isFinite(value) ? withFraction(value as number) : `"${value}"`);
+      return (value) =>
+        Number.isFinite(value) ? withFraction(value as number) : `"${String(value)}"`;
     default:
       // Booleans, and integers of any width: a bigint prints all its digits.
       return String;

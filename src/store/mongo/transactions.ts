@@ -75,7 +75,7 @@ export function createTransactions(startSession: () => ClientSession): Transacti
       await using session = startSession();
       for (let tries = 1; ; tries += 1) {
         session.startTransaction(OPTIONS);
-        let failure: unknown;
+        let failure: Error | undefined;
         try {
           const value = await body(session);
           if (await commit(session, options)) {
@@ -83,7 +83,7 @@ export function createTransactions(startSession: () => ClientSession): Transacti
             return value;
           }
         } catch (error) {
-          failure = error;
+          failure = error as Error;
         }
         aborted += 1;
         if (session.inTransaction()) await session.abortTransaction().catch(() => undefined);
