@@ -109,7 +109,7 @@ async function command() {
   const ping = find.catch(() => outcome(idle.db('test').command({ ping: 1 })));
   for (const socket of sockets.keys()) socket.end();
   const end = await ping;
-  console.log(`command: ping ${String(end)}`);
+  console.log('command: ping', end);
   return end;
 }
 
