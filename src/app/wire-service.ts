@@ -50,6 +50,7 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
       delivery: metrics.observeDelivery,
       push: metrics.observePush,
       wrongToken: metrics.observeWrongToken,
+      probesPostponed: metrics.observePostponedProbes,
     },
     settings: serviceSettings(context, engines),
   });

@@ -46,9 +46,10 @@ export const quotaSettings = {
   },
   accountProbesPerMinute: {
     variable: 'ACCOUNT_PROBES_PER_MINUTE',
-    fallback: '600',
+    fallback: '2400',
     parse: limit,
-    meaning: 'Probes a minute of the callback URLs of an account, in each process.',
+    meaning:
+      'Probes a minute of the callback URLs of an account, in each process; further ones are made later, in turn.',
   },
   accountReplaysPerHour: {
     variable: 'ACCOUNT_REPLAYS_PER_HOUR',

@@ -20,6 +20,7 @@ export interface Metrics {
   observeDelivery(outcome: DeliveryOutcome, delivery: TimedWork): void;
   observePush(accepted: number, refused: number): void;
   observeWrongToken(): void;
+  observePostponedProbes(crawlers: number): void;
   observeRefused(refusal: string): void;
   /** Adds measurements that are taken from these parts whenever they are read; called once. */
   watch(parts: MeasuredParts): void;
@@ -49,7 +50,7 @@ export function createMetrics(options: { readonly exemplars?: boolean } = {}): M
   const { exemplars = false } = options;
   if (exemplars) registry.setContentType(OPEN_METRICS as never);
   collectDefaultMetrics({ register: registry });
-  const { storeSeconds, crawls, deliveries, pushes, wrongTokens, refusals } =
+  const { storeSeconds, crawls, deliveries, pushes, wrongTokens, postponedProbes, refusals } =
     createCounters(registry);
   const durations = createDurations(registry, exemplars);
   const startLag = new Histogram({
@@ -69,6 +70,7 @@ export function createMetrics(options: { readonly exemplars?: boolean } = {}): M
       crawls.inc({ end: outcome.kind, cb_status: status });
     },
     observeWrongToken: () => wrongTokens.inc(),
+    observePostponedProbes: (crawlers) => postponedProbes.inc(crawlers),
     observeDelivery({ kind }, delivery) {
       durations.delivery(kind, delivery);
       deliveries.inc({ end: kind });
@@ -156,6 +158,11 @@ function createCounters(registry: Registry) {
     wrongTokens: new Counter({
       name: 'queued_crawler_wrong_tokens_total',
       help: 'Calls refused because nobody has their access token.',
+      registers,
+    }),
+    postponedProbes: new Counter({
+      name: 'queued_crawler_probes_postponed_total',
+      help: 'Probes of callback URLs that were made later because of a quota, by crawler.',
       registers,
     }),
     refusals: new Counter({

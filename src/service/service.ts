@@ -76,6 +76,7 @@ export interface ServiceDeps {
     push(accepted: number, refused: number): void;
     /** A call had an unknown token. */
     wrongToken(): void;
+    probesPostponed(crawlers: number): void;
   };
 }
 
@@ -257,10 +258,11 @@ export function createService(deps: ServiceDeps): Service {
           scheduler,
           clock,
           logger,
-          mayProbe: quotas.takeProbe,
+          probeWaitMs: quotas.probeWaitMs,
           notices,
           intervalMs: settings.probeIntervalMs,
           claimIntervalMs: settings.tasks.probeMs,
+          onPostponed: observe.probesPostponed,
         }),
       });
     },

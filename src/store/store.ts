@@ -126,6 +126,12 @@ export type CrawlerPatch = Partial<CrawlerSettings> & {
 /** A change of one of a crawler's two pauses; `user_unpause` lifts both. */
 export type PauseChange = 'user_pause' | 'user_unpause' | 'monitor_pause' | 'monitor_resume';
 
+/** A probe that is made later. */
+export interface PostponedProbe {
+  readonly crawlerId: string;
+  readonly dueAt: Date;
+}
+
 export interface CrawlerStore {
   /**
    * Returns the crawler that has this name in this account now, and whether this call inserted it.
@@ -181,9 +187,14 @@ export interface CrawlerStore {
    * Takes up to `limit` webhook crawlers whose probe is due, with all that have the same callback
    * URLs, and sets their next probe `intervalMs` later. The first probe of a new crawler is the
    * next one of its URL, or at a random moment within its first interval, so that probes are
-   * spread evenly. Each due probe goes to one caller.
+   * spread evenly. Each due probe goes to one caller, who reports it with `noteProbes`, or gives it
+   * back with `postponeProbes`.
    */
   claimProbes(now: Date, intervalMs: number, limit: number): Promise<Crawler[]>;
+  /** Makes claimed probes due again, each at its moment. */
+  postponeProbes(probes: readonly PostponedProbe[]): Promise<void>;
+  /** Notes that the callback URLs of these crawlers were probed at `now`. */
+  noteProbes(crawlerIds: readonly string[], now: Date): Promise<void>;
 }
 
 /**

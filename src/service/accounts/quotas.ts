@@ -12,6 +12,7 @@ import {
 import type { Store } from '../../store/store.ts';
 import { createExpiringCache } from '../crawlers/expiring-cache.ts';
 import { anyRoom, type DiskRoom } from './disk-room.ts';
+import { createProbePacer } from './probe-pacer.ts';
 import { createTokenBuckets } from './token-bucket.ts';
 
 type Holder = Pick<Account, 'accountId' | 'limits'>;
@@ -52,11 +53,17 @@ export interface Quotas {
    */
   mayCrawl(accountId: string): Promise<boolean>;
   /**
-   * Counts one monitoring probe of a callback URL; returns false when it must not be made now. A
-   * host that never acknowledged a delivery of the account (see `proveCallback`) has a lower limit,
-   * because it may not belong to the client.
+   * Whether a monitoring probe may be made now: 0, or the milliseconds until its turn (see
+   * {@link createProbePacer}). A host that never acknowledged a delivery of the account (see
+   * `proveCallback`) has a lower limit, because it may not belong to the client. Probes of paused
+   * crawlers have limits of their own, so that none waits behind those of healthy ones.
    */
-  takeProbe(accountId: string, callbackUrl: string): Promise<boolean>;
+  probeWaitMs(probe: {
+    readonly id: string;
+    readonly accountId: string;
+    readonly callbackUrl: string;
+    readonly isPaused: boolean;
+  }): Promise<number>;
   /** Records that a delivery of the account was acknowledged at this callback URL. */
   proveCallback(accountId: string, callbackUrl: string): void;
   /** The most deliveries that may be replayed now. */
@@ -97,6 +104,7 @@ export function createQuotas(deps: {
 }): Quotas {
   const { store, clock, defaults, disk = anyRoom } = deps;
   const buckets = createTokenBuckets(clock);
+  const pacer = createProbePacer(clock);
   const proven = createLruMap<string, true>({ maxEntries: MAX_PROVEN });
   /** The last one of `proven`, as it was given: most calls repeat the one before. */
   let lastProven = '';
@@ -216,15 +224,17 @@ export function createQuotas(deps: {
       return !isFull(own.storageBytes, usage.storedBytes);
     },
 
-    async takeProbe(accountId, callbackUrl) {
-      const perMinute = (await loadKnown(accountId)).limits.probesPerMinute;
+    async probeWaitMs({ id, accountId, callbackUrl, isPaused }) {
+      const { probesPerMinute } = (await loadKnown(accountId)).limits;
       const target = probeTarget(accountId, callbackUrl);
-      const take = (key: string, rate: number): boolean =>
-        rate === 0 || buckets.take(`probes:${key}`, rate / 60, rate) === 0;
-      return (
-        (proven.has(target) || take(target, UNPROVEN_PROBES_PER_MINUTE)) &&
-        take(accountId, perMinute)
-      );
+      const kind = isPaused ? 'paused' : 'running';
+      return pacer.waitMs(id, [
+        {
+          key: `${kind} ${target}`,
+          perMinute: proven.has(target) ? 0 : UNPROVEN_PROBES_PER_MINUTE,
+        },
+        { key: `${kind} ${accountId}`, perMinute: probesPerMinute },
+      ]);
     },
 
     proveCallback(accountId, callbackUrl) {

@@ -1,7 +1,8 @@
 import { createWakeableSleep } from '../../dispatcher/wakeable-sleep.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import type { Task } from '../../scheduler/scheduler.ts';
-import { createProbe, type ProbeDeps, type ProbeGroup } from './probe.ts';
+import type { PostponedProbe } from '../../store/store.ts';
+import { createProbes, type ProbeDeps, type ProbeGroup } from './probe.ts';
 
 /** The collaborators of monitoring. */
 export interface MonitorDeps extends ProbeDeps {
@@ -9,6 +10,8 @@ export interface MonitorDeps extends ProbeDeps {
   readonly intervalMs: number;
   /** Time between two searches for due probes while others are in flight. */
   readonly claimIntervalMs: number;
+  /** Called with the number of crawlers whose probe is made later, for the metrics. */
+  readonly onPostponed: (crawlers: number) => void;
 }
 
 const BATCH = 200;
@@ -16,20 +19,29 @@ const BATCH = 200;
 const MAX_PENDING = 10_000;
 /** A probe is signed for each of its crawlers, and all signatures have to fit in one header. */
 const CRAWLERS_PER_PROBE = 50;
+/** At most one log line about late probes in this time. */
+const WARN_MS = 60_000;
 /** How often the task renews its lock. */
 const TOUCH_MS = 1_000;
 
 /**
- * Makes the `probe` task. It probes every callback URL that is due (see {@link createProbe}), once
+ * Makes the `probe` task. It probes every callback URL that is due (see {@link createProbes}), once
  * for all crawlers that share it. Probes run concurrently, and the task claims further due probes
- * meanwhile, so that one that hangs delays no other. Returns how many crawlers were probed, once no
+ * during that time, so that one that hangs delays no other. Returns how many crawlers were probed, once no
  * probe is in flight.
  */
 export function createMonitor(
   deps: MonitorDeps,
 ): (task: Pick<Task, 'signal' | 'touch'>) => Promise<number> {
   const { store, clock, logger } = deps;
-  const probe = createProbe(deps);
+  const probes = createProbes(deps);
+  let warnedAt = Number.NEGATIVE_INFINITY;
+
+  function warnOfLate(count: number): void {
+    if (performance.now() - warnedAt < WARN_MS) return;
+    warnedAt = performance.now();
+    logger.warn({ crawlers: count }, 'callback URLs are probed late: an account has too many');
+  }
 
   return async ({ signal, touch }) => {
     const wakeable = createWakeableSleep();
@@ -39,9 +51,10 @@ export function createMonitor(
 
     function start(group: ProbeGroup): void {
       for (const { crawlerId } of group) pending.add(crawlerId);
-      void probe(group, signal)
+      void probes
+        .probe(group, signal)
         .catch((error: unknown) => {
-          if (!signal.aborted) logger.error({ err: error }, 'a probe broke off');
+          if (!signal.aborted) logger.error({ err: error }, 'probe failed unexpectedly');
         })
         .finally(() => {
           for (const { crawlerId } of group) pending.delete(crawlerId);
@@ -55,9 +68,26 @@ export function createMonitor(
       if (pending.size >= MAX_PENDING) return false;
       const due = await store.crawlers.claimProbes(clock.now(), deps.intervalMs, BATCH);
       // A probe that hangs for a whole interval is due again before it has ended.
-      for (const group of groupByUrl(due.filter(({ crawlerId }) => !pending.has(crawlerId)))) {
-        start(group);
+      const groups = groupByUrl(due.filter(({ crawlerId }) => !pending.has(crawlerId)));
+      const postponed: PostponedProbe[] = [];
+      const sent: string[] = [];
+      for (const group of groups) {
+        const waitMs = await probes.waitMs(group);
+        const ids = group.map(({ crawlerId }) => crawlerId);
+        if (waitMs === 0) {
+          start(group);
+          sent.push(...ids);
+        } else {
+          const dueAt = new Date(clock.now().getTime() + waitMs);
+          postponed.push(...ids.map((crawlerId) => ({ crawlerId, dueAt })));
+        }
       }
+      if (postponed.length > 0) {
+        deps.onPostponed(postponed.length);
+        warnOfLate(postponed.length);
+        await store.crawlers.postponeProbes(postponed);
+      }
+      if (sent.length > 0) await store.crawlers.noteProbes(sent, clock.now());
       return due.length >= BATCH;
     }
 

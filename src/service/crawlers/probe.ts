@@ -6,6 +6,7 @@ import { createFairPool, type FairPool, type Grant } from '../../fairness/fair-p
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
 import type { Webhook } from '../../webhook/webhook.ts';
+import type { Quotas } from '../accounts/quotas.ts';
 import type { Notices } from '../notices/notices.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
 
@@ -20,8 +21,7 @@ export interface ProbeDeps {
   readonly dispatcher: Pick<Dispatcher, 'refresh'>;
   readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly notices: Pick<Notices, 'crawlerPaused'>;
-  /** Counts a probe; returns false when the account has made too many. */
-  readonly mayProbe: (accountId: string, callbackUrl: string) => Promise<boolean>;
+  readonly probeWaitMs: Quotas['probeWaitMs'];
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -34,14 +34,19 @@ const MAX_IN_FLIGHT = 256;
 /** Further slots, for accounts that have few probes in flight. */
 const RESERVE = 64;
 
-/**
- * Makes the probe of a callback URL. A URL that does not answer 2xx pauses its crawlers and
- * notifies their owners; the first 2xx after that resumes them. Slots are shared by account. Does
- * nothing when no account that has the URL may probe it. Rejects when `signal` is aborted.
- */
-export function createProbe(
-  deps: ProbeDeps,
-): (group: ProbeGroup, signal: AbortSignal) => Promise<void> {
+/** The probes of callback URLs. Slots are shared by account. */
+export interface Probes {
+  /** 0 when the URL of the group may be probed now, else the milliseconds until its turn. */
+  waitMs(group: ProbeGroup): Promise<number>;
+  /**
+   * Probes the URL. One that does not answer 2xx pauses its crawlers and notifies their owners; the
+   * first 2xx after that resumes them. Rejects when `signal` is aborted.
+   */
+  probe(group: ProbeGroup, signal: AbortSignal): Promise<void>;
+}
+
+/** Makes the probes. */
+export function createProbes(deps: ProbeDeps): Probes {
   const { store, clock, logger } = deps;
   const slots = createFairPool({ name: 'probes', capacity: MAX_IN_FLIGHT, reserve: RESERVE });
 
@@ -70,16 +75,21 @@ export function createProbe(
     deps.dispatcher.refresh(crawlerId);
   }
 
-  /** Whether one of the accounts that share the URL may probe it. */
-  async function isAllowed(group: readonly Crawler[]): Promise<boolean> {
+  /** The shortest wait of the accounts that share the URL. */
+  async function waitMs(group: ProbeGroup): Promise<number> {
+    const callbackUrl = group[0].callbackUrl ?? '';
+    const isPaused = group.some(({ pausedByMonitor }) => pausedByMonitor);
+    let shortest = Number.POSITIVE_INFINITY;
     for (const accountId of accountIds(group)) {
-      if (await deps.mayProbe(accountId, group[0]?.callbackUrl ?? '')) return true;
+      const id = `${accountId} ${group[0].crawlerId}`;
+      const wait = await deps.probeWaitMs({ id, accountId, callbackUrl, isPaused });
+      if (wait === 0) return 0;
+      shortest = Math.min(shortest, wait);
     }
-    return false;
+    return shortest;
   }
 
-  return async (group, signal) => {
-    if (!(await isAllowed(group))) return;
+  async function probe(group: ProbeGroup, signal: AbortSignal): Promise<void> {
     const [first] = group;
     const slot = await acquireFirst(slots, group, signal);
     let end: Awaited<ReturnType<Webhook['probe']>>;
@@ -96,7 +106,9 @@ export function createProbe(
         else if (healthy && crawler.pausedByMonitor) await resume(crawler);
       }),
     );
-  };
+  }
+
+  return { waitMs, probe };
 }
 
 /**

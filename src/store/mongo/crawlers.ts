@@ -18,7 +18,7 @@ import { isConflict, isDuplicate } from './errors.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
 import { setWake } from './lease.ts';
 import type { Ledger } from './ledger.ts';
-import { claimProbes } from './probes.ts';
+import { claimProbes, noteProbes, postponeProbes } from './probes.ts';
 import { noteRemoval, sweepUp } from './removal.ts';
 import { keptBytes } from './stored-bytes.ts';
 
@@ -189,6 +189,8 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
 
     claimProbes: (now, intervalMs, limit) =>
       claimProbes(collections, ledger, now, intervalMs, limit),
+    postponeProbes: (probes) => postponeProbes(collections, probes),
+    noteProbes: (crawlerIds, now) => noteProbes(collections, crawlerIds, now),
   };
 }
 

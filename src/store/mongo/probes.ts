@@ -1,4 +1,5 @@
 import type { Crawler } from '../../domain/crawler.ts';
+import type { PostponedProbe } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { CRAWLER_FIELDS, NOT_SCHEDULED, toCrawler } from './crawler-document.ts';
 import type { Ledger } from './ledger.ts';
@@ -21,7 +22,7 @@ export async function claimProbes(
   const ids = due.map((each) => each._id);
   const probeAt = new Date(now.getTime() + intervalMs);
   const probeClaim = ledger.newWriteId();
-  const move = { $set: { probeAt, probeClaim, 'last.probe': now } };
+  const move = { $set: { probeAt, probeClaim } };
   await collections.crawlers.updateMany({ _id: { $in: ids }, probeAt: { $lte: now } }, move);
   const own = { _id: { $in: ids }, probeClaim };
   const urls = await collections.crawlers.find(own, { projection: { callbackUrl: 1 } }).toArray();
@@ -72,4 +73,26 @@ async function scheduleFirstProbes(
     };
   });
   await collections.crawlers.bulkWrite(moves, { ordered: false });
+}
+
+/** See `postponeProbes` of the store's interface. */
+export async function postponeProbes(
+  { crawlers }: Collections,
+  probes: readonly PostponedProbe[],
+): Promise<void> {
+  if (probes.length === 0) return;
+  const moves = probes.map(({ crawlerId, dueAt }) => ({
+    updateOne: { filter: { _id: crawlerId }, update: { $set: { probeAt: dueAt } } },
+  }));
+  await crawlers.bulkWrite(moves, { ordered: false });
+}
+
+/** See `noteProbes` of the store's interface. */
+export async function noteProbes(
+  { crawlers }: Collections,
+  crawlerIds: readonly string[],
+  now: Date,
+): Promise<void> {
+  if (crawlerIds.length === 0) return;
+  await crawlers.updateMany({ _id: { $in: [...crawlerIds] } }, { $set: { 'last.probe': now } });
 }

@@ -1,4 +1,5 @@
 import type { Crawler } from '../../domain/crawler.ts';
+import type { PostponedProbe } from '../store.ts';
 import { toCrawler } from './crawler-row.ts';
 import type { Sql } from './sql.ts';
 
@@ -16,12 +17,28 @@ export function claimProbes(sql: Sql, now: Date, intervalMs: number, limit: numb
   );
   return sql
     .all(
-      `UPDATE crawlers SET probe_at = ?, last_probe_at = ? WHERE probe_at > 0 AND callback_url IN
+      `UPDATE crawlers SET probe_at = ? WHERE probe_at > 0 AND callback_url IN
         (SELECT callback_url FROM crawlers WHERE probe_at <= ? ORDER BY probe_at LIMIT ?) RETURNING *`,
       now.getTime() + intervalMs,
-      now.getTime(),
       now.getTime(),
       limit,
     )
     .map(toCrawler);
+}
+
+/** See `postponeProbes` of the store's interface. */
+export function postponeProbes(sql: Sql, probes: readonly PostponedProbe[]): void {
+  for (const { crawlerId, dueAt } of probes) {
+    sql.run('UPDATE crawlers SET probe_at = ? WHERE crawler_id = ?', dueAt.getTime(), crawlerId);
+  }
+}
+
+/** See `noteProbes` of the store's interface. */
+export function noteProbes(sql: Sql, crawlerIds: readonly string[], now: Date): void {
+  sql.run(
+    `UPDATE crawlers SET last_probe_at = ?
+      WHERE crawler_id IN (SELECT value FROM json_each(?))`,
+    now.getTime(),
+    JSON.stringify(crawlerIds),
+  );
 }

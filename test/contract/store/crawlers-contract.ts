@@ -199,8 +199,9 @@ export function crawlersContract(open: OpenStore): void {
         if (delivery === undefined) throw new Error('no delivery is due');
         await settleDeliveries(store, [toSettlement(delivery, 'delivered')], at(6));
         expect(await last()).toEqual({ push: at(1), crawl: at(4), delivery: at(6) });
-        await store.crawlers.claimProbes(at(7), 1, 1);
         await store.crawlers.claimProbes(at(9), 1, 1);
+        expect((await last()).probe).toBeUndefined();
+        await store.crawlers.noteProbes([made.crawlerId], at(9));
         expect((await last()).probe).toEqual(at(9));
       }),
     );

@@ -52,6 +52,24 @@ export function probesContract(open: OpenStore): void {
     );
 
     test(
+      'that are postponed come due at their moment, in its order',
+      withStore(open, async ({ store, account, crawler }) => {
+        const { accountId } = await account();
+        for (let n = 0; n < 3; n++) await crawler({ accountId, delivery: 'webhook' });
+        await claim(store, 0, 0);
+        const [first = '', second = '', third = ''] = await claim(store, INTERVAL_MS, 3);
+        await store.crawlers.postponeProbes([
+          { crawlerId: second, dueAt: at(INTERVAL_MS + 10) },
+          { crawlerId: first, dueAt: at(INTERVAL_MS + 20) },
+        ]);
+        expect(await claim(store, INTERVAL_MS + 9, 3)).toEqual([]);
+        expect(await claim(store, INTERVAL_MS + 20, 1)).toEqual([second]);
+        expect(await claim(store, INTERVAL_MS + 20, 1)).toEqual([first]);
+        expect(await claim(store, 2 * INTERVAL_MS, 3)).toEqual([third]);
+      }),
+    );
+
+    test(
       'of one callback URL are due for all of its crawlers at once',
       withStore(open, async ({ store, account, crawler }) => {
         const shared = { delivery: 'webhook', callbackUrl: 'https://example.com/shared' } as const;

@@ -21,6 +21,7 @@ function startMonitor(crawlers: readonly Crawler[], answer: (url: string) => Pro
   const task = new AbortController();
   const store: Partial<CrawlerStore> = {
     claimProbes: async (_now, _intervalMs, limit) => waiting.splice(0, limit),
+    noteProbes: async () => undefined,
     async setPaused(crawlerId, change) {
       const crawler = crawlers.find((each) => each.crawlerId === crawlerId);
       if (crawler === undefined) return undefined;
@@ -60,7 +61,8 @@ function startMonitor(crawlers: readonly Crawler[], answer: (url: string) => Pro
         return { withdraw: async () => void mails.splice(mails.indexOf(crawler.crawlerId), 1) };
       },
     },
-    mayProbe: async () => true,
+    probeWaitMs: async () => 0,
+    onPostponed: () => undefined,
     clock: { now: () => new Date() },
     logger: silentLogger,
     intervalMs: 60_000,

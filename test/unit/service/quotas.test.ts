@@ -68,20 +68,46 @@ test('an account’s own limit counts before the service’s, and 0 is no limit'
 
 test('probes are bounded for the account, and more closely at a host that has proved nothing', async () => {
   const { quotas, pass } = setUp({ probesPerMinute: 100 });
-  const probe = async (url: string, times: number): Promise<number> => {
-    let made = 0;
-    for (let n = 0; n < times; n += 1) if (await quotas.takeProbe('account', url)) made += 1;
-    return made;
+  let made = 0;
+  const probe = async (url: string, times: number, isPaused = false): Promise<number> => {
+    let now = 0;
+    for (let n = 0; n < times; n += 1) {
+      made += 1;
+      const asked = { id: `probe ${made}`, accountId: 'account', callbackUrl: url, isPaused };
+      if ((await quotas.probeWaitMs(asked)) === 0) now += 1;
+    }
+    return now;
   };
   // However many paths a host is named with.
-  let made = 0;
-  for (let n = 0; n < 500; n += 1) made += await probe(`https://victim.example/${n}`, 1);
-  expect(made).toBe(60);
+  let victim = 0;
+  for (let n = 0; n < 500; n += 1) victim += await probe(`https://victim.example/${n}`, 1);
+  expect(victim).toBe(60);
+  // The crawlers that wait for their callback URL have limits of their own.
+  expect(await probe('https://victim.example/', 100, true)).toBe(60);
   pass(60_000);
   quotas.proveCallback('account', 'https://own.example/hook');
   expect(await probe('https://own.example/other', 500)).toBe(100);
-  pass(60_000);
   // What another account has proved says nothing about this one's right to probe.
-  quotas.proveCallback('other', 'https://victim.example/hook');
-  expect(await probe('https://victim.example/', 500)).toBe(60);
+  quotas.proveCallback('other', 'https://third.example/hook');
+  pass(600_000);
+  expect(await probe('https://third.example/', 500)).toBe(60);
+});
+
+test('each probe beyond the limit has a turn of its own, and is made then', async () => {
+  const { quotas, pass } = setUp({ probesPerMinute: 60 });
+  quotas.proveCallback('account', 'https://own.example/hook');
+  const wait = (id: number): Promise<number> =>
+    quotas.probeWaitMs({
+      id: `${id}`,
+      accountId: 'account',
+      callbackUrl: `https://own.example/${id}`,
+      isPaused: false,
+    });
+  const waits = await Promise.all(Array.from({ length: 180 }, (_, id) => wait(id)));
+  expect(waits.filter((ms) => ms === 0)).toHaveLength(60);
+  expect(waits.slice(60)).toEqual(Array.from({ length: 120 }, (_, n) => (n + 1) * 1_000));
+  for (let id = 60; id < 180; id += 1) {
+    pass(1_000);
+    expect(await wait(id)).toBe(0);
+  }
 });
