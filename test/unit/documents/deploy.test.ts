@@ -50,7 +50,14 @@ test('programs may run in the folder for temporary files, where the browser is u
 
 test('what is set anywhere in deploy is a setting', () => {
   const known = new Set(Object.values(settings).map(({ variable }) => variable as string));
-  const others = new Set(['PATH', 'NODE_COMPILE_CACHE', 'NODE_ENV']);
+  const others = new Set([
+    'PATH',
+    'NODE_COMPILE_CACHE',
+    'NODE_ENV',
+    // The allocator's: see decision 011.
+    'MALLOC_MMAP_THRESHOLD_',
+    'MALLOC_TRIM_THRESHOLD_',
+  ]);
   const lines = [...units.map((unit) => read('systemd', unit)), read('Dockerfile')].flatMap(
     (text) =>
       [...text.matchAll(/^(?:Environment=|ENV )(.*)$/gm)].flatMap(([, line = '']) =>
