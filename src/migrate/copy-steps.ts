@@ -14,7 +14,7 @@ import {
   toOptionalText,
 } from '../store/sqlite/sql.ts';
 import type { OpenSqliteStore } from '../store/sqlite/sqlite-store.ts';
-import { crawlerDocument } from './crawler-document.ts';
+import { countsDocument, crawlerDocument } from './crawler-document.ts';
 
 /** The embedded database. */
 export type Source = Pick<OpenSqliteStore, 'query'>;
@@ -146,18 +146,25 @@ export function copySteps(from: Source): CopyStep[] {
       }),
     },
     {
-      what: 'crawlers',
+      what: 'counters of crawlers',
       table: `(SELECT *, (SELECT coalesce(sum(size), 0) FROM jobs j
             WHERE j.crawler_id = crawlers.crawler_id AND state = 'running') AS running_bytes
           FROM crawlers JOIN dispatch USING (crawler_id))`,
       key: 'crawler_id',
-      into: 'crawlers',
+      into: 'counts',
       toDocument: async (row) => {
         const days = await from.query('SELECT day, counts FROM history WHERE crawler_id = ?', [
           row.crawler_id ?? '',
         ]);
-        return crawlerDocument(row, days);
+        return countsDocument(row, days);
       },
+    },
+    {
+      what: 'crawlers',
+      table: '(SELECT * FROM crawlers JOIN dispatch USING (crawler_id))',
+      key: 'crawler_id',
+      into: 'crawlers',
+      toDocument: async (row) => crawlerDocument(row),
     },
   ];
 }

@@ -2,7 +2,7 @@ import type { Collection, Db } from 'mongodb';
 import { DomainError } from '../domain/errors.ts';
 import {
   type Collections,
-  type CrawlerDocument,
+  type CountsDocument,
   toCollections,
 } from '../store/mongo/collections.ts';
 import { noteRemoval } from '../store/mongo/removal.ts';
@@ -70,7 +70,7 @@ export async function copyToMongodb(options: CopyOptions): Promise<CopyCount[]> 
   counts.push({
     what: 'days of history',
     from: await countRows(from, 'history'),
-    to: await countDays(collections.crawlers),
+    to: await countDays(collections.counts),
   });
   await copyRemovals(from, collections);
   await progress.updateOne({ _id: 'copy' }, { $set: { done: true } });
@@ -124,10 +124,10 @@ async function countRows(from: Source, table: string): Promise<number> {
   return Number(row?.n);
 }
 
-async function countDays(crawlers: Collection<CrawlerDocument>): Promise<number> {
+async function countDays(counts: Collection<CountsDocument>): Promise<number> {
   let days = 0;
-  for await (const crawler of crawlers.find({}, { projection: { days: 1 } })) {
-    days += Object.keys(crawler.days).length;
+  for await (const part of counts.find({}, { projection: { days: 1 } })) {
+    days += Object.keys(part.days ?? {}).length;
   }
   return days;
 }

@@ -1,37 +1,49 @@
 import { defined } from '../domain/defined.ts';
 import type { DayCounts } from '../domain/stats.ts';
+import type { CountsDocument } from '../store/mongo/counts-document.ts';
 import { type CrawlerDocument, toCrawlerDocument } from '../store/mongo/crawler-document.ts';
 import { NO_WORK } from '../store/mongo/lease.ts';
 import { toCrawler } from '../store/sqlite/crawler-row.ts';
 import { type SqlRow, toOptionalDate } from '../store/sqlite/sql.ts';
 
-/**
- * The document of a crawler. It has all of its days at first; `maintain` moves those that are over to
- * the history.
- */
-export function crawlerDocument(row: SqlRow, history: readonly SqlRow[]): CrawlerDocument {
+/** The document of a crawler. */
+export function crawlerDocument(row: SqlRow): CrawlerDocument {
   const probeAt = toOptionalDate(row.probe_at);
+  return {
+    ...toCrawlerDocument(toCrawler(row)),
+    ...defined({ probeAt }),
+    ...lastMoments(row),
+    purges: Number(row.purges),
+    wakeAt: toOptionalDate(row.wake_at) ?? NO_WORK,
+  };
+}
+
+/**
+ * The counters of a crawler. They have all of its days at first; `maintain` moves those that are over
+ * to the history.
+ */
+export function countsDocument(row: SqlRow, history: readonly SqlRow[]): CountsDocument {
   const days = Object.fromEntries(
     history.map(({ day, counts }) => [String(day), JSON.parse(String(counts)) as DayCounts]),
   );
   const firstDay = Object.keys(days).toSorted()[0];
   return {
-    ...toCrawlerDocument(toCrawler(row)),
-    ...defined({ probeAt, firstDay }),
-    ...lastMoments(row),
-    live: Number(row.waiting) + Number(row.running) + Number(row.retrying),
-    liveBytes: Number(row.held_bytes) + Number(row.running_bytes),
-    runningBytes: Number(row.running_bytes),
-    running: Number(row.running),
+    _id: String(row.crawler_id),
+    crawlerId: String(row.crawler_id),
+    accountId: String(row.account_id),
+    gen: Number(row.purges),
+    waiting: Number(row.waiting),
     retrying: Number(row.retrying),
+    running: Number(row.running),
+    queuedBytes: Number(row.held_bytes),
+    runningBytes: Number(row.running_bytes),
     completed: Number(row.completed),
     failed: Number(row.failed),
     deleted: Number(row.deleted),
     purged: Number(row.purged),
     deliveriesPending: Number(row.deliveries_pending),
     days,
-    purges: Number(row.purges),
-    wakeAt: toOptionalDate(row.wake_at) ?? NO_WORK,
+    ...defined({ firstDay }),
   };
 }
 

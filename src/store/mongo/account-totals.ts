@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { INTERNAL_PREFIX } from '../../domain/crawler-name.ts';
 import type { AccountDocument, Collections } from './collections.ts';
+import type { Counter } from './counts-document.ts';
 
 /** Longer than processes gather changes before they write them. */
 const SECOND_LOOK_MS = 1_500;
@@ -30,33 +31,48 @@ export async function repairAccounts(collections: Collections): Promise<void> {
 /** The differences between the totals of accounts and the sums over their crawlers. */
 async function wrongTotals(collections: Collections): Promise<Map<string, Totals>> {
   const own = { $eq: [{ $substrCP: ['$name', 0, 1] }, INTERNAL_PREFIX] };
-  const sums = await collections.crawlers
-    .aggregate<Totals & { _id: string; pending: number }>([
-      {
-        $group: {
-          _id: '$accountId',
-          queued: {
-            $sum: { $add: [{ $subtract: ['$live', '$running'] }, { $sum: '$pending.n' }] },
+  const [owned, held] = await Promise.all([
+    collections.crawlers
+      .aggregate<Pick<Totals, 'crawlers' | 'concurrency'> & { _id: string }>([
+        {
+          $group: {
+            _id: '$accountId',
+            crawlers: { $sum: { $cond: [own, 0, 1] } },
+            concurrency: { $sum: { $cond: [own, 0, '$concurrency'] } },
           },
-          crawlers: { $sum: { $cond: [own, 0, 1] } },
-          concurrency: { $sum: { $cond: [own, 0, '$concurrency'] } },
-          queuedBytes: { $sum: '$liveBytes' },
-          pending: { $sum: { $size: '$pending' } },
         },
-      },
-    ])
-    .toArray();
-  const totals = new Map(sums.map((each) => [each._id, each]));
+      ])
+      .toArray(),
+    collections.counts
+      .aggregate<Record<Counter, number> & { _id: string }>([
+        {
+          $group: {
+            _id: '$accountId',
+            ...Object.fromEntries(
+              (['waiting', 'retrying', 'queuedBytes', 'runningBytes'] as const).map((name) => [
+                name,
+                { $sum: `$${name}` },
+              ]),
+            ),
+          },
+        },
+      ])
+      .toArray(),
+  ]);
+  const crawlers = new Map(owned.map((each) => [each._id, each]));
+  const jobs = new Map(held.map((each) => [each._id, each]));
   const accounts = await collections.accounts
     .find({}, { projection: { queued: 1, crawlers: 1, concurrency: 1, queuedBytes: 1 } })
     .toArray();
   const wrong = accounts.map((account): [string, Totals] => {
-    const sum = totals.get(account._id);
-    const off = (name: keyof Totals): number => (sum?.[name] ?? 0) - (account[name] ?? 0);
-    // A push in progress has counted its bytes in the account only.
-    const queuedBytes = (sum?.pending ?? 0) > 0 ? 0 : off('queuedBytes');
-    const [queued, crawlers, concurrency] = [off('queued'), off('crawlers'), off('concurrency')];
-    return [account._id, { queued, crawlers, concurrency, queuedBytes }];
+    const { crawlers: n = 0, concurrency: slots = 0 } = crawlers.get(account._id) ?? {};
+    const job = jobs.get(account._id);
+    const crawlersOff = n - (account.crawlers ?? 0);
+    const concurrency = slots - (account.concurrency ?? 0);
+    const queued = (job?.waiting ?? 0) + (job?.retrying ?? 0) - account.queued;
+    const bytes = (job?.queuedBytes ?? 0) + (job?.runningBytes ?? 0);
+    const queuedBytes = bytes - (account.queuedBytes ?? 0);
+    return [account._id, { queued, crawlers: crawlersOff, concurrency, queuedBytes }];
   });
   return new Map(wrong.filter(([, off]) => Object.values(off).some((by) => by !== 0)));
 }

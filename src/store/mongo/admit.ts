@@ -1,227 +1,180 @@
-import { type DomainError, databaseUnavailable } from '../../domain/errors.ts';
+import type { ClientSession } from 'mongodb';
 import type { Job } from '../../domain/job.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
+import { PUSH_REQUEST_MS } from '../rules.ts';
 import type { PushLimits, PushOutcome, PushReceipt } from '../store.ts';
-import type { AccountIncrements } from './account-increments.ts';
-import type { Collections, JobDocument } from './collections.ts';
-import { duplicateIndexes } from './errors.ts';
+import { type Amount, takeAccountRoom, wentOver } from './account-room.ts';
+import type { Collections } from './collections.ts';
+import { readParts, sumCounts } from './counts-document.ts';
 import { toJobDocument } from './job-document.ts';
-import { isLive, wakeNow } from './lease.ts';
-import type { Ledger } from './ledger.ts';
-import { recount } from './recount.ts';
-import { confirm, reserveInAccount, reserveInCrawler, wentOver } from './reservations.ts';
-
-/** A push that sleeps this long before its insert may be resolved by others before it wakes. */
-const MAX_STALL_MS = 20_000;
-/** One that may be repeated is taken over by its repetition after twice this time. */
-const MAX_REPEATABLE_STALL_MS = 5_000;
-
-/** A push that may be repeated: its request, and what becomes durable before it is counted. */
-export interface RepeatablePush {
-  readonly id: string;
-  readonly request: string;
-  /**
-   * Keeps the outcomes, of which `twice` exist already. If a repetition has taken over, removes
-   * those of the inserted jobs that it does not count on, and returns them.
-   */
-  keepOutcomes(
-    outcomes: readonly PushOutcome[],
-    twice: readonly string[],
-  ): Promise<readonly string[]>;
-}
+import { Fenced, type Lanes } from './lanes.ts';
+import { isLive, wakeFields } from './lease.ts';
 
 /** Jobs on their way into the queue of one crawler. */
 export interface Admission {
   readonly crawlerId: string;
   readonly accountId: string;
-  /** The id of the push. */
-  readonly id: string;
   readonly jobs: readonly Job[];
   readonly settings: number | undefined;
   readonly limits: PushLimits;
   readonly now: Date;
-  readonly repeatable: RepeatablePush | undefined;
+  /** The `_id` of its memory, if the push may be repeated. */
+  readonly requestKey: string | undefined;
 }
 
-/** A number of jobs and the bytes that they count for. */
-interface Amount {
-  readonly n: number;
-  readonly bytes: number;
-}
-
-/** What a push has reserved. */
-interface Reservation {
-  /** The jobs that there is room for. */
-  readonly taken: Amount;
-  /** Why the others are refused. */
-  readonly refused: 'account_queue_full' | 'crawler_queue_full';
-  /** The crawler's purges when the room was reserved. */
-  readonly gen: number;
-  /** The queued URLs of the account with these. */
+/** What a process remembers of a queue. */
+interface KnownQueue {
   readonly queued: number;
-  /** Gives room of the account back. */
-  giveBack(more: Amount): Promise<void>;
+  /** The `touches` of the process's own part when it was read. */
+  readonly touches: number;
+  readonly untilMs: number;
 }
+
+/** For so long a process adds to what it has read of a queue that is far below its limit. */
+const FRESH_MS = 250;
+/** Many more than other processes push to one crawler within that time. */
+const SPARE = 20_000;
+const MAX_KNOWN = 10_000;
 
 /**
- * Accepts as many of the jobs, from the first on, as there is room for: reserves the room, inserts
- * the jobs and counts them.
+ * Creates the function that accepts as many jobs, from the first on, as there is room for. A crawler's
+ * limit is exact: whoever pushes to a queue that is near it writes the parts of all who push to
+ * the crawler, so nobody adds to what has changed since it was read.
  */
-export async function admit(
-  collections: Collections,
-  { accounts, countedPushes }: Pick<Ledger, 'accounts' | 'countedPushes'>,
-  admission: Admission,
-): Promise<PushReceipt> {
-  const { crawlerId, accountId, id, jobs, limits, now, repeatable } = admission;
-  const startedAt = performance.now();
-  const reservation = await reserve(collections, accounts, admission);
-  if (reservation === undefined) return crawlerNotFound(jobs);
-  const { taken, refused, gen, giveBack } = reservation;
-  const outcomes = jobs.map(
-    (job, index): PushOutcome => (index < taken.n ? { rid: job.rid } : { refused }),
-  );
-  const stallMs = repeatable === undefined ? MAX_STALL_MS : MAX_REPEATABLE_STALL_MS;
-  if (taken.n > 0 && performance.now() - startedAt > stallMs) throw stalled();
-  const documents = jobs.slice(0, taken.n).map((job) => toJobDocument(job, id, gen));
-  const existing = await insertJobs(collections, documents, repeatable !== undefined);
-  const withdrawn = (await repeatable?.keepOutcomes(outcomes, existing)) ?? [];
-  const twice = amountOf(documents, new Set([...existing, ...withdrawn]));
-  const counted = minus(taken, twice);
-  const confirmed = await confirm(collections, crawlerId, { id, gen }, counted, now);
-  if (confirmed !== null) countedPushes.set(id, true);
-  await giveBack(twice);
-  if (confirmed === null && !(await exists(collections, crawlerId))) {
-    const rids = documents.map((each) => each._id);
-    await Promise.all([
-      collections.jobs.deleteMany({ _id: { $in: rids }, push: id }),
-      giveBack(counted),
-    ]);
-    return crawlerNotFound(jobs);
-  }
-  if (confirmed === null || twice.n > 0) {
-    // Another process has resolved this push, and counted what it found then. Or an earlier call of
-    // the request inserted its jobs after it had been resolved, and nobody has counted those.
-    await recount(collections, crawlerId, now, { all: true });
-    if (taken.n > 0) await wakeNow(collections, crawlerId, now, 'job');
-  }
-  const isOver = reservation.queued > limits.accountQueue;
-  return {
-    outcomes,
-    crossedAccountLimit: isOver && (await wentOver(collections, accountId, limits.accountQueue)),
-    leased: isLive(confirmed?.leaseUntil, now),
-  };
-}
+export function createAdmission(collections: Collections, lanes: Lanes) {
+  const { accounts } = lanes;
+  const queues = createLruMap<string, KnownQueue>({ maxEntries: MAX_KNOWN });
 
-/** Reserves room in the account and the crawler; undefined when the crawler is gone or has changed. */
-async function reserve(
-  collections: Collections,
-  accounts: AccountIncrements,
-  { crawlerId, accountId, id, jobs, settings, limits, now, repeatable }: Admission,
-): Promise<Reservation | undefined> {
-  const rids = jobs.map((job) => job.rid).sort();
-  const entry = {
-    id,
-    at: now,
-    first: rids[0] ?? '',
-    last: rids.at(-1) ?? '',
-    ...(repeatable === undefined ? {} : { request: repeatable.request }),
-  };
-  const all = amount(jobs);
-  const queued = accounts.tryReserve(accountId, all, limits.accountQueue);
-  const giveBack = async (more: Amount): Promise<void> => {
-    if (queued === undefined) await giveBackRoom(collections, accountId, more);
-    else accounts.add(accountId, { queued: -more.n, queuedBytes: -more.bytes });
-  };
-  const [inAccount, inCrawler] = await Promise.allSettled([
-    queued === undefined
-      ? reserveInAccount(collections, accountId, all, limits.accountQueue, accounts.take(accountId))
-      : { granted: all.n, queued },
-    reserveInCrawler(collections, crawlerId, {
-      entry,
-      settings,
-      n: all.n,
-      limit: limits.crawlerQueue,
-    }),
-  ]);
-  if (inAccount.status === 'rejected') throw inAccount.reason;
-  const n = inAccount.value?.granted ?? 0;
-  // The account counts the bytes only if it has room for all jobs.
-  const granted = { n, bytes: n === all.n ? all.bytes : 0 };
-  if (inCrawler.status === 'rejected') {
-    await giveBack(granted).catch(() => undefined);
-    throw inCrawler.reason;
+  async function readQueue(lane: string, crawlerId: string, purges: number): Promise<KnownQueue> {
+    const parts = (await readParts(collections, [crawlerId])).get(crawlerId) ?? [];
+    const { waiting, retrying } = sumCounts(parts, purges);
+    const touches = parts.find(({ _id }) => _id === lane)?.touches ?? 0;
+    return { queued: waiting + retrying, touches, untilMs: performance.now() + FRESH_MS };
   }
-  const crawler = inCrawler.value;
-  const accepted = Math.min(n, crawler?.granted ?? 0);
-  const taken = accepted === all.n ? all : amount(jobs.slice(0, accepted));
-  await giveBack(minus(granted, taken));
-  if (crawler === null) return undefined;
-  return {
-    taken,
-    refused: accepted === n ? 'account_queue_full' : 'crawler_queue_full',
-    gen: crawler.purges,
-    queued: (inAccount.value?.queued ?? 0) - (n - accepted),
-    giveBack,
-  };
-}
 
-/**
- * Inserts the jobs of a push. Returns the `rid`s of those that exist already, if the push may be
- * repeated: an earlier call of the request has inserted them late, under its id. The new `rid`s of
- * any other push can only exist because the driver has sent the insert twice, when the first was not
- * answered.
- */
-async function insertJobs(
-  collections: Collections,
-  documents: readonly JobDocument[],
-  repeatable: boolean,
-): Promise<readonly string[]> {
-  if (documents.length === 0) return [];
-  try {
-    await collections.jobs.insertMany(documents, { ordered: false });
-    return [];
-  } catch (error) {
-    const existing = duplicateIndexes(error).flatMap((index) => documents[index]?._id ?? []);
-    return repeatable ? existing : [];
+  const isNear = (queued: number, n: number, limit: number): boolean => queued + n > limit - SPARE;
+
+  /** Inserts what there is room for, and returns how many; undefined when the crawler is not there. */
+  async function insert(admission: Admission, room: number): Promise<number | undefined> {
+    const { crawlerId, accountId, jobs, settings, limits, now, requestKey } = admission;
+    const lane = await lanes.enlist(crawlerId, 'push', now);
+    const crawler = await collections.crawlers.findOne(
+      { _id: crawlerId, ...(settings === undefined ? {} : { updatedAt: new Date(settings) }) },
+      { projection: { purges: 1 } },
+    );
+    if (crawler === null) return undefined;
+    const { purges } = crawler;
+    const wanted = Math.min(jobs.length, room);
+    const { crawlerQueue } = limits;
+    const known = queues.get(crawlerId);
+    const isKnown =
+      known !== undefined &&
+      known.untilMs > performance.now() &&
+      !isNear(known.queued, wanted, crawlerQueue);
+    const queue = isKnown ? known : await readQueue(lane.id, crawlerId, purges);
+    queues.delete(crawlerId);
+    const n = Math.max(0, Math.min(wanted, crawlerQueue - queue.queued));
+    const remembered =
+      requestKey === undefined || jobs.length === 0
+        ? undefined
+        : {
+            _id: requestKey,
+            crawlerId,
+            outcomes: toOutcomes(jobs, n, room),
+            expiresAt: new Date(now.getTime() + PUSH_REQUEST_MS),
+          };
+    if (n === 0) {
+      if (remembered !== undefined) await collections.pushRequests.insertOne(remembered);
+      return 0;
+    }
+    const push = lanes.newWriteId();
+    const documents = jobs.slice(0, n).map((job) => toJobDocument(job, push, purges));
+    const near = isNear(queue.queued, wanted, crawlerQueue);
+    const body = async (session: ClientSession): Promise<void> => {
+      if (remembered !== undefined) {
+        await collections.pushRequests.insertOne(remembered, { session });
+      }
+      await collections.jobs.insertMany(documents, { session });
+      if (!near) return;
+      await collections.counts.updateMany(
+        { crawlerId, _id: { $ne: lane.id, $regex: '/push$' } },
+        { $inc: { touches: 1 } },
+        { session },
+      );
+    };
+    try {
+      await lanes.unblocked(crawlerId, () =>
+        lanes.write(
+          lane,
+          { gen: purges, touches: queue.touches, accountId, now },
+          async (session, delta) => {
+            await body(session);
+            for (const { size = 0 } of documents) delta.move(size, undefined, 'waiting');
+            delta.addDay('pushed', n);
+            delta.happened('push');
+          },
+        ),
+      );
+    } catch (error) {
+      if (error instanceof Fenced) await lanes.raise(crawlerId, purges, now);
+      throw error;
+    }
+    if (!near) queues.set(crawlerId, { ...queue, queued: queue.queued + n });
+    return n;
+  }
+
+  return async (admission: Admission): Promise<PushReceipt> => {
+    const { crawlerId, accountId, jobs, limits, now } = admission;
+    const room = await takeAccountRoom(
+      collections,
+      accounts,
+      accountId,
+      amount(jobs),
+      limits.accountQueue,
+    );
+    let inserted: number | undefined;
+    try {
+      inserted = await lanes.untilWritten(() => insert(admission, room.n));
+    } finally {
+      await room.giveBack();
+    }
+    const crawler =
+      inserted === undefined ? null : await wake(collections, crawlerId, inserted, now);
+    if (crawler === null || inserted === undefined) {
+      const outcomes = jobs.map(() => ({ refused: 'crawler_not_found' }) as const);
+      return { outcomes, crossedAccountLimit: false, leased: false };
+    }
+    const isOver = room.queued - (room.n - inserted) > limits.accountQueue;
+    return {
+      outcomes: toOutcomes(jobs, inserted, room.n),
+      crossedAccountLimit: isOver && (await crossed(accountId, limits.accountQueue)),
+      leased: isLive(crawler.leaseUntil, now),
+    };
+  };
+
+  async function crossed(accountId: string, limit: number): Promise<boolean> {
+    await accounts.flush();
+    return wentOver(collections, accountId, limit);
   }
 }
 
-function amountOf(documents: readonly JobDocument[], rids: ReadonlySet<string>): Amount {
-  const sizes = documents.flatMap(({ _id, size = 0 }) => (rids.has(_id) ? size : []));
-  return { n: sizes.length, bytes: sizes.reduce((sum, size) => sum + size, 0) };
-}
-
-async function giveBackRoom(
-  collections: Collections,
-  accountId: string,
-  { n, bytes }: Amount,
-): Promise<void> {
-  if (n === 0 && bytes === 0) return;
-  await collections.accounts.updateOne(
-    { _id: accountId },
-    { $inc: { queued: -n, queuedBytes: -bytes } },
+/** Notes that the crawler has work, and returns it; null when it is gone. */
+export function wake(collections: Collections, crawlerId: string, n: number, now: Date) {
+  const projection = { leaseUntil: 1 } as const;
+  if (n === 0) return collections.crawlers.findOne({ _id: crawlerId }, { projection });
+  return collections.crawlers.findOneAndUpdate(
+    { _id: crawlerId },
+    [{ $set: wakeFields(now, 'job') }],
+    { projection },
   );
 }
 
-async function exists(collections: Collections, crawlerId: string): Promise<boolean> {
-  const id = { projection: { _id: 1 } } as const;
-  return (await collections.crawlers.findOne({ _id: crawlerId }, id)) !== null;
+function toOutcomes(jobs: readonly Job[], inserted: number, room: number): PushOutcome[] {
+  const refused = inserted === room ? 'account_queue_full' : 'crawler_queue_full';
+  return jobs.map((job, index) => (index < inserted ? { rid: job.rid } : { refused }));
 }
 
 function amount(jobs: readonly Job[]): Amount {
   return { n: jobs.length, bytes: jobs.reduce((sum, job) => sum + chargedJobBytes(job), 0) };
-}
-
-function minus(a: Amount, b: Amount): Amount {
-  return { n: a.n - b.n, bytes: a.bytes - b.bytes };
-}
-
-function crawlerNotFound(jobs: readonly Job[]): PushReceipt {
-  const outcomes = jobs.map(() => ({ refused: 'crawler_not_found' }) as const);
-  return { outcomes, crossedAccountLimit: false, leased: false };
-}
-
-/** The error of a push that took too long to go on. */
-export function stalled(): DomainError {
-  return databaseUnavailable('The push took too long and was given up; try again.');
 }

@@ -5,10 +5,11 @@ import type { QueuedNotice } from '../../domain/notice.ts';
 import type { ProcessReport } from '../../domain/process-report.ts';
 import type { AccountLimits } from '../../domain/quotas.ts';
 import type { DayCounts } from '../../domain/stats.ts';
-import type { EndedJob } from '../../domain/tally.ts';
 import type { PushOutcome } from '../store.ts';
+import type { CountsDocument } from './counts-document.ts';
 import type { CrawlerDocument } from './crawler-document.ts';
 
+export type * from './counts-document.ts';
 export type * from './crawler-document.ts';
 
 /**
@@ -37,25 +38,8 @@ export interface AccountDocument {
   readonly granted?: number;
 }
 
-/**
- * What an ended job leaves until it is counted: it commits the end, and says how to count it after
- * a crash.
- */
-export interface Tombstone extends EndedJob {
-  readonly from: QueuedJob['state'];
-  /** The bytes that the job counted for as queued, and its record counts for as stored. */
-  readonly size?: number;
-  readonly kept?: number;
-  /** Whether a delivery was made; true for one that becomes due when the end is counted. */
-  readonly delivers?: boolean;
-  readonly endedAt: Date;
-  /** The process and the number of its batch that ended the job. */
-  readonly by: string;
-  readonly seq: number;
-}
-
-/** A job. An ended one is a tombstone for some milliseconds. */
-export interface JobDocument extends Partial<Omit<Tombstone, 'from'>> {
+/** A job in the queue of a crawler, or running. */
+export interface JobDocument {
   readonly _id: string;
   readonly crawlerId: string;
   readonly accountId: string;
@@ -67,8 +51,9 @@ export interface JobDocument extends Partial<Omit<Tombstone, 'from'>> {
   readonly callbackHeaders: string;
   readonly queueDeadline?: Date;
   readonly createdAt: Date;
-  readonly state: QueuedJob['state'] | 'ended';
-  readonly from?: QueuedJob['state'];
+  /** The bytes that it counts for as queued. */
+  readonly size?: number;
+  readonly state: QueuedJob['state'];
   readonly due: Date;
   /** Set while waiting or retrying. */
   readonly queued?: true;
@@ -88,16 +73,14 @@ export interface JobDocument extends Partial<Omit<Tombstone, 'from'>> {
   readonly traceparent?: string;
   /** The id of its push. */
   readonly push: string;
-  /** The id of the last write that changed its state. */
-  readonly mark?: string;
 }
 
 /** The fields that deliveries and results share. */
 interface RecordDocument {
   readonly _id: string;
-  /** The job's attempt that made it; an older one never replaces a newer one. */
+  /** The job's attempt that made it. */
   readonly claim: number;
-  /** The id of the last write that changed its state; `SHARED_MARK` when several brought it. */
+  /** The id of the last write that claimed it. */
   readonly mark: string;
   readonly url: string;
   readonly pushedUrl: string;
@@ -111,10 +94,10 @@ interface RecordDocument {
   readonly body: Binary;
 }
 
-/** A result on its way to a callback URL. `staged` until its job has ended. */
+/** A result on its way to a callback URL. */
 export interface DeliveryDocument extends RecordDocument {
   readonly crawlerId: string;
-  readonly state: 'staged' | 'due' | 'sending' | 'delivered' | 'failed';
+  readonly state: 'due' | 'sending' | 'delivered' | 'failed';
   readonly due: Date;
   readonly attempt: number;
   readonly epoch?: number;
@@ -125,7 +108,7 @@ export interface DeliveryDocument extends RecordDocument {
   readonly attempts: readonly DeliveryAttempt[];
 }
 
-/** A stored result. While its job is alive it is not committed, and not shown. */
+/** A stored result. */
 export interface ResultDocument extends RecordDocument {
   /** The account and the token type. */
   readonly scope: string;
@@ -144,8 +127,6 @@ export interface ResultOrderDocument {
   readonly series: string;
   /** The last number that was given. */
   readonly last: number;
-  /** The results that get the last numbers, while they may not have them yet. */
-  readonly batch: readonly string[];
 }
 
 /** A day of a crawler, once it is over. `_id` is `<crawlerId>/<day>`. */
@@ -154,23 +135,13 @@ export interface HistoryDocument {
   readonly crawlerId: string;
   readonly day: string;
   readonly counts: DayCounts;
-  /** The ids of the last days that were added. */
-  readonly moved?: readonly string[];
 }
 
 /** A push with a `request_id`. `_id` is `<crawlerId>/<requestId>`. */
 export interface PushRequestDocument {
   readonly _id: string;
   readonly crawlerId: string;
-  readonly rids: readonly string[];
-  /** The id of the push that inserts its jobs. */
-  readonly push: string;
-  /** Those of its jobs that another process found inserted when it completed the push. */
-  readonly taken?: readonly string[];
-  /** Set once its jobs are durable. */
-  readonly outcomes: readonly PushOutcome[] | null;
-  /** The call that performs it. */
-  readonly claim: string;
+  readonly outcomes: readonly PushOutcome[];
   readonly expiresAt: Date;
 }
 
@@ -201,15 +172,12 @@ export interface NoticeDocument extends Omit<QueuedNotice, 'noticeId'> {
 
 /** A crawler that was removed or purged, and whose leftovers are still to be swept up. */
 export interface RemovalDocument {
-  /** Of the crawler; in an entry of `rids` followed by the time that it is for. */
   readonly _id: string;
   /**
-   * When `maintain` found nothing left, or when the time of `rids` ends. The entry stays for a while,
-   * because a process that was stopped may still write more.
+   * When `maintain` found nothing left. The entry stays for a while, because a process that was
+   * stopped may still write more.
    */
   readonly at?: Date;
-  /** The latest jobs that purges and deletions have removed: their crawls may bring records later. */
-  readonly rids?: readonly string[];
 }
 
 /** An account that is gone and may have left results behind. */
@@ -238,6 +206,7 @@ export interface CookieSessionDocument {
 export interface Collections {
   readonly accounts: Collection<AccountDocument>;
   readonly crawlers: Collection<CrawlerDocument>;
+  readonly counts: Collection<CountsDocument>;
   readonly jobs: Collection<JobDocument>;
   readonly deliveries: Collection<DeliveryDocument>;
   readonly results: Collection<ResultDocument>;
@@ -258,6 +227,7 @@ export function toCollections(db: Db): Collections {
   return {
     accounts: db.collection('accounts'),
     crawlers: db.collection('crawlers'),
+    counts: db.collection('counts'),
     jobs: db.collection('jobs'),
     deliveries: db.collection('deliveries'),
     results: db.collection('results'),

@@ -7,17 +7,12 @@ import { pauseChanges } from '../rules.ts';
 import type { CrawlerQuota, CrawlerStore, PauseChange } from '../store.ts';
 import { countCrawlers, quotaShare, UNLIMITED } from './account-quota.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
-import {
-  COUNTER_FIELDS,
-  CRAWLER_FIELDS,
-  toCounters,
-  toCrawler,
-  toCrawlerDocument,
-} from './crawler-document.ts';
+import { readParts, sumCounts } from './counts-document.ts';
+import { COUNTER_FIELDS, toCounters, toCrawler, toCrawlerDocument } from './crawler-document.ts';
 import { isConflict, isDuplicate } from './errors.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
+import type { Lanes } from './lanes.ts';
 import { setWake } from './lease.ts';
-import type { Ledger } from './ledger.ts';
 import { claimProbes, noteProbes, postponeProbes } from './probes.ts';
 import { noteRemoval, sweepUp } from './removal.ts';
 import { keptBytes } from './stored-bytes.ts';
@@ -28,11 +23,11 @@ const SWEEP_MS = 1_000;
 const MOST_DELETIONS = 20;
 
 /** Crawlers, their pauses and their counters. */
-export function createCrawlers(collections: Collections, ledger: Ledger): CrawlerStore {
+export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerStore {
   const names = createKeyedMutex();
 
   async function one(filter: Filter<CrawlerDocument>): Promise<Crawler | undefined> {
-    const document = await collections.crawlers.findOne(filter, { projection: CRAWLER_FIELDS });
+    const document = await collections.crawlers.findOne(filter);
     return document === null ? undefined : toCrawler(document);
   }
 
@@ -71,10 +66,7 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
 
     async list(accountId, { limit, after = '' }, tokenType) {
       const found = await collections.crawlers
-        .find(
-          { accountId, name: { $gt: after }, ...defined({ tokenType }) },
-          { projection: CRAWLER_FIELDS },
-        )
+        .find({ accountId, name: { $gt: after }, ...defined({ tokenType }) })
         .sort({ name: 1 })
         .limit(limit)
         .toArray();
@@ -101,7 +93,7 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
         const document = await collections.crawlers.findOneAndUpdate(
           { _id: crawlerId, ...(counts ? { concurrency } : {}) },
           { $set: set },
-          { returnDocument: 'after', projection: CRAWLER_FIELDS },
+          { returnDocument: 'after' },
         );
         if (document !== null) return toCrawler(document);
         // The crawler was changed or removed meanwhile.
@@ -114,7 +106,7 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
       const document = await collections.crawlers.findOneAndUpdate(
         { _id: crawlerId, 'webhookSecrets.0.secret': newest ?? { $exists: false } },
         { $set: { webhookSecrets: secrets, updatedAt: now } },
-        { returnDocument: 'after', projection: CRAWLER_FIELDS },
+        { returnDocument: 'after' },
       );
       if (document !== null) return { crawler: toCrawler(document), changed: true };
       const crawler = await one({ _id: crawlerId });
@@ -137,7 +129,7 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
             },
           },
         ],
-        { returnDocument: 'after', projection: CRAWLER_FIELDS },
+        { returnDocument: 'after' },
       );
       if (document !== null) {
         await setWake(collections, crawlerId);
@@ -148,19 +140,23 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
     },
 
     remove: (crawlerId) =>
-      ledger.runExclusive(crawlerId, async () => {
+      lanes.runExclusive(crawlerId, async () => {
         await noteRemoval(collections, crawlerId);
         const gone = await deleteCrawler(collections, crawlerId);
         if (gone === undefined) return undefined;
-        const purged = gone.live - gone.running;
+        // Without its parts no process writes anything more of it.
+        const parts = (await readParts(collections, [crawlerId])).get(crawlerId) ?? [];
+        await lanes.unblocked(crawlerId, () => collections.counts.deleteMany({ crawlerId }));
+        const sum = sumCounts(parts, gone.purges);
+        const purged = Math.max(0, sum.waiting + sum.retrying);
         const share = negated(quotaShare(gone));
         // Bytes that cannot be summed up in time are found when `maintain` measures what is stored.
         const kept = await keptBytes(collections, [crawlerId]).catch(() => 0);
         const counted = {
-          queued: -purged,
+          queued: -sum.waiting - sum.retrying,
           crawlers: share.crawlers,
           concurrency: share.concurrency,
-          queuedBytes: -(gone.liveBytes ?? 0),
+          queuedBytes: -sum.queuedBytes - sum.runningBytes,
           storedBytes: -kept,
         };
         await collections.accounts
@@ -168,27 +164,24 @@ export function createCrawlers(collections: Collections, ledger: Ledger): Crawle
           // `maintain` compares the totals with the remaining crawlers.
           .catch(() => undefined);
         const until = performance.now() + SWEEP_MS;
-        await ledger.tidy(crawlerId, () =>
-          sweepUp(
-            collections,
-            ledger.transactions,
-            crawlerId,
-            new Date(),
-            () => performance.now() < until,
-          ),
+        await sweepUp(collections, crawlerId, () => performance.now() < until).catch(
+          () => undefined,
         );
         return { purged };
       }),
 
     async counters(crawlerIds) {
-      const found = await collections.crawlers
-        .find({ _id: { $in: [...crawlerIds] } }, { projection: COUNTER_FIELDS })
-        .toArray();
-      return new Map(found.map((document) => [document._id, toCounters(document)]));
+      const [found, parts] = await Promise.all([
+        collections.crawlers
+          .find({ _id: { $in: [...crawlerIds] } }, { projection: COUNTER_FIELDS })
+          .toArray(),
+        readParts(collections, crawlerIds),
+      ]);
+      return new Map(found.map((each) => [each._id, toCounters(each, parts.get(each._id))]));
     },
 
     claimProbes: (now, intervalMs, limit) =>
-      claimProbes(collections, ledger, now, intervalMs, limit),
+      claimProbes(collections, lanes, now, intervalMs, limit),
     postponeProbes: (probes) => postponeProbes(collections, probes),
     noteProbes: (crawlerIds, now) => noteProbes(collections, crawlerIds, now),
   };
@@ -204,9 +197,7 @@ async function deleteCrawler({ crawlers }: Pick<Collections, 'crawlers'>, crawle
     accountId: 1,
     name: 1,
     concurrency: 1,
-    live: 1,
-    liveBytes: 1,
-    running: 1,
+    purges: 1,
   } as const;
   for (let tries = 0; tries < MOST_DELETIONS; tries += 1) {
     const gone = await crawlers.findOneAndDelete({ _id: crawlerId }, { projection });

@@ -1,19 +1,20 @@
-import type { Filter } from 'mongodb';
+import type { ClientSession, Filter } from 'mongodb';
 import type { Delivery, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { tallyDelivery } from '../../domain/tally.ts';
 import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
-import type { DeliveryOutcome, DeliveryStore, Lease, ReplaySelector } from '../store.ts';
+import type { DeliveryOutcome, DeliveryStore, ReplaySelector } from '../store.ts';
 import type { Collections, DeliveryDocument } from './collections.ts';
-import type { Delta } from './counts.ts';
 import { toDeliverySummary } from './delivery-summary.ts';
+import type { Delta } from './delta.ts';
+import type { Lanes } from './lanes.ts';
 import { wakeFields } from './lease.ts';
-import type { Ledger } from './ledger.ts';
+
 import { toRecord } from './records.ts';
-import { type OneUpdate, updateEach } from './update-each.ts';
+import type { OneUpdate } from './update-each.ts';
 
 /** Results on their way to callback URLs. */
-export function createDeliveries(collections: Collections, ledger: Ledger): DeliveryStore {
+export function createDeliveries(collections: Collections, lanes: Lanes): DeliveryStore {
   return {
     get: (crawlerId, rid) => get(collections, crawlerId, rid),
 
@@ -23,19 +24,17 @@ export function createDeliveries(collections: Collections, ledger: Ledger): Deli
         { limit },
       ),
 
-    replay: (crawlerId, which, now) =>
-      ledger.runExclusive(crawlerId, () => replay(collections, ledger, { crawlerId, which, now })),
+    replay: (crawlerId, which, now) => replay(collections, lanes, { crawlerId, which, now }),
   };
 }
 
-/** Claims due deliveries under a lease that is current; see `TurnWork.deliveries`. */
-export async function claimDeliveries(
+/** The `rid`s of due deliveries that a turn claims; see `TurnWork.deliveries`. */
+export async function dueDeliveries(
   collections: Collections,
-  writeId: string,
-  { crawlerId, epoch }: Lease,
+  crawlerId: string,
   { limit, maxBytes }: { readonly limit: number; readonly maxBytes: number },
   now: Date,
-): Promise<Delivery[]> {
+): Promise<string[]> {
   const due = await collections.deliveries
     .find({ crawlerId, state: 'due', due: { $lte: now } }, { projection: { size: 1 } })
     .sort({ due: 1, _id: 1 })
@@ -46,14 +45,17 @@ export async function claimDeliveries(
     bytes += size;
     return index === 0 || bytes <= maxBytes;
   });
-  if (taken.length === 0) return [];
-  const rids = taken.map((each) => each._id);
-  await collections.deliveries.updateMany(
-    { _id: { $in: rids }, state: 'due' },
-    { $set: { state: 'sending', epoch, mark: writeId }, $inc: { attempt: 1 } },
-  );
+  return taken.map((each) => each._id);
+}
+
+/** Those of the deliveries that the claim has got. */
+export async function readClaimed(
+  collections: Collections,
+  rids: readonly string[],
+  claim: string,
+): Promise<Delivery[]> {
   const claimed = await collections.deliveries
-    .find({ _id: { $in: rids }, mark: writeId })
+    .find({ _id: { $in: [...rids] }, mark: claim })
     .toArray();
   const places = new Map(rids.map((rid, index) => [rid, index]));
   return claimed
@@ -73,31 +75,12 @@ export async function nextDelivery(
   return next?.due;
 }
 
-/** Writes the ends of attempts, and returns those that were won; the caller counts them. */
-export async function settleDeliveries(
-  collections: Collections,
-  writeId: string,
-  outcomes: readonly DeliveryOutcome[],
-  now: Date,
-): Promise<DeliveryOutcome[]> {
-  if (outcomes.length === 0) return [];
-  const updates = outcomes.map((each) => updateFor(each, now, writeId));
-  const matched = await updateEach(collections.deliveries, updates);
-  if (matched === outcomes.length) return [...outcomes];
-  const rids = outcomes.map((each) => each.rid);
-  const marked = await collections.deliveries
-    .find({ _id: { $in: rids }, mark: writeId }, { projection: { _id: 1 } })
-    .toArray();
-  const found = new Set(marked.map((each) => each._id));
-  return outcomes.filter((each) => found.has(each.rid));
-}
-
-/** Adds what settled deliveries change in the counters; the number of pending ones if `pending`. */
-export function addSettled(delta: Delta, won: readonly DeliveryOutcome[], pending: boolean): void {
-  for (const outcome of won) {
+/** Adds what settled deliveries change in the counters. */
+export function addSettled(delta: Delta, outcomes: readonly DeliveryOutcome[]): void {
+  for (const outcome of outcomes) {
     const { kind } = outcome;
     delta.addTally(tallyDelivery(outcome));
-    if (pending && (kind === 'delivered' || kind === 'failed')) delta.add('deliveriesPending', -1);
+    if (kind === 'delivered' || kind === 'failed') delta.add('deliveriesPending', -1);
   }
 }
 
@@ -107,19 +90,20 @@ async function get(
   rid: string,
 ): Promise<DeliverySummary | undefined> {
   const document = await collections.deliveries.findOne(
-    { _id: rid, crawlerId, state: { $ne: 'staged' } },
+    { _id: rid, crawlerId },
     { projection: { body: 0 } },
   );
   return document === null ? undefined : toDeliverySummary(document);
 }
 
+/** One transaction makes the deliveries due, counts them and wakes the crawler. */
 function replay(
   collections: Collections,
-  ledger: Ledger,
+  lanes: Lanes,
   { crawlerId, which, now }: Replay,
 ): Promise<number> {
   const ofThese = { crawlerId, ...toRangeFilter(which) };
-  return ledger.transactions.run(async (session) => {
+  return lanes.transact(crawlerId, async (session) => {
     const waiting = await collections.deliveries.updateMany(
       { ...ofThese, state: 'due' },
       { $min: { due: now } },
@@ -131,22 +115,27 @@ function replay(
       { session },
     );
     const found = waiting.matchedCount + done.modifiedCount;
-    if (found === 0) return 0;
-    await collections.crawlers.updateOne(
-      { _id: crawlerId },
-      [
-        {
-          $set: {
-            deliveriesPending: { $add: ['$deliveriesPending', done.modifiedCount] },
-            moves: { $add: ['$moves', 1] },
-            ...wakeFields(now, 'delivery'),
-          },
-        },
-      ],
-      { session },
-    );
+    if (done.modifiedCount > 0)
+      await addPending(collections, crawlerId, done.modifiedCount, session);
+    if (found > 0) {
+      await collections.crawlers.updateOne(
+        { _id: crawlerId },
+        [{ $set: wakeFields(now, 'delivery') }],
+        { session },
+      );
+    }
     return found;
   });
+}
+
+/** Changes the number of a crawler's pending deliveries, in a transaction of `Lanes.transact`. */
+export async function addPending(
+  { counts }: Pick<Collections, 'counts'>,
+  crawlerId: string,
+  by: number,
+  session: ClientSession,
+): Promise<void> {
+  await counts.updateOne({ _id: crawlerId }, { $inc: { deliveriesPending: by } }, { session });
 }
 
 /** A call of `DeliveryStore.replay`. */
@@ -162,11 +151,8 @@ function toRangeFilter(which: ReplaySelector): Filter<DeliveryDocument> {
     : { createdAt: { $gte: which.from, $lt: which.to } };
 }
 
-function updateFor(
-  outcome: DeliveryOutcome,
-  now: Date,
-  writeId: string,
-): OneUpdate<DeliveryDocument> {
+/** The write of the end of an attempt, whose delivery must still be in it. */
+export function settleUpdate(outcome: DeliveryOutcome, now: Date): OneUpdate<DeliveryDocument> {
   const { rid, crawlerId, attempt, log, kind, dueAt, expiresAt } = outcome;
   const again = kind === 'retry' || kind === 'release';
   return {
@@ -174,7 +160,6 @@ function updateFor(
     update: {
       $set: {
         state: again ? 'due' : kind,
-        mark: writeId,
         ...(again ? { due: dueAt ?? now } : {}),
         ...(expiresAt === undefined ? {} : { expiresAt }),
       },

@@ -1,5 +1,4 @@
 import {
-  MongoBulkWriteError,
   MongoError,
   MongoNetworkError,
   MongoNotConnectedError,
@@ -11,11 +10,12 @@ import { DomainError, databaseUnavailable } from '../../domain/errors.ts';
 
 const DUPLICATE_KEY = 11_000;
 const WRITE_CONFLICT = 112;
-// The primary stepped down, is shutting down, was interrupted or is too slow; the write concern was
+const COMMAND_NOT_FOUND = 59;
+// The primary stepped down, is shutting down, was interrupted, as by another process, or is too slow; the write concern was
 // not met in time; there is no writable member.
 const TRANSIENT_CODES = new Set([
-  6, 7, 50, 64, 89, 91, 112, 133, 189, 262, 317, 358, 9_001, 10_058, 10_107, 11_600, 11_602, 13_388,
-  13_435, 13_436,
+  6, 7, 50, 64, 89, 91, 112, 133, 189, 262, 317, 358, 9_001, 10_058, 10_107, 11_600, 11_601, 11_602,
+  13_388, 13_435, 13_436,
 ]);
 
 // Classes that the driver does not export in all its versions.
@@ -31,15 +31,9 @@ export function isConflict(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === WRITE_CONFLICT;
 }
 
-/**
- * The indexes of the documents of an unordered insert that a unique index refused; rethrows any
- * other failure.
- */
-export function duplicateIndexes(error: unknown): number[] {
-  if (!(error instanceof MongoBulkWriteError)) throw error;
-  const failures = [error.writeErrors].flat();
-  if (failures.length === 0 || failures.some((each) => each.code !== DUPLICATE_KEY)) throw error;
-  return failures.map((each) => each.index);
+/** Whether the server does not have the command. */
+export function isUnknownCommand(error: unknown): boolean {
+  return error instanceof MongoServerError && error.code === COMMAND_NOT_FOUND;
 }
 
 // Writing to a socket that the server is closing fails with Node's own error, which the driver

@@ -1,6 +1,7 @@
 import { chargedBytes } from '../../domain/quotas.ts';
 import type { Collections } from './collections.ts';
-import type { Ledger } from './ledger.ts';
+import { addPending } from './deliveries.ts';
+import type { Lanes } from './lanes.ts';
 import { expireScreenshots } from './screenshots.ts';
 import { expireResults, sweepRemovedAccounts } from './stored-bytes.ts';
 
@@ -10,13 +11,13 @@ import { expireResults, sweepRemovedAccounts } from './stored-bytes.ts';
  */
 export async function expire(
   collections: Collections,
-  ledger: Ledger,
+  lanes: Lanes,
   now: Date,
   batch: number,
   goesOn: () => boolean,
 ): Promise<number> {
   const removals = [
-    () => expireDeliveries(collections, ledger, now, batch),
+    () => expireDeliveries(collections, lanes, now, batch),
     () => expireResults(collections, now, batch),
     () => sweepRemovedAccounts(collections, now, batch),
     () => expireScreenshots(collections, now, batch),
@@ -59,38 +60,37 @@ async function expireRequests(
   return { found: old.length, count: deletedCount };
 }
 
-function expireDeliveries(
-  collections: Collections,
-  { transactions }: Ledger,
+async function expireDeliveries(
+  { crawlers, accounts, deliveries, ...others }: Collections,
+  lanes: Lanes,
   now: Date,
   batch: number,
 ): Promise<Removed> {
-  return transactions.run(async (session) => {
-    const old = await collections.deliveries
-      .find(
-        { expiresAt: { $lte: now } },
-        { projection: { crawlerId: 1, state: 1, size: 1 }, session },
-      )
-      .sort({ expiresAt: 1 })
-      .limit(batch)
-      .toArray();
-    if (old.length === 0) return { found: 0, count: 0 };
-    await collections.deliveries.deleteMany({ _id: { $in: old.map((d) => d._id) } }, { session });
-    for (const [crawlerId, own] of Map.groupBy(old, (each) => each.crawlerId)) {
-      const pending = own.filter(({ state }) => state === 'due' || state === 'sending').length;
-      const crawler = await collections.crawlers.findOneAndUpdate(
+  const old = { expiresAt: { $lte: now } };
+  const found = await deliveries
+    .find(old, { projection: { crawlerId: 1 } })
+    .sort({ expiresAt: 1 })
+    .limit(batch)
+    .toArray();
+  let count = 0;
+  for (const [crawlerId, own] of Map.groupBy(found, (each) => each.crawlerId)) {
+    count += await lanes.transact(crawlerId, async (session) => {
+      const _id = { $in: own.map((each) => each._id) };
+      const gone = await deliveries
+        .find({ _id, ...old }, { projection: { state: 1, size: 1 }, session })
+        .toArray();
+      await deliveries.deleteMany({ _id, ...old }, { session });
+      const crawler = await crawlers.findOne(
         { _id: crawlerId },
-        { $inc: { deliveriesPending: -pending, moves: 1 } },
         { session, projection: { accountId: 1 } },
       );
-      if (crawler === null) continue;
-      const storedBytes = -own.reduce((sum, { size }) => sum + chargedBytes(size), 0);
-      await collections.accounts.updateOne(
-        { _id: crawler.accountId },
-        { $inc: { storedBytes } },
-        { session },
-      );
-    }
-    return { found: old.length, count: old.length };
-  });
+      if (crawler === null) return gone.length;
+      const pending = gone.filter(({ state }) => state === 'due' || state === 'sending').length;
+      if (pending > 0) await addPending(others, crawlerId, -pending, session);
+      const storedBytes = -gone.reduce((sum, { size }) => sum + chargedBytes(size), 0);
+      await accounts.updateOne({ _id: crawler.accountId }, { $inc: { storedBytes } }, { session });
+      return gone.length;
+    });
+  }
+  return { found: found.length, count };
 }

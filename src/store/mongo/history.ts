@@ -1,95 +1,100 @@
 import { DAY_MS } from '../../domain/durations.ts';
-import { createRid } from '../../domain/rid.ts';
-import { type DayCounts, toDay } from '../../domain/stats.ts';
-import type { Collections, CrawlerDocument } from './collections.ts';
-import { isDuplicate } from './errors.ts';
+import { toDay } from '../../domain/stats.ts';
+import type { Collections, CountsDocument } from './collections.ts';
+import { addedParts, dayIncrements } from './counts-document.ts';
+import type { Lanes } from './lanes.ts';
 
-const REMEMBERED_MOVES = 20;
+/** A part of a crawler's counters that was not used for so long becomes part of the crawler's own. */
+const UNUSED_MS = 60_000;
 
 /**
- * Moves days that are over to the history, so that a crawler's document stays small. A day that is
- * written again after that, by a process that was stopped or a late recovery, is added to the one
- * in the history.
+ * Moves days that are over to the history, so that the parts of a crawler's counters stay small. A day
+ * that is written again after that is added to the one in the history.
  */
 export async function moveDays(
-  collections: Collections,
+  { counts, history }: Collections,
+  lanes: Lanes,
   now: Date,
   batch: number,
   goesOn: () => boolean,
 ): Promise<void> {
   // Yesterday stays: most late writes come within minutes.
   const yesterday = toDay(new Date(now.getTime() - DAY_MS));
+  const projection = { days: 1 } as const;
   for (;;) {
-    const crawlers = await collections.crawlers
-      .find({ firstDay: { $lt: yesterday } }, { projection: { days: 1, moving: 1 } })
+    const old = await counts
+      .find({ firstDay: { $lt: yesterday } }, { projection: { crawlerId: 1 } })
       .limit(batch)
       .toArray();
-    await Promise.all(crawlers.map((each) => moveCrawlerDays(collections, each, yesterday, now)));
-    if (crawlers.length < batch || !goesOn()) return;
+    for (const { _id, crawlerId } of old) {
+      await lanes.transact(crawlerId, async (session) => {
+        const part = await counts.findOne({ _id }, { projection, session });
+        const days = Object.entries(part?.days ?? {});
+        if (part === null) return;
+        const over = days.filter(([day]) => day < yesterday);
+        const next = days.map(([day]) => day).filter((day) => day >= yesterday);
+        for (const [day, numbers] of over) {
+          await history.updateOne(
+            { _id: `${crawlerId}/${day}` },
+            { $inc: dayIncrements('counts', numbers), $setOnInsert: { crawlerId, day } },
+            { upsert: true, session },
+          );
+        }
+        const $unset = Object.fromEntries(over.map(([day]) => [`days.${day}`, '' as const]));
+        const firstDay = next.toSorted()[0];
+        await counts.updateOne(
+          { _id },
+          firstDay === undefined
+            ? { $unset: { ...$unset, firstDay: '' } }
+            : { ...(over.length > 0 ? { $unset } : {}), $set: { firstDay } },
+          { session },
+        );
+      });
+    }
+    if (old.length < batch || !goesOn()) return;
   }
 }
 
-async function moveCrawlerDays(
-  collections: Collections,
-  { _id, days, moving = {} }: Pick<CrawlerDocument, '_id' | 'days' | 'moving'>,
-  yesterday: string,
+/**
+ * Adds parts of counters that their processes have not used for a while to the crawlers' own. A
+ * process that goes on begins a new one.
+ */
+export async function gatherParts(
+  { counts, crawlers }: Collections,
+  lanes: Lanes,
   now: Date,
+  batch: number,
 ): Promise<void> {
-  for (const [day, { id, counts }] of Object.entries(moving))
-    await addDay(collections, _id, day, id, counts);
-  const over = Object.keys(days).filter((day) => day < yesterday);
-  for (const day of over) {
-    const id = createRid(now);
-    const after = await collections.crawlers.findOneAndUpdate(
-      { _id, [`days.${day}`]: { $exists: true }, [`moving.${day}`]: { $exists: false } },
-      [{ $set: { [`moving.${day}`]: { id, counts: `$days.${day}` } } }, { $unset: `days.${day}` }],
-      { returnDocument: 'after', projection: { moving: 1 } },
+  const unused = { at: { $lt: new Date(now.getTime() - UNUSED_MS) } };
+  const old = await counts
+    .find(unused, { projection: { crawlerId: 1, session: 1 } })
+    .limit(batch)
+    .toArray();
+  for (const [crawlerId, parts] of Map.groupBy(old, (each) => each.crawlerId)) {
+    // Of a process that died in a transaction.
+    await lanes.abort(parts);
+    const crawler = await crawlers.findOne(
+      { _id: crawlerId },
+      { projection: { purges: 1, accountId: 1 } },
     );
-    const moved = after?.moving?.[day];
-    if (moved !== undefined) await addDay(collections, _id, day, id, moved.counts);
+    const ids = { _id: { $in: parts.map(({ _id }) => _id) }, ...unused };
+    if (crawler === null) {
+      await counts.deleteMany(ids);
+      continue;
+    }
+    const { purges: gen, accountId } = crawler;
+    await lanes.raise(crawlerId, gen, now);
+    await lanes.transact(crawlerId, async (session) => {
+      const found: CountsDocument[] = await counts.find({ ...ids, gen }, { session }).toArray();
+      const own = await counts.findOne({ _id: crawlerId }, { projection: { gen: 1 }, session });
+      // A purge has come between; the next call does it.
+      if (found.length === 0 || (own !== null && own.gen !== gen)) return;
+      await counts.deleteMany({ _id: { $in: found.map(({ _id }) => _id) } }, { session });
+      await counts.updateOne(
+        { _id: crawlerId },
+        { ...addedParts(found), $set: { accountId }, $setOnInsert: { crawlerId, gen } },
+        { upsert: true, session },
+      );
+    });
   }
-  const next = Object.keys(days)
-    .filter((day) => day >= yesterday)
-    .toSorted()[0];
-  await collections.crawlers.updateOne(
-    { _id, firstDay: { $lt: yesterday } },
-    next === undefined ? { $unset: { firstDay: '' } } : { $set: { firstDay: next } },
-  );
-}
-
-/** Adds the counts of a move to the history, once, and removes the move from the crawler. */
-async function addDay(
-  collections: Collections,
-  crawlerId: string,
-  day: string,
-  id: string,
-  counts: DayCounts,
-): Promise<void> {
-  try {
-    await collections.history.updateOne(
-      { _id: `${crawlerId}/${day}`, moved: { $ne: id } },
-      {
-        $inc: toIncrements(counts),
-        $push: { moved: { $each: [id], $slice: -REMEMBERED_MOVES } },
-        $setOnInsert: { crawlerId, day },
-      },
-      { upsert: true },
-    );
-  } catch (error) {
-    // The history contains this move already.
-    if (!isDuplicate(error)) throw error;
-  }
-  await collections.crawlers.updateOne(
-    { _id: crawlerId, [`moving.${day}.id`]: id },
-    { $unset: { [`moving.${day}`]: '' } },
-  );
-}
-
-function toIncrements({ byCbStatus = {}, ...fields }: DayCounts): Record<string, number> {
-  return Object.fromEntries([
-    // A day without any number has counts, too.
-    ['counts.pushed', 0],
-    ...Object.entries(fields).map(([field, n]) => [`counts.${field}`, n]),
-    ...Object.entries(byCbStatus).map(([status, n]) => [`counts.byCbStatus.${status}`, n]),
-  ]) as Record<string, number>;
 }

@@ -5,7 +5,7 @@ import type { CrawlParameters } from '../../domain/parameters.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import type { JobDocument } from './collections.ts';
 
-/** The job of a document, which must not have ended. */
+/** The job of a document. */
 export function toJob(document: JobDocument): QueuedJob {
   return {
     rid: document._id,
@@ -19,7 +19,7 @@ export function toJob(document: JobDocument): QueuedJob {
     callbackHeaders: JSON.parse(document.callbackHeaders) as HeaderPair[],
     queueDeadline: document.queueDeadline,
     createdAt: document.createdAt,
-    state: document.state as QueuedJob['state'],
+    state: document.state,
     retry: document.retry,
     attempt: document.attempt,
     crashes: document.crashes ?? 0,
@@ -56,23 +56,11 @@ export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
   };
 }
 
-/** The fields that a job loses when it ends: the large ones, and those that put it into indexes. */
-export const FIELDS_DROPPED_AT_END = {
-  url: 1,
-  body: 1,
-  parameters: 1,
-  callbackHeaders: 1,
-  traceparent: 1,
-  queued: 1,
-  expires: 1,
-} as const;
-
 /**
  * Returns a running job to the queue as if it had not been tried: the queue deadline of a job
  * without retries applies again.
  */
 export function untriedUpdate(
-  writeId: string,
   change: { readonly due?: Date; readonly attempt?: number } = {},
 ): Document[] {
   const untried = { $eq: ['$retry', 0] };
@@ -83,7 +71,6 @@ export function untriedUpdate(
         state: { $cond: [untried, 'waiting', 'retrying'] },
         queued: true,
         ...change,
-        mark: writeId,
         firstTriedAt: { $cond: [untried, '$$REMOVE', '$firstTriedAt'] },
         expires: { $cond: [deadline, true, '$$REMOVE'] },
       },

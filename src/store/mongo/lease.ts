@@ -1,10 +1,8 @@
 import type { Filter } from 'mongodb';
-import { DAY_MS } from '../../domain/durations.ts';
 import { heldBackBy, type WorkKind } from '../rules.ts';
 import { isShare } from '../share-store.ts';
 import type { Lease } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
-import { tombstonesFilter } from './tombstones.ts';
 
 /** The wake time of a crawler that has work now, whatever the clock. */
 const DUE_NOW = new Date(0);
@@ -126,31 +124,4 @@ export async function setWake(
     );
     if (matchedCount > 0) return wakeAt;
   }
-}
-
-const MANY_PROCESSES = 50;
-const FORGOTTEN_MS = 7 * DAY_MS;
-
-/**
- * Removes processes that started long ago from `applied`, except those with tombstones that are not
- * applied yet.
- */
-export async function forgetProcesses(
-  collections: Collections,
-  crawler: Pick<CrawlerDocument, '_id' | 'applied'>,
-  now: Date,
-): Promise<void> {
-  const all = Object.keys(crawler.applied);
-  if (all.length < MANY_PROCESSES) return;
-  // A process id begins with the second in which the process started.
-  const old = all.filter(
-    (processId) => parseInt(processId.slice(0, 8), 16) * 1_000 < now.getTime() - FORGOTTEN_MS,
-  );
-  const left = await collections.jobs
-    .find({ ...tombstonesFilter(crawler._id), by: { $in: old } }, { projection: { by: 1 } })
-    .toArray();
-  const gone = old.filter((processId) => !left.some((each) => each.by === processId));
-  if (gone.length === 0) return;
-  const fields = Object.fromEntries(gone.map((processId) => [`applied.${processId}`, '' as const]));
-  await collections.crawlers.updateOne({ _id: crawler._id }, { $unset: fields });
 }

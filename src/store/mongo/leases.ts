@@ -1,11 +1,10 @@
 import { isShare } from '../share-store.ts';
 import type { CrawlerNews, Lease, QueueStore } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
-import type { KnownStates } from './known-states.ts';
-import { currentLease, forgetProcesses, MAX_LEASE_MS, NO_WORK, setWake, wakeNow } from './lease.ts';
-import { type Ledger, STATE_FIELDS } from './ledger.ts';
-import { recount } from './recount.ts';
-import { freeDeliveries, requeue, takeBack } from './requeue.ts';
+import { readParts, sumCounts } from './counts-document.ts';
+import type { Lanes } from './lanes.ts';
+import { currentLease, MAX_LEASE_MS, NO_WORK, setWake, wakeNow } from './lease.ts';
+import { takeBack } from './requeue.ts';
 import {
   endLapsedShares,
   endShare,
@@ -26,9 +25,6 @@ const NEWS_FIELDS = {
   ...SHARING_FIELDS,
 } as const;
 type VisitedCrawler = Pick<CrawlerDocument, '_id' | keyof typeof NEWS_FIELDS>;
-/** Most jobs and deliveries of former holders that one visit finds. */
-const STRAYS = 100;
-const STRAYS_EVERY_MS = 5_000;
 
 /**
  * The leases of the queue: who dispatches a crawler, and what becomes of the work of former
@@ -36,11 +32,8 @@ const STRAYS_EVERY_MS = 5_000;
  */
 export function createLeases(
   collections: Collections,
-  ledger: Ledger,
-  states: KnownStates,
+  lanes: Lanes,
 ): Pick<QueueStore, 'acquire' | 'visit' | 'release'> {
-  let nextStraysMs = 0;
-
   async function acquire(
     crawlerId: string,
     owner: string,
@@ -55,26 +48,20 @@ export function createLeases(
     let sharing = toSharing(before);
     const settings = before.updatedAt.getTime();
     const lease: Lease = { crawlerId, owner, epoch, work: before.wakes, settings };
-    const miscounted = before.miscounted === true;
     const mayHaveHelpers = Object.keys(before.shares ?? {}).length > 0;
-    if (before.leaseOwner === null && !miscounted && !mayHaveHelpers) {
-      await ledger.tidy(crawlerId, () => forgetProcesses(collections, before, now));
-      states.acquired({ ...before, epoch, leaseOwner: owner, leaseUntil });
+    if (before.leaseOwner === null && !mayHaveHelpers) {
       return { ...lease, until: leaseUntil, sharing };
     }
-    // The former holder's work is recounted, which takes long when many deliveries are pending.
-    const until = await whileRenewing(collections, { lease, ttlMs, now, startedAt }, async () => {
-      await forgetProcesses(collections, before, now);
-      await ledger.runExclusive(crawlerId, async () => {
+    const until = await whileRenewing(collections, { lease, ttlMs, now, startedAt }, () =>
+      lanes.runExclusive(crawlerId, async () => {
         const crashed = before.leaseOwner !== owner;
         await endLapsedShares(collections, before, now);
         const shared = await readShares(crawlerId);
         sharing = toSharing(shared);
         const epochs = formerEpochs(shared, epoch);
-        await takeBack(collections, ledger, { crawlerId, epochs, now, crashed });
-        await recount(collections, crawlerId, now, { all: miscounted });
-      });
-    });
+        await takeBack(collections, lanes, { crawlerId, epochs, now, crashed });
+      }),
+    );
     return until === undefined ? undefined : { ...lease, until, sharing };
   }
 
@@ -115,12 +102,8 @@ export function createLeases(
       const crawler = crawlers.get(each.crawlerId);
       return crawler !== undefined && !isShare(each) && isHeld(crawler, each, now);
     });
-    // Not with a renewal, which must not wait for a recount.
+    // Not with a renewal, which must not wait for that.
     if (ttlMs === undefined) await takeBackLapsed(led, crawlers, now);
-    else if (now.getTime() >= nextStraysMs) {
-      nextStraysMs = now.getTime() + STRAYS_EVERY_MS;
-      await takeBackStrays(led, crawlers, now);
-    }
     return leases.flatMap((lease): CrawlerNews[] => {
       const crawler = crawlers.get(lease.crawlerId);
       if (crawler === undefined) return [];
@@ -141,53 +124,11 @@ export function createLeases(
     for (const { crawlerId, epoch } of led) {
       const crawler = crawlers.get(crawlerId);
       if (crawler === undefined || !(await endLapsedShares(collections, crawler, now))) continue;
-      await ledger.runExclusive(crawlerId, async () => {
+      await lanes.runExclusive(crawlerId, async () => {
         const shared = await readShares(crawlerId);
         crawlers.set(crawlerId, { ...crawler, ...shared });
         const epochs = formerEpochs(shared, epoch);
-        await takeBack(collections, ledger, { crawlerId, epochs, now, crashed: true });
-        await recount(collections, crawlerId, now);
-      });
-    }
-  }
-
-  /**
-   * Takes back what former holders have claimed late: a process that slept between its check of the
-   * lease and its claim may have claimed something since.
-   */
-  async function takeBackStrays(
-    led: readonly Lease[],
-    crawlers: ReadonlyMap<string, VisitedCrawler>,
-    now: Date,
-  ): Promise<void> {
-    if (led.length === 0) return;
-    const stray = led.map(({ crawlerId, epoch }) => ({
-      crawlerId,
-      epoch: formerEpochs(crawlers.get(crawlerId) ?? {}, epoch),
-    }));
-    const projection = { crawlerId: 1 } as const;
-    const [jobs, deliveries] = await Promise.all([
-      collections.jobs
-        .find({ state: 'running', $or: stray }, { projection })
-        .limit(STRAYS)
-        .toArray(),
-      collections.deliveries
-        .find({ state: 'sending', $or: stray }, { projection })
-        .limit(STRAYS)
-        .toArray(),
-    ]);
-    const withJobs = new Set(jobs.map((each) => each.crawlerId));
-    const affected = new Set([...withJobs, ...deliveries.map((each) => each.crawlerId)]);
-    for (const { crawlerId, epoch } of led) {
-      if (!affected.has(crawlerId)) continue;
-      await ledger.runExclusive(crawlerId, async () => {
-        const epochs = formerEpochs(await readShares(crawlerId), epoch);
-        const former = { crawlerId, epochs, now, crashed: false };
-        // A former holder does not count such a claim. Only a recount shows whether another process
-        // did.
-        if (withJobs.has(crawlerId)) await requeue(collections, ledger, former);
-        else await freeDeliveries(collections, ledger, former);
-        await recount(collections, crawlerId, now);
+        await takeBack(collections, lanes, { crawlerId, epochs, now, crashed: true });
       });
     }
   }
@@ -195,26 +136,25 @@ export function createLeases(
   async function release(lease: Lease, now: Date): Promise<{ wakeAt: Date | undefined }> {
     if (isShare(lease)) return releaseShare(lease, now);
     const { crawlerId, epoch, owner } = lease;
-    return ledger.runExclusive(crawlerId, async () => {
-      if (await releaseEmpty(collections, lease)) return { wakeAt: undefined };
-      const crawler = await collections.crawlers.findOne(
-        { _id: crawlerId, epoch, leaseOwner: owner },
-        { projection: { live: 1, purges: 1, miscounted: 1, ...SHARING_FIELDS } },
-      );
+    return lanes.runExclusive(crawlerId, async () => {
+      const [crawler, parts] = await Promise.all([
+        collections.crawlers.findOne(
+          { _id: crawlerId, epoch, leaseOwner: owner },
+          { projection: { wakes: 1, purges: 1, ...SHARING_FIELDS } },
+        ),
+        readParts(collections, [crawlerId]),
+      ]);
       if (crawler !== null) {
-        const former = { crawlerId, epochs: formerEpochs(crawler, epoch + 1), now };
-        const back = await takeBack(collections, ledger, former);
-        const job =
-          crawler.live === 0
-            ? null
-            : await collections.jobs.findOne(
-                { crawlerId, queued: true, gen: crawler.purges },
-                { projection: { _id: 1 } },
-              );
-        const hasHelpers = Object.keys(crawler.shares ?? {}).length > 0;
-        const ghosts = crawler.live !== 0 && job === null && !hasHelpers;
-        const all = ghosts || crawler.miscounted === true;
-        if (all || back > 0) await recount(collections, crawlerId, now, { all });
+        const { waiting, retrying, running, deliveriesPending } = sumCounts(
+          parts.get(crawlerId) ?? [],
+          crawler.purges,
+        );
+        const isEmpty = waiting + retrying + running + deliveriesPending === 0;
+        if (isEmpty && (await releaseEmpty(collections, lease, crawler.wakes))) {
+          return { wakeAt: undefined };
+        }
+        const epochs = formerEpochs(crawler, epoch + 1);
+        await takeBack(collections, lanes, { crawlerId, epochs, now });
       }
       return { wakeAt: await setWake(collections, crawlerId, lease) };
     });
@@ -223,11 +163,9 @@ export function createLeases(
   /** Ends a share, and makes due again what its helper leaves. The lead sees the work. */
   async function releaseShare(lease: Lease, now: Date): Promise<{ wakeAt: undefined }> {
     const { crawlerId, epoch } = lease;
-    return ledger.runExclusive(crawlerId, async () => {
+    return lanes.runExclusive(crawlerId, async () => {
       if (await endShare(collections, lease)) {
-        const former = { crawlerId, epochs: { $eq: epoch }, now };
-        const back = await takeBack(collections, ledger, former);
-        if (back > 0) await recount(collections, crawlerId, now);
+        await takeBack(collections, lanes, { crawlerId, epochs: { $eq: epoch }, now });
         await wakeNow(collections, crawlerId, now, 'job');
         await setWake(collections, crawlerId);
       }
@@ -245,24 +183,14 @@ function isHeld(crawler: VisitedCrawler, lease: Lease, now: Date): boolean {
   return lease.epoch === epoch && lease.owner === leaseOwner && leaseUntil > now;
 }
 
-/**
- * Ends the lease of a crawler of which nothing is queued, running or to be delivered. False if that
- * is not known of it.
- */
+/** Ends the lease of a crawler without work; false if it may have got some since `wakes` was read. */
 async function releaseEmpty(
   collections: Collections,
   { crawlerId, epoch, owner }: Lease,
+  wakes: number,
 ): Promise<boolean> {
   const { matchedCount } = await collections.crawlers.updateOne(
-    {
-      _id: crawlerId,
-      epoch,
-      leaseOwner: owner,
-      live: 0,
-      deliveriesPending: 0,
-      pending: { $size: 0 },
-      miscounted: { $ne: true },
-    },
+    { _id: crawlerId, epoch, leaseOwner: owner, wakes },
     {
       $set: { leaseOwner: null, leaseUntil: new Date(0), wakeAt: NO_WORK },
       $unset: { wantsHelp: '' },
@@ -297,8 +225,8 @@ function takeLease(
     {
       returnDocument: 'before',
       projection: {
-        ...STATE_FIELDS,
-        applied: 1,
+        epoch: 1,
+        leaseOwner: 1,
         wakes: 1,
         updatedAt: 1,
         ...SHARING_FIELDS,

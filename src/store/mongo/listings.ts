@@ -20,11 +20,11 @@ import {
   type ResultSummary,
 } from '../listing-store.ts';
 import type { Collections, DeliveryDocument, JobDocument, ResultDocument } from './collections.ts';
-import { CRAWLER_FIELDS, toCounters, toCrawler } from './crawler-document.ts';
+import { readParts } from './counts-document.ts';
+import { toCounters, toCrawler } from './crawler-document.ts';
 import { isPending, toDeliverySummary } from './delivery-summary.ts';
-import { readGenerations } from './ledger.ts';
+import { readPurges } from './queue-reads.ts';
 import { scopeAccountId, scopeKey, toCrawlFields } from './records.ts';
-import { findUncommitted } from './uncommitted.ts';
 
 type DeliveryRow = Omit<DeliveryDocument, 'body'>;
 type ResultRow = Omit<ResultDocument, 'body'>;
@@ -93,15 +93,21 @@ export function createListings(collections: Collections): ListingStore {
   return {
     async crawlers(accountIds, limit) {
       const found = await collections.crawlers
-        .find({ accountId: { $in: [...accountIds] } }, { projection: CRAWLER_FIELDS })
+        .find({ accountId: { $in: [...accountIds] } })
         .sort({ accountId: 1, name: 1 })
         .limit(limit * accountIds.length)
         .toArray();
-      return found.map((each) => ({ crawler: toCrawler(each), counters: toCounters(each) }));
+      const parts = await readParts(
+        collections,
+        found.map(({ _id }) => _id),
+      );
+      return found.map((each) => {
+        return { crawler: toCrawler(each), counters: toCounters(each, parts.get(each._id)) };
+      });
     },
 
     async jobs(crawlerId, state, part) {
-      const crawler = await readGenerations(collections, crawlerId);
+      const crawler = await readPurges(collections, crawlerId);
       if (crawler === null) return { rows: [], cursor: undefined };
       const scan = state === 'waiting' ? LISTING_SCAN : part.limit;
       const found = await collections.jobs
@@ -129,7 +135,6 @@ export function createListings(collections: Collections): ListingStore {
     async deliveries(crawlerId, filter, part) {
       const { state, outcome, range } = filter;
       const isWanted = (row: DeliveryRow): boolean =>
-        row.state !== 'staged' &&
         (state === undefined || (isPending(row) ? 'pending' : row.state) === state) &&
         (outcome === undefined ||
           (row.cbStatus === CB_STATUS.success ? 'completed' : 'failed') === outcome);
@@ -162,12 +167,8 @@ export function createListings(collections: Collections): ListingStore {
         .sort({ storedAt: -1, _id: -1 })
         .limit(scan);
       const found = await readLight(cursor);
-      const hidden = await findUncommitted(
-        collections,
-        found.map(({ _id }) => _id),
-      );
-      const isWanted = ({ _id, cbStatus }: ResultRow): boolean =>
-        !hidden.has(_id) && (outcome !== 'completed' || cbStatus === CB_STATUS.success);
+      const isWanted = ({ cbStatus }: ResultRow): boolean =>
+        outcome !== 'completed' || cbStatus === CB_STATUS.success;
       const place = ({ _id, storedAt }: ResultRow) => ({ at: storedAt, rid: _id });
       const taken = takePart(found, { limit: part.limit, scan }, isWanted, place);
       return mapListing(taken, toResultSummary);
@@ -175,23 +176,15 @@ export function createListings(collections: Collections): ListingStore {
 
     async locate(rid) {
       const [job, delivery, result] = await Promise.all([
-        collections.jobs.findOne(
-          { _id: rid, state: { $ne: 'ended' } },
-          { projection: { ...JOB_FIELDS, gen: 1 } },
-        ),
-        collections.deliveries.findOne<DeliveryRow>(
-          { _id: rid, state: { $ne: 'staged' } },
-          { projection: NO_PAGE },
-        ),
+        collections.jobs.findOne({ _id: rid }, { projection: { ...JOB_FIELDS, gen: 1 } }),
+        collections.deliveries.findOne<DeliveryRow>({ _id: rid }, { projection: NO_PAGE }),
         collections.results.findOne<ResultRow>({ _id: rid }, { projection: { body: 0 } }),
       ]);
-      // While the job has not ended, what it became is not committed.
-      const isAlive = job !== null;
       const isQueued = job !== null && (await isCurrent(job));
       return {
         ...(isQueued ? { job: toJobSummary(job) } : {}),
-        ...(result === null || isAlive ? {} : { result: locatedResult(result) }),
-        ...(delivery === null || isAlive
+        ...(result === null ? {} : { result: locatedResult(result) }),
+        ...(delivery === null
           ? {}
           : { delivery: { ...toDeliverySummary(delivery), crawlerId: delivery.crawlerId } }),
       };
@@ -199,7 +192,7 @@ export function createListings(collections: Collections): ListingStore {
   };
 
   async function isCurrent(job: Pick<JobDocument, 'crawlerId' | 'state' | 'gen'>) {
-    const crawler = await readGenerations(collections, job.crawlerId);
+    const crawler = await readPurges(collections, job.crawlerId);
     return crawler !== null && (job.state === 'running' || job.gen >= crawler.purges);
   }
 }
@@ -239,7 +232,7 @@ function toJobSummary(document: JobDocument): JobSummary {
     crawlerId: document.crawlerId,
     url: document.url,
     method: document.method,
-    state: document.state as JobSummary['state'],
+    state: document.state,
     retry: document.retry,
     createdAt: document.createdAt,
     dueAt: document.due,

@@ -3,8 +3,10 @@ import { databaseTooNew } from '../../domain/errors.ts';
 import { SESSION_MS } from '../../domain/session-cookies.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import type { Collections } from './collections.ts';
+import { settle } from './settle.ts';
+import type { Transactions } from './transactions.ts';
 
-const VERSION = 4;
+const VERSION = 5;
 /** How many documents one statement of a migration changes. */
 const BATCH = 5_000;
 /**
@@ -14,7 +16,8 @@ const BATCH = 5_000;
 const MAX_WAITS = 120;
 /** Indexes that were replaced by others. */
 const REPLACED = {
-  jobs: ['due', 'retrying'],
+  crawlers: ['day', 'pending'],
+  jobs: ['due', 'retrying', 'ended'],
   deliveries: ['created', 'created_size', 'due', 'sending', 'underway'],
   results: ['time', 'url', 'expiry'],
 } as const;
@@ -29,7 +32,11 @@ interface MetaDocument {
  * on jobs and deliveries are partial: they cover live ones only, so finished work costs nothing.
  * Requests also expire by the server's own clock.
  */
-export async function migrate(db: Db, collections: Collections): Promise<void> {
+export async function migrate(
+  db: Db,
+  collections: Collections,
+  transactions: Transactions,
+): Promise<void> {
   const meta = db.collection<MetaDocument>('meta');
   const found = await meta.findOne({ _id: 'schema' });
   if (found !== null && found.version > VERSION) {
@@ -47,6 +54,7 @@ export async function migrate(db: Db, collections: Collections): Promise<void> {
   await patiently(() => createIndexes(collections));
   if (found !== null && found.version < 2) await measureResults(collections);
   if (found !== null && found.version < 4) await markUnnumbered(collections);
+  if (found !== null && found.version < 5) await settle(db, transactions);
   await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
 }
 
@@ -126,8 +134,6 @@ async function createIndexes(collections: Collections): Promise<void> {
         name: 'callback',
         partialFilterExpression: { probeAt: { $exists: true } },
       },
-      { key: { firstDay: 1 }, name: 'day', sparse: true },
-      { key: { 'pending.at': 1 }, name: 'pending', sparse: true },
       { key: { wantsHelp: 1 }, name: 'wants_help', sparse: true },
     ]),
     collections.jobs.createIndexes([
@@ -151,7 +157,11 @@ async function createIndexes(collections: Collections): Promise<void> {
         name: 'deadline',
         partialFilterExpression: { expires: true },
       },
-      { key: { endedAt: 1 }, name: 'ended', partialFilterExpression: { state: 'ended' } },
+    ]),
+    collections.counts.createIndexes([
+      { key: { crawlerId: 1 }, name: 'crawler' },
+      { key: { at: 1 }, name: 'unused', sparse: true },
+      { key: { firstDay: 1 }, name: 'day', sparse: true },
     ]),
     collections.deliveries.createIndexes([
       // They contain the state, so that deliveries are counted without reading the documents, which

@@ -2,7 +2,6 @@ import { type Db, MongoClient } from 'mongodb';
 import { withDeadline } from '../../domain/deadline.ts';
 import { databaseAlone, databaseUnavailable } from '../../domain/errors.ts';
 import type { Logger } from '../../domain/logger.ts';
-import { createRid } from '../../domain/rid.ts';
 import type { StoreTraits } from '../../domain/store-traits.ts';
 import { decorateStore } from '../decorate-store.ts';
 import type { Store } from '../store.ts';
@@ -14,7 +13,7 @@ import { createCookieSessions } from './cookie-sessions.ts';
 import { createCrawlers } from './crawlers.ts';
 import { createDeliveries } from './deliveries.ts';
 import { toDomainError } from './errors.ts';
-import { createLedger } from './ledger.ts';
+import { createLanes, newProcessId } from './lanes.ts';
 import { createListings } from './listings.ts';
 import { createMaintenance } from './maintenance.ts';
 import { migrate } from './migrations.ts';
@@ -71,32 +70,32 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       named === 'test' && !/\/test(\?|$)/.test(options.uri) ? DEFAULT_DATABASE : named,
     );
     await requireTransactions(db);
-    const transactions = createTransactions(() => client.startSession());
     const collections = toCollections(db);
-    await migrate(db, collections);
-    const ledger = createLedger(collections, transactions, createRid(new Date()));
+    const transactions = createTransactions(() => client.startSession(), client.db('admin'));
+    await migrate(db, collections, transactions);
+    const lanes = createLanes(collections, transactions, newProcessId());
     const watch = watchConnection({ client, uri, options: clientOptions, logger, onFatal });
     const store: Store = {
       traits: TRAITS,
       transactions: transactions.counts,
-      accounts: createAccounts(collections, ledger.accounts),
-      crawlers: createCrawlers(collections, ledger),
-      queue: createQueue(collections, ledger),
+      accounts: createAccounts(collections, lanes.accounts),
+      crawlers: createCrawlers(collections, lanes),
+      queue: createQueue(collections, lanes),
       shares: createShares(collections),
-      deliveries: createDeliveries(collections, ledger),
-      results: createResults(collections),
-      stats: createStats(collections),
+      deliveries: createDeliveries(collections, lanes),
+      results: createResults(collections, lanes),
+      stats: createStats(collections, lanes),
       rates: createRates(collections),
       screenshots: createScreenshots(collections),
-      notices: createNotices(collections, ledger),
+      notices: createNotices(collections, lanes),
       listings: createListings(collections),
       processes: createProcesses(db, collections),
       cookieSessions: createCookieSessions(collections),
       ping: async () => void (await db.command({ ping: 1 })),
-      maintain: createMaintenance(collections, ledger),
+      maintain: createMaintenance(collections, lanes),
       async close() {
         watch.close();
-        await Promise.all([ledger.accounts.flush(), ledger.removals.flush()]);
+        await lanes.accounts.flush();
         await client.close();
       },
     };

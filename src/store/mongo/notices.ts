@@ -1,9 +1,12 @@
 import type { NoticeStore } from '../store.ts';
 import type { Collections } from './collections.ts';
-import type { Ledger } from './ledger.ts';
+import type { Lanes } from './lanes.ts';
 
 /** Notices to owners of accounts that are not sent yet. */
-export function createNotices(collections: Collections, ledger: Ledger): NoticeStore {
+export function createNotices(
+  collections: Collections,
+  lanes: Pick<Lanes, 'newWriteId'>,
+): NoticeStore {
   return {
     async add({ noticeId, ...notice }) {
       await collections.notices.updateOne(
@@ -21,7 +24,7 @@ export function createNotices(collections: Collections, ledger: Ledger): NoticeS
         .toArray();
       if (due.length === 0) return [];
       const ids = due.map((each) => each._id);
-      const claim = ledger.newWriteId();
+      const claim = lanes.newWriteId();
       await collections.notices.updateMany(
         { _id: { $in: ids }, dueAt: { $lte: now } },
         { $set: { dueAt: new Date(now.getTime() + leaseMs), claim }, $inc: { attempts: 1 } },

@@ -1,13 +1,13 @@
 import type { Crawler } from '../../domain/crawler.ts';
 import type { PostponedProbe } from '../store.ts';
 import type { Collections } from './collections.ts';
-import { CRAWLER_FIELDS, NOT_SCHEDULED, toCrawler } from './crawler-document.ts';
-import type { Ledger } from './ledger.ts';
+import { NOT_SCHEDULED, toCrawler } from './crawler-document.ts';
+import type { Lanes } from './lanes.ts';
 
 /** See `claimProbes` of the store's interface. */
 export async function claimProbes(
   collections: Collections,
-  ledger: Pick<Ledger, 'newWriteId'>,
+  lanes: Pick<Lanes, 'newWriteId'>,
   now: Date,
   intervalMs: number,
   limit: number,
@@ -21,7 +21,7 @@ export async function claimProbes(
   if (due.length === 0) return [];
   const ids = due.map((each) => each._id);
   const probeAt = new Date(now.getTime() + intervalMs);
-  const probeClaim = ledger.newWriteId();
+  const probeClaim = lanes.newWriteId();
   const move = { $set: { probeAt, probeClaim } };
   await collections.crawlers.updateMany({ _id: { $in: ids }, probeAt: { $lte: now } }, move);
   const own = { _id: { $in: ids }, probeClaim };
@@ -34,10 +34,7 @@ export async function claimProbes(
     move,
   );
   const claimed = await collections.crawlers
-    .find(
-      { callbackUrl, probeAt: { $gt: NOT_SCHEDULED }, probeClaim },
-      { projection: CRAWLER_FIELDS },
-    )
+    .find({ callbackUrl, probeAt: { $gt: NOT_SCHEDULED }, probeClaim })
     .toArray();
   return claimed.map(toCrawler);
 }

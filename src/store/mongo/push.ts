@@ -1,8 +1,9 @@
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest, QueueStore } from '../store.ts';
-import { admit, type RepeatablePush } from './admit.ts';
+import { createAdmission, wake } from './admit.ts';
 import type { Collections } from './collections.ts';
-import type { Ledger } from './ledger.ts';
-import { createPushOnce } from './push-once.ts';
+import { isDuplicate } from './errors.ts';
+import type { Lanes } from './lanes.ts';
+import { isLive } from './lease.ts';
 
 const MAX_GROUP = 1_000;
 
@@ -10,29 +11,73 @@ interface Waiting {
   readonly request: PushRequest;
   readonly limits: PushLimits;
   readonly now: Date;
-  /** A push that may be repeated is written alone. */
-  readonly repeatable: RepeatablePush | undefined;
+  /** The `_id` of its memory. A push that may be repeated is written alone. */
+  readonly requestKey: string | undefined;
   readonly resolve: (receipt: PushReceipt) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /** Adds a push to the next write of its crawler. */
-export type GroupedPush = (
-  push: Pick<Waiting, 'request' | 'limits' | 'now'> & { readonly repeatable?: RepeatablePush },
+type GroupedPush = (
+  push: Pick<Waiting, 'request' | 'limits' | 'now' | 'requestKey'>,
 ) => Promise<PushReceipt>;
 
 /**
  * Creates `QueueStore.push`. Pushes to a crawler that arrive while another one is written share the
  * next write.
  */
-export function createPush(collections: Collections, ledger: Ledger): QueueStore['push'] {
-  const grouped = createGroups((group) => pushGroup(collections, ledger, group));
-  const once = createPushOnce(collections, ledger, grouped);
+export function createPush(collections: Collections, lanes: Lanes): QueueStore['push'] {
+  const admit = createAdmission(collections, lanes);
+  const { pushRequests } = collections;
+  const grouped = createGroups(async (group) => {
+    const { request, limits, requestKey } = group[0] as Waiting;
+    const { crawlerId, accountId, settings } = request;
+    const { now } = group.at(-1) as Waiting;
+    const jobs = group.flatMap((each) => each.request.jobs);
+    const admission = { crawlerId, accountId, jobs, settings, limits, now, requestKey };
+    const { outcomes, crossedAccountLimit, leased } = await admit(admission);
+    let index = 0;
+    return group.map((each) => ({
+      outcomes: each.request.jobs.map(() => outcomes[index++] as PushOutcome),
+      crossedAccountLimit: crossedAccountLimit && each === group[0],
+      leased,
+    }));
+  });
+
+  /** The receipt of an earlier call of the request; undefined if there was none. */
+  async function earlier(requestKey: string, crawlerId: string, now: Date) {
+    const found = await pushRequests.findOne({ _id: requestKey });
+    if (found === null) return undefined;
+    if (found.expiresAt <= now) {
+      await pushRequests.deleteOne({ _id: requestKey, expiresAt: found.expiresAt });
+      return undefined;
+    }
+    // The process of that call may have died before it woke the crawler.
+    const crawler = await wake(collections, crawlerId, found.outcomes.length, now);
+    const leased = isLive(crawler?.leaseUntil, now);
+    return { outcomes: found.outcomes, crossedAccountLimit: false, leased };
+  }
+
+  /** A push that may be repeated: what it returns is written with its jobs. */
+  async function once(request: PushRequest, id: string, limits: PushLimits, now: Date) {
+    const requestKey = `${request.crawlerId}/${id}`;
+    const before = await earlier(requestKey, request.crawlerId, now);
+    if (before !== undefined) return before;
+    try {
+      return await grouped({ request, limits, now, requestKey });
+    } catch (error) {
+      // Another call of the request was faster.
+      const after = isDuplicate(error) && (await earlier(requestKey, request.crawlerId, now));
+      if (!after) throw error;
+      return after;
+    }
+  }
+
   return (requests, limits, now) =>
     Promise.all(
       requests.map((request) =>
         request.requestId === undefined
-          ? grouped({ request, limits, now })
+          ? grouped({ request, limits, now, requestKey: undefined })
           : once(request, request.requestId, limits, now),
       ),
     );
@@ -56,9 +101,9 @@ function createGroups(write: (group: readonly Waiting[]) => Promise<PushReceipt[
     waiting.delete(crawlerId);
   }
 
-  return ({ repeatable, ...push }) => {
+  return (push) => {
     const { promise, resolve, reject } = Promise.withResolvers<PushReceipt>();
-    const one = { ...push, repeatable, resolve, reject };
+    const one = { ...push, resolve, reject };
     const { crawlerId } = push.request;
     const others = waiting.get(crawlerId);
     if (others !== undefined) others.push(one);
@@ -74,34 +119,9 @@ function takeGroup(queue: Waiting[]): Waiting[] {
   let jobs = 0;
   const end = queue.findIndex((each, index) => {
     jobs += each.request.jobs.length;
-    const alone = index > 0 && (each.repeatable ?? queue[0]?.repeatable) !== undefined;
+    const alone = index > 0 && (each.requestKey ?? queue[0]?.requestKey) !== undefined;
     const differs = each.request.settings !== queue[0]?.request.settings;
     return jobs > MAX_GROUP || alone || differs;
   });
   return queue.splice(0, end === -1 ? queue.length : Math.max(end, 1));
-}
-
-async function pushGroup(
-  collections: Collections,
-  ledger: Ledger,
-  group: readonly Waiting[],
-): Promise<PushReceipt[]> {
-  const { request, limits, repeatable } = group[0] as Waiting;
-  const { now } = group.at(-1) as Waiting;
-  const { outcomes, crossedAccountLimit, leased } = await admit(collections, ledger, {
-    crawlerId: request.crawlerId,
-    accountId: request.accountId,
-    id: repeatable?.id ?? ledger.newWriteId(),
-    jobs: group.flatMap((each) => each.request.jobs),
-    settings: request.settings,
-    limits,
-    now,
-    repeatable,
-  });
-  let index = 0;
-  return group.map((each) => ({
-    outcomes: each.request.jobs.map(() => outcomes[index++] as PushOutcome),
-    crossedAccountLimit: crossedAccountLimit && each === group[0],
-    leased,
-  }));
 }

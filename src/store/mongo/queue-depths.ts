@@ -1,54 +1,64 @@
 import { earliest, type QueueDepths } from '../queue-depth.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
+import type { CountsSum } from './counts-document.ts';
 
 /** Crawlers whose oldest job is looked up: so many steps in an index for each reading. */
 const LOOKED_AT = 100;
 
-const FIELDS = { accountId: 1, name: 1, live: 1, running: 1, retrying: 1, purges: 1 } as const;
+const FIELDS = { accountId: 1, name: 1, purges: 1 } as const;
 
+type Depth = Pick<CountsSum, 'waiting' | 'retrying' | 'running'>;
 type Found = Pick<CrawlerDocument, '_id' | keyof typeof FIELDS>;
 
 /** What the queues hold, see `StatsStore.queueDepths`. */
 export async function queueDepths(collections: Collections, limit: number): Promise<QueueDepths> {
-  const [[sums], found] = await Promise.all([
-    collections.crawlers
-      .aggregate<Pick<CrawlerDocument, 'live' | 'running' | 'retrying'>>([
-        {
-          $group: {
-            _id: null,
-            live: { $sum: '$live' },
-            running: { $sum: '$running' },
-            retrying: { $sum: '$retrying' },
-          },
+  const { counts, crawlers } = collections;
+  const sums = await counts
+    .aggregate<Depth & { readonly _id: string }>([
+      {
+        $group: {
+          _id: '$crawlerId',
+          waiting: { $sum: '$waiting' },
+          retrying: { $sum: '$retrying' },
+          running: { $sum: '$running' },
         },
-      ])
-      .toArray(),
-    collections.crawlers
-      .find<Found>({ live: { $gt: 0 } }, { projection: FIELDS })
-      .sort({ live: -1, _id: 1 })
-      .limit(LOOKED_AT)
-      .toArray(),
-  ]);
+      },
+    ])
+    .toArray();
+  const total = { waiting: 0, retrying: 0, running: 0 };
+  for (const each of sums) {
+    total.waiting += Math.max(each.waiting, 0);
+    total.retrying += Math.max(each.retrying, 0);
+    total.running += Math.max(each.running, 0);
+  }
+  const live = (each: Depth): number => each.waiting + each.retrying + each.running;
+  const longest = sums
+    .filter((each) => live(each) > 0)
+    .sort((a, b) => live(b) - live(a) || (a._id < b._id ? -1 : 1))
+    .slice(0, LOOKED_AT);
+  const found: Found[] = await crawlers
+    .find({ _id: { $in: longest.map(({ _id }) => _id) } }, { projection: FIELDS })
+    .toArray();
+  const known = new Map(found.map((each) => [each._id, each]));
   const accounts = await accountNames(collections, found);
   const depths = await Promise.all(
-    found.map(async (crawler) => ({
-      account: accounts.get(crawler.accountId) ?? '',
-      crawler: crawler.name,
-      ...counts(crawler),
-      oldestDueAt: await oldestDueAt(collections, crawler),
-    })),
+    longest.flatMap(({ _id, waiting, retrying, running }) => {
+      const crawler = known.get(_id);
+      if (crawler === undefined) return [];
+      return (async () => ({
+        account: accounts.get(crawler.accountId) ?? '',
+        crawler: crawler.name,
+        waiting: Math.max(waiting, 0),
+        retrying: Math.max(retrying, 0),
+        running: Math.max(running, 0),
+        oldestDueAt: await oldestDueAt(collections, crawler),
+      }))();
+    }),
   );
   return {
-    total: {
-      ...counts(sums ?? { live: 0, running: 0, retrying: 0 }),
-      oldestDueAt: earliest(depths.map((each) => each.oldestDueAt)),
-    },
+    total: { ...total, oldestDueAt: earliest(depths.map((each) => each.oldestDueAt)) },
     longest: depths.slice(0, limit),
   };
-}
-
-function counts({ live, running, retrying }: Pick<Found, 'live' | 'running' | 'retrying'>) {
-  return { waiting: Math.max(live - running - retrying, 0), retrying, running };
 }
 
 async function accountNames(

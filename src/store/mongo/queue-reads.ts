@@ -3,7 +3,6 @@ import type { ListedJob, QueuePlace } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { toJob } from './job-document.ts';
 import { MAX_LEASE_MS, NO_WORK } from './lease.ts';
-import { readGenerations } from './ledger.ts';
 
 /** See `QueueStore.overdue`. */
 export async function overdue(
@@ -11,35 +10,31 @@ export async function overdue(
   now: Date,
   limit: number,
 ): Promise<QueuedJob[]> {
-  const skipped: string[] = [];
   for (;;) {
     const found = await collections.jobs
-      .find({
-        expires: true,
-        queueDeadline: { $lte: now },
-        ...(skipped.length > 0 ? { push: { $nin: skipped } } : {}),
-      })
+      .find({ expires: true, queueDeadline: { $lte: now } })
       .sort({ queueDeadline: 1 })
       .limit(limit)
       .toArray();
     if (found.length === 0) return [];
     const ids = [...new Set(found.map((each) => each.crawlerId))];
     const crawlers = await collections.crawlers
-      .find({ _id: { $in: ids } }, { projection: { pending: 1, purges: 1 } })
+      .find({ _id: { $in: ids } }, { projection: { purges: 1 } })
       .toArray();
-    const known = new Map(crawlers.map((each) => [each._id, each]));
+    const purges = new Map(crawlers.map((each) => [each._id, each.purges]));
     const isGone = ({ crawlerId, gen }: (typeof found)[number]): boolean =>
-      gen !== known.get(crawlerId)?.purges;
+      gen !== purges.get(crawlerId);
     // Leftovers of a removal or a purge must not delay the jobs behind them.
     const gone = found.filter(isGone).map((each) => each._id);
     if (gone.length > 0) await collections.jobs.deleteMany({ _id: { $in: gone }, queued: true });
-    // Jobs of a push that is not counted yet are left alone.
-    const pending = new Set(crawlers.flatMap((each) => each.pending.map(({ id }) => id)));
-    const uncounted = found.filter((each) => pending.has(each.push)).map((each) => each.push);
-    skipped.push(...new Set(uncounted));
-    const due = found.filter((each) => !isGone(each) && !pending.has(each.push));
+    const due = found.filter((each) => !isGone(each));
     if (due.length > 0 || found.length < limit) return due.map(toJob);
   }
+}
+
+/** How often the crawler was purged; null when it is gone. */
+export function readPurges(collections: Collections, crawlerId: string) {
+  return collections.crawlers.findOne({ _id: crawlerId }, { projection: { purges: 1 } });
 }
 
 /** See `QueueStore.crawlersWithWorkDue`. */
@@ -68,8 +63,8 @@ export async function findJob(
   rid: string,
 ): Promise<QueuedJob | undefined> {
   const [crawler, document] = await Promise.all([
-    readGenerations(collections, crawlerId),
-    collections.jobs.findOne({ _id: rid, crawlerId, state: { $ne: 'ended' } }),
+    readPurges(collections, crawlerId),
+    collections.jobs.findOne({ _id: rid, crawlerId }),
   ]);
   if (crawler === null || document === null) return undefined;
   const purged = document.state !== 'running' && document.gen < crawler.purges;
@@ -83,7 +78,7 @@ export async function listQueued(
   limit: number,
   after?: QueuePlace,
 ): Promise<ListedJob[]> {
-  const crawler = await readGenerations(collections, crawlerId);
+  const crawler = await readPurges(collections, crawlerId);
   if (crawler === null) return [];
   const behind =
     after === undefined

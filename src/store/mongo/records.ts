@@ -1,12 +1,10 @@
 import { createHash } from 'node:crypto';
-import { Binary, type Collection } from 'mongodb';
+import { Binary } from 'mongodb';
 import { defined } from '../../domain/defined.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import type { ResultScope, ResultSelection } from '../store.ts';
 import { detailsText, parseDetails } from '../stored-details.ts';
 import type { DeliveryDocument, ResultDocument } from './collections.ts';
-import { duplicateIndexes, isDuplicate } from './errors.ts';
-import { inHalves } from './in-halves.ts';
 
 /** The key of a token's results. */
 export function scopeKey({ accountId, tokenType }: ResultScope): string {
@@ -23,17 +21,11 @@ export function hashUrl(url: string): string {
   return createHash('sha256').update(url).digest('base64url');
 }
 
-/**
- * The mark of a record that several writes brought, such as those of two processes that crawl one
- * URL because the first lost its lease. Whose write ends the job is open, so nobody discards it.
- */
-export const SHARED_MARK = 'shared';
-
 /** Where a record comes from. */
 export interface Origin {
   /** The job's attempt that made it. */
   readonly claim: number;
-  /** The id of the write that brought it. */
+  /** Empty until it is claimed. */
   readonly mark: string;
 }
 
@@ -79,8 +71,7 @@ export function resultDocument({
 }
 
 /**
- * A new delivery. With `epoch`, the holder of that lease sends it at once; otherwise it is staged
- * until its job has ended.
+ * A new delivery. With `epoch`, the holder of that lease sends it at once; otherwise it is due.
  */
 export function deliveryDocument({
   crawlerId,
@@ -99,64 +90,13 @@ export function deliveryDocument({
   return {
     ...recordFields(made),
     crawlerId,
-    ...(epoch === undefined ? { state: 'staged', attempt: 0 } : sending),
+    ...(epoch === undefined ? { state: 'due', attempt: 0 } : sending),
     due: now,
     createdAt: now,
     callbackHeaders,
     ...defined({ traceparent }),
     attempts: [],
   } as DeliveryDocument;
-}
-
-/**
- * Inserts records of jobs that have not ended. Replaces one of an older attempt of its job, and
- * keeps one of the same or a newer attempt, after `share` has marked it with `SHARED_MARK`.
- */
-export async function insertRecords<T extends ResultDocument | DeliveryDocument>(
-  collection: Collection<T>,
-  documents: readonly T[],
-  share: (document: T) => Promise<unknown>,
-): Promise<void> {
-  await inHalves(documents, async (half) => {
-    try {
-      await collection.insertMany(half as never, { ordered: false });
-    } catch (error) {
-      for (const index of duplicateIndexes(error)) {
-        await replaceOrShare(collection, half[index] as T, share);
-      }
-    }
-  });
-}
-
-/** See `insertRecords`. */
-export function insertResults(
-  results: Collection<ResultDocument>,
-  documents: readonly ResultDocument[],
-): Promise<void> {
-  return insertRecords(results, documents, ({ _id }) =>
-    results.updateOne({ _id }, { $set: { mark: SHARED_MARK } }),
-  );
-}
-
-async function replaceOrShare<T extends ResultDocument | DeliveryDocument>(
-  collection: Collection<T>,
-  document: T,
-  share: (document: T) => Promise<unknown>,
-): Promise<void> {
-  const { _id, claim } = document;
-  for (;;) {
-    try {
-      const older = { _id, claim: { $lt: claim } };
-      await collection.replaceOne(older as never, document as never, { upsert: true });
-      return;
-    } catch (error) {
-      if (!isDuplicate(error)) throw error;
-    }
-    await share(document);
-    // Its writer may have discarded it just before.
-    const kept = await collection.findOne({ _id } as never, { projection: { _id: 1 } });
-    if (kept !== null) return;
-  }
 }
 
 /** What a document says of its crawl, without the page. */

@@ -2,10 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { startOf } from '../cursor.ts';
 import type { NumberedResult, ResultSelection, ResultStore } from '../store.ts';
 import type { Collections, ResultDocument, ResultOrderDocument } from './collections.ts';
+import type { Lanes } from './lanes.ts';
 import { scopeKey } from './records.ts';
 import { updateEach } from './update-each.ts';
 
-/** Results that one write numbers: their `rid`s wait in one document. */
+/** Results that one transaction numbers. */
 const BATCH = 500;
 /** Batches that one call numbers while it finds nothing of its crawler. */
 const MAX_BATCHES = 20;
@@ -13,89 +14,58 @@ const MAX_BATCHES = 20;
 type RidOnly = Pick<ResultDocument, '_id'>;
 
 /**
- * The order of a token's results. Several processes end jobs, on clocks of their own, and a result
- * is written before its job ends; so neither times nor identifiers are an order in which nothing
- * appears late. Results are numbered after their jobs have ended, when somebody reads the order.
- *
- * The document of the order is the commit: one conditional update takes the next numbers and notes
- * the `rid`s that get them (`batch`). Then each result gets its number, unless it has one, and the
- * batch is dropped. Who finds a batch completes it, and numbers or reads only then: every reader
- * that sees number n can see all up to n. A process that was stopped and completes its batch late
- * writes nothing, because the results have these very numbers.
+ * The order of a token's results. Several processes end jobs, on clocks of their own, so neither times
+ * nor identifiers are an order in which nothing appears late. Results are numbered when somebody
+ * reads the order: one transaction takes the next numbers and gives them to results, so who sees
+ * number n sees all up to n.
  */
 export function createResultOrder(
-  collections: Collections,
-  /** Those of the `rid`s whose jobs have not ended. */
-  uncommitted: (rids: readonly string[]) => Promise<Set<string>>,
+  { results, resultOrders }: Collections,
+  { transactions }: Pick<Lanes, 'transactions'>,
 ): Pick<ResultStore, 'following'> & {
   /** The `rid`s of the first results of the order up to `place`. */
   ridsUpTo(...args: Parameters<ResultStore['removeUpTo']>): Promise<string[]>;
 } {
-  const { results, resultOrders } = collections;
-
-  /** The order as it is; undefined when nothing was ever numbered. */
-  async function readOrder(scope: string): Promise<ResultOrderDocument | undefined> {
-    const order = await resultOrders.findOne({ _id: scope });
-    if (order === null) return undefined;
-    if (order.batch.length > 0) await complete(order);
-    return order;
-  }
+  const readOrder = (scope: string) => resultOrders.findOne({ _id: scope });
 
   async function openOrder(scope: string): Promise<ResultOrderDocument> {
     const order = await readOrder(scope);
-    if (order !== undefined) return order;
+    if (order !== null) return order;
     const series = randomBytes(8).toString('hex');
     await resultOrders.updateOne(
       { _id: scope },
-      { $setOnInsert: { series, last: 0, batch: [] } },
+      { $setOnInsert: { series, last: 0 } },
       { upsert: true },
     );
     return openOrder(scope);
   }
 
-  async function complete({
-    _id: scope,
-    last,
-    batch,
-  }: Omit<ResultOrderDocument, 'series'>): Promise<void> {
-    const first = last - batch.length + 1;
-    await updateEach(
-      results,
-      batch.map((_id, index) => ({
-        filter: { _id, scope, seq: 0 },
-        update: { $set: { seq: first + index } },
-      })),
-    );
-    await resultOrders.updateOne({ _id: scope, last }, { $set: { batch: [] } });
-  }
-
-  /** Numbers the next results whose jobs have ended; false when there are none. */
-  async function numberMore({ _id: scope, last }: ResultOrderDocument): Promise<boolean> {
-    const rids = await unnumbered(scope);
-    if (rids.length === 0) return false;
-    // When another process has taken these numbers, its results are read next.
-    const { modifiedCount } = await resultOrders.updateOne(
-      { _id: scope, last, batch: [] },
-      { $set: { batch: rids, last: last + rids.length } },
-    );
-    if (modifiedCount > 0) await complete({ _id: scope, last: last + rids.length, batch: rids });
-    return true;
-  }
-
-  /** Oldest first. Those whose jobs have not ended are passed over, however many they are. */
-  async function unnumbered(scope: string): Promise<string[]> {
-    for (let skip = 0; ; skip += BATCH) {
+  /** Numbers the next results; false when there are none. */
+  function numberMore({ _id: scope, last }: ResultOrderDocument): Promise<boolean> {
+    return transactions.run(async (session) => {
       const found = await results
-        .find<RidOnly>({ scope, seq: 0 }, { projection: { _id: 1 } })
+        .find<RidOnly>({ scope, seq: 0 }, { projection: { _id: 1 }, session })
         .sort({ storedAt: 1, _id: 1 })
-        .skip(skip)
         .limit(BATCH)
         .toArray();
-      const rids = found.map(({ _id }) => _id);
-      const hidden = await uncommitted(rids);
-      const ended = rids.filter((rid) => !hidden.has(rid));
-      if (ended.length > 0 || rids.length < BATCH) return ended;
-    }
+      if (found.length === 0) return false;
+      const { modifiedCount } = await resultOrders.updateOne(
+        { _id: scope, last },
+        { $set: { last: last + found.length } },
+        { session },
+      );
+      // When another process has taken these numbers, its results are read next.
+      if (modifiedCount === 0) return true;
+      await updateEach(
+        results,
+        found.map(({ _id }, index) => ({
+          filter: { _id, scope, seq: 0 },
+          update: { $set: { seq: last + index + 1 } },
+        })),
+        session,
+      );
+      return true;
+    });
   }
 
   async function read(

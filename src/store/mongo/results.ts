@@ -4,39 +4,22 @@ import type { StoredResult } from '../../domain/result.ts';
 import { parsePageStart, type ResultPosition, ridsPage } from '../cursor.ts';
 import type { ResultStore } from '../store.ts';
 import type { Collections, ResultDocument } from './collections.ts';
-import {
-  hashUrl,
-  insertResults,
-  resultDocument,
-  scopeAccountId,
-  scopeKey,
-  toRecord,
-} from './records.ts';
+import type { Lanes } from './lanes.ts';
+import { hashUrl, resultDocument, scopeAccountId, scopeKey, toRecord } from './records.ts';
 import { createResultOrder } from './result-order.ts';
 import { resultTotals } from './stored-bytes.ts';
-import { findUncommitted } from './uncommitted.ts';
-
-/**
- * Newest records of one URL that are searched for one whose job has ended: each crawl in flight of
- * the URL may have written one already.
- */
-const NEWEST = 20;
 
 const NO_JOB = { claim: 0, mark: '' };
 
 /** Stored results. */
-export function createResults(collections: Collections): ResultStore {
-  const uncommitted = (rids: readonly string[]) => findUncommitted(collections, rids);
-  const order = createResultOrder(collections, uncommitted);
+export function createResults(collections: Collections, lanes: Lanes): ResultStore {
+  const order = createResultOrder(collections, lanes);
 
   async function remove(scope: string, rids: readonly string[]): Promise<Set<string>> {
-    const hidden = await uncommitted(rids);
     const gone = await Promise.all(
-      rids
-        .filter((rid) => !hidden.has(rid))
-        .map((_id) =>
-          collections.results.findOneAndDelete({ _id, scope }, { projection: { size: 1 } }),
-        ),
+      rids.map((_id) =>
+        collections.results.findOneAndDelete({ _id, scope }, { projection: { size: 1 } }),
+      ),
     );
     await countRemoved(scope, gone);
     return new Set(gone.flatMap((each) => (each === null ? [] : each._id)));
@@ -56,9 +39,9 @@ export function createResults(collections: Collections): ResultStore {
 
   return {
     async put(scope, record, now, expiresAt) {
-      await insertResults(collections.results, [
+      await collections.results.insertOne(
         resultDocument({ selection: scope, record, origin: NO_JOB, now, expiresAt }),
-      ]);
+      );
       await collections.accounts.updateOne(
         { _id: scope.accountId },
         { $inc: { storedBytes: chargedRecordBytes(record) } },
@@ -66,47 +49,34 @@ export function createResults(collections: Collections): ResultStore {
     },
 
     async get(scope, rid) {
-      const [document, hidden] = await Promise.all([
-        collections.results.findOne({ _id: rid, scope: scopeKey(scope) }),
-        uncommitted([rid]),
-      ]);
-      return document === null || hidden.has(rid) ? undefined : toResult(document);
+      const document = await collections.results.findOne({ _id: rid, scope: scopeKey(scope) });
+      return document === null ? undefined : toResult(document);
     },
 
     async newestByUrl(scope, pushedUrl) {
-      const newest = await collections.results
-        .find({ scope: scopeKey(scope), urlHash: hashUrl(pushedUrl) }, { projection: { _id: 1 } })
-        .sort({ storedAt: -1, _id: -1 })
-        .limit(NEWEST)
-        .toArray();
-      const hidden = await uncommitted(newest.map((each) => each._id));
-      const first = newest.find((each) => !hidden.has(each._id));
-      const document = first && (await collections.results.findOne({ _id: first._id }));
-      return document ? toResult(document) : undefined;
+      const document = await collections.results.findOne(
+        { scope: scopeKey(scope), urlHash: hashUrl(pushedUrl) },
+        { sort: { storedAt: -1, _id: -1 } },
+      );
+      return document === null ? undefined : toResult(document);
     },
 
     async getMany(scope, rids) {
-      const hidden = await uncommitted(rids);
-      const shown = rids.filter((rid) => !hidden.has(rid));
       const documents = await collections.results
-        .find({ _id: { $in: shown }, scope: scopeKey(scope) })
+        .find({ _id: { $in: [...rids] }, scope: scopeKey(scope) })
         .toArray();
       const found = new Map(documents.map((each) => [each._id, each]));
-      return shown.flatMap((rid) => {
+      return rids.flatMap((rid) => {
         const document = found.get(rid);
         return document === undefined ? [] : toResult(document);
       });
     },
 
     async sizes(scope, rids) {
-      const [hidden, documents] = await Promise.all([
-        uncommitted(rids),
-        collections.results
-          .find({ _id: { $in: [...rids] }, scope: scopeKey(scope) }, { projection: { size: 1 } })
-          .toArray(),
-      ]);
-      const shown = documents.filter(({ _id }) => !hidden.has(_id));
-      return new Map(shown.map(({ _id, size }) => [_id, size]));
+      const documents = await collections.results
+        .find({ _id: { $in: [...rids] }, scope: scopeKey(scope) }, { projection: { size: 1 } })
+        .toArray();
+      return new Map(documents.map(({ _id, size }) => [_id, size]));
     },
 
     remove: (scope, rids) => remove(scopeKey(scope), rids),

@@ -1,12 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import {
+  type Binary,
   type ClientSession,
+  type Db,
+  Long,
   MongoError,
   MongoNetworkError,
   type TransactionOptions,
 } from 'mongodb';
 import type { TransactionCounts } from '../store.ts';
 import { clientOptions } from './client-options.ts';
+import { isUnknownCommand } from './errors.ts';
 
 /** Transactions over several documents. */
 export interface Transactions {
@@ -16,11 +20,16 @@ export interface Transactions {
    * the transaction.
    */
   run<T>(body: (session: ClientSession) => Promise<T>, options?: RunOptions): Promise<T>;
+  startSession(): ClientSession;
+  /** Aborts the transactions that are open in these sessions, whoever has started them. */
+  abort(sessionIds: readonly Binary[]): Promise<void>;
   counts(): TransactionCounts;
 }
 
 /** Options of {@link Transactions.run}. */
 export interface RunOptions {
+  /** The session to use; nothing else may use it meanwhile. One of its own if absent. */
+  readonly session?: ClientSession;
   /**
    * Whether the transaction is committed, asked when the answer to a commit was lost. Without it
    * `body` is run again, and must find what it has done before.
@@ -49,7 +58,10 @@ const OPTIONS = {
 } as const satisfies TransactionOptions;
 
 /** Runs transactions in sessions that `startSession` makes. */
-export function createTransactions(startSession: () => ClientSession): Transactions {
+export function createTransactions(
+  startSession: () => ClientSession,
+  admin: Pick<Db, 'command'>,
+): Transactions {
   let committed = 0;
   let aborted = 0;
 
@@ -69,28 +81,58 @@ export function createTransactions(startSession: () => ClientSession): Transacti
     }
   }
 
-  return {
-    async run(body, options = {}) {
-      const until = performance.now() + MAX_RETRIES_MS;
-      await using session = startSession();
-      for (let tries = 1; ; tries += 1) {
-        session.startTransaction(OPTIONS);
-        let failure: Error | undefined;
-        try {
-          const value = await body(session);
-          if (await commit(session, options)) {
-            committed += 1;
-            return value;
-          }
-        } catch (error) {
-          failure = error as Error;
+  async function runIn<T>(
+    session: ClientSession,
+    body: (session: ClientSession) => Promise<T>,
+    options: RunOptions,
+  ): Promise<T> {
+    const until = performance.now() + MAX_RETRIES_MS;
+    for (let tries = 1; ; tries += 1) {
+      session.startTransaction(OPTIONS);
+      let failure: unknown;
+      try {
+        const value = await body(session);
+        if (await commit(session, options)) {
+          committed += 1;
+          return value;
         }
-        aborted += 1;
-        if (session.inTransaction()) await session.abortTransaction().catch(() => undefined);
-        if (failure !== undefined && !hasLabel(failure, 'TransientTransactionError')) throw failure;
-        const most = failure instanceof MongoNetworkError ? MAX_CONNECTIONS : MAX_TRIES;
-        if (tries >= most || performance.now() > until) throw failure ?? conflict();
-        await delay(Math.random() * Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries));
+      } catch (error) {
+        failure = error;
+      }
+      if (session.inTransaction()) await session.abortTransaction().catch(() => undefined);
+      if (failure !== undefined && !hasLabel(failure, 'TransientTransactionError')) throw failure;
+      aborted += 1;
+      const most = failure instanceof MongoNetworkError ? MAX_CONNECTIONS : MAX_TRIES;
+      if (tries >= most || performance.now() > until) throw failure ?? conflict();
+      await delay(Math.random() * Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** tries));
+    }
+  }
+
+  /** Sends the command of the session's own client. */
+  async function abortOne(id: Binary): Promise<void> {
+    await using session = startSession();
+    session.serverSession.id = { id };
+    // So that nobody else here is given that session.
+    session.serverSession.isDirty = true;
+    const abortion = { abortTransaction: 1, txnNumber: Long.ONE, autocommit: false };
+    await admin.command(abortion, { session });
+  }
+
+  return {
+    startSession,
+    async run(body, options = {}) {
+      if (options.session !== undefined) return runIn(options.session, body, options);
+      await using session = startSession();
+      return await runIn(session, body, options);
+    },
+    async abort(sessionIds) {
+      if (sessionIds.length === 0) return;
+      try {
+        await admin.command({ killSessions: sessionIds.map((id) => ({ id })) });
+      } catch (error) {
+        if (!isUnknownCommand(error)) return;
+        // A server that is only compatible with MongoDB.
+        await Promise.all(sessionIds.map((id) => abortOne(id).catch(() => undefined)));
       }
     },
     counts: () => ({ committed, aborted }),

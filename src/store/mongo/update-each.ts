@@ -1,7 +1,4 @@
-import type { Collection, Document, Filter } from 'mongodb';
-import { isUnavailable } from '../../domain/errors.ts';
-import { toDomainError } from './errors.ts';
-import { inHalves } from './in-halves.ts';
+import type { ClientSession, Collection, Document, Filter } from 'mongodb';
 
 type Item = { readonly _id: string };
 
@@ -35,26 +32,12 @@ const LEAST_ALIKE = 16;
 /**
  * Updates documents, each in its own way and in any order; what is updated must not match its filter
  * any more. Those that must be in the same state are updated by one statement that has their values
- * in a table: for a server that is half the work of a statement for each. Returns how many matched,
- * or fewer, when an answer was lost. Rejects when all commands have ended and one has failed; what
- * was written is unknown then.
+ * in a table: for a server that is half the work of a statement for each. Returns how many matched.
  */
 export async function updateEach<T extends Item>(
   collection: Collection<T>,
   updates: readonly OneUpdate<T>[],
-): Promise<number> {
-  const matched = await inHalves(updates, (half) => updateByTables(collection, half));
-  return matched.reduce((sum, count) => sum + count, 0);
-}
-
-/**
- * Updates documents by tables as far as they are alike, and one by one what the tables left: the
- * driver repeats no statement for many documents after a failure, and one that runs while a sharded
- * cluster moves documents may miss some.
- */
-async function updateByTables<T extends Item>(
-  collection: Collection<T>,
-  updates: readonly OneUpdate<T>[],
+  session?: ClientSession,
 ): Promise<number> {
   const tables: TableRow<T>[][] = [];
   const others: OneUpdate<T>[] = [];
@@ -62,25 +45,11 @@ async function updateByTables<T extends Item>(
     if (group.length >= LEAST_ALIKE && fitsTable(group)) tables.push(group);
     else others.push(...group);
   }
-  if (tables.length === 0) return write(collection, updates.map(toStatement));
-  let matched = 0;
-  try {
-    matched = await write(collection, [
-      ...tables.map((rows) => toTable(rows)),
-      ...others.map(toStatement),
-    ]);
-  } catch (error) {
-    if (!isUnavailable(toDomainError(error))) throw error;
-  }
-  if (matched === updates.length) return matched;
-  return matched + (await write(collection, updates.map(toStatement)));
-}
-
-async function write<T extends Item>(
-  collection: Collection<T>,
-  statements: readonly Document[],
-): Promise<number> {
-  const { matchedCount } = await collection.bulkWrite(statements as never, { ordered: false });
+  const statements = [...tables.map((rows) => toTable(rows)), ...others.map(toStatement)];
+  const { matchedCount } = await collection.bulkWrite(
+    statements as never,
+    session === undefined ? {} : { session },
+  );
   return matchedCount;
 }
 

@@ -4,23 +4,25 @@ import { type Collections, toCollections } from '../../../src/store/mongo/collec
 import { toJobDocument } from '../../../src/store/mongo/job-document.ts';
 import { migrate } from '../../../src/store/mongo/migrations.ts';
 import { openMongoStore } from '../../../src/store/mongo/mongo-store.ts';
-import { resultDocument } from '../../../src/store/mongo/records.ts';
+import { deliveryDocument } from '../../../src/store/mongo/records.ts';
+import { createTransactions } from '../../../src/store/mongo/transactions.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
 import { EXPIRES, makeRecord, toDelivery, toStored } from './outcomes.ts';
 import {
   at,
-  claimJobs,
   createBench,
   finishJobs,
   makeJobs,
   makeScreenshot,
   only,
-  renewLease,
   type StoreBench,
 } from './store-harness.ts';
 
 const MINUTE = 60_000;
+
+const transactionsOf = (db: Db) =>
+  createTransactions(() => db.client.startSession(), db.client.db('admin'));
 
 /** A store, and the documents behind it as a process that died may have left them. */
 function withDocuments(use: (bench: StoreBench, c: Collections, db: Db) => Promise<void>) {
@@ -33,95 +35,6 @@ function withDocuments(use: (bench: StoreBench, c: Collections, db: Db) => Promi
 }
 
 describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', () => {
-  test(
-    'a push it did not count is left alone, then counted as far as it came',
-    withDocuments(async ({ store, crawler, push, lease, counters }, c) => {
-      const made = await crawler();
-      await push(makeJobs(made, 3));
-      const jobs = makeJobs(made, 2);
-      const rids = jobs.map((job) => job.rid).sort();
-      const entry = { id: 'dead.1', n: 5, at: at(0), first: rids[0] ?? '', last: rids[1] ?? '' };
-      await c.crawlers.updateOne({ _id: made.crawlerId }, { $push: { pending: entry } });
-      await c.jobs.insertMany(jobs.map((job) => toJobDocument(job, 'dead.1')));
-      const held = await lease(made);
-      expect((await claimJobs(store, held, 9, at(1))).jobs).toHaveLength(3);
-      await store.queue.release(held, at(1));
-      expect((await store.maintain(at(MINUTE / 2))).repaired).toBe(0);
-      expect((await store.maintain(at(2 * MINUTE))).repaired).toBe(1);
-      expect(await counters(made)).toMatchObject({ pushed: 5, waiting: 5 });
-      const next = await lease(made, at(2 * MINUTE));
-      expect((await claimJobs(store, next, 9, at(2 * MINUTE))).jobs).toHaveLength(5);
-    }),
-  );
-
-  test(
-    'an end it did not count is counted once',
-    withDocuments(async ({ store, account, crawler, running, counters }, c) => {
-      const { accountId } = await account();
-      const made = await crawler({ accountId });
-      const { lease, jobs } = await running(made, 2);
-      const [job, other] = jobs;
-      if (job === undefined || other === undefined) throw new Error('two jobs were pushed');
-      const ended = { state: 'ended', from: 'running', end: 'completed', cbStatus: 200 } as const;
-      const tombstone = { ...ended, billed: true, endedAt: at(0), by: 'dead', seq: 7 };
-      await c.jobs.updateOne({ _id: job.rid }, { $set: tombstone });
-      expect(await store.queue.find(made.crawlerId, job.rid)).toBeUndefined();
-      expect((await store.maintain(at(2 * MINUTE))).repaired).toBe(1);
-      const counted = { completed: 1, running: 1, pushed: 2 };
-      expect(await counters(made)).toMatchObject(counted);
-      // As if its process had counted it, and been stopped before the tombstone went.
-      await c.jobs.insertOne({ ...toJobDocument(job, ''), ...tombstone, by: 'done' });
-      await c.crawlers.updateOne({ _id: made.crawlerId }, { $set: { 'applied.done': 7 } });
-      await store.maintain(at(3 * MINUTE));
-      expect(await counters(made)).toMatchObject(counted);
-      expect(await c.jobs.countDocuments({ _id: job.rid })).toBe(0);
-      const days = (await store.stats.history([made.crawlerId], {})).get(made.crawlerId);
-      expect(days).toMatchObject([{ pushed: 2, success: 1, billed: 1, byCbStatus: { 200: 1 } }]);
-      expect(await finishJobs(store, [toStored(other)], at(4 * MINUTE), lease)).toMatchObject({
-        verdicts: ['won'],
-      });
-    }),
-  );
-
-  test(
-    'a claim it made after its lease was gone is taken back by who holds the lease now',
-    withDocuments(async ({ store, crawler, push, lease, counters }, c) => {
-      const made = await crawler();
-      await push(makeJobs(made, 1));
-      await lease(made, at(0), 'dead');
-      const now = at(MINUTE);
-      const held = await lease(made, now, 'alive');
-      const stray = { state: 'running', epoch: held.epoch - 1 } as const;
-      await c.jobs.updateMany({}, { $set: stray, $unset: { queued: 1 }, $inc: { attempt: 1 } });
-      expect((await claimJobs(store, held, 1, now)).jobs).toEqual([]);
-      await renewLease(store, held, MINUTE, now);
-      expect((await claimJobs(store, held, 1, now)).jobs).toHaveLength(1);
-      expect(await counters(made)).toMatchObject({ running: 1, waiting: 0 });
-    }),
-  );
-
-  test(
-    'a page whose job has not ended is not shown, and the job’s next end replaces it',
-    withDocuments(async ({ store, crawler, running }, c) => {
-      const made = await crawler();
-      const { lease, jobs } = await running(made, 1);
-      const job = only(jobs);
-      const scope = { accountId: made.accountId, tokenType: 'normal' } as const;
-      const origin = { claim: 0, mark: 'dead.1.0' };
-      const record = makeRecord(job, { body: new Uint8Array([9]) });
-      const early = { selection: scope, record, origin, now: at(0), expiresAt: EXPIRES };
-      await c.results.insertOne(resultDocument(early));
-      expect(await store.results.get(scope, job.rid)).toBeUndefined();
-      expect(await store.results.newestByUrl(scope, job.url)).toBeUndefined();
-      expect(await store.results.getMany(scope, [job.rid])).toEqual([]);
-      expect(await finishJobs(store, [toStored(job)], at(1), lease)).toMatchObject({
-        verdicts: ['won'],
-      });
-      const shown = await store.results.get(scope, job.rid);
-      expect([...(shown?.body ?? [])]).toEqual([...makeRecord(job).body]);
-    }),
-  );
-
   test(
     'a removal it did not finish is finished, and a total it left wrong is put right',
     withDocuments(async ({ store, account, crawler, push }, c) => {
@@ -190,7 +103,7 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
       await db
         .collection<{ _id: string; version: number }>('meta')
         .updateOne({ _id: 'schema' }, { $set: { version: 1 } });
-      await migrate(db, c);
+      await migrate(db, c, transactionsOf(db));
       expect(await c.results.indexExists(['time', 'expiry'])).toBe(false);
       expect(await c.results.indexExists(['time_size', 'expires'])).toBe(true);
       expect(await c.results.findOne({}, { projection: { size: 1 } })).toMatchObject({ size: 10 });
@@ -201,23 +114,67 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
   );
 
   test(
-    'gets the number of purges of each queue, and its jobs are found by the new indexes',
-    withDocuments(async ({ store, crawler, push, lease, counters }, c, db) => {
-      const made = await crawler();
-      await push(makeJobs(made, 3));
-      const fields = { moves: '', recounts: '', purges: '', runningBytes: '' } as const;
-      await c.crawlers.updateMany({}, { $unset: fields });
-      await c.jobs.updateMany({}, { $unset: { gen: '' } });
-      await c.jobs.createIndex({ crawlerId: 1, due: 1, _id: 1 }, { name: 'due' });
-      await db
-        .collection<{ _id: string; version: number }>('meta')
-        .updateOne({ _id: 'schema' }, { $set: { version: 2 } });
-      await migrate(db, c);
-      expect(await c.jobs.indexExists('due')).toBe(false);
-      const held = await lease(made);
-      expect((await claimJobs(store, held, 1, at(0))).jobs).toHaveLength(1);
-      expect(await store.queue.purge(made.crawlerId, at(1))).toBe(2);
-      expect(await counters(made)).toMatchObject({ running: 1, waiting: 0, purged: 2 });
+    'has what was half done settled: uncounted ends and pushes, early records, staged deliveries, days',
+    withDocuments(async ({ store, crawler, push, running, counters }, c, db) => {
+      const made = await crawler({ delivery: 'webhook' });
+      const { crawlerId, accountId } = made;
+      const { jobs, lease } = await running(made, 4);
+      const [ended, counted, early, released] = jobs;
+      if (ended === undefined || counted === undefined) throw new Error('four jobs were pushed');
+      if (early === undefined || released === undefined) throw new Error('four jobs were pushed');
+      await push(makeJobs(made, 2));
+      const old = {
+        ...{ live: 5, liveBytes: 0, running: 3, runningBytes: 0, retrying: 0, purges: 0 },
+        ...{ completed: 1, failed: 0, deleted: 2, purged: 3, deliveriesPending: 1 },
+        ...{ applied: { done: 7 }, pending: [{ id: 'dead.1', n: 1 }], moves: 9, recounts: 1 },
+        days: { '2040-05-17': { pushed: 11, deleted: 2, purged: 3, success: 1 } },
+        moving: { '2040-05-01': { id: 'move', counts: { pushed: 5 } } },
+      };
+      await c.crawlers.updateOne({ _id: crawlerId }, { $set: old as object });
+      await c.counts.deleteMany({});
+      const tombstone = { state: 'ended', from: 'running', end: 'completed', cbStatus: 200 };
+      const jobsOf = db.collection<{ _id: string }>('jobs');
+      const end = (rid: string, by: string) =>
+        jobsOf.updateOne({ _id: rid }, { $set: { ...tombstone, by, seq: 7, endedAt: at(0) } });
+      await end(ended.rid, 'dead');
+      await end(counted.rid, 'done');
+      const made2 = (job: typeof early, state: string) => ({
+        ...deliveryDocument({
+          crawlerId,
+          record: makeRecord(job),
+          callbackHeaders: '[]',
+          origin: { claim: 1, mark: '' },
+          now: at(0),
+          expiresAt: EXPIRES,
+          epoch: undefined,
+        }),
+        state,
+      });
+      await c.deliveries.insertMany([made2(ended, 'staged'), made2(early, 'sending')] as never);
+      await db.collection('push_requests').insertOne({ crawlerId, rids: ['a'], outcomes: null });
+      const meta = db.collection<{ _id: string; version: number }>('meta');
+      await meta.updateOne({ _id: 'schema' }, { $set: { version: 4 } });
+      await migrate(db, c, transactionsOf(db));
+      expect(await counters(made)).toMatchObject({
+        ...{ waiting: 2, running: 2, completed: 2, deleted: 2, purged: 3, deliveriesPending: 1 },
+        pushed: 11,
+      });
+      expect(await c.deliveries.find().toArray()).toMatchObject([{ _id: ended.rid, state: 'due' }]);
+      expect(await c.jobs.countDocuments()).toBe(4);
+      expect(await c.pushRequests.countDocuments()).toBe(0);
+      const days = (await store.stats.history([crawlerId], {})).get(crawlerId);
+      expect(days?.map(({ date, pushed, success }) => [date, pushed, success])).toContainEqual([
+        '2040-05-01',
+        5,
+        0,
+      ]);
+      // What runs goes on.
+      await finishJobs(store, [toDelivery(released)], at(1), lease);
+      expect(await counters(made)).toMatchObject({ running: 1, completed: 3 });
+      await store.queue.purge(crawlerId, at(2));
+      expect(await counters(made)).toMatchObject({ waiting: 0, purged: 5 });
+      await store.maintain(at(3));
+      expect(await store.accounts.queued(accountId)).toBe(0);
     }),
   );
 });

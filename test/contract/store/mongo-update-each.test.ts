@@ -1,9 +1,4 @@
-import {
-  type AnyBulkWriteOperation,
-  type Collection,
-  MongoClient,
-  MongoNetworkError,
-} from 'mongodb';
+import { MongoClient } from 'mongodb';
 import { describe, expect, test } from 'vitest';
 import { type OneUpdate, updateEach } from '../../../src/store/mongo/update-each.ts';
 import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
@@ -63,31 +58,6 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     expect(await items.read()).toEqual(expected);
   });
 
-  test('what a table has missed, such as documents that a sharded cluster moves, is done one by one', async () => {
-    await using items = await openItems();
-    const before = items.make(40);
-    await items.collection.insertMany(before);
-    const missing = withTables(items.collection, (tables) =>
-      items.collection.bulkWrite(tables.map(withHalfOfItsRows)),
-    );
-    const updates = before.map((_, n) => endOf(n));
-    expect(await updateEach(missing, updates)).toBe(40);
-    expect(await items.read()).toEqual(before.map(({ log }, n) => endedItem(n, log)));
-  });
-
-  test('a table whose answer is lost is done, and the count is too low', async () => {
-    await using items = await openItems();
-    const before = items.make(40);
-    await items.collection.insertMany(before);
-    const losing = withTables(items.collection, async (tables) => {
-      await items.collection.bulkWrite(tables);
-      throw new MongoNetworkError('the answer is lost');
-    });
-    const updates = before.map((_, n) => endOf(n));
-    expect(await updateEach(losing, updates)).toBe(0);
-    expect(await items.read()).toEqual(before.map(({ log }, n) => endedItem(n, log)));
-  });
-
   test('of two updates of one document one is done', async () => {
     await using items = await openItems();
     const before = items.make(30);
@@ -121,28 +91,6 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     expect(after[50]).toMatchObject({ attempt: 1, old: 100 });
   });
 });
-
-type Statements = AnyBulkWriteOperation<Item>[];
-
-/** The collection, whose commands with tables are done by `bulkWrite`. */
-function withTables(
-  collection: Collection<Item>,
-  bulkWrite: (statements: Statements) => Promise<unknown>,
-): Collection<Item> {
-  const choose = (statements: Statements, options: object): Promise<unknown> =>
-    statements.some((each) => 'updateMany' in each)
-      ? bulkWrite(statements)
-      : collection.bulkWrite(statements, options);
-  return { bulkWrite: choose } as unknown as Collection<Item>;
-}
-
-function withHalfOfItsRows(statement: Statements[number]): Statements[number] {
-  if (!('updateMany' in statement)) return statement;
-  const { filter } = statement.updateMany;
-  const { $in } = filter._id as { readonly $in: string[] };
-  const half = { ...filter, _id: { $in: $in.slice(20) } };
-  return { updateMany: { ...statement.updateMany, filter: half } };
-}
 
 function manyTexts(count: number): Item['log'] {
   return Array.from({ length: count }, (_, n) => ({ text: `before ${n}`, at: AT }));

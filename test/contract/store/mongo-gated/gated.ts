@@ -2,7 +2,7 @@ import { type Collections, toCollections } from '../../../../src/store/mongo/col
 import { openMongoStore } from '../../../../src/store/mongo/mongo-store.ts';
 import type { Store } from '../../../../src/store/store.ts';
 import { silentLogger } from '../../../support/loggers.ts';
-import { type MongoGate, openMongoGate } from '../../../support/mongo-gate.ts';
+import { type Command, type MongoGate, openMongoGate } from '../../../support/mongo-gate.ts';
 import { testDatabase } from '../../../support/mongodb.ts';
 import { createBench, type StoreBench } from '../store-harness.ts';
 
@@ -33,3 +33,6 @@ export function withProcesses(use: (processes: Processes) => Promise<void>): () 
     await use({ bench: createBench({ store }), stopped, pusher, gate, c: toCollections(db) });
   };
 }
+
+/** Matches the commit of a transaction. */
+export const isCommit = (command: Command): boolean => command.commitTransaction !== undefined;

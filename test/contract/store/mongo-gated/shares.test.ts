@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { recount } from '../../../../src/store/mongo/recount.ts';
 import type { Lease, Share, ShareStore, Store } from '../../../../src/store/store.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
 import { toDelivery, toSettlement, toStored } from '../outcomes.ts';
 import {
@@ -14,7 +12,7 @@ import {
   settleDeliveries,
   TTL_MS,
 } from '../store-harness.ts';
-import { type Processes, withProcesses } from './gated.ts';
+import { isCommit, type Processes, withProcesses } from './gated.ts';
 
 const ALL = '0123456789abcdef';
 
@@ -75,40 +73,6 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
   );
 
   test(
-    'a delivery that a former lead has brought too stays when the helper ends its job while the next lead takes over',
-    withProcesses(async (processes) => {
-      const { bench, stopped, pusher, gate, c } = processes;
-      const { crawler, lead, helper } = await shared(processes, 1);
-      const { crawlerId } = crawler;
-      const [waiting] = (
-        await stopped.queue.turn(helper, { look: { limit: 1, digits: ALL } }, at(1))
-      ).jobs;
-      if (waiting === undefined) throw new Error('nothing was found');
-      const end = toDelivery({ ...waiting, attempt: 1 }, {}, { held: true });
-      // The lead dies when the delivery is written, and the end is not.
-      const early = gate.hold(commandOn('update', 'jobs', '"ended"'));
-      const dead = await pusher.queue.acquire(crawlerId, lead.owner, TTL_MS, at(1));
-      if (dead === undefined) throw new Error('no lease');
-      const dying = finishJobs(pusher, [{ ...end, startedAt: at(1) }], at(1), dead);
-      await early.reached;
-      const { jobs } = await claimJobs(stopped, helper, 1, at(2));
-      expect(jobs).toMatchObject([{ rid: waiting.rid, attempt: 1 }]);
-      const later = TTL_MS + 2;
-      await stopped.queue.visit([helper], at(TTL_MS - 1), 10 * TTL_MS);
-      const ended = gate.hold(commandOn('update', 'jobs', '"ended"'));
-      const ending = finishJobs(stopped, [end], at(later), helper);
-      await ended.reached;
-      const next = await bench.store.queue.acquire(crawlerId, 'next', TTL_MS, at(later));
-      expect(next).toBeDefined();
-      ended.release();
-      expect((await ending).verdicts).toEqual(['won']);
-      early.release();
-      expect((await dying).verdicts).toEqual(['lost']);
-      expect(await c.deliveries.countDocuments({ _id: waiting.rid })).toBe(1);
-    }),
-  );
-
-  test(
     'each process finds the jobs of its digits alone',
     withProcesses(async (processes) => {
       const { bench, stopped } = processes;
@@ -151,31 +115,27 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
   );
 
   test(
-    'a recount by one process beside the turn of another drops no crawl, and counts each once',
+    'turns of a lead and its helper at once abort neither, and each crawl counts once',
     withProcesses(async (processes) => {
-      const { bench, stopped, gate, c } = processes;
-      const { crawler, helper } = await shared(processes, 2);
-      const { crawlerId } = crawler;
-      const start = gate.hold(commandOn('findAndModify', 'crawlers', '"running"'));
-      const starting = claimJobs(stopped, helper, 2, at(1));
-      await start.reached;
-      // The starts are written, and not counted.
-      await recount(c, crawlerId, at(1));
-      expect(await bench.counters(crawler)).toMatchObject({ waiting: 2, running: 0 });
-      start.release();
-      const { jobs } = await starting;
-      expect(jobs).toHaveLength(2);
-      expect(await bench.counters(crawler)).toMatchObject({ waiting: 0, running: 2 });
-      const ends = jobs.map((job) => toDelivery(job, {}, { held: true }));
-      const { held } = await finishJobs(stopped, ends, at(2), helper);
-      const settle = gate.hold(commandOn('findAndModify', 'crawlers', '"deliveriesPending"'));
-      const outcomes = held.map((each) => toSettlement(each, 'delivered'));
-      const settling = stopped.queue.turn(helper, { settled: outcomes }, at(3));
-      await settle.reached;
-      await recount(c, crawlerId, at(3));
-      settle.release();
-      expect((await settling).settled).toEqual(['won', 'won']);
-      expect(await bench.counters(crawler)).toMatchObject({ completed: 2, deliveriesPending: 0 });
+      const { bench, stopped, gate } = processes;
+      const { crawler, lead, helper } = await shared(processes);
+      const start = async (store: Store, lease: Lease, digits: string) => {
+        const { jobs } = await store.queue.turn(lease, { look: { limit: 64, digits } }, at(1));
+        const started = jobs.map(({ rid }) => ({ rid, attempt: 1, startedAt: at(1) }));
+        const { lost } = await store.queue.turn(lease, { started }, at(1));
+        expect(lost).toEqual([]);
+        return jobs.length;
+      };
+      const commit = gate.hold(isCommit);
+      const starting = start(stopped, helper, '89abcdef');
+      await commit.reached;
+      // The starts of one are written, and not committed.
+      const own = await start(bench.store, lead, '01234567');
+      commit.release();
+      expect(own + (await starting)).toBe(64);
+      expect(stopped.transactions?.().aborted).toBe(0);
+      expect(bench.store.transactions?.().aborted).toBe(0);
+      expect(await bench.counters(crawler)).toMatchObject({ waiting: 0, running: 64 });
     }),
   );
 

@@ -1,0 +1,95 @@
+import { EPISODE_END } from '../rules.ts';
+import type { AccountChange, AccountIncrements } from './account-increments.ts';
+import { quickly } from './client-options.ts';
+import type { Collections } from './collections.ts';
+
+/** A number of jobs and the bytes that they count for. */
+export interface Amount {
+  readonly n: number;
+  readonly bytes: number;
+}
+
+/** Room that was taken in an account before its jobs were inserted. */
+export interface AccountRoom {
+  readonly n: number;
+  /** The queued URLs of the account with these. */
+  readonly queued: number;
+  /** Gives all of it back: what is inserted is counted by its own transaction. */
+  giveBack(): Promise<void>;
+}
+
+/** Takes room for up to `all.n` URLs in the account, and for their bytes if there is room for all. */
+export async function takeAccountRoom(
+  collections: Collections,
+  accounts: AccountIncrements,
+  accountId: string,
+  all: Amount,
+  limit: number,
+): Promise<AccountRoom> {
+  const queued = accounts.tryReserve(accountId, all, limit);
+  if (queued !== undefined) {
+    const giveBack = async () =>
+      accounts.add(accountId, { queued: -all.n, queuedBytes: -all.bytes });
+    return { n: all.n, queued, giveBack };
+  }
+  const account = await reserve(collections, accountId, all, limit, accounts.take(accountId));
+  const n = account?.granted ?? 0;
+  const bytes = n === all.n ? all.bytes : 0;
+  return {
+    n,
+    queued: account?.queued ?? 0,
+    async giveBack() {
+      if (n === 0 && bytes === 0) return;
+      accounts.add(accountId, { queued: -n, queuedBytes: -bytes });
+    },
+  };
+}
+
+function reserve(
+  collections: Collections,
+  accountId: string,
+  { n, bytes }: Amount,
+  limit: number,
+  gathered: Required<AccountChange>,
+) {
+  const grantedBytes = { $cond: [{ $eq: ['$granted', n] }, bytes, 0] };
+  const room = { $max: [0, { $min: [n, { $subtract: [limit + 1, '$queued'] }] }] };
+  const staysOver = { $and: ['$over', { $gt: ['$queued', limit * EPISODE_END] }] };
+  return collections.accounts.findOneAndUpdate(
+    { _id: accountId },
+    [
+      ...(gathered.queued === 0 && gathered.queuedBytes === 0 && gathered.storedBytes === 0
+        ? []
+        : [{ $set: added(gathered) }]),
+      { $set: { granted: room, over: staysOver } },
+      {
+        $set: {
+          queued: { $add: ['$queued', '$granted'] },
+          queuedBytes: { $add: [{ $ifNull: ['$queuedBytes', 0] }, grantedBytes] },
+        },
+      },
+    ],
+    { ...quickly, returnDocument: 'after', projection: { queued: 1, granted: 1 } },
+  );
+}
+
+function added(change: Required<AccountChange>) {
+  const sums = Object.entries(change).map(([field, by]) => [
+    field,
+    { $add: [{ $ifNull: [`$${field}`, 0] }, by] },
+  ]);
+  return Object.fromEntries(sums) as Record<keyof AccountChange, object>;
+}
+
+/** Whether this is the one push that took the account over its limit. */
+export async function wentOver(
+  collections: Collections,
+  accountId: string,
+  limit: number,
+): Promise<boolean> {
+  const { modifiedCount } = await collections.accounts.updateOne(
+    { _id: accountId, over: false, queued: { $gt: limit } },
+    { $set: { over: true } },
+  );
+  return modifiedCount > 0;
+}

@@ -1,0 +1,225 @@
+import type { ClientSession, Document } from 'mongodb';
+import { chargedRecordBytes } from '../../domain/quotas.ts';
+import { resultEnd, tallyEnd } from '../../domain/tally.ts';
+import { isHeld } from '../held-deliveries.ts';
+import type { JobOutcome, StartedJob } from '../store.ts';
+import type { DeliveryDocument, JobDocument, ResultDocument } from './collections.ts';
+import type { Delta } from './delta.ts';
+import { untriedUpdate } from './job-document.ts';
+import type { JobFacts } from './job-facts.ts';
+import { deliveryDocument, resultDocument } from './records.ts';
+import type { OneUpdate } from './update-each.ts';
+
+type End = Extract<JobOutcome, { kind: 'stored' | 'delivery' }>;
+
+const isEnd = (outcome: JobOutcome): outcome is End =>
+  outcome.kind === 'stored' || outcome.kind === 'delivery';
+
+/** A crawler as the writes on its jobs know it. */
+export interface JobWriting {
+  readonly crawlerId: string;
+  readonly accountId: string;
+  readonly purges: number;
+  readonly now: Date;
+  /** The epoch of the writer's lease; without it nothing starts, and no delivery is held. */
+  readonly epoch: number | undefined;
+}
+
+/** Jobs that leave the queue, or come back to it, and what becomes of them. */
+export interface JobWrites {
+  /** Jobs that are removed, by what must be the same of those of one statement. */
+  readonly removed: readonly { readonly filter: Document; readonly rids: readonly string[] }[];
+  readonly updates: readonly OneUpdate<JobDocument>[];
+  readonly results: readonly ResultDocument[];
+  readonly deliveries: readonly DeliveryDocument[];
+  readonly ended: ReadonlySet<JobOutcome>;
+  readonly started: readonly { readonly start: StartedJob; readonly facts: JobFacts }[];
+  /** The starts that an earlier try of the turn has written. */
+  readonly repeated: readonly StartedJob[];
+  /** The jobs that are written. */
+  readonly rids: readonly string[];
+  count(delta: Delta): void;
+}
+
+/** What is to be written of jobs in the state that is known of them. The others are lost. */
+export function jobWrites(
+  writing: JobWriting,
+  facts: ReadonlyMap<string, JobFacts>,
+  outcomes: readonly JobOutcome[],
+  starts: readonly StartedJob[],
+): JobWrites {
+  const { crawlerId, purges, epoch, now } = writing;
+  const taken = new Set<string>();
+  const removed = new Map<string, { filter: Document; rids: string[] }>();
+  const updates: OneUpdate<JobDocument>[] = [];
+  const results: ResultDocument[] = [];
+  const deliveries: DeliveryDocument[] = [];
+  const ended = new Set<JobOutcome>();
+  const started: { start: StartedJob; facts: JobFacts }[] = [];
+  const repeated: StartedJob[] = [];
+  const counts: ((delta: Delta) => void)[] = [];
+
+  for (const outcome of outcomes) {
+    const { rid } = outcome;
+    const job = facts.get(rid);
+    if (job === undefined || taken.has(rid) || outcome.crawlerId !== crawlerId) continue;
+    const isQueued = job.state !== 'running';
+    if (!isExpected(outcome, job) || (isQueued && job.gen !== purges)) continue;
+    taken.add(rid);
+    ended.add(outcome);
+    const { size = 0, state, attempt } = job;
+    const isPurged = job.gen !== purges;
+    if (isEnd(outcome) || isPurged) {
+      const filter = { attempt, ...inState(job), ...(outcome.timedOut ? { expires: true } : {}) };
+      const kind = JSON.stringify(filter);
+      const group = removed.get(kind) ?? { filter, rids: [] as string[] };
+      removed.set(kind, group);
+      group.rids.push(rid);
+    } else updates.push(returnUpdate(outcome, job, now));
+    if (isEnd(outcome)) {
+      const { record, billed, timedOut } = outcome;
+      if (outcome.kind === 'stored') results.push(toResult(outcome, writing));
+      else deliveries.push(toDelivery(outcome, writing));
+      const { cbStatus } = record;
+      const tally = tallyEnd({ end: resultEnd(cbStatus), cbStatus, billed, timedOut });
+      counts.push((delta) => {
+        delta.move(size, state);
+        delta.addStored(chargedRecordBytes(record));
+        delta.addTally(tally);
+        if (outcome.kind === 'delivery') delta.add('deliveriesPending', 1);
+      });
+    } else {
+      const again = outcome.kind === 'retry';
+      counts.push((delta) => {
+        if (again) delta.addDay('retries', 1);
+        if (isPurged) delta.purge({ state, size });
+        else delta.move(size, state, again || job.retry > 0 ? 'retrying' : 'waiting');
+      });
+    }
+  }
+
+  for (const start of starts) {
+    const { rid, attempt } = start;
+    const job = facts.get(rid);
+    if (job === undefined || taken.has(rid) || epoch === undefined) continue;
+    if (job.state === 'running') {
+      if (job.attempt === attempt && job.epoch === epoch) repeated.push(start);
+      continue;
+    }
+    if (job.attempt !== attempt - 1 || job.gen !== purges) continue;
+    taken.add(rid);
+    started.push({ start, facts: job });
+    updates.push(startUpdate(start, job, epoch));
+    const { size = 0, state } = job;
+    counts.push((delta) => delta.move(size, state, 'running'));
+  }
+
+  return {
+    removed: [...removed.values()],
+    updates,
+    results,
+    deliveries,
+    ended,
+    started,
+    repeated,
+    rids: [...taken],
+    count: (delta) => {
+      for (const each of counts) each(delta);
+    },
+  };
+}
+
+/** Whether the job is in the attempt, and the state, that its end names. */
+function isExpected(outcome: JobOutcome, { attempt, state }: JobFacts): boolean {
+  if (outcome.timedOut === true) return state !== 'running' && attempt === outcome.attempt;
+  if (state === 'running') return attempt === outcome.attempt;
+  return outcome.startedAt !== undefined && attempt === outcome.attempt - 1;
+}
+
+/** Names no field of a partial index, so that the server goes by the `_id`s. */
+function inState({ state }: Pick<JobFacts, 'state'>): Document {
+  return { state: state === 'running' ? state : { $in: ['waiting', 'retrying'] } };
+}
+
+function startUpdate(
+  { rid, attempt, startedAt }: StartedJob,
+  facts: JobFacts,
+  epoch: number,
+): OneUpdate<JobDocument> {
+  const first = facts.retry === 0 ? { firstTriedAt: startedAt } : {};
+  return {
+    filter: { _id: rid, ...inState(facts), attempt: facts.attempt },
+    update: {
+      $set: { state: 'running', attempt, epoch, ...first },
+      $unset: { queued: 1, expires: 1 },
+    },
+  };
+}
+
+function returnUpdate(
+  outcome: Extract<JobOutcome, { kind: 'retry' | 'release' }>,
+  facts: JobFacts,
+  now: Date,
+): OneUpdate<JobDocument> {
+  const { rid, attempt, startedAt, dueAt: due = now } = outcome;
+  const filter = { _id: rid, ...inState(facts), attempt: facts.attempt };
+  if (outcome.kind === 'release') return { filter, update: untriedUpdate({ due, attempt }) };
+  const first = startedAt !== undefined && facts.retry === 0 ? { firstTriedAt: startedAt } : {};
+  return {
+    filter,
+    update: {
+      $set: {
+        state: 'retrying',
+        queued: true,
+        due,
+        attempt,
+        ...first,
+        ...(outcome.failure === undefined ? {} : { lastFailure: outcome.failure }),
+      },
+      $inc: { retry: 1, ...(outcome.crashed === true ? { crashes: 1 } : {}) },
+      $unset: { epoch: 1, expires: 1 },
+    },
+  };
+}
+
+function toResult(
+  { record, expiresAt, tokenType, attempt }: Extract<End, { kind: 'stored' }>,
+  { accountId, crawlerId, now }: JobWriting,
+): ResultDocument {
+  const selection = { accountId, tokenType, crawlerId };
+  return resultDocument({
+    selection,
+    record,
+    origin: { claim: attempt, mark: '' },
+    now,
+    expiresAt,
+  });
+}
+
+function toDelivery(
+  outcome: Extract<End, { kind: 'delivery' }>,
+  { crawlerId, now, epoch }: JobWriting,
+): DeliveryDocument {
+  const { record, expiresAt, traceparent, attempt } = outcome;
+  return deliveryDocument({
+    crawlerId,
+    record,
+    callbackHeaders: JSON.stringify(outcome.callbackHeaders),
+    origin: { claim: attempt, mark: '' },
+    now,
+    expiresAt,
+    epoch: isHeld(outcome) ? epoch : undefined,
+    traceparent,
+  });
+}
+
+/** A write that found fewer documents than it names. */
+export class Mismatch extends Error {}
+
+/** Throws {@link Mismatch} unless as many documents were found as were named. */
+export function expectAll(found: number, named: number): void {
+  if (found !== named) throw new Mismatch();
+}
+
+/** The session of a write, as an option of the driver. */
+export type InSession = { readonly session: ClientSession };

@@ -1,0 +1,269 @@
+import type { Binary, ClientSession } from 'mongodb';
+import { databaseUnavailable } from '../../domain/errors.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
+import { createRid } from '../../domain/rid.ts';
+import { toDay } from '../../domain/stats.ts';
+import { type AccountIncrements, createAccountIncrements } from './account-increments.ts';
+import type { Collections, CountsDocument } from './collections.ts';
+import { createDelta, type Delta } from './delta.ts';
+import { createKeyedMutex } from './keyed-mutex.ts';
+import type { Transactions } from './transactions.ts';
+
+/** What a process writes of a crawler one after the other: its turns, or its pushes. */
+export type LaneName = 'turn' | 'push';
+
+/** A lane: the part of the crawler's counters that it writes, and its session. */
+export interface Lane {
+  readonly id: string;
+  readonly crawlerId: string;
+  readonly session: ClientSession;
+  /** The lease whose turns it writes; undefined before the first. */
+  readonly epoch: number | undefined;
+}
+
+/** What must hold of a lane's part for a transaction to count. */
+export interface LaneCondition {
+  readonly gen: number;
+  readonly epoch?: number | undefined;
+  readonly touches?: number;
+  readonly accountId: string;
+  readonly now: Date;
+}
+
+/** The transaction is not written: the lane's part has changed or is gone. Read again, and repeat. */
+export class Fenced extends Error {}
+
+/** The writes of this process, each counted in the transaction that does it. */
+export interface Lanes {
+  readonly transactions: Transactions;
+  /** The totals of accounts. */
+  readonly accounts: AccountIncrements;
+  /** A name for one write, unique among all processes. */
+  newWriteId(): string;
+  /** Runs the operations on one crawler one after the other. */
+  runExclusive<T>(crawlerId: string, work: () => Promise<T>): Promise<T>;
+  /**
+   * The lane, whose part exists then, for the lease `epoch` if it is given. Whoever ends that lease
+   * after this finds the part; the caller reads who has the lease only after this.
+   */
+  enlist(crawlerId: string, name: LaneName, now: Date, epoch?: number): Promise<Lane>;
+  /** Runs `body` in a transaction and counts what it adds to the delta. Throws {@link Fenced}. */
+  write<T>(
+    lane: Lane,
+    condition: LaneCondition,
+    body: (session: ClientSession, delta: Delta) => Promise<T>,
+  ): Promise<T>;
+  /** Counts what a purge has taken as purged, and returns the number. */
+  raise(crawlerId: string, gen: number, now: Date): Promise<number>;
+  /**
+   * Runs `work`. When it waits for a while, aborts the transactions on the crawler that are open: the
+   * process of one may have died, and the server would keep its locks for a minute.
+   */
+  unblocked<T>(crawlerId: string, work: () => Promise<T>): Promise<T>;
+  /** Aborts the transactions that the parts' lanes may have left open, but for those of this process. */
+  abort(parts: readonly PartOfSession[]): Promise<void>;
+  /**
+   * Runs `body` in a transaction that writes what others count of the crawler. Its session is noted
+   * first, so that others can abort it if this process dies.
+   */
+  transact<T>(crawlerId: string, body: (session: ClientSession) => Promise<T>): Promise<T>;
+  /** Repeats `work` while it is fenced. */
+  untilWritten<T>(work: () => Promise<T>): Promise<T>;
+}
+
+type PartOfSession = Pick<CountsDocument, '_id' | 'session' | 'sessions'>;
+
+/** Lanes that one process remembers. */
+const MAX_LANES = 2_000;
+const MAX_FENCED = 30;
+/** Sessions that are noted of a crawler, the latest. */
+const MAX_NOTED = 8;
+/** Longer than a transaction takes that goes on. */
+const BLOCKED_MS = 300;
+
+/** Creates the lanes of this process. */
+export function createLanes(
+  collections: Collections,
+  transactions: Transactions,
+  processId: string,
+): Lanes {
+  const { counts } = collections;
+  const mutex = createKeyedMutex();
+  const accounts = createAccountIncrements(collections);
+  const lanes = createLruMap<string, Lane>({
+    maxEntries: MAX_LANES,
+    onEvict: ({ session }) => void session.endSession(),
+  });
+  let lastNo = 0;
+  const newWriteId = (): string => `${processId}.${++lastNo}`;
+
+  function forget({ id, session }: Lane): void {
+    lanes.delete(id);
+    void session.endSession();
+  }
+
+  async function abort(parts: readonly PartOfSession[], except?: Binary): Promise<void> {
+    const others = parts.filter(({ _id }) => !_id.includes(`/${processId}/`));
+    const ids = others.flatMap(({ session, sessions = [] }) => session ?? sessions);
+    await transactions.abort(ids.filter((id) => id.toString('hex') !== except?.toString('hex')));
+  }
+
+  async function unblocked<T>(
+    crawlerId: string,
+    work: () => Promise<T>,
+    except?: Binary,
+  ): Promise<T> {
+    const timer = setInterval(() => {
+      void counts
+        .find({ crawlerId }, { projection: { session: 1, sessions: 1 } })
+        .toArray()
+        .then((parts) => abort(parts, except))
+        .catch(() => undefined);
+    }, BLOCKED_MS);
+    try {
+      return await work();
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
+  return {
+    transactions,
+    accounts,
+    newWriteId,
+    abort,
+    unblocked,
+    runExclusive: (crawlerId, work) => mutex.runExclusive(crawlerId, work),
+
+    async enlist(crawlerId, name, now, epoch) {
+      const id = `${crawlerId}/${processId}/${name}`;
+      const known = lanes.get(id);
+      if (known !== undefined && (epoch === undefined || known.epoch === epoch)) return known;
+      const session = known?.session ?? transactions.startSession();
+      await counts.updateOne(
+        { _id: id },
+        {
+          $set: { session: session.id?.id, at: now, ...(epoch === undefined ? {} : { epoch }) },
+          $setOnInsert: { crawlerId, gen: 0 },
+        } as never,
+        { upsert: true },
+      );
+      const lane = { id, crawlerId, session, epoch };
+      lanes.set(id, lane);
+      return lane;
+    },
+
+    async transact(crawlerId, body) {
+      await using session = transactions.startSession();
+      const id = session.id?.id as Binary;
+      const noted = { $each: [id], $slice: -MAX_NOTED };
+      await unblocked(crawlerId, () =>
+        counts.updateOne(
+          { _id: crawlerId },
+          { $push: { sessions: noted }, $setOnInsert: { crawlerId, gen: 0 } },
+          { upsert: true },
+        ),
+      );
+      return await unblocked(crawlerId, () => transactions.run(body, { session }), id);
+    },
+
+    async write(lane, { gen, epoch, touches, accountId, now }, body) {
+      const tx = newWriteId();
+      const { id: _id, session } = lane;
+      const wasCommitted = async () =>
+        (await counts.countDocuments({ _id, tx }, { limit: 1 })) === 1;
+      let delta = createDelta(now);
+      try {
+        const value = await transactions.run(
+          async () => {
+            delta = createDelta(now);
+            const done = await body(session, delta);
+            const { $max, ...update } = delta.toUpdate();
+            const { matchedCount } = await counts.updateOne(
+              {
+                _id,
+                gen,
+                ...(epoch === undefined ? {} : { epoch }),
+                ...(touches === undefined ? {} : { touches: touches === 0 ? null : touches }),
+              } as never,
+              { ...update, $set: { tx, accountId }, $max: { ...$max, at: now } } as never,
+              { session },
+            );
+            if (matchedCount === 0) throw new Fenced();
+            return done;
+          },
+          { session, wasCommitted },
+        );
+        accounts.add(accountId, delta.account);
+        return value;
+      } catch (error) {
+        if (error instanceof Fenced) {
+          forget(lane);
+        }
+        throw error;
+      }
+    },
+
+    async raise(crawlerId, gen, now) {
+      const path = `days.${toDay(now)}.purged`;
+      const held = { $add: [zeroed('waiting'), zeroed('retrying')] };
+      const older = await counts
+        .find({ crawlerId, gen: { $lt: gen } }, { projection: { _id: 1 } })
+        .toArray();
+      const before = await unblocked(crawlerId, () =>
+        Promise.all(
+          older.map(({ _id }) =>
+            counts.findOneAndUpdate(
+              { _id, gen: { $lt: gen } },
+              [
+                {
+                  $set: {
+                    gen,
+                    purged: { $add: [zeroed('purged'), held] },
+                    [path]: { $add: [{ $ifNull: [`$${path}`, 0] }, held] },
+                    firstDay: { $min: ['$firstDay', toDay(now)] },
+                    waiting: 0,
+                    retrying: 0,
+                    queuedBytes: 0,
+                  },
+                },
+              ],
+              {
+                returnDocument: 'before',
+                projection: { waiting: 1, retrying: 1, queuedBytes: 1, accountId: 1 },
+              },
+            ),
+          ),
+        ),
+      );
+      let purged = 0;
+      for (const part of before) {
+        const { waiting = 0, retrying = 0, queuedBytes = 0, accountId } = part ?? {};
+        purged += waiting + retrying;
+        if (accountId === undefined) continue;
+        accounts.add(accountId, { queued: -waiting - retrying, queuedBytes: -queuedBytes });
+      }
+      return purged;
+    },
+
+    async untilWritten(work) {
+      for (let tries = 1; ; tries += 1) {
+        try {
+          return await work();
+        } catch (error) {
+          if (!(error instanceof Fenced)) throw error;
+          if (tries === MAX_FENCED) throw databaseUnavailable(undefined, error);
+        }
+      }
+    },
+  };
+}
+
+function zeroed(field: string) {
+  return { $ifNull: [`$${field}`, 0] };
+}
+
+/** A process id for {@link createLanes}. */
+export function newProcessId(): string {
+  return createRid(new Date());
+}
