@@ -127,6 +127,8 @@ export interface ResultOrderDocument {
   readonly series: string;
   /** The last number that was given. */
   readonly last: number;
+  /** The latest sessions of transactions that number results. */
+  readonly sessions?: readonly Binary[];
 }
 
 /** A day of a crawler, once it is over. `_id` is `<crawlerId>/<day>`. */

@@ -55,10 +55,7 @@ export interface Lanes {
   ): Promise<T>;
   /** Counts what a purge has taken as purged, and returns the number. */
   raise(crawlerId: string, gen: number, now: Date): Promise<number>;
-  /**
-   * Runs `work`. When it waits for a while, aborts the transactions on the crawler that are open: the
-   * process of one may have died, and the server would keep its locks for a minute.
-   */
+  /** Runs `work`, and aborts open transactions of others on the crawler when it waits for a while. */
   unblocked<T>(crawlerId: string, work: () => Promise<T>): Promise<T>;
   /** Aborts the transactions that the parts' lanes may have left open, but for those of this process. */
   abort(parts: readonly PartOfSession[]): Promise<void>;
@@ -78,9 +75,6 @@ const MAX_LANES = 2_000;
 const MAX_FENCED = 30;
 /** Sessions that are noted of a crawler, the latest. */
 const MAX_NOTED = 8;
-/** Longer than a transaction takes that goes on. */
-const BLOCKED_MS = 300;
-
 /** Creates the lanes of this process. */
 export function createLanes(
   collections: Collections,
@@ -102,36 +96,25 @@ export function createLanes(
     void session.endSession();
   }
 
-  async function abort(parts: readonly PartOfSession[], except?: Binary): Promise<void> {
-    const others = parts.filter(({ _id }) => !_id.includes(`/${processId}/`));
-    const ids = others.flatMap(({ session, sessions = [] }) => session ?? sessions);
-    await transactions.abort(ids.filter((id) => id.toString('hex') !== except?.toString('hex')));
-  }
+  /** The sessions of the parts, but for those of this process. */
+  const sessionsOf = (parts: readonly PartOfSession[], except?: Binary): Binary[] =>
+    parts
+      .filter(({ _id }) => !_id.includes(`/${processId}/`))
+      .flatMap(({ session, sessions = [] }) => session ?? sessions)
+      .filter((id) => id.toString('hex') !== except?.toString('hex'));
 
-  async function unblocked<T>(
-    crawlerId: string,
-    work: () => Promise<T>,
-    except?: Binary,
-  ): Promise<T> {
-    const timer = setInterval(() => {
-      void counts
-        .find({ crawlerId }, { projection: { session: 1, sessions: 1 } })
-        .toArray()
-        .then((parts) => abort(parts, except))
-        .catch(() => undefined);
-    }, BLOCKED_MS);
-    try {
-      return await work();
-    } finally {
-      clearInterval(timer);
-    }
+  function unblocked<T>(crawlerId: string, work: () => Promise<T>, except?: Binary): Promise<T> {
+    return transactions.unblocked(async () => {
+      const parts = counts.find({ crawlerId }, { projection: { session: 1, sessions: 1 } });
+      return sessionsOf(await parts.toArray(), except);
+    }, work);
   }
 
   return {
     transactions,
     accounts,
     newWriteId,
-    abort,
+    abort: (parts) => transactions.abort(sessionsOf(parts)),
     unblocked,
     runExclusive: (crawlerId, work) => mutex.runExclusive(crawlerId, work),
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Binary, ClientSession } from 'mongodb';
 import { startOf } from '../cursor.ts';
 import type { NumberedResult, ResultSelection, ResultStore } from '../store.ts';
 import type { Collections, ResultDocument, ResultOrderDocument } from './collections.ts';
@@ -8,6 +9,8 @@ import { updateEach } from './update-each.ts';
 
 /** Results that one transaction numbers. */
 const BATCH = 500;
+/** Sessions that are noted of an order, the latest. */
+const MAX_NOTED = 8;
 /** Batches that one call numbers while it finds nothing of its crawler. */
 const MAX_BATCHES = 20;
 
@@ -41,8 +44,23 @@ export function createResultOrder(
   }
 
   /** Numbers the next results; false when there are none. */
-  function numberMore({ _id: scope, last }: ResultOrderDocument): Promise<boolean> {
-    return transactions.run(async (session) => {
+  async function numberMore({ _id: scope, last }: ResultOrderDocument): Promise<boolean> {
+    await using own = transactions.startSession();
+    const id = own.id?.id as Binary;
+    const others = async () => {
+      const { sessions = [] } = (await readOrder(scope)) ?? {};
+      return sessions.filter((each) => each.toString('hex') !== id.toString('hex'));
+    };
+    // Noted first, so that others can abort the transaction if this process dies.
+    const noted = { $push: { sessions: { $each: [id], $slice: -MAX_NOTED } } };
+    return await transactions.unblocked(others, async () => {
+      await resultOrders.updateOne({ _id: scope }, noted);
+      return numberIn(own, scope, last);
+    });
+  }
+
+  function numberIn(own: ClientSession, scope: string, last: number): Promise<boolean> {
+    const body = async (session: ClientSession): Promise<boolean> => {
       const found = await results
         .find<RidOnly>({ scope, seq: 0 }, { projection: { _id: 1 }, session })
         .sort({ storedAt: 1, _id: 1 })
@@ -65,7 +83,8 @@ export function createResultOrder(
         session,
       );
       return true;
-    });
+    };
+    return transactions.run(body, { session: own });
   }
 
   async function read(

@@ -4,6 +4,7 @@ import type { StoredResult } from '../../domain/result.ts';
 import { parsePageStart, type ResultPosition, ridsPage } from '../cursor.ts';
 import type { ResultStore } from '../store.ts';
 import type { Collections, ResultDocument } from './collections.ts';
+import { isDuplicate } from './errors.ts';
 import type { Lanes } from './lanes.ts';
 import { hashUrl, resultDocument, scopeAccountId, scopeKey, toRecord } from './records.ts';
 import { createResultOrder } from './result-order.ts';
@@ -39,9 +40,15 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
 
   return {
     async put(scope, record, now, expiresAt) {
-      await collections.results.insertOne(
-        resultDocument({ selection: scope, record, origin: NO_JOB, now, expiresAt }),
-      );
+      try {
+        await collections.results.insertOne(
+          resultDocument({ selection: scope, record, origin: NO_JOB, now, expiresAt }),
+        );
+      } catch (error) {
+        // It is stored already.
+        if (isDuplicate(error)) return;
+        throw error;
+      }
       await collections.accounts.updateOne(
         { _id: scope.accountId },
         { $inc: { storedBytes: chargedRecordBytes(record) } },

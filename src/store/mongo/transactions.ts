@@ -21,6 +21,11 @@ export interface Transactions {
    */
   run<T>(body: (session: ClientSession) => Promise<T>, options?: RunOptions): Promise<T>;
   startSession(): ClientSession;
+  /**
+   * Runs `work`. When it waits for a while, aborts the transactions that are open in the sessions that
+   * are found: the process of one may have died, and the server would keep its locks for a minute.
+   */
+  unblocked<T>(findSessions: () => Promise<readonly Binary[]>, work: () => Promise<T>): Promise<T>;
   /** Aborts the transactions that are open in these sessions, whoever has started them. */
   abort(sessionIds: readonly Binary[]): Promise<void>;
   counts(): TransactionCounts;
@@ -46,6 +51,8 @@ const MAX_COMMITS = 3;
 const MAX_CONNECTIONS = 3;
 /** No try begins later than this after the first. */
 const MAX_RETRIES_MS = 5_000;
+/** Longer than a transaction takes that goes on. */
+const BLOCKED_MS = 300;
 /** The longest pause before the second try; it doubles up to the second number. */
 const FIRST_PAUSE_MS = 10;
 const MAX_PAUSE_MS = 200;
@@ -118,6 +125,17 @@ export function createTransactions(
     await admin.command(abortion, { session });
   }
 
+  async function abort(sessionIds: readonly Binary[]): Promise<void> {
+    if (sessionIds.length === 0) return;
+    try {
+      await admin.command({ killSessions: sessionIds.map((id) => ({ id })) });
+    } catch (error) {
+      if (!isUnknownCommand(error)) return;
+      // A server that is only compatible with MongoDB.
+      await Promise.all(sessionIds.map((id) => abortOne(id).catch(() => undefined)));
+    }
+  }
+
   return {
     startSession,
     async run(body, options = {}) {
@@ -125,16 +143,19 @@ export function createTransactions(
       await using session = startSession();
       return await runIn(session, body, options);
     },
-    async abort(sessionIds) {
-      if (sessionIds.length === 0) return;
+    async unblocked(findSessions, work) {
+      const timer = setInterval(() => {
+        void findSessions()
+          .then(abort)
+          .catch(() => undefined);
+      }, BLOCKED_MS);
       try {
-        await admin.command({ killSessions: sessionIds.map((id) => ({ id })) });
-      } catch (error) {
-        if (!isUnknownCommand(error)) return;
-        // A server that is only compatible with MongoDB.
-        await Promise.all(sessionIds.map((id) => abortOne(id).catch(() => undefined)));
+        return await work();
+      } finally {
+        clearInterval(timer);
       }
     },
+    abort,
     counts: () => ({ committed, aborted }),
   };
 }
