@@ -14,6 +14,9 @@ export interface CrawlRequest {
 /** A header name and its value. */
 export type HeaderPair = readonly [name: string, value: string];
 
+/** The priority of a job that was given none. */
+export const DEFAULT_PRIORITY = 5;
+
 /** A URL in a crawler's queue. */
 export interface Job extends CrawlRequest {
   /**

@@ -24,3 +24,8 @@ export function parseTargetUrl(text: string): string {
   }
   return url;
 }
+
+/** The host of a URL with its port, unless that is the usual one; empty for what is no URL. */
+export function hostOf(url: string): string {
+  return URL.parse(url)?.host ?? '';
+}

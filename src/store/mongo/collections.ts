@@ -44,6 +44,15 @@ export interface JobDocument {
   readonly crawlerId: string;
   readonly accountId: string;
   readonly url: string;
+  /** Of the URL, with its port. */
+  readonly host: string;
+  /** Among the jobs of its host; a higher one comes first. */
+  readonly priority: number;
+  /** No other job of the crawler has it. */
+  readonly uniqueKey?: string;
+  readonly batchId?: string;
+  /** What its client keeps with it; JSON. */
+  readonly metadata?: string;
   readonly method: QueuedJob['method'];
   readonly body?: Binary;
   readonly contentType?: string;

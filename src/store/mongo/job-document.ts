@@ -1,8 +1,9 @@
 import { Binary, type Document } from 'mongodb';
 import { defined } from '../../domain/defined.ts';
-import type { HeaderPair, Job, QueuedJob } from '../../domain/job.ts';
+import { DEFAULT_PRIORITY, type HeaderPair, type Job, type QueuedJob } from '../../domain/job.ts';
 import type { CrawlParameters } from '../../domain/parameters.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
+import { hostOf } from '../../domain/target-url.ts';
 import type { JobDocument } from './collections.ts';
 
 /** The job of a document. */
@@ -37,6 +38,8 @@ export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
     crawlerId: rest.crawlerId,
     accountId: rest.accountId,
     url: rest.url,
+    host: hostOf(rest.url),
+    priority: DEFAULT_PRIORITY,
     method: rest.method,
     ...(body === undefined ? {} : { body: new Binary(body) }),
     ...(contentType === undefined ? {} : { contentType }),

@@ -1,6 +1,8 @@
 import type { ClientSession, Collection, Db } from 'mongodb';
+import { DEFAULT_PRIORITY } from '../../domain/job.ts';
 import { type DayCounts, toDay } from '../../domain/stats.ts';
 import { type EndedJob, tallyEnd } from '../../domain/tally.ts';
+import { hostOf } from '../../domain/target-url.ts';
 import { dayIncrements } from './counts-document.ts';
 import { createDelta } from './delta.ts';
 import type { Transactions } from './transactions.ts';
@@ -27,6 +29,7 @@ interface OldCrawler {
 interface OldJob extends Partial<EndedJob> {
   readonly _id: string;
   readonly crawlerId: string;
+  readonly url?: string;
   readonly state: 'waiting' | 'retrying' | 'running' | 'ended';
   readonly from?: string;
   readonly gen: number;
@@ -48,6 +51,7 @@ const DROPPED = [
 export async function settle(db: Db, transactions: Transactions): Promise<void> {
   const crawlers = db.collection<OldCrawler>('crawlers');
   await settleRequests(db);
+  await addHosts(db);
   for (;;) {
     const found = await crawlers
       .find({ live: { $exists: true } }, { projection: { _id: 1 } })
@@ -61,6 +65,26 @@ export async function settle(db: Db, transactions: Transactions): Promise<void> 
   }
   await db.collection('result_orders').updateMany({}, { $unset: { batch: '' } });
   await db.collection('removals').deleteMany({ rids: { $exists: true } });
+}
+
+/** Gives each job its host and a priority. */
+async function addHosts(db: Db): Promise<void> {
+  const jobs: Collection<OldJob> = db.collection('jobs');
+  let last = '';
+  for (;;) {
+    const found = await jobs
+      .find({ _id: { $gt: last } }, { projection: { url: 1 } })
+      .sort({ _id: 1 })
+      .limit(BATCH)
+      .toArray();
+    const writes = found.map(({ _id, url = '' }) => {
+      const $set = { host: hostOf(url), priority: DEFAULT_PRIORITY };
+      return { updateOne: { filter: { _id, host: { $exists: false } }, update: { $set } } };
+    });
+    if (writes.length > 0) await jobs.bulkWrite(writes as never, { ordered: false });
+    if (found.length < BATCH) return;
+    last = found.at(-1)?._id ?? '';
+  }
 }
 
 /** Removes what crawls have brought whose ends were not written, and hands over the other deliveries. */

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { databaseTooNew } from '../../domain/errors.ts';
+import { hostOf } from '../../domain/target-url.ts';
 
 /**
  * The schema, one step per version. A released step never changes; a new one is added. Moments are
@@ -191,6 +192,16 @@ export const migrations: readonly string[] = [
   CREATE INDEX cookie_sessions_by_use ON cookie_sessions (account_id, used_at);
   CREATE INDEX cookie_sessions_expiry ON cookie_sessions (used_at);
   `,
+  // Where a job is sent and how soon among others of its host; the key that it alone has, what it
+  // belongs to and what its client keeps with it.
+  `
+  ALTER TABLE jobs ADD COLUMN host TEXT NOT NULL DEFAULT '';
+  ALTER TABLE jobs ADD COLUMN priority INTEGER NOT NULL DEFAULT 5;
+  ALTER TABLE jobs ADD COLUMN unique_key TEXT;
+  ALTER TABLE jobs ADD COLUMN batch_id TEXT;
+  ALTER TABLE jobs ADD COLUMN metadata TEXT;
+  UPDATE jobs SET host = host_of(url);
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */
@@ -200,6 +211,7 @@ export function migrate(database: DatabaseSync): void {
   if (version > migrations.length) {
     throw databaseTooNew(version, migrations.length);
   }
+  database.function('host_of', { deterministic: true }, (url) => hostOf(String(url)));
   for (let next = version; next < migrations.length; next++) {
     database.exec(
       `BEGIN IMMEDIATE; ${migrations[next] ?? ''}; PRAGMA user_version = ${next + 1}; COMMIT`,

@@ -132,6 +132,7 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
       };
       await c.crawlers.updateOne({ _id: crawlerId }, { $set: old as object });
       await c.counts.deleteMany({});
+      await c.jobs.updateMany({}, { $unset: { host: '', priority: '' } });
       const tombstone = { state: 'ended', from: 'running', end: 'completed', cbStatus: 200 };
       const jobsOf = db.collection<{ _id: string }>('jobs');
       const end = (rid: string, by: string) =>
@@ -161,6 +162,8 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
       });
       expect(await c.deliveries.find().toArray()).toMatchObject([{ _id: ended.rid, state: 'due' }]);
       expect(await c.jobs.countDocuments()).toBe(4);
+      const host = new URL(released.url).host;
+      expect(await c.jobs.findOne({ _id: released.rid })).toMatchObject({ host, priority: 5 });
       expect(await c.pushRequests.countDocuments()).toBe(0);
       const days = (await store.stats.history([crawlerId], {})).get(crawlerId);
       expect(days?.map(({ date, pushed, success }) => [date, pushed, success])).toContainEqual([

@@ -50,8 +50,11 @@ test('a database of before quotas counts what its accounts use, and its results 
     .run(job.rid, job.url, job.body ?? null);
   database.close();
 
-  const { store } = await openSqliteStore({ dataDir: folder.path, logger: silentLogger });
+  const { store, query } = await openSqliteStore({ dataDir: folder.path, logger: silentLogger });
   await using _closing = { [Symbol.asyncDispose]: () => store.close() };
+  expect(await query('SELECT host, priority, unique_key FROM jobs', [])).toEqual([
+    { host: 'example.com', priority: 5, unique_key: null },
+  ]);
   const none = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0 };
   expect(await store.accounts.usage('b')).toEqual(none);
   expect(await store.accounts.usage('a')).toEqual({
