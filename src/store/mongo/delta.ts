@@ -83,7 +83,7 @@ export function createDelta(now: Date): Delta {
         ...(paths.length > 0 ? { $inc: increments } : {}),
         ...(Object.keys(moments).length > 0 ? { $max: moments } : {}),
         ...(paths.some((path) => path.startsWith('days.')) ? { $min: { firstDay: day } } : {}),
-      } as UpdateFilter<CountsDocument>;
+      };
     },
   };
   return delta;

@@ -128,7 +128,7 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
           if (error instanceof Fenced) await lanes.raise(crawlerId, purges, now);
           const again = error instanceof Mismatch || isDuplicate(error);
           if (!again) throw error;
-          if (tries === MAX_MISMATCHES) throw databaseUnavailable(undefined, error as Error);
+          if (tries === MAX_MISMATCHES) throw databaseUnavailable(undefined, error);
           // A version without transactions has left records of jobs that had not ended.
           replaces = isDuplicate(error);
           settled = await stillSent(settled);

@@ -169,7 +169,7 @@ export function createLanes(
                 ...(epoch === undefined ? {} : { epoch }),
                 ...(touches === undefined ? {} : { touches: touches === 0 ? null : touches }),
               } as never,
-              { ...update, $set: { tx, accountId }, $max: { ...$max, at: now } } as never,
+              { ...update, $set: { tx, accountId }, $max: { ...$max, at: now } },
               { session },
             );
             if (matchedCount === 0) throw new Fenced();

@@ -41,11 +41,10 @@ interface OldJob extends Partial<EndedJob> {
 
 const BATCH = 5_000;
 const CRAWLERS = 100;
-const DROPPED = [
-  ...['live', 'liveBytes', 'running', 'runningBytes', 'retrying', 'completed', 'failed', 'deleted'],
-  ...['purged', 'deliveriesPending', 'days', 'firstDay', 'moving', 'applied', 'pending', 'fenced'],
-  ...['moves', 'recounts', 'miscounted', 'granted', 'grantedBytes'],
-];
+const DROPPED = `live liveBytes running runningBytes retrying completed failed deleted purged
+  deliveriesPending days firstDay moving applied pending fenced moves recounts miscounted granted grantedBytes`.split(
+  /\s+/,
+);
 
 /** Brings a database of version 4 to version 5. A crawler is done once, whoever does it. */
 export async function settle(db: Db, transactions: Transactions): Promise<void> {
@@ -81,7 +80,7 @@ async function addHosts(db: Db): Promise<void> {
       const $set = { host: hostOf(url), priority: DEFAULT_PRIORITY };
       return { updateOne: { filter: { _id, host: { $exists: false } }, update: { $set } } };
     });
-    if (writes.length > 0) await jobs.bulkWrite(writes as never, { ordered: false });
+    if (writes.length > 0) await jobs.bulkWrite(writes, { ordered: false });
     if (found.length < BATCH) return;
     last = found.at(-1)?._id ?? '';
   }
@@ -176,10 +175,10 @@ async function settleCrawler(db: Db, crawlerId: string, session: ClientSession):
   );
   const update = delta.toUpdate();
   if (Object.keys(update).length > 0) {
-    await counts.updateOne({ _id: crawlerId }, update as never, { session });
+    await counts.updateOne({ _id: crawlerId }, update, { session });
   }
   const $unset = Object.fromEntries(DROPPED.map((name) => [name, '' as const]));
-  await crawlers.updateOne({ _id: crawlerId }, { $unset } as never, { session });
+  await crawlers.updateOne({ _id: crawlerId }, { $unset }, { session });
 }
 
 function isCounted({ applied, fenced = [] }: OldCrawler, { by = '', seq = 0 }: OldJob): boolean {
@@ -200,7 +199,7 @@ async function finishDays(
     if ((await history.findOne({ _id, moved: id }, { session })) !== null) continue;
     await history.updateOne(
       { _id },
-      { $inc: dayIncrements('counts', counts), $setOnInsert: { crawlerId, day } } as never,
+      { $inc: dayIncrements('counts', counts), $setOnInsert: { crawlerId, day } },
       { upsert: true, session },
     );
   }
@@ -224,7 +223,7 @@ async function settleRequests(db: Db): Promise<void> {
       const outcomes = rids.map((rid) =>
         queued.has(rid) ? { rid } : { refused: 'crawler_queue_full' },
       );
-      await requests.updateOne({ _id }, { $set: { outcomes } } as never);
+      await requests.updateOne({ _id }, { $set: { outcomes } });
     }
   }
 }

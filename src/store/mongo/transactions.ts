@@ -96,7 +96,7 @@ export function createTransactions(
     const until = performance.now() + MAX_RETRIES_MS;
     for (let tries = 1; ; tries += 1) {
       session.startTransaction(OPTIONS);
-      let failure: unknown;
+      let failure: Error | undefined;
       try {
         const value = await body(session);
         if (await commit(session, options)) {
@@ -104,7 +104,7 @@ export function createTransactions(
           return value;
         }
       } catch (error) {
-        failure = error;
+        failure = error instanceof Error ? error : new Error(String(error));
       }
       if (session.inTransaction()) await session.abortTransaction().catch(() => undefined);
       if (failure !== undefined && !hasLabel(failure, 'TransientTransactionError')) throw failure;

@@ -124,9 +124,21 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
       if (early === undefined || released === undefined) throw new Error('four jobs were pushed');
       await push(makeJobs(made, 2));
       const old = {
-        ...{ live: 5, liveBytes: 0, running: 3, runningBytes: 0, retrying: 0, purges: 0 },
-        ...{ completed: 1, failed: 0, deleted: 2, purged: 3, deliveriesPending: 1 },
-        ...{ applied: { done: 7 }, pending: [{ id: 'dead.1', n: 1 }], moves: 9, recounts: 1 },
+        live: 5,
+        liveBytes: 0,
+        running: 3,
+        runningBytes: 0,
+        retrying: 0,
+        purges: 0,
+        completed: 1,
+        failed: 0,
+        deleted: 2,
+        purged: 3,
+        deliveriesPending: 1,
+        applied: { done: 7 },
+        pending: [{ id: 'dead.1', n: 1 }],
+        moves: 9,
+        recounts: 1,
         days: { '2040-05-17': { pushed: 11, deleted: 2, purged: 3, success: 1 } },
         moving: { '2040-05-01': { id: 'move', counts: { pushed: 5 } } },
       };
@@ -157,7 +169,12 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
       await meta.updateOne({ _id: 'schema' }, { $set: { version: 4 } });
       await migrate(db, c, transactionsOf(db));
       expect(await counters(made)).toMatchObject({
-        ...{ waiting: 2, running: 2, completed: 2, deleted: 2, purged: 3, deliveriesPending: 1 },
+        waiting: 2,
+        running: 2,
+        completed: 2,
+        deleted: 2,
+        purged: 3,
+        deliveriesPending: 1,
         pushed: 11,
       });
       expect(await c.deliveries.find().toArray()).toMatchObject([{ _id: ended.rid, state: 'due' }]);
