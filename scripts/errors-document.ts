@@ -54,7 +54,7 @@ ${errorFamilies.map(row).join('\n')}
 Calls that end for a reason of the protocol carry none of these: over REST their \`code\` is the RPC code's name in lower case (\`deadline_exceeded\` with 504,
 \`unavailable\` with 503 while the service stops).
 
-Why a crawl failed is no error of a call but part of its result: \`cb_status\` and \`failure\`, see the [README](../README.md#statuses).
+Why a crawl failed is no error of a call but part of its result: \`cb_status\` and \`failure\`, see [statuses](statuses.md).
 
 This table is made from \`scripts/error-table.ts\`: \`npm run docs\`. A test compares it with the source.
 `;

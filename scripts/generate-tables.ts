@@ -4,9 +4,9 @@ import { cliDocument } from './cli-document.ts';
 import { errorsDocument } from './errors-document.ts';
 import { parametersDocument } from './parameters-document.ts';
 import { restDocument } from './rest-document.ts';
-import { withSettings } from './settings-table.ts';
+import { settingsDocument } from './settings-document.ts';
 
-// Writes docs/parameters.md, docs/errors.md, docs/cli.md, docs/rest.md (from docs/openapi.json) and the table of settings in the README.
+// Writes docs/parameters.md, docs/errors.md, docs/cli.md, docs/settings.md, and docs/rest.md from docs/openapi.json.
 writeFileSync(
   new URL('../docs/parameters.md', import.meta.url),
   parametersDocument(parameterTable),
@@ -15,5 +15,4 @@ writeFileSync(new URL('../docs/errors.md', import.meta.url), errorsDocument());
 writeFileSync(new URL('../docs/cli.md', import.meta.url), cliDocument());
 const openApi = readFileSync(new URL('../docs/openapi.json', import.meta.url), 'utf8');
 writeFileSync(new URL('../docs/rest.md', import.meta.url), restDocument(JSON.parse(openApi)));
-const readme = new URL('../README.md', import.meta.url);
-writeFileSync(readme, withSettings(readFileSync(readme, 'utf8')));
+writeFileSync(new URL('../docs/settings.md', import.meta.url), settingsDocument());

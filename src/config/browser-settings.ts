@@ -9,7 +9,7 @@ function browserPages(value: string): number {
   return Math.min(Math.max(Math.min(2 * availableParallelism(), fitting), 1), 16);
 }
 
-/** The browser, in the README's order. */
+/** The browser, in the order of docs/settings.md. */
 export const browserSettings = {
   chromiumPath: {
     variable: 'CHROMIUM_PATH',

@@ -114,7 +114,7 @@ function proxies(value: string): Readonly<Record<string, string>> {
   return parsed as Readonly<Record<string, string>>;
 }
 
-/** Every setting, in the README's order. The fallback is the documented default. */
+/** Every setting, in the order of docs/settings.md. The fallback is the documented default. */
 export const settings = {
   host: { variable: 'HOST', fallback: '127.0.0.1', parse: text, meaning: 'Address to listen on.' },
   port: {

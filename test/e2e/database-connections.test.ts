@@ -18,6 +18,8 @@ describe.skipIf(mongodbUri === '')('the connections to MongoDB', () => {
     await app.rest('POST', `/crawler/${NORMAL}/held/pause`);
     const push = () =>
       app.rest('GET', `/?token=${NORMAL}&crawler=held&url=${encodeURIComponent('http://x.test/')}`);
+    // From now on the process holds a session for its pushes.
+    expect((await push()).status).toBe(200);
     for (let wave = 0; wave < WAVES; wave += 1) {
       await wait(WAVE_MS);
       // Something is under way when the connections end.

@@ -19,7 +19,7 @@ interface ServeOptions {
 /** `serve`: runs the service in a process of its own, with the options that `npm start` gives Node. */
 export function createServeCommand(context: CommandContext): Command {
   return new Command('serve')
-    .description('Run the service until it is interrupted. The README lists its settings.')
+    .description('Run the service until it is interrupted. docs/settings.md lists its settings.')
     .option('--host <address>', 'address to listen on (HOST)')
     .option('--port <port>', 'port to listen on (PORT)')
     .option('--data-dir <folder>', 'folder of the embedded database (DATA_DIR)')

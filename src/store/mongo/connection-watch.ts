@@ -18,7 +18,7 @@ export interface WatchTimes {
   readonly lastMs: number;
 }
 
-const TIMES: WatchTimes = { everyMs: 2_000, answerMs: 3_000, patienceMs: 5_000, lastMs: 40_000 };
+const TIMES: WatchTimes = { everyMs: 2_000, answerMs: 3_000, patienceMs: 8_000, lastMs: 40_000 };
 
 /** Watches whether a client still reaches its database. */
 export interface ConnectionWatch {

@@ -19,7 +19,12 @@ const TRANSIENT_CODES = new Set([
 ]);
 
 // Classes that the driver does not export in all its versions.
-const TRANSIENT_NAMES = new Set(['MongoWaitQueueTimeoutError', 'MongoClientClosedError']);
+const TRANSIENT_NAMES = new Set([
+  'MongoWaitQueueTimeoutError',
+  'MongoClientClosedError',
+  // Its session ended when all connections were made anew.
+  'MongoExpiredSessionError',
+]);
 
 /** Whether a unique index refused the write. */
 export function isDuplicate(error: unknown): boolean {

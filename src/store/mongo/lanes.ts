@@ -120,7 +120,9 @@ export function createLanes(
 
     async enlist(crawlerId, name, now, epoch) {
       const id = `${crawlerId}/${processId}/${name}`;
-      const known = lanes.get(id);
+      // A session ends when all connections are made anew.
+      const held = lanes.get(id);
+      const known = held?.session.hasEnded === true ? undefined : held;
       if (known !== undefined && (epoch === undefined || known.epoch === epoch)) return known;
       const session = known?.session ?? transactions.startSession();
       await counts.updateOne(

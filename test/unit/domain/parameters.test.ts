@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { CrawlParametersSchema } from '../../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
 import { parametersDocument } from '../../../scripts/parameters-document.ts';
-import { withSettings } from '../../../scripts/settings-table.ts';
+import { settingsDocument } from '../../../scripts/settings-document.ts';
 import { parameterTable } from '../../../src/domain/parameter-table.ts';
 
 const names = parameterTable.map((parameter) => parameter.name);
@@ -17,7 +17,7 @@ test('the document says what the table says', () => {
   expect(document).toBe(parametersDocument(parameterTable));
 });
 
-test('the README has the table of settings that the service reads', () => {
-  const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
-  expect(withSettings(readme)).toBe(readme);
+test('the document of settings has those that the service reads', () => {
+  const document = readFileSync(new URL('../../../docs/settings.md', import.meta.url), 'utf8');
+  expect(document).toBe(settingsDocument());
 });
