@@ -59,7 +59,7 @@ describe('the limits of an account', () => {
       storage_bytes: { limit: 1_099_511_627_776, used: 0 },
       queue_bytes: { limit: 10_737_418_240, used: 0 },
       replays_per_hour: { limit: 100_000, used: 0 },
-      probes_per_minute: { limit: 600 },
+      probes_per_minute: { limit: 2_400 },
     });
     const own = { crawlers: 3, storage_bytes: 5_000_000_000_000 };
     const changed = await admin(app, 'PUT', '/default', { limits: own });
