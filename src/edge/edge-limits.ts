@@ -32,7 +32,7 @@ export const DEFAULT_EDGE_LIMITS: EdgeLimits = {
   idleSessionTimeoutMs: 300_000,
   // Three times the longest URL, percent-encoded.
   maxHeaderBytes: 65_536,
-  maxStreams: 100,
+  maxStreams: 250,
   maxHalfOpen: 1_000,
   maxHalfOpenPerAddress: 250,
   stallTimeoutMs: 30_000,

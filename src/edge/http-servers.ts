@@ -47,6 +47,8 @@ export function createHttp1Server(
 export function createHttp2Server(limits: EdgeLimits, onRequest: RequestHandler) {
   return createHttp2(
     {
+      // A client that keeps to the limit exceeds it when it has closed streams that are open here.
+      maxSessionRejectedStreams: 10_000,
       settings: {
         maxConcurrentStreams: limits.maxStreams,
         maxHeaderListSize: limits.maxHeaderBytes,
