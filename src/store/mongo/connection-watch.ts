@@ -41,7 +41,7 @@ export function watchConnection(deps: {
   const { client, uri, options, logger, times = TIMES } = deps;
   const closing = new AbortController();
   let answeredAt = performance.now();
-  let renewedAt = Number.NEGATIVE_INFINITY;
+  let renewedAt: number | undefined;
 
   /** Closes all connections of the client and makes new ones; its collections stay as they are. */
   async function renew(): Promise<void> {
@@ -52,25 +52,26 @@ export function watchConnection(deps: {
   }
 
   async function look(): Promise<void> {
-    if (await answers(client, times.answerMs)) {
-      answeredAt = performance.now();
-      return;
-    }
-    const silentMs = performance.now() - answeredAt;
-    if (silentMs < times.patienceMs) return;
+    if (await answers(client, times.answerMs)) return isAnswered();
+    if (performance.now() - answeredAt < times.patienceMs) return;
     const fresh = new MongoClient(uri, { ...options, maxPoolSize: 1 });
     try {
-      if (!(await answers(fresh, times.answerMs))) return;
-      // Only counts while the database answers others: an outage is waited for.
-      if (silentMs < times.lastMs) {
-        if (performance.now() - renewedAt >= times.patienceMs) await renew();
-        return;
-      }
+      // An outage is waited for: only what the database answers others counts.
+      if (!(await answers(fresh, times.answerMs))) return isAnswered();
+      // It may have come back between the two.
+      if (await answers(client, times.answerMs)) return isAnswered();
+      if (renewedAt === undefined) return await renew();
+      if (performance.now() - renewedAt < times.lastMs) return;
       closing.abort();
       deps.onFatal(new Error('The database answers others, but not this process.'));
     } finally {
       void fresh.close(true).catch(() => undefined);
     }
+  }
+
+  function isAnswered(): void {
+    answeredAt = performance.now();
+    renewedAt = undefined;
   }
 
   async function watch(): Promise<void> {
