@@ -1,6 +1,7 @@
-import { MongoClient } from 'mongodb';
+import { type Binary, MongoClient } from 'mongodb';
 import { inject } from 'vitest';
 import { createRid } from '../../src/domain/rid.ts';
+import { createTransactions } from '../../src/store/mongo/transactions.ts';
 
 /** Where the tests' MongoDB is; empty when there is none, and what needs it is skipped. */
 export const mongodbUri = inject('mongodbUri');
@@ -18,9 +19,23 @@ export function testDatabase(serverUri = mongodbUri): TestDatabase {
   return {
     uri: url.href,
     async [Symbol.asyncDispose]() {
-      const client = new MongoClient(serverUri);
+      await using client = new MongoClient(serverUri);
+      await abortLeftOver(client, name);
       await client.db(name).dropDatabase();
-      await client.close();
     },
   };
+}
+
+/**
+ * Aborts the transactions that killed processes have left open: the server keeps their locks, for a
+ * minute or for good, and the database cannot be dropped before.
+ */
+async function abortLeftOver(client: MongoClient, name: string): Promise<void> {
+  const parts = await client
+    .db(name)
+    .collection<{ session?: Binary; sessions?: Binary[] }>('counts')
+    .find({}, { projection: { session: 1, sessions: 1 } })
+    .toArray();
+  const ids = parts.flatMap(({ session, sessions = [] }) => session ?? sessions);
+  await createTransactions(() => client.startSession(), client.db('admin')).abort(ids);
 }
