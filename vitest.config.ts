@@ -11,7 +11,14 @@ const hasMongodb = (process.env.MONGODB_TEST_URI ?? '') !== '' || mongodProgram(
 
 /** What a client sees, the same on either database; at full length all of it runs on both. */
 const onEither = {
-  always: ['async-crawls', 'crawl-retries', 'delivery-retries', 'statistics', 'storage-calls'],
+  always: [
+    'async-crawls',
+    'crawl-retries',
+    'delivery-retries',
+    'set-clock',
+    'statistics',
+    'storage-calls',
+  ],
   atFullLength: [
     'abuse/tenant-quotas',
     'admission',

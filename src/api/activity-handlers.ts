@@ -1,4 +1,5 @@
 import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { type WallClock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
 import { invalidField } from '../domain/errors.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
@@ -25,6 +26,7 @@ export function activityHandlers(deps: {
   readonly listings: Listings;
   readonly listFailures: ListFailures;
   readonly activities: AccountActivities;
+  readonly clock: WallClock;
 }): Method[] {
   const { authenticator, listings, activities } = deps;
   return toMethods(ActivityService, {
@@ -94,7 +96,9 @@ export function activityHandlers(deps: {
 
     async getActivity(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
-      return { activity: toAccountActivityMessage(owner, await activities.read(owner)) };
+      return {
+        activity: toAccountActivityMessage(owner, await activities.read(owner), deps.clock),
+      };
     },
   });
 }

@@ -10,6 +10,7 @@ import {
   type ResultSummarySchema,
 } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import type { TokenOwner } from '../domain/account.ts';
+import { toWall, type WallClock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
 import type { AccountActivity } from '../service/reads/account-activity.ts';
 import type { FailureKind as DomainFailureKind, FailureGroup } from '../service/reads/failures.ts';
@@ -115,6 +116,7 @@ export function toFailureGroupMessage(
 export function toAccountActivityMessage(
   { account, tokenType }: TokenOwner,
   activity: AccountActivity,
+  clock: WallClock,
 ): MessageInitShape<typeof AccountActivitySchema> {
   const { admission, totals, rates } = activity;
   return {
@@ -134,6 +136,6 @@ export function toAccountActivityMessage(
     crawlersPausedByMonitor: activity.pausedByMonitor,
     totals: toActivityMessage(totals, rates),
     concurrency: BigInt(activity.concurrency),
-    observedAt: timestampFromDate(activity.observedAt),
+    observedAt: timestampFromDate(toWall(clock, activity.observedAt)),
   };
 }

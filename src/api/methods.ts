@@ -7,7 +7,7 @@ import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { WatchService } from '../../gen/queuedcrawler/v1/watch_service_pb.ts';
-import type { Clock } from '../domain/clock.ts';
+import type { ServiceClock } from '../domain/clock.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { FairPool } from '../fairness/fair-pool.ts';
 import type { Service } from '../service/service.ts';
@@ -48,7 +48,7 @@ export interface MethodsDeps {
   readonly operator: OperatorParts;
   /** Slots for the calls of all accounts. */
   readonly slots: FairPool;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly logger: Logger;
 }
 
@@ -98,8 +98,14 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       listings: service.listings,
       listFailures: service.listFailures,
       activities: service.activities,
+      clock,
     }),
-    ...watchHandlers({ authenticator, watches: service.watches, quotas: service.quotas }),
+    ...watchHandlers({
+      authenticator,
+      watches: service.watches,
+      quotas: service.quotas,
+      clock,
+    }),
     ...accountHandlers({
       authenticator,
       accounts: service.accounts,

@@ -1,6 +1,7 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { WatchService } from '../../gen/queuedcrawler/v1/watch_service_pb.ts';
 import type { TokenOwner } from '../domain/account.ts';
+import { toWall, type WallClock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Quotas } from '../service/accounts/quotas.ts';
@@ -17,8 +18,9 @@ export function watchHandlers(deps: {
   readonly authenticator: Authenticator;
   readonly watches: Watches;
   readonly quotas: Pick<Quotas, 'takeRequest'>;
+  readonly clock: WallClock;
 }): Method[] {
-  const { authenticator, watches, quotas } = deps;
+  const { authenticator, watches, quotas, clock } = deps;
 
   /** Opens a stream, and ends it soon after its token has been replaced. */
   async function* checked<News>(
@@ -52,7 +54,7 @@ export function watchHandlers(deps: {
           ),
           removed: [...news.removed],
           isComplete: news.isComplete,
-          observedAt: timestampFromDate(now),
+          observedAt: timestampFromDate(toWall(clock, now)),
         };
       }
     },
@@ -66,7 +68,7 @@ export function watchHandlers(deps: {
             crawler: row && toCrawlerMessage(row.crawler, { ...row, now }),
             crawlTimes: news.times,
           }),
-          observedAt: timestampFromDate(now),
+          observedAt: timestampFromDate(toWall(clock, now)),
         };
       }
     },
@@ -76,8 +78,8 @@ export function watchHandlers(deps: {
       for await (const { news, owner } of checked(request, call, open)) {
         const { activity, observedAt } = news;
         yield {
-          ...defined({ activity: activity && toAccountActivityMessage(owner, activity) }),
-          observedAt: timestampFromDate(observedAt),
+          ...defined({ activity: activity && toAccountActivityMessage(owner, activity, clock) }),
+          observedAt: timestampFromDate(toWall(clock, observedAt)),
         };
       }
     },

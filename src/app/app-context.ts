@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import type { AppTiming } from '../config/timing.ts';
-import type { Clock } from '../domain/clock.ts';
+import type { ServiceClock } from '../domain/clock.ts';
 import type { AdjustableLogger } from '../domain/logger.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
 import type { Tracing } from '../domain/tracing.ts';
@@ -13,7 +13,7 @@ export interface AppContext {
   readonly config: Config;
   readonly logger: AdjustableLogger;
   readonly tracing: Tracing;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly timing: AppTiming;
   readonly traits: StoreTraits;
   readonly metrics: Metrics;

@@ -6,7 +6,7 @@ import type { Config } from '../config/config.ts';
 import { exposureWarning } from '../config/exposure.ts';
 import { type AppTiming, appTiming } from '../config/timing.ts';
 import { VERSION } from '../config/version.ts';
-import { type Clock, systemClock } from '../domain/clock.ts';
+import type { Clock, ServiceClock } from '../domain/clock.ts';
 import type { AdjustableLogger, Logger } from '../domain/logger.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
 import { noTracing, type Tracing } from '../domain/tracing.ts';
@@ -33,8 +33,8 @@ import { wireService } from './wire-service.ts';
 export interface AppDeps {
   readonly config: Config;
   readonly logger: AdjustableLogger;
-  /** Default: the database server's, or the machine's for the embedded one. */
-  readonly clock?: Clock;
+  /** Default: that of the database. */
+  readonly clock?: ServiceClock;
   /** Changes some of the service's own times, for tests. */
   readonly timing?: Partial<AppTiming>;
   /** Called when the app cannot go on, because its database is lost for good. */
@@ -75,12 +75,13 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const agenda = createAgendaScheduler({
     backend: backend.scheduler,
     processName: hostname(),
+    clock: backend.clock,
     logger,
   });
   // Crawls and calls have the same time to end: in turn, each would wait for the other's slowest.
   const draining: (() => Promise<void>)[] = [() => agenda.close(closeMs)];
   stack.defer(async () => void (await Promise.all(draining.map((drain) => drain()))));
-  const scheduler = onMachineTime(agenda, clock);
+  const scheduler = onTimeOf(backend.clock, agenda, clock);
   const service = wireService(context, { store, scheduler, engines });
   const backups = openBackups(config, backend, logger);
   if (backups !== undefined) draining.push(() => backups.close(closeMs));
@@ -94,6 +95,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     },
     queues: {
       read: () => store.stats.queueDepths(config.metricsCrawlers),
+      clock,
       byCrawler: config.metricsCrawlers > 0,
     },
     transactions: store.transactions,
@@ -156,7 +158,7 @@ function tracingSettings(config: Config) {
 }
 
 function createContext(
-  { config, logger, clock, timing }: AppDeps & { readonly clock: Clock },
+  { config, logger, clock, timing }: AppDeps & { readonly clock: ServiceClock },
   tracing: Tracing,
   traits: StoreTraits,
 ): AppContext {
@@ -205,12 +207,14 @@ async function ensureAccount(
   return tokens;
 }
 
-/** The scheduler runs on the machine's time, from which the service's may differ. */
-function onMachineTime(scheduler: Scheduler, clock: Clock): Scheduler {
-  if (clock === systemClock) return scheduler;
+/** The scheduler runs on the time of the database, from which the service's may differ in tests. */
+function onTimeOf(own: Clock, scheduler: Scheduler, clock: Clock): Scheduler {
+  if (clock === own) return scheduler;
   return {
     ...scheduler,
-    wake: (name, key, at) =>
-      scheduler.wake(name, key, new Date(Date.now() + at.getTime() - clock.now().getTime())),
+    wake(name, key, at) {
+      const inMs = at.getTime() - clock.now().getTime();
+      return scheduler.wake(name, key, new Date(own.now().getTime() + inMs));
+    },
   };
 }

@@ -1,5 +1,6 @@
 import type { OperatorParts } from '../api/operator-handlers.ts';
 import { VERSION } from '../config/version.ts';
+import { wallNow } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
 import { osProcessName } from '../domain/os-process.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
@@ -35,7 +36,7 @@ export function wireOperator(
       ...defined({ osProcess: osProcessName() }),
       role: config.role,
       version: VERSION,
-      startedAt: clock.now(),
+      startedAt: wallNow(clock),
     },
     load: () => {
       const { crawlers, crawls, deliveries } = service.dispatcher.activity();

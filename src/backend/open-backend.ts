@@ -1,17 +1,15 @@
 import type { Config } from '../config/config.ts';
-import { type Clock, systemClock } from '../domain/clock.ts';
+import type { ServiceClock } from '../domain/clock.ts';
 import type { Logger } from '../domain/logger.ts';
-import { onServerTime } from '../scheduler/agenda/on-server-time.ts';
 import type { SchedulerBackend } from '../scheduler/agenda/task-documents.ts';
 import type { Store } from '../store/store.ts';
-import { openServerTime, serverClock } from './server-time.ts';
 
 /** The database: the store, and the documents of the scheduler's tasks. */
 export interface Backend {
   readonly store: Store;
   readonly scheduler: SchedulerBackend;
-  /** The time that all processes on the database go by. */
-  readonly clock: Clock;
+  /** The service time that all processes on the database share. */
+  readonly clock: ServiceClock;
   /** The embedded database; MongoDB has ways of its own to be backed up. */
   readonly embedded?: {
     readonly path: string;
@@ -34,32 +32,19 @@ export async function openBackend(
   if (config.mongodbUri !== '') {
     const { openMongoStore } = await import('../store/mongo/mongo-store.ts');
     const { createMongoBackend } = await import('../scheduler/mongo/backend.ts');
-    const { store, db } = await openMongoStore({ uri: config.mongodbUri, logger, onFatal });
-    try {
-      const read = async () => (await db.command({ hello: 1 })).localTime as Date;
-      const time = await openServerTime(read, logger);
-      return {
-        store,
-        scheduler: onServerTime(createMongoBackend(db), time),
-        clock: serverClock(time),
-        async close() {
-          time.close();
-          await store.close();
-        },
-      };
-    } catch (error) {
-      await store.close();
-      throw error;
-    }
+    const { store, clock, db } = await openMongoStore({ uri: config.mongodbUri, logger, onFatal });
+    const scheduler = createMongoBackend(db);
+    return { store, scheduler, clock, close: () => store.close() };
   }
   const { openSqliteStore } = await import('../store/sqlite/sqlite-store.ts');
   const { createSqliteBackend } = await import('../scheduler/sqlite/backend.ts');
   const { dataDir } = config;
-  const { store, query, path, backup } = await openSqliteStore({ dataDir, logger, onFatal });
+  const opened = await openSqliteStore({ dataDir, logger, onFatal });
+  const { store, clock, query, path, backup } = opened;
   return {
     store,
-    scheduler: createSqliteBackend({ query }),
-    clock: systemClock,
+    scheduler: createSqliteBackend({ query, clock }),
+    clock,
     embedded: { path, copy: backup },
     close: () => store.close(),
   };

@@ -1,8 +1,58 @@
-/** The source of the time; tests have one of their own. */
+/** The source of the service time; tests have one of their own. */
 export interface Clock {
-  /** The current time. */
+  /**
+   * The service time, which waits, leases and whatever is due go by. It only goes forward, at the
+   * pace of monotonic time, whatever happens to the clocks of machines.
+   */
   now(): Date;
 }
 
-/** The machine's clock. */
-export const systemClock: Clock = { now: () => new Date() };
+/** How the service time and the clock that people see differ. */
+export interface WallClock {
+  /** How far the service time is ahead, in milliseconds; changes when the clock is set. */
+  readonly aheadMs: number;
+}
+
+/** The service time, and the clock for moments that are kept, shown or told to others. */
+export interface ServiceClock extends Clock, WallClock {}
+
+/** What the clock shows at a moment of the service time, if it is not set until then. */
+export function toWall({ aheadMs }: WallClock, moment: Date): Date {
+  return new Date(moment.getTime() - aheadMs);
+}
+
+/** What the clock shows now. */
+export function wallNow(clock: ServiceClock): Date {
+  return toWall(clock, clock.now());
+}
+
+/** A clock that differs by more than this from monotonic time was set. */
+const SET_MS = 20;
+
+/**
+ * A service time that starts at `startMs`, or at what the machine's clock shows if that is later.
+ * Calls `onSet` when the machine's clock was set.
+ */
+export function createMachineClock(
+  startMs = 0,
+  onSet: (byMs: number) => void = () => undefined,
+): ServiceClock {
+  const wallMs = Date.now();
+  const offsetMs = Math.max(startMs, wallMs) - performance.now();
+  let aheadMs = Math.max(startMs - wallMs, 0);
+  const nowMs = (): number => Math.round(offsetMs + performance.now());
+  return {
+    now: () => new Date(nowMs()),
+    get aheadMs() {
+      const foundMs = nowMs() - Date.now();
+      if (Math.abs(foundMs - aheadMs) > SET_MS) {
+        onSet(aheadMs - foundMs);
+        aheadMs = foundMs;
+      }
+      return aheadMs;
+    },
+  };
+}
+
+/** The clock of this thread alone. */
+export const systemClock: ServiceClock = createMachineClock();

@@ -1,4 +1,5 @@
 import { Gauge, type Registry } from 'prom-client';
+import { type Clock } from '../domain/clock.ts';
 import type { QueueDepth, QueueDepths } from '../store/queue-depth.ts';
 
 /** How old a reading of the queues may be: several scrapers cost the database no more than one. */
@@ -7,6 +8,7 @@ const FRESH_MS = 5_000;
 /** What the gauges of the queues are read from. */
 export interface MeasuredQueues {
   readonly read: () => Promise<QueueDepths>;
+  readonly clock: Clock;
   /** Whether single crawlers are shown, by account and name. */
   readonly byCrawler: boolean;
 }
@@ -15,7 +17,10 @@ export interface MeasuredQueues {
  * Makes the gauges of the queues. While the database does not answer they have no values. A crawler
  * that is no longer among the longest queues loses its values, so that labels stay bounded.
  */
-export function createQueueGauges(registry: Registry, { read, byCrawler }: MeasuredQueues): void {
+export function createQueueGauges(
+  registry: Registry,
+  { read, clock, byCrawler }: MeasuredQueues,
+): void {
   const registers = [registry];
   let readAt = Number.NEGATIVE_INFINITY;
   let reading: Promise<QueueDepths | undefined> = Promise.resolve(undefined);
@@ -46,7 +51,7 @@ export function createQueueGauges(registry: Registry, { read, byCrawler }: Measu
     async collect() {
       this.reset();
       const total = (await depths())?.total;
-      if (total !== undefined) this.set(overdueSeconds(total));
+      if (total !== undefined) this.set(overdueSeconds(total, clock));
       else this.remove();
     },
   });
@@ -73,7 +78,7 @@ export function createQueueGauges(registry: Registry, { read, byCrawler }: Measu
       this.reset();
       for (const depth of (await depths())?.longest ?? []) {
         const { account, crawler } = depth;
-        this.set({ account, crawler }, overdueSeconds(depth));
+        this.set({ account, crawler }, overdueSeconds(depth, clock));
       }
     },
   });
@@ -83,6 +88,7 @@ function states({ waiting, retrying, running }: QueueDepth): [state: string, cou
   return Object.entries({ waiting, retrying, running });
 }
 
-function overdueSeconds({ oldestDueAt }: QueueDepth): number {
-  return Math.max((Date.now() - (oldestDueAt?.getTime() ?? Date.now())) / 1_000, 0);
+function overdueSeconds({ oldestDueAt }: QueueDepth, clock: Clock): number {
+  if (oldestDueAt === undefined) return 0;
+  return Math.max((clock.now().getTime() - oldestDueAt.getTime()) / 1_000, 0);
 }

@@ -1,7 +1,7 @@
 import { createDispatcher, type Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { DispatchTiming } from '../dispatcher/dispatcher-deps.ts';
 import type { Account } from '../domain/account.ts';
-import type { Clock } from '../domain/clock.ts';
+import type { ServiceClock } from '../domain/clock.ts';
 import type { CrawlerDefaults } from '../domain/crawler-settings.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { AccountLimits } from '../domain/quotas.ts';
@@ -61,7 +61,7 @@ export interface ServiceDeps {
   readonly shared: SharedResources;
   readonly webhook: Webhook;
   readonly mailer: Mailer;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly logger: Logger;
   readonly tracing: Tracing;
   /** The disk of the database. */
@@ -226,7 +226,7 @@ export function createService(deps: ServiceDeps): Service {
     storage: createStorage({ results: store.results }),
     resultStreams: createResultStreams({ results: store.results, access }),
     statistics: createStatistics({ store, clock }),
-    listings: createListings({ store, access }),
+    listings: createListings({ store, access, clock }),
     listCrawlers: createCrawlerList({ overviews }),
     listFailures: createFailureGroups({ listings: store.listings, access }),
     activities,

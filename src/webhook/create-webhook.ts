@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
-import type { Clock } from '../domain/clock.ts';
+import { type ServiceClock, wallNow } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import { defined } from '../domain/defined.ts';
 import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
@@ -31,7 +31,7 @@ const NO_CALLBACK_URL = 'invalid_url: the crawler has no callback URL';
 /** What the webhook works with. */
 export interface WebhookDeps {
   readonly client: Pick<HttpClient, 'request'>;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   /** From the last byte of the body to the acknowledgement. */
   readonly ackTimeoutMs: number;
   /** For the connection to be established; default 5,000. */
@@ -88,12 +88,12 @@ async function deliver(
   const error = deliveryError(answer, attempt.durationMs(), { timeoutMs, ackTimeoutMs });
   if (error !== '') logger.debug({ rid, crawler: crawler.name, error }, 'delivery failed');
   const status = answer.kind === 'answered' ? answer.status : 0;
-  return attempt.end(status, error, toEndpointAnswer(answer, clock.now()));
+  return attempt.end(status, error, toEndpointAnswer(answer, wallNow(clock)));
 }
 
 /** Times an attempt, and makes its result: acknowledged when `error` is empty. */
-function startAttempt({ attempt }: Delivery, clock: Clock) {
-  const startedAt = clock.now();
+function startAttempt({ attempt }: Delivery, clock: ServiceClock) {
+  const startedAt = wallNow(clock);
   const started = performance.now();
   const durationMs = (): number => performance.now() - started;
   return {
@@ -123,7 +123,7 @@ async function deliveryMessage(
   const { plain } = delivery;
   const bytes = isPlain ? (plain ?? (await decompress(delivery.body))) : delivery.body;
   const body: SentBody = { bytes, isGzip: !isPlain, ...defined({ plain }) };
-  const message = { id: delivery.rid, sentAt: clock.now() };
+  const message = { id: delivery.rid, sentAt: wallNow(clock) };
   const headers: HeaderPair[] = [
     ['User-Agent', DELIVERY_BOT],
     ['Content-Type', contentType(delivery, isPlain)],
@@ -159,7 +159,7 @@ async function probe(
   signal.throwIfAborted();
   const target = callbackTarget(crawler);
   if (target === undefined) return { healthy: false, error: NO_CALLBACK_URL };
-  const sentAt = clock.now();
+  const sentAt = wallNow(clock);
   const message = { id: `probe_${crawler.crawlerId}_${sentAt.getTime()}`, sentAt };
   const body: SentBody = { bytes: PROBE_BODY, isGzip: false };
   const headers: HeaderPair[] = [

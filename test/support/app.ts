@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { type App, startApp as start } from '../../src/app/app.ts';
 import { readConfig } from '../../src/config/config.ts';
 import type { AppTiming } from '../../src/config/timing.ts';
-import type { Clock } from '../../src/domain/clock.ts';
+import type { ServiceClock } from '../../src/domain/clock.ts';
 import { callRest, type RestReply } from './call-rest.ts';
 import { type TestDatabase, testDatabase } from './mongodb.ts';
 import { logged } from './redaction.ts';
@@ -36,7 +36,7 @@ export interface TestApp extends AsyncDisposable {
 export interface TestAppOptions {
   /** Environment variables; `PUSH_RATE_PER_SECOND` and `ACCOUNT_REQUESTS_PER_SECOND` are 0 and `NETWORK_ALLOW` 127.0.0.1 unless given. */
   readonly env?: Readonly<Record<string, string>>;
-  readonly clock?: Clock;
+  readonly clock?: ServiceClock;
   readonly timing?: Partial<AppTiming>;
   /** Data of an app before; it is left where it is. */
   readonly dataDir?: string;

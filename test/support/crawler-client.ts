@@ -21,7 +21,7 @@ export interface CrawlerClient {
 
 /** Makes a crawler and its client; `settings` are fields of the create body. */
 export async function createCrawler(
-  app: TestApp,
+  app: Pick<TestApp, 'rest'>,
   name: string,
   settings: object = {},
 ): Promise<CrawlerClient> {

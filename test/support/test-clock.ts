@@ -1,7 +1,7 @@
-import type { Clock } from '../../src/domain/clock.ts';
+import type { ServiceClock } from '../../src/domain/clock.ts';
 
 /** The machine's time plus what a test has let pass. */
-export interface TestClock extends Clock {
+export interface TestClock extends ServiceClock {
   /** Lets time pass at once. */
   advance(ms: number): void;
 }
@@ -10,6 +10,7 @@ export interface TestClock extends Clock {
 export function createTestClock(): TestClock {
   let ahead = 0;
   return {
+    aheadMs: 0,
     now: () => new Date(Date.now() + ahead),
     advance(ms) {
       ahead += ms;
@@ -21,6 +22,7 @@ export function createTestClock(): TestClock {
 export function createFrozenClock(): TestClock {
   let ms = Date.now();
   return {
+    aheadMs: 0,
     now: () => new Date(ms),
     advance(by) {
       ms += by;

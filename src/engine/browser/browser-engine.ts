@@ -1,4 +1,4 @@
-import type { Clock } from '../../domain/clock.ts';
+import type { ServiceClock } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { raceAbort } from '../../domain/race-abort.ts';
 import type { FailureReason } from '../../domain/status.ts';
@@ -31,7 +31,7 @@ export interface BrowserEngineDeps {
   readonly proxyTarget?: 'address' | 'name';
   /** Called with every connection of a page that was refused because of its target. */
   readonly onRefused?: FilteringProxyDeps['onRefused'];
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly limits: {
     /** For the wait for a free page, and again for the crawl from then on. */
     readonly timeoutMs: number;

@@ -1,4 +1,4 @@
-import type { Clock } from '../../domain/clock.ts';
+import type { ServiceClock } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import type { FilteringProxy } from '../../net/filtering-proxy.ts';
@@ -23,7 +23,7 @@ export interface CaptureInput extends Visit {
   readonly documents: PageDocuments;
   /** Undefined when `Set-Cookie` is not wanted. */
   readonly cookies: ResponseCookies | undefined;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly maxBodyBytes: number;
   /** Time for the screenshot, after the time that `budget` leaves for the capture. */
   readonly timeLeft: Budget;

@@ -1,4 +1,4 @@
-import type { Clock } from '../../domain/clock.ts';
+import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { inTurns } from '../../domain/in-turns.ts';
 import {
   type FailureReason,
@@ -33,7 +33,7 @@ export interface PageContent {
 export async function toPage(
   task: CrawlTask,
   content: PageContent,
-  { clock, maxBodyBytes }: { readonly clock: Clock; readonly maxBodyBytes: number },
+  { clock, maxBodyBytes }: { readonly clock: ServiceClock; readonly maxBodyBytes: number },
 ): Promise<Page> {
   const { response, bytes, isHtml, url } = content;
   const captured = bytes ?? new Uint8Array(0);
@@ -53,7 +53,7 @@ export async function toPage(
     ...shown,
     body,
     headers: response.headers,
-    ...failureFields(verdict, requestedDelay(response, clock.now())),
+    ...failureFields(verdict, requestedDelay(response, wallNow(clock))),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../domain/clock.ts';
+import type { ServiceClock } from '../../domain/clock.ts';
 import { cookieChanges } from '../../domain/session-cookies.ts';
 import type { CrawlTask, Page } from '../engine.ts';
 import { failedResponse } from '../failed-page.ts';
@@ -44,7 +44,7 @@ export interface VisitInput {
 
 /** What visits share. */
 export interface PageVisitDeps {
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly limits: { readonly timeoutMs: number; readonly maxBodyBytes: number };
   readonly identity: CrawlerIdentity;
 }
@@ -191,7 +191,7 @@ async function open(
 async function endOfDocuments(
   task: CrawlTask,
   { documents, cookies }: OpenedPage,
-  options: { readonly clock: Clock; readonly maxBodyBytes: number },
+  options: { readonly clock: ServiceClock; readonly maxBodyBytes: number },
 ): Promise<Page> {
   const end = await documents.end;
   if (end.kind === 'failed') return failedResponse(task, end.reason, end.response);

@@ -1,4 +1,4 @@
-import type { Clock } from '../../domain/clock.ts';
+import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { inTurns } from '../../domain/in-turns.ts';
 import type { CrawlRequest } from '../../domain/job.ts';
 import type { Logger } from '../../domain/logger.ts';
@@ -19,7 +19,7 @@ import { type CrawlerIdentity, packagedChromeMajor, userAgents } from './user-ag
 export interface HttpEngineDeps {
   /** The caller closes it. */
   readonly client: Pick<HttpClient, 'request'>;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly limits: {
     /** For a whole crawl, including redirects. */
     readonly timeoutMs: number;
@@ -122,7 +122,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
       ...shown,
       body,
       headers,
-      ...failureFields(verdict, requestedDelay(response, clock.now())),
+      ...failureFields(verdict, requestedDelay(response, wallNow(clock))),
     };
   }
 

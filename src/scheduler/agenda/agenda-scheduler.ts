@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Agenda, InMemoryNotificationChannel, type Job, toJobId } from 'agenda';
+import { type Clock, systemClock } from '../../domain/clock.ts';
 import { databaseUnavailable } from '../../domain/errors.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { Scheduler, Task, TaskName, TaskOptions } from '../scheduler.ts';
@@ -24,6 +25,8 @@ export interface AgendaSchedulerDeps {
    * 500.
    */
   readonly processEveryMs?: number;
+  /** The time that is in the database. Default: that of this process. */
+  readonly clock?: Clock;
   readonly logger: Logger;
 }
 
@@ -54,7 +57,7 @@ interface Definition {
  * and others run them.
  */
 export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
-  const { backend, logger, processEveryMs = 500 } = deps;
+  const { backend, logger, clock = systemClock, processEveryMs = 500 } = deps;
   const { tasks } = backend;
   const definitions = new Map<string, Definition>();
   const runs = new Set<TaskRun>();
@@ -67,7 +70,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   let agenda: Agenda | undefined;
   let looking: Promise<void> | undefined;
   const processName = `${deps.processName}#${randomUUID()}`;
-  const peers = createPeers(backend.presence, processName);
+  const peers = createPeers(backend.presence, processName, clock);
 
   function pollNow(name: string, count: number): void {
     fencedRepository.expect(name, count);
@@ -83,6 +86,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
 
   const fencedRepository = createFencedRepository({
     tasks,
+    clock,
     outage,
     closing: closing.signal,
     lockMs: (name) => definitions.get(name)?.options.lockMs ?? 0,
@@ -162,7 +166,16 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     locks: Pick<TaskDocuments, 'extend'>,
     { options, handler }: Definition,
   ): Promise<void> {
-    const run = createTaskRun({ key, claimed, options, handler, tasks: locks, outage, logger });
+    const run = createTaskRun({
+      key,
+      claimed,
+      options,
+      handler,
+      tasks: locks,
+      clock,
+      outage,
+      logger,
+    });
     runs.add(run);
     if (closing.signal.aborted) run.abort(stopping());
     await run.run();
@@ -173,7 +186,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   async function runUnclaimed(name: string, key: string, definition: Definition): Promise<void> {
     const id = randomUUID();
     const ended = Promise.withResolvers<void>();
-    const lockedAt = new Date();
+    const lockedAt = clock.now();
     const task: ClaimedTask = {
       id,
       token: id,
@@ -232,7 +245,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
 
   async function wake(name: TaskName, key: string, at: Date): Promise<void> {
     await writeWake(name, key, at);
-    if (at.getTime() <= Date.now()) pollNow(name, 1);
+    if (at <= clock.now()) pollNow(name, 1);
   }
 
   return {
@@ -253,7 +266,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     wake,
     async takeOver(name, keys) {
       await onDatabase(async () => backend.presence?.unlock(name, keys));
-      await Promise.all(keys.map((key) => wake(name, key, new Date())));
+      await Promise.all(keys.map((key) => wake(name, key, clock.now())));
     },
     runNow(name, key) {
       const definition = definitions.get(name);
@@ -265,7 +278,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
       return true;
     },
     every: (name, intervalMs) =>
-      onDatabase(() => tasks.repeat(name, intervalMs, new Date())).then(() => pollNow(name, 1)),
+      onDatabase(() => tasks.repeat(name, intervalMs, clock.now())).then(() => pollNow(name, 1)),
     async close(drainMs) {
       closing.abort();
       await looking;

@@ -52,7 +52,7 @@ export function createFencedRepository(deps: FencedRepositoryDeps): FencedReposi
     if (task === undefined) throw notBegun;
     claimed.delete(task.id);
     // A process that slept since the claim may have lost the lock.
-    const isLate = Date.now() >= task.lockedAt.getTime() + deps.lockMs(task.name);
+    const isLate = deps.clock.now().getTime() >= task.lockedAt.getTime() + deps.lockMs(task.name);
     if (isLate || closing.aborted) {
       await claims.giveBack(task);
       setImmediate(() => deps.onChange(task.name));

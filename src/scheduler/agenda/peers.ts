@@ -1,3 +1,4 @@
+import type { Clock } from '../../domain/clock.ts';
 import type { Presence } from './task-documents.ts';
 
 /** The other processes that run tasks. */
@@ -13,12 +14,16 @@ export interface Peers {
 const HEARTBEAT_MS = 4_000;
 
 /** Makes the view of one process. While the database is unavailable, the last count stays. */
-export function createPeers(presence: Presence | undefined, processName: string): Peers {
+export function createPeers(
+  presence: Presence | undefined,
+  processName: string,
+  clock: Clock,
+): Peers {
   let count = 0;
   let timer: NodeJS.Timeout | undefined;
 
   async function heartbeat(): Promise<void> {
-    count = (await presence?.heartbeat(processName, new Date()).catch(() => count)) ?? 0;
+    count = (await presence?.heartbeat(processName, clock.now()).catch(() => count)) ?? 0;
   }
 
   return {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { JobParameters } from 'agenda';
+import type { Clock } from '../../domain/clock.ts';
 import type { OutageLog } from './outage-log.ts';
 import type { TaskDocuments, TaskLock } from './task-documents.ts';
 
@@ -21,6 +22,7 @@ export interface ClaimedTask extends TaskLock {
 /** What {@link createTaskClaims} works with. */
 export interface TaskClaimsDeps {
   readonly tasks: TaskDocuments;
+  readonly clock: Clock;
   readonly lockMs: (name: string) => number;
   /** The shortest of all. */
   readonly shortestLockMs: () => number;
@@ -86,7 +88,8 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
       } catch {
         // The outage log has reported it.
         const lapsesAt = task.lockedAt.getTime() + deps.lockMs(task.name);
-        if (task.abandoned || closing.aborted || Date.now() >= lapsesAt) return undefined;
+        if (task.abandoned || closing.aborted || deps.clock.now().getTime() >= lapsesAt)
+          return undefined;
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
     }
@@ -98,7 +101,7 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
 
   async function claim(name: string): Promise<Claim | undefined> {
     const token = randomUUID();
-    const now = new Date();
+    const now = deps.clock.now();
     const yieldMs = deps.yieldMs(name);
     const others = (expected.get(name) ?? 0) - 1;
     const isExpected = others >= 0;
@@ -182,7 +185,7 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
       }
     },
     expect,
-    look: async () => [...(await namesDue(new Date()))],
+    look: async () => [...(await namesDue(deps.clock.now()))],
     giveBack,
     persist,
     async settled() {

@@ -1,3 +1,4 @@
+import type { Clock } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { Task, TaskOptions } from '../scheduler.ts';
 import type { OutageLog } from './outage-log.ts';
@@ -11,6 +12,7 @@ export interface TaskRunDeps {
   readonly options: TaskOptions;
   readonly handler: (task: Task) => Promise<void>;
   readonly tasks: Pick<TaskDocuments, 'extend'>;
+  readonly clock: Clock;
   readonly outage: OutageLog;
   readonly logger: Logger;
 }
@@ -40,7 +42,7 @@ export function createTaskRun(deps: TaskRunDeps): TaskRun {
   let over = false;
   let touching: Promise<void> | undefined;
 
-  const msLeft = () => claimed.lockedAt.getTime() + options.lockMs - Date.now();
+  const msLeft = () => claimed.lockedAt.getTime() + options.lockMs - deps.clock.now().getTime();
 
   function lose(): void {
     if (over) return;
@@ -63,7 +65,7 @@ export function createTaskRun(deps: TaskRunDeps): TaskRun {
 
   async function extend(): Promise<void> {
     if (msLeft() <= 0) return lose();
-    const now = new Date();
+    const now = deps.clock.now();
     try {
       const kept = await deps.outage.watch(() => deps.tasks.extend(claimed, now));
       if (!kept) return lose();
@@ -99,7 +101,7 @@ export function createTaskRun(deps: TaskRunDeps): TaskRun {
 
   function runAgain(inMs: number): void {
     // A failed run of a task that repeats waits for the next interval.
-    if (!claimed.repeats) claimed.again = new Date(Date.now() + inMs);
+    if (!claimed.repeats) claimed.again = new Date(deps.clock.now().getTime() + inMs);
   }
 
   return {

@@ -1,7 +1,7 @@
 import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
 import type { Account, TokenType } from '../../domain/account.ts';
 import { parseAccountName } from '../../domain/account-name.ts';
-import type { Clock } from '../../domain/clock.ts';
+import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { defined } from '../../domain/defined.ts';
@@ -61,7 +61,7 @@ export function createAccountManagement(deps: {
   readonly authenticator: Pick<Authenticator, 'reset'>;
   readonly dispatcher: Pick<Dispatcher, 'abortCrawler'>;
   readonly quotas: Pick<Quotas, 'report' | 'forget'>;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
 }): AccountManagement {
   const { accounts, crawlers } = deps.store;
 
@@ -96,7 +96,7 @@ export function createAccountManagement(deps: {
 
   return {
     async create(name, email, preset = {}, limits = {}) {
-      const now = deps.clock.now();
+      const now = wallNow(deps.clock);
       const tokens = {
         normal: preset.normal ?? createToken(),
         javascript: preset.javascript ?? createToken(),

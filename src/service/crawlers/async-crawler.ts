@@ -1,5 +1,5 @@
 import type { TokenOwner, TokenType } from '../../domain/account.ts';
-import type { Clock } from '../../domain/clock.ts';
+import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { type Crawler, newCrawler } from '../../domain/crawler.ts';
 import { INTERNAL_PREFIX, isInternal } from '../../domain/crawler-name.ts';
 import type { CrawlerDefaults } from '../../domain/crawler-settings.ts';
@@ -35,7 +35,7 @@ export function crawlerLabel(crawler: Pick<Crawler, 'name'>): string {
 export async function ensureAsyncCrawler(
   deps: {
     readonly crawlers: Pick<CrawlerStore, 'insert'>;
-    readonly clock: Clock;
+    readonly clock: ServiceClock;
     readonly defaults: CrawlerDefaults;
   },
   owner: TokenOwner,
@@ -49,7 +49,7 @@ export async function ensureAsyncCrawler(
       callbackUrl: undefined,
       settings: {},
       defaults: deps.defaults,
-      now: deps.clock.now(),
+      now: wallNow(deps.clock),
     }),
   );
 }

@@ -1,6 +1,6 @@
 import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
 import type { TokenOwner } from '../../domain/account.ts';
-import type { Clock } from '../../domain/clock.ts';
+import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { type Crawler, type CrawlerCounters, newCrawler } from '../../domain/crawler.ts';
 import { parseCrawlerName } from '../../domain/crawler-name.ts';
 import { type CrawlerDefaults, settingNames } from '../../domain/crawler-settings.ts';
@@ -67,7 +67,7 @@ export interface CrawlerManagementDeps {
   readonly access: CrawlerAccess;
   readonly dispatcher: Pick<Dispatcher, 'refresh' | 'abortCrawler'>;
   readonly scheduler: Pick<Scheduler, 'wake'>;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly quotas: Pick<Quotas, 'limits'>;
   readonly defaults: CrawlerDefaults;
   /** Why a callback URL can never be called; undefined when it may be callable. */
@@ -142,7 +142,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
           callbackUrl,
           settings,
           defaults: deps.defaults,
-          now: clock.now(),
+          now: wallNow(clock),
         }),
         deps.quotas.limits(owner.account),
       );
@@ -215,13 +215,13 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
         );
       }
       for (;;) {
-        const now = clock.now();
+        const now = wallNow(clock);
         const { crawlerId, webhookSecrets } = crawler;
         const secrets = rotateSecrets(webhookSecrets, now);
         const [newest, previous] = secrets;
         if (newest === undefined) throw new Error('rotation made no secret');
         const known = webhookSecrets[0]?.secret;
-        const result = await store.crawlers.replaceSecrets(crawlerId, known, secrets, now);
+        const result = await store.crawlers.replaceSecrets(crawlerId, known, secrets, clock.now());
         if (result === undefined) throw crawlerNotFound(name, 'name');
         if (result.changed) {
           access.forget(result.crawler);

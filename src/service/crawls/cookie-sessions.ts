@@ -1,4 +1,4 @@
-import type { Clock } from '../../domain/clock.ts';
+import { type ServiceClock, toWall, wallNow } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import {
@@ -49,7 +49,7 @@ interface Batch {
 /** Makes the sessions; reads nothing yet. */
 export function createCookieSessions(deps: {
   readonly store: CookieSessionStore;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly logger: Logger;
 }): CookieSessions {
   const { store, clock, logger } = deps;
@@ -83,7 +83,7 @@ export function createCookieSessions(deps: {
     const before = unwritten();
     const cookies = await store.open(session.scope, session.name, now);
     const changes = [...before, ...unwritten().filter((each) => !before.includes(each))];
-    session.cookies = mergeCookies(cookies, changes, now);
+    session.cookies = mergeCookies(cookies, changes, toWall(clock, now));
     session.readAt = now.getTime();
   }
 
@@ -102,7 +102,7 @@ export function createCookieSessions(deps: {
   }
 
   function change(session: KnownSession, changes: CookieChanges): Promise<void> {
-    session.cookies = mergeCookies(session.cookies, [changes], clock.now());
+    session.cookies = mergeCookies(session.cookies, [changes], wallNow(clock));
     if (session.next !== undefined) {
       session.next.changes.push(changes);
       return session.next.written;

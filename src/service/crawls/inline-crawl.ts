@@ -1,5 +1,5 @@
 import type { TokenOwner } from '../../domain/account.ts';
-import type { Clock } from '../../domain/clock.ts';
+import type { ServiceClock } from '../../domain/clock.ts';
 import type { CrawlerDefaults } from '../../domain/crawler-settings.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { DomainError } from '../../domain/errors.ts';
@@ -53,7 +53,7 @@ export interface InlineCrawlDeps {
   readonly shared: Pick<SharedResources, 'memory' | 'crawlSlots'>;
   readonly pushing: Pushing;
   readonly quotas: Pick<Quotas, 'assertStorage' | 'takeRequest'>;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly offer: CrawlOffer;
   readonly defaults: CrawlerDefaults;
   readonly retentionDays: number;

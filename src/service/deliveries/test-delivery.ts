@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { TokenOwner } from '../../domain/account.ts';
-import type { Clock } from '../../domain/clock.ts';
+import { type ServiceClock, toWall } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import type { Delivery } from '../../domain/delivery.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
@@ -36,7 +36,7 @@ export function createTestDelivery(deps: {
   readonly webhook: Pick<Webhook, 'deliver'>;
   readonly rates: Store['rates'];
   readonly access: Pick<CrawlerAccess, 'find'>;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
 }): TestDelivery {
   const { webhook, rates, access, clock } = deps;
 
@@ -57,7 +57,7 @@ export function createTestDelivery(deps: {
         { retryAfterMs },
       );
     }
-    return webhook.deliver(crawler, await testDelivery(crawler, now), signal);
+    return webhook.deliver(crawler, await testDelivery(crawler, toWall(clock, now)), signal);
   };
 }
 

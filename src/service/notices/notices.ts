@@ -1,4 +1,5 @@
 import type { Account } from '../../domain/account.ts';
+import { wallNow } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { accountQueueFullNotice, crawlerPausedNotice, type Notice } from '../../mail/notices.ts';
 import type { Task } from '../../scheduler/scheduler.ts';
@@ -36,15 +37,15 @@ export function createNotices(deps: NoticesDeps): Notices {
   const { store, clock } = deps;
 
   async function add(noticeId: string, account: Account, notice: Notice): Promise<void> {
-    const createdAt = clock.now();
-    const dueAt = new Date(createdAt.getTime() + DELAY_MS);
+    const createdAt = wallNow(clock);
+    const dueAt = new Date(clock.now().getTime() + DELAY_MS);
     const { accountId } = account;
     await store.notices.add({ noticeId, accountId, ...notice, createdAt, dueAt, attempts: 0 });
   }
 
   return {
     async crawlerPaused(account, crawler, error) {
-      const at = clock.now();
+      const at = wallNow(clock);
       const noticeId = `paused-${crawler.crawlerId}-${at.getTime()}`;
       const facts = { account: account.name, crawler: crawler.name, error, at };
       const notice = crawlerPausedNotice({ ...facts, callbackUrl: crawler.callbackUrl });
@@ -53,7 +54,7 @@ export function createNotices(deps: NoticesDeps): Notices {
     },
 
     async accountQueueFull(account, limit) {
-      const at = clock.now();
+      const at = wallNow(clock);
       const notice = accountQueueFullNotice({ account: account.name, limit, at });
       await add(`full-${account.accountId}-${at.getTime()}`, account, notice);
     },

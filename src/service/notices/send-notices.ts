@@ -1,4 +1,4 @@
-import type { Clock } from '../../domain/clock.ts';
+import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { QueuedNotice } from '../../domain/notice.ts';
@@ -23,7 +23,7 @@ const ONE_MAIL = { capacity: 1, refillMs: MAIL_EVERY_MS };
 export interface NoticesDeps {
   readonly store: Pick<Store, 'notices' | 'accounts' | 'rates'>;
   readonly mailer: Mailer;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly logger: Logger;
 }
 
@@ -94,7 +94,7 @@ async function postponeOrGiveUp(
 ): Promise<void> {
   const { store, clock, logger } = deps;
   const isOld = ({ createdAt }: QueuedNotice): boolean =>
-    clock.now().getTime() - createdAt.getTime() > KEPT_MS;
+    wallNow(clock).getTime() - createdAt.getTime() > KEPT_MS;
   const old = notices.filter(isOld);
   for (const { accountId, subject } of old) {
     logger.error({ accountId, subject }, 'a notice is given up');

@@ -1,4 +1,4 @@
-import type { Clock } from '../../domain/clock.ts';
+import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { isUnavailable } from '../../domain/errors.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { hasEnded, osProcessName } from '../../domain/os-process.ts';
@@ -9,7 +9,7 @@ import type { Store } from '../../store/store.ts';
 export interface EndedProcessesDeps {
   readonly store: Pick<Store, 'processes' | 'shares'>;
   readonly scheduler: Pick<Scheduler, 'takeOver'>;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly logger: Logger;
 }
 
@@ -36,7 +36,7 @@ export function watchEndedProcesses(deps: EndedProcessesDeps): Disposable {
   let looking = false;
 
   async function read(): Promise<void> {
-    const since = new Date(clock.now().getTime() - REPORTED_MS);
+    const since = new Date(wallNow(clock).getTime() - REPORTED_MS);
     const reports = await store.processes.list(since);
     watched.clear();
     for (const { processId, osProcess } of reports) {

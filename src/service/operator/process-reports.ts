@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import type { Clock } from '../../domain/clock.ts';
+import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { Database, ProcessReport } from '../../domain/process-report.ts';
 import type { ProcessStore } from '../../store/store.ts';
@@ -44,7 +44,7 @@ const MICROSECONDS = 1_000;
 /** Makes the reports. */
 export function createProcessReports(deps: {
   readonly store: ProcessStore;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly logger: Logger;
   readonly identity: ProcessIdentity;
   readonly load: () => ProcessLoad;
@@ -57,7 +57,7 @@ export function createProcessReports(deps: {
     ...deps.load(),
     ...measureUse(),
     memoryBytes: process.memoryUsage.rss(),
-    reportedAt: clock.now(),
+    reportedAt: wallNow(clock),
   });
 
   return {
@@ -76,7 +76,7 @@ export function createProcessReports(deps: {
       const askedAt = performance.now();
       const database = await store.database();
       const latencyMs = performance.now() - askedAt;
-      const since = new Date(clock.now().getTime() - LIVE_MS);
+      const since = new Date(wallNow(clock).getTime() - LIVE_MS);
       const others = (await store.list(since)).filter(
         ({ processId }) => processId !== identity.processId,
       );

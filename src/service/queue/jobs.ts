@@ -1,6 +1,6 @@
 import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
 import type { TokenOwner } from '../../domain/account.ts';
-import type { Clock } from '../../domain/clock.ts';
+import { type ServiceClock, toWall, wallNow } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
 import { invalidField, missingField, ridNotFound } from '../../domain/errors.ts';
@@ -60,7 +60,7 @@ export interface JobManagementDeps {
   readonly dispatcher: Pick<Dispatcher, 'abortJob' | 'notify'>;
   readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly quotas: Pick<Quotas, 'replaysLeft' | 'takeReplays'>;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly logger: Logger;
 }
 
@@ -100,7 +100,7 @@ export function createJobManagement(deps: JobManagementDeps): JobManagement {
       const count = await store.deliveries.replay(crawlerId, which, clock.now());
       return { count, cursor: undefined };
     }
-    const { from, to = clock.now(), state, maxCount, cursor } = selector;
+    const { from, to = wallNow(clock), state, maxCount, cursor } = selector;
     const isWhole = state === undefined && maxCount === undefined && cursor === undefined;
     return isWhole
       ? replayAll(owner, crawlerId, { from, to })
@@ -130,7 +130,7 @@ export function createJobManagement(deps: JobManagementDeps): JobManagement {
   async function replayPart(
     owner: TokenOwner,
     crawlerId: string,
-    { from, to = clock.now(), state, maxCount = REPLAY_BATCH, cursor: start }: ReplayRange,
+    { from, to = wallNow(clock), state, maxCount = REPLAY_BATCH, cursor: start }: ReplayRange,
   ): Promise<Replayed> {
     const rids: string[] = [];
     let cursor = start;
@@ -168,7 +168,8 @@ export function createJobManagement(deps: JobManagementDeps): JobManagement {
       const { crawlerId } = await access.find(owner, crawlerName);
       const summary = isRid(rid) ? await store.deliveries.get(crawlerId, rid) : undefined;
       if (summary === undefined) throw ridNotFound('delivery', rid);
-      return summary;
+      const { nextAttemptAt } = summary;
+      return { ...summary, nextAttemptAt: nextAttemptAt && toWall(clock, nextAttemptAt) };
     },
 
     async replay(owner, crawlerName, selector) {

@@ -1,4 +1,5 @@
 import type { TokenOwner } from '../../domain/account.ts';
+import { toWall, type WallClock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
@@ -54,9 +55,26 @@ export interface Listings {
 export function createListings(deps: {
   readonly store: Pick<Store, 'listings' | 'crawlers'>;
   readonly access: Pick<CrawlerAccess, 'find'>;
+  readonly clock: WallClock;
 }): Listings {
-  const { store, access } = deps;
+  const { store, access, clock } = deps;
   const { listings } = store;
+
+  // What is due by the service time is shown by the clock.
+  const atWall = (moment: Date): Date => toWall(clock, moment);
+  const showJob = <Job extends JobSummary>(job: Job): Job => ({
+    ...job,
+    dueAt: atWall(job.dueAt),
+    firstTriedAt: job.firstTriedAt && atWall(job.firstTriedAt),
+  });
+  const showDelivery = <Delivery extends DeliverySummary>(delivery: Delivery): Delivery => ({
+    ...delivery,
+    nextAttemptAt: delivery.nextAttemptAt && atWall(delivery.nextAttemptAt),
+  });
+  const showResult = <Result extends ResultSummary>(result: Result): Result => ({
+    ...result,
+    expiresAt: atWall(result.expiresAt),
+  });
 
   /** The crawler, unless it is addressed by another token. */
   async function ownCrawler(owner: TokenOwner, crawlerId: string): Promise<Crawler | undefined> {
@@ -69,20 +87,21 @@ export function createListings(deps: {
   return {
     async jobs(owner, crawlerName, state, part) {
       const { crawlerId } = await access.find(owner, crawlerName);
-      return listings.jobs(crawlerId, state, part);
+      return shown(await listings.jobs(crawlerId, state, part), showJob);
     },
 
     async deliveries(owner, crawlerName, filter, part) {
       const { crawlerId } = await access.find(owner, crawlerName);
-      return listings.deliveries(crawlerId, filter, part);
+      return shown(await listings.deliveries(crawlerId, filter, part), showDelivery);
     },
 
     async results(owner, crawlerName, outcome, part) {
       const { tokenType } = owner;
       const { accountId } = owner.account;
-      if (crawlerName === '') return listings.results({ accountId, tokenType }, outcome, part);
-      const { crawlerId } = await access.find(owner, crawlerName);
-      return listings.results({ accountId, tokenType, crawlerId }, outcome, part);
+      const scope = { accountId, tokenType };
+      const { crawlerId } = crawlerName === '' ? {} : await access.find(owner, crawlerName);
+      const selection = crawlerId === undefined ? scope : { ...scope, crawlerId };
+      return shown(await listings.results(selection, outcome, part), showResult);
     },
 
     async find(owner, rid) {
@@ -99,10 +118,14 @@ export function createListings(deps: {
       if (!owned && ownResult === undefined) throw ridNotFound('job', rid);
       return {
         crawler: owned && !isInternal(crawler) ? crawler : undefined,
-        ...(owned && job !== undefined ? { job } : {}),
-        ...(owned && delivery !== undefined ? { delivery } : {}),
-        ...(ownResult === undefined ? {} : { result: ownResult }),
+        ...(owned && job !== undefined ? { job: showJob(job) } : {}),
+        ...(owned && delivery !== undefined ? { delivery: showDelivery(delivery) } : {}),
+        ...(ownResult === undefined ? {} : { result: showResult(ownResult) }),
       };
     },
   };
+}
+
+function shown<Row>({ rows, ...rest }: Listing<Row>, show: (row: Row) => Row): Listing<Row> {
+  return { ...rest, rows: rows.map(show) };
 }

@@ -1,4 +1,5 @@
 import type { ClientSession } from 'mongodb';
+import { toWall } from '../../domain/clock.ts';
 import type { Job } from '../../domain/job.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
@@ -82,14 +83,17 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
             _id: requestKey,
             crawlerId,
             outcomes: toOutcomes(jobs, n, room),
-            expiresAt: new Date(now.getTime() + PUSH_REQUEST_MS),
+            expiresAt: new Date(toWall(collections.time, now).getTime() + PUSH_REQUEST_MS),
           };
     if (n === 0) {
       if (remembered !== undefined) await collections.pushRequests.insertOne(remembered);
       return 0;
     }
     const push = lanes.newWriteId();
-    const documents = jobs.slice(0, n).map((job) => toJobDocument(job, push, purges));
+    const documents = jobs.slice(0, n).map((job) => ({
+      ...toJobDocument(job, push, purges),
+      createdAt: toWall(collections.time, job.createdAt),
+    }));
     const near = isNear(queue.queued, wanted, crawlerQueue);
     const body = async (session: ClientSession): Promise<void> => {
       if (remembered !== undefined) {

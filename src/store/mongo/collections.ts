@@ -1,4 +1,5 @@
 import type { Binary, Collection, Db } from 'mongodb';
+import type { WallClock } from '../../domain/clock.ts';
 import type { DeliveryAttempt } from '../../domain/delivery.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { QueuedNotice } from '../../domain/notice.ts';
@@ -215,6 +216,8 @@ export interface CookieSessionDocument {
 
 /** Every collection of the store. */
 export interface Collections {
+  /** For moments that are kept. */
+  readonly time: WallClock;
   readonly accounts: Collection<AccountDocument>;
   readonly crawlers: Collection<CrawlerDocument>;
   readonly counts: Collection<CountsDocument>;
@@ -234,8 +237,9 @@ export interface Collections {
 }
 
 /** The collections of a database. */
-export function toCollections(db: Db): Collections {
+export function toCollections(db: Db, time: WallClock = { aheadMs: 0 }): Collections {
   return {
+    time,
     accounts: db.collection('accounts'),
     crawlers: db.collection('crawlers'),
     counts: db.collection('counts'),

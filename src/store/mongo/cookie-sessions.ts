@@ -1,3 +1,4 @@
+import { toWall } from '../../domain/clock.ts';
 import {
   MAX_SESSIONS,
   mergeCookies,
@@ -11,7 +12,8 @@ import { isConflict, isDuplicate } from './errors.ts';
 /** The cookies of sessions. */
 export function createCookieSessions({
   cookieSessions,
-}: Pick<Collections, 'cookieSessions'>): CookieSessionStore {
+  time,
+}: Pick<Collections, 'cookieSessions' | 'time'>): CookieSessionStore {
   /** Removes the sessions of an account beyond the most it may have. */
   async function bound(accountId: string): Promise<void> {
     const surplus = await cookieSessions
@@ -24,7 +26,8 @@ export function createCookieSessions({
   }
 
   return {
-    async open(scope, name, now) {
+    async open(scope, name, moment) {
+      const now = toWall(time, moment);
       const document = await cookieSessions.findOneAndUpdate(
         { _id: toId(scope, name), usedAt: { $gt: expiredAt(now) } },
         { $max: { usedAt: now } },
@@ -33,7 +36,8 @@ export function createCookieSessions({
       return document === null ? [] : mergeCookies(parseCookies(document.cookies), [], now);
     },
 
-    async change(scope, name, changes, now) {
+    async change(scope, name, changes, moment) {
+      const now = toWall(time, moment);
       const { accountId } = scope;
       const _id = toId(scope, name);
       for (;;) {

@@ -1,4 +1,5 @@
 import type { Filter } from 'mongodb';
+import { toWall } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { toStoredSettings } from '../../domain/crawler-settings.ts';
 import { defined } from '../../domain/defined.ts';
@@ -25,6 +26,7 @@ const MOST_DELETIONS = 20;
 /** Crawlers, their pauses and their counters. */
 export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerStore {
   const names = createKeyedMutex();
+  const kept = (now: Date): Date => toWall(collections.time, now);
 
   async function one(filter: Filter<CrawlerDocument>): Promise<Crawler | undefined> {
     const document = await collections.crawlers.findOne(filter);
@@ -75,7 +77,7 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
 
     async update(crawlerId, patch, now, quota = UNLIMITED) {
       const { callbackUrl } = patch;
-      const set = { ...toStoredSettings(patch), ...defined({ callbackUrl }), updatedAt: now };
+      const set = { ...toStoredSettings(patch), ...defined({ callbackUrl }), updatedAt: kept(now) };
       for (;;) {
         const before = await collections.crawlers.findOne(
           { _id: crawlerId },
@@ -105,7 +107,7 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
     async replaceSecrets(crawlerId, newest, secrets, now) {
       const document = await collections.crawlers.findOneAndUpdate(
         { _id: crawlerId, 'webhookSecrets.0.secret': newest ?? { $exists: false } },
-        { $set: { webhookSecrets: secrets, updatedAt: now } },
+        { $set: { webhookSecrets: secrets, updatedAt: kept(now) } },
         { returnDocument: 'after' },
       );
       if (document !== null) return { crawler: toCrawler(document), changed: true };
@@ -122,9 +124,9 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
           {
             $set: {
               ...set,
-              pausedAt: pausedAt(change, now),
+              pausedAt: pausedAt(change, kept(now)),
               pauseReason: pauseReason(change, reason),
-              updatedAt: now,
+              updatedAt: kept(now),
               wakes: { $add: ['$wakes', 1] },
             },
           },

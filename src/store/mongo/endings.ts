@@ -21,6 +21,8 @@ export interface JobWriting {
   readonly accountId: string;
   readonly purges: number;
   readonly now: Date;
+  /** The same moment as it is kept. */
+  readonly keptAt: Date;
   /** The epoch of the writer's lease; without it nothing starts, and no delivery is held. */
   readonly epoch: number | undefined;
 }
@@ -184,21 +186,21 @@ function returnUpdate(
 
 function toResult(
   { record, expiresAt, tokenType, attempt }: Extract<End, { kind: 'stored' }>,
-  { accountId, crawlerId, now }: JobWriting,
+  { accountId, crawlerId, keptAt }: JobWriting,
 ): ResultDocument {
   const selection = { accountId, tokenType, crawlerId };
   return resultDocument({
     selection,
     record,
     origin: { claim: attempt, mark: '' },
-    now,
+    keptAt,
     expiresAt,
   });
 }
 
 function toDelivery(
   outcome: Extract<End, { kind: 'delivery' }>,
-  { crawlerId, now, epoch }: JobWriting,
+  { crawlerId, now, keptAt, epoch }: JobWriting,
 ): DeliveryDocument {
   const { record, expiresAt, traceparent, attempt } = outcome;
   return deliveryDocument({
@@ -206,7 +208,8 @@ function toDelivery(
     record,
     callbackHeaders: JSON.stringify(outcome.callbackHeaders),
     origin: { claim: attempt, mark: '' },
-    now,
+    due: now,
+    keptAt,
     expiresAt,
     epoch: isHeld(outcome) ? epoch : undefined,
     traceparent,

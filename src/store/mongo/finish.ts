@@ -1,4 +1,5 @@
 import type { ClientSession } from 'mongodb';
+import { toWall } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import { databaseUnavailable } from '../../domain/errors.ts';
 import { isShare } from '../share-store.ts';
@@ -91,7 +92,8 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
   return {
     async write(crawler, work, now, epoch) {
       const { _id: crawlerId, accountId, purges } = crawler;
-      const writing = { crawlerId, accountId, purges, now, epoch };
+      const keptAt = toWall(collections.time, now);
+      const writing = { crawlerId, accountId, purges, now, keptAt, epoch };
       let { settled } = work;
       let replaces = false;
       for (let tries = 1; ; tries += 1) {

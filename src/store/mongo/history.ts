@@ -1,3 +1,4 @@
+import { toWall } from '../../domain/clock.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { toDay } from '../../domain/stats.ts';
 import type { Collections, CountsDocument } from './collections.ts';
@@ -12,14 +13,14 @@ const UNUSED_MS = 60_000;
  * that is written again after that is added to the one in the history.
  */
 export async function moveDays(
-  { counts, history }: Collections,
+  { counts, history, time }: Collections,
   lanes: Lanes,
   now: Date,
   batch: number,
   goesOn: () => boolean,
 ): Promise<void> {
   // Yesterday stays: most late writes come within minutes.
-  const yesterday = toDay(new Date(now.getTime() - DAY_MS));
+  const yesterday = toDay(new Date(toWall(time, now).getTime() - DAY_MS));
   const projection = { days: 1 } as const;
   for (;;) {
     const old = await counts

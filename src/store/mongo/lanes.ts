@@ -1,4 +1,5 @@
 import type { Binary, ClientSession } from 'mongodb';
+import { toWall } from '../../domain/clock.ts';
 import { databaseUnavailable } from '../../domain/errors.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import { createRid } from '../../domain/rid.ts';
@@ -81,7 +82,7 @@ export function createLanes(
   transactions: Transactions,
   processId: string,
 ): Lanes {
-  const { counts } = collections;
+  const { counts, time } = collections;
   const mutex = createKeyedMutex();
   const accounts = createAccountIncrements(collections);
   const lanes = createLruMap<string, Lane>({
@@ -157,11 +158,11 @@ export function createLanes(
       const { id: _id, session } = lane;
       const wasCommitted = async () =>
         (await counts.countDocuments({ _id, tx }, { limit: 1 })) === 1;
-      let delta = createDelta(now);
+      let delta = createDelta(toWall(time, now));
       try {
         const value = await transactions.run(
           async () => {
-            delta = createDelta(now);
+            delta = createDelta(toWall(time, now));
             const done = await body(session, delta);
             const { $max, ...update } = delta.toUpdate();
             const { matchedCount } = await counts.updateOne(
@@ -190,7 +191,8 @@ export function createLanes(
     },
 
     async raise(crawlerId, gen, now) {
-      const path = `days.${toDay(now)}.purged`;
+      const today = toDay(toWall(time, now));
+      const path = `days.${today}.purged`;
       const held = { $add: [zeroed('waiting'), zeroed('retrying')] };
       const older = await counts
         .find({ crawlerId, gen: { $lt: gen } }, { projection: { _id: 1 } })
@@ -206,7 +208,7 @@ export function createLanes(
                     gen,
                     purged: { $add: [zeroed('purged'), held] },
                     [path]: { $add: [{ $ifNull: [`$${path}`, 0] }, held] },
-                    firstDay: { $min: ['$firstDay', toDay(now)] },
+                    firstDay: { $min: ['$firstDay', today] },
                     waiting: 0,
                     retrying: 0,
                     queuedBytes: 0,

@@ -1,4 +1,5 @@
 import { type Db, MongoClient } from 'mongodb';
+import type { ServiceClock } from '../../domain/clock.ts';
 import { withDeadline } from '../../domain/deadline.ts';
 import { databaseAlone, databaseUnavailable } from '../../domain/errors.ts';
 import type { Logger } from '../../domain/logger.ts';
@@ -6,6 +7,7 @@ import type { StoreTraits } from '../../domain/store-traits.ts';
 import { decorateStore } from '../decorate-store.ts';
 import type { Store } from '../store.ts';
 import { createAccounts } from './accounts.ts';
+import { createTimeServer } from './agreed-time.ts';
 import { clientOptions, withoutOurs } from './client-options.ts';
 import { toCollections } from './collections.ts';
 import { watchConnection } from './connection-watch.ts';
@@ -23,6 +25,7 @@ import { createQueue } from './queue.ts';
 import { createRates } from './rates.ts';
 import { createResults } from './results.ts';
 import { createScreenshots } from './screenshots.ts';
+import { openServiceTime } from './service-time.ts';
 import { createShares } from './shares.ts';
 import { createStats } from './stats.ts';
 import { createTransactions } from './transactions.ts';
@@ -39,6 +42,8 @@ export interface MongoStoreOptions {
 /** The open store, and its database for the scheduler's collections. */
 export interface OpenMongoStore {
   readonly store: Store;
+  /** The service time, and the server's. */
+  readonly clock: ServiceClock;
   readonly db: Db;
 }
 
@@ -70,10 +75,12 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       named === 'test' && !/\/test(\?|$)/.test(options.uri) ? DEFAULT_DATABASE : named,
     );
     await requireTransactions(db);
-    const collections = toCollections(db);
+    const processId = newProcessId();
+    const time = await openServiceTime(createTimeServer(db), processId, logger);
+    const collections = toCollections(db, time);
     const transactions = createTransactions(() => client.startSession(), client.db('admin'));
     await migrate(db, collections, transactions);
-    const lanes = createLanes(collections, transactions, newProcessId());
+    const lanes = createLanes(collections, transactions, processId);
     const watch = watchConnection({ client, uri, options: clientOptions, logger, onFatal });
     const store: Store = {
       traits: TRAITS,
@@ -94,12 +101,13 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       ping: async () => void (await db.command({ ping: 1 })),
       maintain: createMaintenance(collections, lanes),
       async close() {
+        time.close();
         watch.close();
         await lanes.accounts.flush();
         await client.close();
       },
     };
-    return { store: withDomainErrors(store, options.logger), db };
+    return { store: withDomainErrors(store, options.logger), clock: time, db };
   } catch (error) {
     await client.close();
     throw toDomainError(error);

@@ -1,3 +1,4 @@
+import { toWall } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import type { PostponedProbe } from '../store.ts';
 import type { Collections } from './collections.ts';
@@ -86,10 +87,13 @@ export async function postponeProbes(
 
 /** See `noteProbes` of the store's interface. */
 export async function noteProbes(
-  { crawlers }: Collections,
+  { crawlers, time }: Collections,
   crawlerIds: readonly string[],
   now: Date,
 ): Promise<void> {
   if (crawlerIds.length === 0) return;
-  await crawlers.updateMany({ _id: { $in: [...crawlerIds] } }, { $set: { 'last.probe': now } });
+  await crawlers.updateMany(
+    { _id: { $in: [...crawlerIds] } },
+    { $set: { 'last.probe': toWall(time, now) } },
+  );
 }

@@ -1,3 +1,4 @@
+import { toWall } from '../../domain/clock.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest, QueueStore } from '../store.ts';
 import { createAdmission, wake } from './admit.ts';
 import type { Collections } from './collections.ts';
@@ -48,7 +49,7 @@ export function createPush(collections: Collections, lanes: Lanes): QueueStore['
   async function earlier(requestKey: string, crawlerId: string, now: Date) {
     const found = await pushRequests.findOne({ _id: requestKey });
     if (found === null) return undefined;
-    if (found.expiresAt <= now) {
+    if (found.expiresAt <= toWall(collections.time, now)) {
       await pushRequests.deleteOne({ _id: requestKey, expiresAt: found.expiresAt });
       return undefined;
     }

@@ -1,5 +1,6 @@
 import type { Document } from 'mongodb';
 import { refillWaitMs } from '../../domain/allowance.ts';
+import { toWall } from '../../domain/clock.ts';
 import type { RateStore } from '../store.ts';
 import { quickly } from './client-options.ts';
 import type { Collections } from './collections.ts';
@@ -41,7 +42,8 @@ export function createRates(collections: Collections): RateStore {
   }
 
   async function takeTogether(key: string, perSecond: number, group: Waiting[]): Promise<void> {
-    const now = new Date(Math.max(...group.map((each) => each.now.getTime())));
+    const latest = new Date(Math.max(...group.map((each) => each.now.getTime())));
+    const now = toWall(collections.time, latest);
     const wanted = group.reduce((sum, each) => sum + each.count, 0);
     const bucket = await takeTokens(collections, key, { perSecond, wanted, now });
     let granted = bucket?.granted ?? 0;
@@ -57,12 +59,13 @@ export function createRates(collections: Collections): RateStore {
   return {
     async takeWhole(key, count, allowance, now) {
       const { capacity, refillMs } = allowance;
-      const before = lastTaken(now);
-      const passedMs = { $max: [0, { $subtract: [now, before] }] };
+      const at = toWall(collections.time, now);
+      const before = lastTaken(at);
+      const passedMs = { $max: [0, { $subtract: [at, before] }] };
       const refill = { $divide: [{ $multiply: [passedMs, capacity] }, refillMs] };
       const full = { $min: [capacity, { $add: [{ $ifNull: ['$left', capacity] }, refill] }] };
       const bucket = await upserted(collections, `whole:${key}`, [
-        { $set: { left: full, at: { $max: [before, now] } } },
+        { $set: { left: full, at: { $max: [before, at] } } },
         { $set: { granted: { $cond: [{ $lte: [count, '$left'] }, 1, 0] } } },
         { $set: { left: { $subtract: ['$left', { $multiply: ['$granted', count] }] } } },
       ]);

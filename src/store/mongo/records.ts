@@ -29,7 +29,7 @@ export interface Origin {
   readonly mark: string;
 }
 
-function recordFields({ record, origin, expiresAt }: Omit<NewRecord, 'now'>) {
+function recordFields({ record, origin, expiresAt }: Omit<NewRecord, 'keptAt'>) {
   return {
     _id: record.rid,
     ...origin,
@@ -49,14 +49,15 @@ function recordFields({ record, origin, expiresAt }: Omit<NewRecord, 'now'>) {
 interface NewRecord {
   readonly record: CrawlRecord;
   readonly origin: Origin;
-  readonly now: Date;
+  /** When it is made. */
+  readonly keptAt: Date;
   readonly expiresAt: Date;
 }
 
 /** A result as it is stored. */
 export function resultDocument({
   selection,
-  now,
+  keptAt,
   ...made
 }: NewRecord & { readonly selection: ResultSelection }): ResultDocument {
   const { crawlerId } = selection;
@@ -65,7 +66,7 @@ export function resultDocument({
     scope: scopeKey(selection),
     ...(crawlerId === undefined ? {} : { crawlerId }),
     seq: 0,
-    storedAt: now,
+    storedAt: keptAt,
     urlHash: hashUrl(made.record.pushedUrl),
   };
 }
@@ -77,7 +78,8 @@ export function deliveryDocument({
   crawlerId,
   callbackHeaders,
   epoch,
-  now,
+  due,
+  keptAt,
   traceparent,
   ...made
 }: NewRecord & {
@@ -85,14 +87,15 @@ export function deliveryDocument({
   readonly crawlerId: string;
   readonly callbackHeaders: DeliveryDocument['callbackHeaders'];
   readonly epoch: number | undefined;
+  readonly due: Date;
 }): DeliveryDocument {
   const sending = { state: 'sending', attempt: 1, epoch } as const;
   return {
     ...recordFields(made),
     crawlerId,
     ...(epoch === undefined ? { state: 'due', attempt: 0 } : sending),
-    due: now,
-    createdAt: now,
+    due,
+    createdAt: keptAt,
     callbackHeaders,
     ...defined({ traceparent }),
     attempts: [],

@@ -1,4 +1,5 @@
 import type { Filter } from 'mongodb';
+import { toWall } from '../../domain/clock.ts';
 import { chargedBytes, chargedRecordBytes } from '../../domain/quotas.ts';
 import type { StoredResult } from '../../domain/result.ts';
 import { parsePageStart, type ResultPosition, ridsPage } from '../cursor.ts';
@@ -42,7 +43,13 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
     async put(scope, record, now, expiresAt) {
       try {
         await collections.results.insertOne(
-          resultDocument({ selection: scope, record, origin: NO_JOB, now, expiresAt }),
+          resultDocument({
+            selection: scope,
+            record,
+            origin: NO_JOB,
+            keptAt: toWall(collections.time, now),
+            expiresAt,
+          }),
         );
       } catch (error) {
         // It is stored already.

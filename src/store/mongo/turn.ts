@@ -1,3 +1,4 @@
+import { toWall } from '../../domain/clock.ts';
 import { heldDeliveries } from '../held-deliveries.ts';
 import { isShare } from '../share-store.ts';
 import type { Lease, QueueStore, StartedJob, TurnReceipt, TurnWork } from '../store.ts';
@@ -69,7 +70,7 @@ export function createTurn(
     return {
       verdicts,
       settled: settled.map((each) => (written.settled.has(each) ? 'won' : 'lost')),
-      held: isOurs ? heldDeliveries(ended, verdicts, now) : [],
+      held: isOurs ? heldDeliveries(ended, verdicts, toWall(collections.time, now)) : [],
       claimed,
       nextDeliveryAt,
       lost: started.filter((each) => !begun.has(each)).map(({ rid }) => rid),

@@ -1,3 +1,4 @@
+import { toWall } from '../../domain/clock.ts';
 import {
   type CookieChanges,
   MAX_SESSIONS,
@@ -30,7 +31,7 @@ function open(sql: Sql, scope: ResultScope, name: string, now: Date): SessionCoo
     scope.tokenType,
     name,
   );
-  return mergeCookies(cookies, [], now);
+  return mergeCookies(cookies, [], toWall(sql, now));
 }
 
 function change(
@@ -48,7 +49,7 @@ function change(
       account_id: scope.accountId,
       token_type: scope.tokenType,
       name,
-      cookies: JSON.stringify(mergeCookies(before ?? [], changes, now)),
+      cookies: JSON.stringify(mergeCookies(before ?? [], changes, toWall(sql, now))),
       used_at: now.getTime(),
     },
     '(account_id, token_type, name) DO UPDATE SET cookies = excluded.cookies, used_at = max(used_at, excluded.used_at)',

@@ -1,3 +1,4 @@
+import { toWall } from '../../domain/clock.ts';
 import type { CrawlerMoments } from '../../domain/crawler.ts';
 import { addDays, type DayCounts, type DayField, toDay } from '../../domain/stats.ts';
 import type { Tally } from '../../domain/tally.ts';
@@ -92,6 +93,7 @@ export function createCounts(): Counts {
     },
     happened,
     write(sql, now) {
+      const kept = toWall(sql, now);
       for (const crawlerId of new Set([...columns.keys(), ...moments.keys()])) {
         const changes = columns.get(crawlerId) ?? new Map<Column, number>();
         const happened = [...(moments.get(crawlerId) ?? [])];
@@ -99,7 +101,7 @@ export function createCounts(): Counts {
           ...[...changes.keys()].map((column) => `${column} = ${column} + ?`),
           ...happened.map((moment) => `last_${moment}_at = ?`),
         ].join(', ');
-        const values = [...changes.values(), ...happened.map(() => now.getTime())];
+        const values = [...changes.values(), ...happened.map(() => kept.getTime())];
         sql.run(`UPDATE dispatch SET ${sets} WHERE crawler_id = ?`, ...values, crawlerId);
       }
       for (const [accountId, all] of accounts) {
@@ -109,7 +111,7 @@ export function createCounts(): Counts {
         const values = changes.map(([, by]) => by);
         sql.run(`UPDATE accounts SET ${sets} WHERE account_id = ?`, ...values, accountId);
       }
-      const day = toDay(now);
+      const day = toDay(kept);
       for (const [crawlerId, counts] of days) writeDay(sql, crawlerId, day, counts);
     },
   };

@@ -1,4 +1,5 @@
 import type { TokenType } from '../../domain/account.ts';
+import { toWall } from '../../domain/clock.ts';
 import type { Crawler, CrawlerCounters, WebhookSecret } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
@@ -130,7 +131,7 @@ function update(
     'UPDATE crawlers SET callback_url = ?, settings = ?, updated_at = ? WHERE crawler_id = ?',
     next.callbackUrl ?? null,
     settingsText(next),
-    now.getTime(),
+    toWall(sql, now).getTime(),
     crawlerId,
   );
   return getCrawler(sql, crawlerId);
@@ -146,13 +147,14 @@ function replaceSecrets(
   const crawler = getCrawler(sql, crawlerId);
   if (crawler === undefined) return undefined;
   if (crawler.webhookSecrets[0]?.secret !== newest) return { crawler, changed: false };
+  const updatedAt = toWall(sql, now);
   sql.run(
     'UPDATE crawlers SET webhook_secrets = ?, updated_at = ? WHERE crawler_id = ?',
     secretsText(webhookSecrets),
-    now.getTime(),
+    updatedAt.getTime(),
     crawlerId,
   );
-  return { crawler: { ...crawler, webhookSecrets, updatedAt: now }, changed: true };
+  return { crawler: { ...crawler, webhookSecrets, updatedAt }, changed: true };
 }
 
 function setPaused(
@@ -169,15 +171,16 @@ function setPaused(
   const differs = flags.map(([column, value]) => `${column} <> ${value}`).join(' OR ');
   // While both pauses hold, the user's is the one that is shown.
   const sinceUser = 'iif(paused_by_user = 1, paused_at, ?)';
+  const keptMs = toWall(sql, now).getTime();
   const pauses = change === 'user_pause' || change === 'monitor_pause';
   const changed =
     sql.run(
       `UPDATE crawlers SET ${set}, paused_at = ${change === 'user_unpause' ? '?' : sinceUser},
         pause_reason = ${change === 'user_pause' ? 'coalesce(?, pause_reason)' : '?'}, updated_at = ?
         WHERE crawler_id = ? AND (${differs})`,
-      pauses ? now.getTime() : null,
+      pauses ? keptMs : null,
       change === 'monitor_pause' ? (reason ?? null) : null,
-      now.getTime(),
+      keptMs,
       crawlerId,
     ) > 0;
   const crawler = getCrawler(sql, crawlerId);

@@ -1,3 +1,4 @@
+import { toWall } from '../../domain/clock.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import { chargedBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
@@ -108,7 +109,7 @@ function endJob(
       scope: { accountId, tokenType: outcome.tokenType, crawlerId },
       record: outcome.record,
       seq: nextSeq(),
-      storedAt: now,
+      storedAt: toWall(sql, now),
       expiresAt: outcome.expiresAt,
     });
     return 'won';
@@ -224,7 +225,7 @@ function insertDelivery(
     due_at: now.getTime(),
     attempt: held ? 1 : 0,
     epoch: epoch ?? null,
-    created_at: now.getTime(),
+    created_at: toWall(sql, now).getTime(),
     expires_at: outcome.expiresAt.getTime(),
     callback_headers: JSON.stringify(outcome.callbackHeaders),
     traceparent: outcome.traceparent ?? null,

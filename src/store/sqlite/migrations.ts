@@ -202,6 +202,11 @@ export const migrations: readonly string[] = [
   ALTER TABLE jobs ADD COLUMN metadata TEXT;
   UPDATE jobs SET host = host_of(url);
   `,
+  // The service time does not begin again before where it was, whatever the clock shows.
+  `
+  CREATE TABLE service_time (saved_ms INTEGER NOT NULL);
+  INSERT INTO service_time VALUES (0);
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

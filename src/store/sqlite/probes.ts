@@ -1,3 +1,4 @@
+import { toWall } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import type { PostponedProbe } from '../store.ts';
 import { toCrawler } from './crawler-row.ts';
@@ -38,7 +39,7 @@ export function noteProbes(sql: Sql, crawlerIds: readonly string[], now: Date): 
   sql.run(
     `UPDATE crawlers SET last_probe_at = ?
       WHERE crawler_id IN (SELECT value FROM json_each(?))`,
-    now.getTime(),
+    toWall(sql, now).getTime(),
     JSON.stringify(crawlerIds),
   );
 }

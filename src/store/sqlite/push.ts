@@ -1,3 +1,4 @@
+import { toWall } from '../../domain/clock.ts';
 import { DEFAULT_PRIORITY, type Job } from '../../domain/job.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import { hostOf } from '../../domain/target-url.ts';
@@ -158,7 +159,7 @@ function insert(sql: Sql, job: Job, gen: number): number {
     parameters: JSON.stringify(job.parameters),
     callback_headers: JSON.stringify(job.callbackHeaders),
     queue_deadline: toMs(job.queueDeadline),
-    created_at: job.createdAt.getTime(),
+    created_at: toWall(sql, job.createdAt).getTime(),
     state: 'waiting',
     due_at: job.createdAt.getTime(),
     gen,

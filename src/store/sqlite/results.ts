@@ -1,3 +1,4 @@
+import { toWall } from '../../domain/clock.ts';
 import { chargedBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord, StoredResult } from '../../domain/result.ts';
 import { parsePageStart, ridsPage } from '../cursor.ts';
@@ -26,7 +27,7 @@ function put(sql: Sql, scope: ResultScope, record: CrawlRecord, now: Date, expir
     scope,
     record,
     seq: takeResultNumbers(sql, 1),
-    storedAt: now,
+    storedAt: toWall(sql, now),
     expiresAt,
   });
   addStored(sql, scope.accountId, chargedBytes(placedBytes(record)));

@@ -11,6 +11,8 @@ export type SqlRow = Record<string, SqlValue>;
  * write by key: `RETURNING` keeps its rows in a table of its own, which takes longer than both.
  */
 export interface Sql {
+  /** How far the service time is ahead of the clock, in milliseconds. */
+  aheadMs: number;
   /** Returns the number of changed rows. */
   run(sql: string, ...values: SqlValue[]): number;
   /** Runs an INSERT of one row and returns the row's `rowid`. */
@@ -41,6 +43,7 @@ export function createSql(database: DatabaseSync): Sql {
     return statement;
   }
   return {
+    aheadMs: 0,
     run: (sql, ...values) => Number(prepared(sql).run(...values).changes),
     insert: (sql, ...values) => Number(prepared(sql).run(...values).lastInsertRowid),
     get: (sql, ...values) => prepared(sql).get(...values),

@@ -1,3 +1,4 @@
+import { type ServiceClock, toWall } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { heldDeliveries } from '../held-deliveries.ts';
 import type { Store, TurnWork } from '../store.ts';
@@ -22,6 +23,8 @@ export interface SqliteStoreOptions {
 /** The open store, and its database for the scheduler's tables. */
 export interface OpenSqliteStore {
   readonly store: Store;
+  /** The service time, and the machine's. */
+  readonly clock: ServiceClock;
   readonly query: SqliteDatabase['query'];
   readonly database: Pick<SqliteDatabase, 'commits'>;
   /** The file of the database. */
@@ -34,8 +37,12 @@ export interface OpenSqliteStore {
  * progress is due again. `store.close` closes the database.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenSqliteStore> {
-  const path = await preparePrivateFile(options.dataDir, 'queued-crawler.db', options.logger);
-  const database = await openSqliteDatabase(path, options.onFatal ?? (() => undefined));
+  const { logger } = options;
+  const path = await preparePrivateFile(options.dataDir, 'queued-crawler.db', logger);
+  const database = await openSqliteDatabase(path, options.onFatal ?? (() => undefined), (byMs) =>
+    logger.warn({ byMs }, "the machine's clock was set; what waits is due as before"),
+  );
+  const { clock } = database;
   const remote = <Name extends keyof ThreadStore>(name: Name) => callThread(database, name);
   const upkeep = createUpkeep(database);
   const queue = remote('queue');
@@ -61,7 +68,9 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
         const receipt = await writePages.outcomes(outcomes, (ended) =>
           queue.turn(lease, { ...work, ended }, now),
         );
-        const held = receipt.leaseLost ? [] : heldDeliveries(outcomes, receipt.verdicts, now);
+        const held = receipt.leaseLost
+          ? []
+          : heldDeliveries(outcomes, receipt.verdicts, toWall(clock, now));
         return { ...receipt, held };
       },
       finish: (outcomes, now) =>
@@ -85,7 +94,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     maintain: upkeep.maintain,
     close: () => database.close(),
   };
-  return { store, query: database.query, database, path, backup: database.backup };
+  return { store, clock, query: database.query, database, path, backup: database.backup };
 }
 
 function looksOnly({ ended = [], started = [], settled = [], deliveries }: TurnWork): boolean {

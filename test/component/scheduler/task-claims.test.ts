@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { createOutageLog } from '../../../src/scheduler/agenda/outage-log.ts';
 import { createTaskClaims } from '../../../src/scheduler/agenda/task-claims.ts';
 import type { TaskDocuments } from '../../../src/scheduler/agenda/task-documents.ts';
@@ -9,6 +10,7 @@ test('a claim that need not ask the database, because the last look found nothin
   const logger = createRecordingLogger();
   const outage = createOutageLog(logger);
   const claims = createTaskClaims({
+    clock: systemClock,
     tasks: { namesDue: async () => [] } as Partial<TaskDocuments> as TaskDocuments,
     lockMs: () => 20_000,
     shortestLockMs: () => 20_000,

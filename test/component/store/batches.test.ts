@@ -45,12 +45,19 @@ beforeEach(async () => {
 
 afterEach(() => stack.disposeAsync());
 
+const TIME = { nowMs: 0, aheadMs: 0 };
 const write = (id: number, bytes = 1): CallMessage => ({
+  ...TIME,
   id,
   operation: 'query',
   args: ['INSERT INTO notes VALUES (zeroblob(?))', [bytes]],
 });
-const read = (id: number): CallMessage => ({ id, operation: 'accounts.get', args: ['nobody'] });
+const read = (id: number): CallMessage => ({
+  ...TIME,
+  id,
+  operation: 'accounts.get',
+  args: ['nobody'],
+});
 const notes = () => database.prepare('SELECT count(*) AS n FROM notes').get()?.n;
 
 async function sync(): Promise<SyncedFile | undefined> {
@@ -72,6 +79,7 @@ test('a write is answered when it is on the disk, and a read at once', async () 
 
 test('a lease is taken after the writes before it, and answered before they are on the disk', async () => {
   const acquire: CallMessage = {
+    ...TIME,
     id: 2,
     operation: 'queue.acquire',
     args: ['crawler', 'process', 1_000, new Date()],
@@ -112,7 +120,12 @@ test('a long log is moved into the database, which is on the disk before the nex
 });
 
 test('a call that fails fails alone, and what wrote nothing is not synced', async () => {
-  const broken: CallMessage = { id: 1, operation: 'query', args: ['INSERT INTO nowhere', []] };
+  const broken: CallMessage = {
+    ...TIME,
+    id: 1,
+    operation: 'query',
+    args: ['INSERT INTO nowhere', []],
+  };
   batches.take([broken, read(2)]);
   await batches.settled();
   expect(answered.get(1)).toBe('database_unavailable');

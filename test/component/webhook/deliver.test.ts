@@ -5,6 +5,7 @@ import { Webhook as Verifier } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../../src/config/config.ts';
 import { parseCallbackHeaders } from '../../../src/domain/callback-headers.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
 import type { Delivery } from '../../../src/domain/delivery.ts';
 import { createWebhookSecret, rotateSecrets } from '../../../src/domain/webhook-signature.ts';
 import { createHttpClient } from '../../../src/net/create-http-client.ts';
@@ -23,7 +24,7 @@ function startWebhook(allow: string, deps: Partial<WebhookDeps> = {}) {
   const client = createHttpClient({ allow: parseNetworkAllow(allow) });
   const webhook = createWebhook({
     client,
-    clock: { now: () => new Date() },
+    clock: systemClock,
     ackTimeoutMs: 2_000,
     uncompressedHosts: [],
     logger: silentLogger,
@@ -203,7 +204,7 @@ describe('uncompressed', () => {
     });
     const webhook = createWebhook({
       client,
-      clock: { now: () => new Date() },
+      clock: systemClock,
       ackTimeoutMs: 2_000,
       uncompressedHosts: [listed],
       logger: silentLogger,
@@ -244,7 +245,7 @@ test.each([
         return { status: 200, headers: [], body: Buffer.alloc(0), answerMs: 1 };
       },
     },
-    clock: { now: () => new Date() },
+    clock: systemClock,
     ackTimeoutMs: 200,
     uncompressedHosts: readConfig({}).webhookPlainHosts,
     logger: silentLogger,

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { createHttpClient } from '../../../src/net/create-http-client.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
 import { createWebhook } from '../../../src/webhook/create-webhook.ts';
@@ -26,7 +27,7 @@ async function deliver(
   try {
     const webhook = createWebhook({
       client,
-      clock: { now: () => new Date() },
+      clock: systemClock,
       ackTimeoutMs,
       uncompressedHosts: [],
       logger: silentLogger,

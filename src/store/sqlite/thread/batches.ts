@@ -1,3 +1,4 @@
+import { saveServiceTime } from '../saved-time.ts';
 import type { Sql } from '../sql.ts';
 import type { DiskSync } from './disk-sync.ts';
 import { type Answer, type BatchMessage, type CallMessage, toErrorMessage } from './messages.ts';
@@ -103,6 +104,7 @@ function performBatch(sql: Sql, calls: readonly CallMessage[], mayWrite: boolean
       length === 1 ? { id: call.id, value: run(sql, call) } : perform(sql, call),
     );
     const committed = countChanges(sql) !== before;
+    if (committed && mayWrite) saveServiceTime(sql, calls.at(-1)?.nowMs ?? 0);
     if (committed && !mayWrite) throw new Error('a read has written');
     sql.exec('COMMIT');
     return { answers, committed };
@@ -129,7 +131,8 @@ function perform(sql: Sql, call: CallMessage): Answer {
   }
 }
 
-function run(sql: Sql, { operation, args }: CallMessage): unknown {
+function run(sql: Sql, { operation, args, aheadMs }: CallMessage): unknown {
+  sql.aheadMs = aheadMs;
   const known = operations.get(operation);
   if (known === undefined) throw new Error(`there is no operation ${operation}`);
   return known(sql, ...(args as never[]));

@@ -9,6 +9,7 @@ import { DomainError } from '../../../domain/errors.ts';
 import { voidLeases } from '../lease.ts';
 import { migrate } from '../migrations.ts';
 import { dropAllUnfinished } from '../pages.ts';
+import { readServiceTime } from '../saved-time.ts';
 import { createSql } from '../sql.ts';
 import { createBatches } from './batches.ts';
 import { startDiskSync } from './disk-sync.ts';
@@ -85,8 +86,10 @@ type Received = CallMessage | BackupRequest | 'close';
 
 function serve(port: MessagePort, database: DatabaseSync, path: string): void {
   const sql = createSql(database);
+  const startMs = Math.max(readServiceTime(sql), Date.now());
+  sql.aheadMs = startMs - Date.now();
   sql.exec('BEGIN');
-  voidLeases(sql, new Date());
+  voidLeases(sql, new Date(startMs));
   dropAllUnfinished(sql);
   sql.exec('COMMIT');
   const disk = startDiskSync(path);
@@ -115,7 +118,7 @@ function serve(port: MessagePort, database: DatabaseSync, path: string): void {
     if (calls.length > 0) batches.take(calls);
     if (closes) void close();
   });
-  port.postMessage('open');
+  port.postMessage({ startMs });
 }
 
 const port = parentPort;

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import { createMachineClock, type ServiceClock } from '../../../domain/clock.ts';
 import { type DomainError, databaseUnavailable } from '../../../domain/errors.ts';
 import { createTransientMap } from '../../../domain/transient-map.ts';
 import type { SqlRow } from '../sql.ts';
@@ -14,6 +15,8 @@ import {
 
 /** The embedded database, in a thread of its own. */
 export interface SqliteDatabase {
+  /** Goes on, at the least, where the service time was when the database was last written. */
+  readonly clock: ServiceClock;
   /** Runs an operation of `operations.ts`. Its writes are durable when the promise resolves. */
   call(operation: string, args: readonly unknown[]): Promise<unknown>;
   /** Runs one statement. Its writes are durable when the promise resolves. */
@@ -29,6 +32,7 @@ export interface SqliteDatabase {
   close(): Promise<void>;
 }
 
+type Opened = { readonly startMs: number } | { readonly refused: ErrorMessage };
 type BackupProgress = (copied: number, total: number) => void;
 
 interface Pending {
@@ -39,11 +43,12 @@ interface Pending {
 /**
  * Opens the file; creates or migrates it first. Throws `failed_precondition` when another process
  * has it open or a newer program has written it. Calls `onFatal` when the thread ends by itself;
- * every later call rejects with `unavailable`.
+ * every later call rejects with `unavailable`. Calls `onSet` when the machine's clock was set.
  */
 export async function openSqliteDatabase(
   path: string,
   onFatal: (error: Error) => void,
+  onSet?: (byMs: number) => void,
 ): Promise<SqliteDatabase> {
   const worker = new Worker(new URL('./database-worker.ts', import.meta.url), {
     workerData: { path },
@@ -52,15 +57,16 @@ export async function openSqliteDatabase(
     resourceLimits: { maxYoungGenerationSizeMb: 8 },
   });
   const exited = once(worker, 'exit');
-  const opened = await new Promise<'open' | { refused: ErrorMessage }>((resolve, reject) => {
+  const opened = await new Promise<Opened>((resolve, reject) => {
     worker.once('message', resolve);
     worker.once('error', reject);
   });
-  if (opened !== 'open') {
+  if ('refused' in opened) {
     await exited;
     const { cause } = opened.refused;
     throw cause instanceof Error ? cause : toError(opened.refused);
   }
+  const clock = createMachineClock(opened.startMs, onSet);
 
   /** Calls by number that wait for their answer. */
   const waiting = createTransientMap<number, Pending>();
@@ -110,11 +116,14 @@ export async function openSqliteDatabase(
   function call(operation: string, args: readonly unknown[]): Promise<unknown> {
     if (ended || closing) return Promise.reject(gone());
     const id = nextId++;
-    worker.postMessage({ id, operation, args } satisfies CallMessage);
+    const { aheadMs } = clock;
+    const nowMs = clock.now().getTime();
+    worker.postMessage({ id, operation, args, nowMs, aheadMs } satisfies CallMessage);
     return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
   }
 
   return {
+    clock,
     call,
     query: (sql, values) => call('query', [sql, values]) as Promise<SqlRow[]>,
     backup(path, onProgress) {

@@ -6,6 +6,9 @@ export interface CallMessage {
   readonly id: number;
   readonly operation: string;
   readonly args: readonly unknown[];
+  /** The service time, and how far it is ahead of the clock; milliseconds. */
+  readonly nowMs: number;
+  readonly aheadMs: number;
 }
 
 /** A request to copy the database to a file. */
