@@ -43,7 +43,7 @@ export async function openBackend(
   const { store, clock, query, path, backup } = opened;
   return {
     store,
-    scheduler: createSqliteBackend({ query, clock }),
+    scheduler: createSqliteBackend({ query, now: clock.now }),
     clock,
     embedded: { path, copy: backup },
     close: () => store.close(),

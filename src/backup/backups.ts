@@ -52,6 +52,8 @@ export function createBackups(deps: BackupsDeps): Backups {
   const { folder, logger } = deps;
   let running: Promise<unknown> | undefined;
   let timer: NodeJS.Timeout | undefined;
+  /** When the next is due, by monotonic time; unknown until the backups of before were read. */
+  let dueMs: number | undefined;
 
   async function list(): Promise<Backup[]> {
     const names = (await readdir(folder).catch(() => [])).filter((name) => NAME.test(name));
@@ -73,7 +75,10 @@ export function createBackups(deps: BackupsDeps): Backups {
     const path = join(folder, fileName(new Date()));
     const content = await writeBackup(deps.copy, path, onProgress);
     const { size: bytes, mtime: madeAt } = await stat(path);
-    const old = (await list()).slice(deps.keep);
+    dueMs = performance.now() + deps.everyMs;
+    // While the clock is behind, those of before seem to be newer.
+    const others = (await list()).filter((each) => each.path !== path);
+    const old = others.slice(Math.max(deps.keep - 1, 0));
     for (const each of old) await rm(each.path, { force: true });
     const ms = Math.round(performance.now() - startedAt);
     logger.info({ file: path, bytes, ms, removed: old.length, ...content }, 'a backup was made');
@@ -81,9 +86,12 @@ export function createBackups(deps: BackupsDeps): Backups {
   }
 
   async function makeIfDue(): Promise<void> {
-    const [newest] = await list();
-    const dueAt = (newest?.madeAt.getTime() ?? 0) + deps.everyMs;
-    if (running === undefined && Date.now() >= dueAt) await backups.make();
+    if (dueMs === undefined) {
+      const [newest] = await list();
+      const leftMs = (newest?.madeAt.getTime() ?? 0) + deps.everyMs - Date.now();
+      dueMs = performance.now() + Math.min(leftMs, deps.everyMs);
+    }
+    if (running === undefined && performance.now() >= dueMs) await backups.make();
   }
 
   const backups: Backups = {

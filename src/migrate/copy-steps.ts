@@ -17,7 +17,7 @@ import type { OpenSqliteStore } from '../store/sqlite/sqlite-store.ts';
 import { countsDocument, crawlerDocument } from './crawler-document.ts';
 
 /** The embedded database. */
-export type Source = Pick<OpenSqliteStore, 'query'>;
+export type Source = Pick<OpenSqliteStore, 'query' | 'clock'>;
 
 /** A document of the target. */
 export interface CopiedDocument {

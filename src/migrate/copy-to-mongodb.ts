@@ -1,5 +1,6 @@
 import type { Collection, Db } from 'mongodb';
 import { DomainError } from '../domain/errors.ts';
+import { moveAhead } from '../store/mongo/agreed-time.ts';
 import {
   type Collections,
   type CountsDocument,
@@ -73,6 +74,7 @@ export async function copyToMongodb(options: CopyOptions): Promise<CopyCount[]> 
     to: await countDays(collections.counts),
   });
   await copyRemovals(from, collections);
+  await moveAhead(to, from.clock.aheadMs);
   await progress.updateOne({ _id: 'copy' }, { $set: { done: true } });
   return counts;
 }

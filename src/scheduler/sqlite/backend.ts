@@ -1,4 +1,3 @@
-import { type Clock, systemClock } from '../../domain/clock.ts';
 import type { SchedulerBackend } from '../agenda/task-documents.ts';
 import { createSqliteTaskDocuments, freeSqliteTasks } from './task-documents.ts';
 import { type SqlQuery, TASK_TABLE } from './task-table.ts';
@@ -15,21 +14,21 @@ export interface SqliteBackendDeps {
    * when it connects was locked by a process that has ended, and becomes due at once.
    */
   readonly exclusive?: boolean;
-  /** Default: that of this process. */
-  readonly clock?: Clock;
+  /** Tells the time that is in the database. Default: the machine's. */
+  readonly now?: () => Date;
 }
 
 /** Tasks in the SQLite table `agenda_jobs`, which `connect` makes. */
 export function createSqliteBackend({
   query,
   exclusive = true,
-  clock = systemClock,
+  now = () => new Date(),
 }: SqliteBackendDeps): SchedulerBackend {
   return {
     name: 'SQLite',
     async connect() {
       for (const statement of TASK_TABLE) await query(statement, []);
-      if (exclusive) await freeSqliteTasks(query, clock.now());
+      if (exclusive) await freeSqliteTasks(query, now());
     },
     tasks: createSqliteTaskDocuments(query),
   };

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { createAgendaScheduler } from '../../../src/scheduler/agenda/agenda-scheduler.ts';
 import type { TaskDocuments } from '../../../src/scheduler/agenda/task-documents.ts';
 import { createSqliteBackend } from '../../../src/scheduler/sqlite/backend.ts';
@@ -29,7 +30,7 @@ test('what another process woke runs soon, however rarely Agenda polls', async (
   });
   try {
     await scheduler.start();
-    await backend.tasks.wake('crawl', 'one', new Date());
+    await backend.tasks.wake('crawl', 'one', systemClock.now());
     await eventually(() => expect(runs).toBe(1), { timeoutMs: 2_000 });
   } finally {
     await scheduler.close(1_000);
@@ -70,15 +71,15 @@ test('a process with peers that was woken for what it runs already does not ask 
   });
   try {
     await scheduler.start();
-    await scheduler.wake('crawl', 'one', new Date());
+    await scheduler.wake('crawl', 'one', systemClock.now());
     await eventually(() => expect(runs).toBe(1));
-    await scheduler.wake('crawl', 'one', new Date());
+    await scheduler.wake('crawl', 'one', systemClock.now());
     await wait(200);
     const before = claims;
     await wait(1_000);
     // The name stays due until the run has ended, so each look at the names may lead to a claim and one after its yield.
     expect(claims - before).toBeLessThan(60);
-    await scheduler.wake('crawl', 'two', new Date());
+    await scheduler.wake('crawl', 'two', systemClock.now());
     await eventually(() => expect(runs).toBe(2));
   } finally {
     end.resolve();
@@ -119,11 +120,11 @@ test('a task that was woken here costs one claim and one end in addition to its 
   try {
     await scheduler.start();
     for (const key of ['one', 'two', 'three']) {
-      await scheduler.wake('crawl', key, new Date());
+      await scheduler.wake('crawl', key, systemClock.now());
       await eventually(() => expect(ran.at(-1)).toBe(key));
     }
     await Promise.all(
-      ['four', 'five', 'six'].map((key) => scheduler.wake('crawl', key, new Date())),
+      ['four', 'five', 'six'].map((key) => scheduler.wake('crawl', key, systemClock.now())),
     );
     await eventually(() => expect(ran).toHaveLength(6));
     await eventually(() => expect(calls.filter((each) => each === 'finish')).toHaveLength(6));

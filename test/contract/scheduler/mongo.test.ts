@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Document, MongoClient } from 'mongodb';
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { createMongoBackend, TASK_COLLECTION } from '../../../src/scheduler/mongo/backend.ts';
 import { eventually } from '../../support/eventually.ts';
 import { mongodbUri as uri } from '../../support/mongodb.ts';
@@ -36,13 +37,13 @@ describe.skipIf(uri === '')('with a MongoDB server', () => {
       await end.promise;
     });
     await ended.scheduler.start();
-    for (const key of ['left', 'kept']) await ended.scheduler.wake('crawl', key, new Date());
+    for (const key of ['left', 'kept']) await ended.scheduler.wake('crawl', key, systemClock.now());
     await eventually(() => expect(running.sort()).toEqual(['kept', 'left']));
     ended.cutOff = true;
     const again: string[] = [];
     heir.scheduler.define('crawl', options, async ({ key }) => void again.push(key));
     await heir.scheduler.start();
-    await heir.scheduler.wake('crawl', 'kept', new Date());
+    await heir.scheduler.wake('crawl', 'kept', systemClock.now());
     await heir.scheduler.takeOver('crawl', ['left']);
     await eventually(() => expect(again).toEqual(['left']));
     end.resolve();
@@ -65,7 +66,7 @@ describe.skipIf(uri === '')('with a MongoDB server', () => {
     );
     const sent: Document[] = [];
     client.on('commandStarted', ({ command }) => sent.push(command));
-    const now = new Date();
+    const now = systemClock.now();
     await tasks.claimDue('crawl', 't', now);
     await tasks.claimLapsed('crawl', 't', now, now);
     await tasks.wake('crawl', '17', nextRunAt);

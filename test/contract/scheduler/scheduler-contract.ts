@@ -1,11 +1,12 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/domain/clock.ts';
 import type { Task } from '../../../src/scheduler/scheduler.ts';
 import { eventually } from '../../support/eventually.ts';
 import { openHarness, type SchedulerDatabase } from './scheduler-harness.ts';
 
 const options = { lockMs: 5_000, concurrency: 10 };
-const now = () => new Date();
+const { now } = systemClock;
 const inMs = (ms: number) => new Date(Date.now() + ms);
 const aborted = (signal: AbortSignal) =>
   new Promise<void>((resolve) => {
