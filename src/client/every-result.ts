@@ -44,7 +44,7 @@ export async function* everyResult(
   const callOptions = options.signal === undefined ? {} : { signal: options.signal };
   let resumeToken = options.resumeToken ?? '';
   let unacknowledged = 0;
-  let heardAt = Date.now();
+  let heardAt = performance.now();
   let waitMs: number = RECONNECT_MS.first;
 
   async function* connection(): AsyncGenerator<StreamedPage, void, undefined> {
@@ -53,7 +53,7 @@ export async function* everyResult(
     const request = { crawler, follow, resumeToken };
     try {
       for await (const message of storage.streamResults(request, { signal })) {
-        heardAt = Date.now();
+        heardAt = performance.now();
         waitMs = RECONNECT_MS.first;
         if (message.result !== undefined) {
           yield { ...(await unpackResult(message.result)), resumeToken: message.resumeToken };
@@ -84,7 +84,7 @@ export async function* everyResult(
         yield* connection();
         return;
       } catch (error) {
-        if (!isLost(error) || Date.now() - heardAt > patienceMs) throw error;
+        if (!isLost(error) || performance.now() - heardAt > patienceMs) throw error;
         await sleep(waitMs, undefined, callOptions);
         waitMs = Math.min(waitMs * 2, RECONNECT_MS.longest);
       }

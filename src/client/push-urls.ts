@@ -91,12 +91,12 @@ function createBatchPusher(
   options: PushOptions & { readonly runId: string; readonly signal: AbortSignal },
 ) {
   const { runId, signal, patienceMs = 3_600_000, onWait } = options;
-  let acceptedAt = Date.now();
+  let acceptedAt = performance.now();
   // All batches share the service's limits, so all of them wait.
   let pausedUntil = 0;
 
   async function pause(error: PushError): Promise<void> {
-    const now = Date.now();
+    const now = performance.now();
     pausedUntil = Math.max(pausedUntil, now + error.retryAfterMs);
     onWait?.(error, pausedUntil - now);
     await sleep(pausedUntil - now, undefined, { signal });
@@ -122,9 +122,9 @@ function createBatchPusher(
       for (const [at, place] of sent.entries()) {
         const result: PushResult | undefined = results[at];
         if (result?.error === undefined) {
-          acceptedAt = Date.now();
+          acceptedAt = performance.now();
           done.push({ ...place, rid: result?.rid ?? '' });
-        } else if (result.error.retryAfterMs > 0 && Date.now() - acceptedAt < patienceMs) {
+        } else if (result.error.retryAfterMs > 0 && performance.now() - acceptedAt < patienceMs) {
           refusal = result.error;
           again.push(place);
         } else done.push({ ...place, error: result.error });

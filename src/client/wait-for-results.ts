@@ -35,7 +35,7 @@ export async function* waitForResults(
   const ended = new AbortController();
   const signal = AbortSignal.any([ended.signal, ...(options.signal ? [options.signal] : [])]);
   const pending = readInto(rids, signal);
-  let cameAt = Date.now();
+  let cameAt = performance.now();
   let waitMs: number = POLL_MS.first;
 
   /** One look for each pending `rid`; yields what is there. */
@@ -46,7 +46,7 @@ export async function* waitForResults(
       const { results, deferredRids } = await storage.bulkGetResults({ rids: part }, { signal });
       asked.unshift(...deferredRids);
       for (const result of results) {
-        cameAt = Date.now();
+        cameAt = performance.now();
         waitMs = POLL_MS.first;
         yield await unpackResult(result);
         pending.take(result.rid);
@@ -60,7 +60,7 @@ export async function* waitForResults(
     while (await pending.some()) {
       yield* round();
       if (pending.rids.size === 0) continue;
-      if (Date.now() - cameAt > patienceMs) {
+      if (performance.now() - cameAt > patienceMs) {
         const message = `no result came in ${patienceMs} ms; ${pending.rids.size} are missing`;
         throw new ConnectError(message, Code.DeadlineExceeded);
       }
