@@ -168,3 +168,18 @@ test('backups are made by themselves, one at a time, and the oldest are removed'
   );
   await expect(backups.get('../queued-crawler.db')).rejects.toMatchObject({ kind: 'not_found' });
 });
+
+test('a backup that is made after the clock was set back is not removed as the oldest', async () => {
+  await using folder = await temporaryFolder();
+  const logger = createRecordingLogger();
+  const embedded = await openSqliteStore({ dataDir: folder.path, logger });
+  await using _store = { [Symbol.asyncDispose]: () => embedded.store.close() };
+  const target = join(folder.path, 'backups');
+  await mkdir(target);
+  const later = ['queued-crawler-29990101T000000000Z.db', 'queued-crawler-29990102T000000000Z.db'];
+  for (const name of later) await writeFile(join(target, name), '');
+  const { backup: copy, path: database } = embedded;
+  const backups = createBackups({ copy, database, folder: target, keep: 2, everyMs: 0, logger });
+  const { name } = await backups.make();
+  expect((await readdir(target)).toSorted()).toEqual([name, later[1]]);
+});

@@ -32,6 +32,9 @@ export interface OpenSqliteStore {
   readonly backup: SqliteDatabase['backup'];
 }
 
+/** A clock that is set by less is not worth a line in the log. */
+const LARGE_MS = 1_000;
+
 /**
  * Opens the embedded store in `DATA_DIR/queued-crawler.db`. Work that a crashed process had in
  * progress is due again. `store.close` closes the database.
@@ -39,9 +42,10 @@ export interface OpenSqliteStore {
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenSqliteStore> {
   const { logger } = options;
   const path = await preparePrivateFile(options.dataDir, 'queued-crawler.db', logger);
-  const database = await openSqliteDatabase(path, options.onFatal ?? (() => undefined), (byMs) =>
-    logger.warn({ byMs }, "the machine's clock was set; what waits is due as before"),
-  );
+  const database = await openSqliteDatabase(path, options.onFatal ?? (() => undefined), (byMs) => {
+    if (Math.abs(byMs) < LARGE_MS) return;
+    logger.warn({ byMs }, "the machine's clock was set; what waits is due as before");
+  });
   const { clock } = database;
   const remote = <Name extends keyof ThreadStore>(name: Name) => callThread(database, name);
   const upkeep = createUpkeep(database);
