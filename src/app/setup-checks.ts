@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts';
 import { exposureWarning } from '../config/exposure.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
 import type { CheckedBrowser } from '../engine/browser/check-browser.ts';
+import { missingLibraryAdvice } from '../engine/browser/chromium-libraries.ts';
 import { checkMail } from '../mail/check-mail.ts';
 import type { SetupCheck, SetupFinding } from '../service/operator/setup.ts';
 import type { AppContext } from './app-context.ts';
@@ -96,10 +97,20 @@ function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck
   }
 
   /** Both checks are tried at the same time, and share one browser. */
-  function check(): Promise<CheckedBrowser> {
-    return (checking ??= startBrowser().finally(() => {
+  async function tryWith(
+    find: (found: CheckedBrowser) => string | SetupFinding,
+  ): Promise<string | SetupFinding> {
+    checking ??= startBrowser().finally(() => {
       checking = undefined;
-    }));
+    });
+    try {
+      return find(await checking);
+    } catch (error) {
+      const finding = error instanceof Error ? error.message : String(error);
+      const advice = missingLibraryAdvice(finding);
+      if (advice === undefined) throw error;
+      return { state: 'failed', finding, advice };
+    }
   }
 
   const browser: SetupCheck = {
@@ -116,15 +127,15 @@ function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck
         'Start Chromium by hand to see what it lacks; in containers see CHROMIUM_SANDBOX.';
       return { state: 'unchecked', finding: 'There is a Chromium.', advice };
     },
-    async try() {
-      const { product, hasWebgl } = await check();
-      if (hasWebgl) return `${product} starts, with WebGL.`;
-      if (!webgl) return `${product} starts.`;
-      return missing(
-        `${product} starts, without WebGL.`,
-        'Pages show what they show without it: use the Chromium of the packages, or one that has SwiftShader, or set CHROMIUM_WEBGL=off.',
-      );
-    },
+    try: () =>
+      tryWith(({ product, hasWebgl }) => {
+        if (hasWebgl) return `${product} starts, with WebGL.`;
+        if (!webgl) return `${product} starts.`;
+        return missing(
+          `${product} starts, without WebGL.`,
+          'Pages show what they show without it: use the Chromium of the packages, or one that has SwiftShader, or set CHROMIUM_WEBGL=off.',
+        );
+      }),
   };
   const fonts: SetupCheck = {
     name: 'fonts',
@@ -136,14 +147,14 @@ function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck
       const finding = 'Fonts are looked for when the set-up is checked.';
       return { state: 'unchecked', finding, advice: 'See browser.' };
     },
-    async try() {
-      const { missingFonts } = await check();
-      if (missingFonts.length === 0) return 'Chromium has fonts for all scripts that are tried.';
-      return missing(
-        `Chromium has no font for ${missingFonts.join(', ')}.`,
-        'Screenshots and PDFs show boxes instead: install fonts, on Debian fonts-noto-cjk, fonts-noto-core and fonts-noto-color-emoji.',
-      );
-    },
+    try: () =>
+      tryWith(({ missingFonts }) => {
+        if (missingFonts.length === 0) return 'Chromium has fonts for all scripts that are tried.';
+        return missing(
+          `Chromium has no font for ${missingFonts.join(', ')}.`,
+          'Screenshots and PDFs show boxes instead: install fonts, on Debian fonts-noto-cjk, fonts-noto-core and fonts-noto-color-emoji.',
+        );
+      }),
   };
   return [browser, fonts];
 }

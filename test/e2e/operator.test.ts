@@ -133,6 +133,26 @@ test('a browser without WebGL is found, unless that is what the operator wants',
   }
 });
 
+test('the packages that a Chromium lacks are named', async () => {
+  await using folder = await temporaryFolder();
+  const chromium = join(folder.path, 'chromium');
+  await using app = await startApp({ env: { CHROMIUM_PATH: chromium } });
+  for (const [library, advice] of [
+    ['libnspr4.so', 'apt-get install libnss3 libexpat1'],
+    ['libexpat.so.1', 'apt-get install libnss3 libexpat1'],
+    ['libgtk-3.so.0', 'the package that has libgtk-3.so.0'],
+  ] as const) {
+    const line = `chromium: error while loading shared libraries: ${library}: cannot open shared object file: No such file or directory`;
+    await writeFile(chromium, `#!/bin/sh\necho '${line}' >&2\nexit 127\n`, { mode: 0o700 });
+    for (const name of ['browser', 'fonts']) {
+      const item = (await setup(app, '?check=true')).get(name);
+      expect(item).toMatchObject({ state: 'failed' });
+      expect(item?.finding).toContain(library);
+      expect(item?.advice).toContain(advice);
+    }
+  }
+});
+
 const hasFontList = spawnSync('fc-list').status === 0;
 
 test.runIf(hasFontList)('scripts without a font are named, with what to install', async () => {
