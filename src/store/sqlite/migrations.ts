@@ -202,6 +202,7 @@ export const migrations: readonly string[] = [
   ALTER TABLE jobs ADD COLUMN metadata TEXT;
   UPDATE jobs SET host = host_of(url);
   `,
+  'ALTER TABLE dispatch ADD COLUMN delivered INTEGER NOT NULL DEFAULT 0;',
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */
