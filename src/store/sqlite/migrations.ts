@@ -203,6 +203,8 @@ export const migrations: readonly string[] = [
   UPDATE jobs SET host = host_of(url);
   `,
   'ALTER TABLE dispatch ADD COLUMN delivered INTEGER NOT NULL DEFAULT 0;',
+  // The number of batches, see log-mark.ts.
+  'CREATE TABLE commits (n INTEGER NOT NULL); INSERT INTO commits VALUES (0);',
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

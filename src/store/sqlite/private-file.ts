@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import type { Logger } from '../../domain/logger.ts';
 
 /** The files that SQLite keeps beside a database. New ones get the mode of the database itself. */
-const COMPANIONS = ['', '-wal', '-shm', '-journal'];
+const COMPANIONS = ['', '-wal', '-shm', '-journal', '-mark'];
 
 /**
  * Creates the folder and the file, readable by this user only, and returns the file's path: a
