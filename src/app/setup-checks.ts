@@ -6,10 +6,14 @@ import type { CheckedBrowser } from '../engine/browser/check-browser.ts';
 import { missingLibraryAdvice } from '../engine/browser/chromium-libraries.ts';
 import { checkMail } from '../mail/check-mail.ts';
 import type { SetupCheck, SetupFinding } from '../service/operator/setup.ts';
+import type { Store } from '../store/store.ts';
 import type { AppContext } from './app-context.ts';
 
 /** Less than this is little for results that are kept for two weeks. */
 const LITTLE_DISK_BYTES = 1024 ** 3;
+
+/** Probes that are later than this many intervals are named: quotas may spread them over that. */
+const LATE_INTERVALS = 5;
 
 const ok = (finding: string): SetupFinding => ({ state: 'ok', finding, advice: '' });
 const missing = (finding: string, advice: string): SetupFinding => {
@@ -21,7 +25,11 @@ export function setupChecks({
   config,
   logger,
   traits,
-}: Pick<AppContext, 'config' | 'logger' | 'traits'>): SetupCheck[] {
+  clock,
+  crawlers,
+}: Pick<AppContext, 'config' | 'logger' | 'traits' | 'clock'> & {
+  readonly crawlers: Pick<Store['crawlers'], 'lateProbes'>;
+}): SetupCheck[] {
   const { localDisk } = traits;
   return [
     databaseCheck(traits),
@@ -30,7 +38,7 @@ export function setupChecks({
     ...(config.role === 'api' ? [] : browserChecks(config, logger)),
     tlsCheck(config),
     publicUrlCheck(config),
-    monitoringCheck(config),
+    monitoringCheck(config, (ms) => crawlers.lateProbes(new Date(clock.now().getTime() - ms))),
     proxiesCheck(config),
   ];
 }
@@ -196,17 +204,29 @@ function publicUrlCheck({ publicUrl }: Config): SetupCheck {
   };
 }
 
-function monitoringCheck({ probeIntervalSeconds }: Config): SetupCheck {
+function monitoringCheck(
+  { probeIntervalSeconds }: Config,
+  lateBy: (ms: number) => Promise<number>,
+): SetupCheck {
   return {
     name: 'monitoring',
-    settings: ['PROBE_INTERVAL_SECONDS'],
-    look: () =>
-      probeIntervalSeconds === 0
-        ? missing(
-            'Callback URLs are not probed.',
-            'Crawlers go on while their callback URL is down: set PROBE_INTERVAL_SECONDS.',
-          )
-        : ok(`Callback URLs are probed every ${probeIntervalSeconds} s.`),
+    settings: ['PROBE_INTERVAL_SECONDS', 'ACCOUNT_PROBES_PER_MINUTE'],
+    async look() {
+      if (probeIntervalSeconds === 0) {
+        return missing(
+          'Callback URLs are not probed.',
+          'Crawlers go on while their callback URL is down: set PROBE_INTERVAL_SECONDS.',
+        );
+      }
+      const late = await lateBy(LATE_INTERVALS * probeIntervalSeconds * 1_000);
+      if (late === 0) return ok(`Callback URLs are probed every ${probeIntervalSeconds} s.`);
+      return {
+        state: 'failed',
+        finding: `The callback URLs of ${late} crawler${late === 1 ? '' : 's'} were not probed for ${LATE_INTERVALS} intervals.`,
+        advice:
+          'An account has more callback URLs than its quota allows: raise ACCOUNT_PROBES_PER_MINUTE or PROBE_INTERVAL_SECONDS.',
+      };
+    },
   };
 }
 

@@ -11,6 +11,7 @@ import { eventually } from '../support/eventually.ts';
 import { createGrpcClient } from '../support/grpc-client.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { createFrozenClock } from '../support/test-clock.ts';
 
 const admin = { authorization: `Bearer ${ADMIN}` };
 
@@ -110,6 +111,25 @@ test('what is not set up is said with what to do, and what is set up is tried wh
   const other = await setup(plain);
   expect(other.get('mail')).toMatchObject({ state: 'missing' });
   expect(other.get('account_addresses')).toMatchObject({ state: 'ok' });
+});
+
+test('callback URLs that are probed late are named by the set-up', async () => {
+  const clock = createFrozenClock();
+  const env = { PROBE_INTERVAL_SECONDS: '600', ACCOUNT_PROBES_PER_MINUTE: '1' };
+  await using app = await startApp({ clock, env });
+  for (const name of ['a', 'b', 'c']) {
+    const body = { name, callback_url: `http://127.0.0.1:8099/${name}` };
+    expect((await app.rest('POST', `/crawler/${NORMAL}`, body)).status).toBe(200);
+  }
+  expect((await setup(app)).get('monitoring')).toMatchObject({ state: 'ok' });
+  // One of them may be probed now, the others a minute later each.
+  clock.advance(5 * 600_000 + 1_000);
+  await eventually(async () => {
+    const late = (await setup(app)).get('monitoring');
+    expect(late).toMatchObject({ state: 'failed' });
+    expect(late?.finding).toMatch(/^The callback URLs of [23] crawlers were not probed/);
+    expect(late?.advice).toContain('ACCOUNT_PROBES_PER_MINUTE');
+  });
 });
 
 test('a browser that starts is found to work', async () => {

@@ -93,3 +93,12 @@ export async function noteProbes(
   if (crawlerIds.length === 0) return;
   await crawlers.updateMany({ _id: { $in: [...crawlerIds] } }, { $set: { 'last.probe': now } });
 }
+
+/** See `lateProbes` of the store's interface. */
+export function lateProbes({ crawlers }: Collections, before: Date): Promise<number> {
+  return crawlers.countDocuments({
+    probeAt: { $exists: true },
+    updatedAt: { $lt: before },
+    'last.probe': { $not: { $gte: before } },
+  });
+}
