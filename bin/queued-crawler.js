@@ -9,6 +9,7 @@ const main = new URL('../src/cli/main.ts', import.meta.url);
 const own = fileURLToPath(new URL('../node_modules/node/bin/node', import.meta.url));
 
 if (Number(process.versions.node.split('.')[0]) >= 24 || !existsSync(own)) {
+  await import('./check-node.js');
   // Halves the time to start.
   module.enableCompileCache?.();
   await import(main.href);

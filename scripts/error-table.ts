@@ -292,6 +292,7 @@ export const startReasons: readonly string[] = [
   'data_dir_not_empty',
   'database_alone',
   'database_too_new',
+  'log_lost',
   'no_database',
   'target_not_empty',
 ];

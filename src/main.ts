@@ -20,6 +20,13 @@ const SAME_SIGNAL_MS = 500;
 /** How much longer than `SHUTDOWN_SECONDS` a stop may take: a database may answer nothing at all. */
 const STOP_GRACE_MS = 2_000;
 
+/** What to do when the service cannot listen, by the code of the error. */
+const LISTEN_ADVICE: Readonly<Record<string, string>> = {
+  EADDRINUSE: '. Another program listens there: stop it, or choose another PORT.',
+  EACCES: '. This user may not listen there: choose another PORT, from 1024.',
+  EADDRNOTAVAIL: '. This machine does not have that address: choose another HOST.',
+};
+
 async function main(): Promise<void> {
   if (process.argv.includes('--help') || process.argv.includes('-h')) {
     process.stdout.write(HELP);
@@ -114,5 +121,7 @@ function whenOrphaned(then: () => void): void {
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
-  return `${error.message}${cause}`;
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  const advice = syscall === 'listen' ? (LISTEN_ADVICE[code ?? ''] ?? '') : '';
+  return `${error.message}${cause}${advice}`;
 }

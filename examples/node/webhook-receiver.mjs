@@ -20,7 +20,7 @@ function isGenuine(headers, body) {
   });
 }
 
-createServer(async (request, response) => {
+async function receive(request, response) {
   const chunks = [];
   for await (const chunk of request) chunks.push(chunk);
   const sent = Buffer.concat(chunks);
@@ -35,4 +35,9 @@ createServer(async (request, response) => {
   seen.add(rid);
   const body = headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
   console.log(rid, headers.cb_status, headers['content-type'], body.length, headers.url);
+}
+
+createServer((request, response) => {
+  // A request that breaks off must not end the receiver.
+  receive(request, response).catch(() => response.destroy());
 }).listen(Number(process.env.PORT ?? 3_000));

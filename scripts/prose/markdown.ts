@@ -28,7 +28,8 @@ function visit(node: Nodes, onBlock: (node: Nodes) => void): void {
 
 /** The text as it is read; a piece of code, a link's address or an image is one word at most. */
 function textOf(node: Nodes): string {
-  if (node.type === 'inlineCode') return 'code';
+  // With a capital, because a sentence may begin with it.
+  if (node.type === 'inlineCode') return 'Code';
   if (node.type === 'image' || node.type === 'html') return '';
   if (node.type === 'break') return ' ';
   if ('children' in node) return node.children.map(textOf).join('');

@@ -3,12 +3,17 @@ import type { Config } from '../config/config.ts';
 import { exposureWarning } from '../config/exposure.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
 import type { CheckedBrowser } from '../engine/browser/check-browser.ts';
+import { missingLibraryAdvice } from '../engine/browser/chromium-libraries.ts';
 import { checkMail } from '../mail/check-mail.ts';
 import type { SetupCheck, SetupFinding } from '../service/operator/setup.ts';
+import type { Store } from '../store/store.ts';
 import type { AppContext } from './app-context.ts';
 
 /** Less than this is little for results that are kept for two weeks. */
 const LITTLE_DISK_BYTES = 1024 ** 3;
+
+/** Probes that are later than this many intervals are named: quotas may spread them over that. */
+const LATE_INTERVALS = 5;
 
 const ok = (finding: string): SetupFinding => ({ state: 'ok', finding, advice: '' });
 const missing = (finding: string, advice: string): SetupFinding => {
@@ -20,7 +25,11 @@ export function setupChecks({
   config,
   logger,
   traits,
-}: Pick<AppContext, 'config' | 'logger' | 'traits'>): SetupCheck[] {
+  clock,
+  crawlers,
+}: Pick<AppContext, 'config' | 'logger' | 'traits' | 'clock'> & {
+  readonly crawlers: Pick<Store['crawlers'], 'lateProbes'>;
+}): SetupCheck[] {
   const { localDisk } = traits;
   return [
     databaseCheck(traits),
@@ -29,7 +38,7 @@ export function setupChecks({
     ...(config.role === 'api' ? [] : browserChecks(config, logger)),
     tlsCheck(config),
     publicUrlCheck(config),
-    monitoringCheck(config),
+    monitoringCheck(config, (ms) => crawlers.lateProbes(new Date(clock.now().getTime() - ms))),
     proxiesCheck(config),
   ];
 }
@@ -96,10 +105,20 @@ function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck
   }
 
   /** Both checks are tried at the same time, and share one browser. */
-  function check(): Promise<CheckedBrowser> {
-    return (checking ??= startBrowser().finally(() => {
+  async function tryWith(
+    find: (found: CheckedBrowser) => string | SetupFinding,
+  ): Promise<string | SetupFinding> {
+    checking ??= startBrowser().finally(() => {
       checking = undefined;
-    }));
+    });
+    try {
+      return find(await checking);
+    } catch (error) {
+      const finding = error instanceof Error ? error.message : String(error);
+      const advice = missingLibraryAdvice(finding);
+      if (advice === undefined) throw error;
+      return { state: 'failed', finding, advice };
+    }
   }
 
   const browser: SetupCheck = {
@@ -116,15 +135,15 @@ function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck
         'Start Chromium by hand to see what it lacks; in containers see CHROMIUM_SANDBOX.';
       return { state: 'unchecked', finding: 'There is a Chromium.', advice };
     },
-    async try() {
-      const { product, hasWebgl } = await check();
-      if (hasWebgl) return `${product} starts, with WebGL.`;
-      if (!webgl) return `${product} starts.`;
-      return missing(
-        `${product} starts, without WebGL.`,
-        'Pages show what they show without it: use the Chromium of the packages, or one that has SwiftShader, or set CHROMIUM_WEBGL=off.',
-      );
-    },
+    try: () =>
+      tryWith(({ product, hasWebgl }) => {
+        if (hasWebgl) return `${product} starts, with WebGL.`;
+        if (!webgl) return `${product} starts.`;
+        return missing(
+          `${product} starts, without WebGL.`,
+          'Pages show what they show without it: use the Chromium of the packages, or one that has SwiftShader, or set CHROMIUM_WEBGL=off.',
+        );
+      }),
   };
   const fonts: SetupCheck = {
     name: 'fonts',
@@ -136,14 +155,14 @@ function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck
       const finding = 'Fonts are looked for when the set-up is checked.';
       return { state: 'unchecked', finding, advice: 'See browser.' };
     },
-    async try() {
-      const { missingFonts } = await check();
-      if (missingFonts.length === 0) return 'Chromium has fonts for all scripts that are tried.';
-      return missing(
-        `Chromium has no font for ${missingFonts.join(', ')}.`,
-        'Screenshots and PDFs show boxes instead: install fonts, on Debian fonts-noto-cjk, fonts-noto-core and fonts-noto-color-emoji.',
-      );
-    },
+    try: () =>
+      tryWith(({ missingFonts }) => {
+        if (missingFonts.length === 0) return 'Chromium has fonts for all scripts that are tried.';
+        return missing(
+          `Chromium has no font for ${missingFonts.join(', ')}.`,
+          'Screenshots and PDFs show boxes instead: install fonts, on Debian fonts-noto-cjk, fonts-noto-core and fonts-noto-color-emoji.',
+        );
+      }),
   };
   return [browser, fonts];
 }
@@ -185,17 +204,29 @@ function publicUrlCheck({ publicUrl }: Config): SetupCheck {
   };
 }
 
-function monitoringCheck({ probeIntervalSeconds }: Config): SetupCheck {
+function monitoringCheck(
+  { probeIntervalSeconds }: Config,
+  lateBy: (ms: number) => Promise<number>,
+): SetupCheck {
   return {
     name: 'monitoring',
-    settings: ['PROBE_INTERVAL_SECONDS'],
-    look: () =>
-      probeIntervalSeconds === 0
-        ? missing(
-            'Callback URLs are not probed.',
-            'Crawlers go on while their callback URL is down: set PROBE_INTERVAL_SECONDS.',
-          )
-        : ok(`Callback URLs are probed every ${probeIntervalSeconds} s.`),
+    settings: ['PROBE_INTERVAL_SECONDS', 'ACCOUNT_PROBES_PER_MINUTE'],
+    async look() {
+      if (probeIntervalSeconds === 0) {
+        return missing(
+          'Callback URLs are not probed.',
+          'Crawlers go on while their callback URL is down: set PROBE_INTERVAL_SECONDS.',
+        );
+      }
+      const late = await lateBy(LATE_INTERVALS * probeIntervalSeconds * 1_000);
+      if (late === 0) return ok(`Callback URLs are probed every ${probeIntervalSeconds} s.`);
+      return {
+        state: 'failed',
+        finding: `The callback URLs of ${late} crawler${late === 1 ? '' : 's'} were not probed for ${LATE_INTERVALS} intervals.`,
+        advice:
+          'An account has more callback URLs than its quota allows: raise ACCOUNT_PROBES_PER_MINUTE or PROBE_INTERVAL_SECONDS.',
+      };
+    },
   };
 }
 

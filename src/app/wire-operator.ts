@@ -50,6 +50,9 @@ export function wireOperator(
   return {
     reports,
     version: VERSION,
-    readSetup: createSetup({ checks: setupChecks(context), accounts: store.accounts }),
+    readSetup: createSetup({
+      checks: setupChecks({ ...context, crawlers: store.crawlers }),
+      accounts: store.accounts,
+    }),
   };
 }

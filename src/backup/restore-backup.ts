@@ -46,7 +46,8 @@ export async function restoreBackup(options: {
       kept = `${path}.before-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`;
       await rename(path, kept);
       // It was closed by `isDatabaseThere`, which leaves nothing in them.
-      for (const companion of ['-wal', '-shm']) await rm(path + companion, { force: true });
+      for (const companion of ['-wal', '-shm', '-mark'])
+        await rm(path + companion, { force: true });
     }
     await rename(part, path);
     await sync(dataDir);

@@ -108,6 +108,8 @@ export type CounterName = (typeof counterNames)[number];
  * `pushed = waiting + running + retrying + completed + failed + deleted + purged`.
  */
 export interface CrawlerCounters extends Readonly<Record<CounterName, number>> {
+  /** Acknowledged deliveries, those before this number was kept excluded. */
+  readonly delivered: number;
   readonly last: CrawlerMoments;
   /** The process that dispatches it, until that moment unless it renews its lease. */
   readonly dispatchedBy?: { readonly processId: string; readonly until: Date };

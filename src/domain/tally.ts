@@ -18,7 +18,7 @@ export interface EndedJob {
 /** What one event adds to the statistics of its crawler. */
 export interface Tally {
   /** The counter that grows by one. */
-  readonly counter?: JobEnd;
+  readonly counter?: JobEnd | 'delivered';
   /** The numbers of the day that grow by one. */
   readonly day: readonly DayField[];
   /** The status whose number in `byCbStatus` grows by one. */
@@ -54,6 +54,8 @@ export function tallyDelivery(attempt: {
   const { kind } = attempt;
   const billed: DayField[] = attempt.billed ? ['billed'] : [];
   if (kind === 'release') return { day: billed };
-  if (kind === 'delivered') return { day: ['deliveries', ...billed], moment: 'delivery' };
+  if (kind === 'delivered') {
+    return { counter: 'delivered', day: ['deliveries', ...billed], moment: 'delivery' };
+  }
   return { day: ['deliveryFailures', ...billed] };
 }

@@ -42,6 +42,7 @@ export function countsDocument(row: SqlRow, history: readonly SqlRow[]): CountsD
     deleted: Number(row.deleted),
     purged: Number(row.purged),
     deliveriesPending: Number(row.deliveries_pending),
+    delivered: Number(row.delivered),
     days,
     ...defined({ firstDay }),
   };

@@ -195,6 +195,11 @@ export interface CrawlerStore {
   postponeProbes(probes: readonly PostponedProbe[]): Promise<void>;
   /** Notes that the callback URLs of these crawlers were probed at `now`. */
   noteProbes(crawlerIds: readonly string[], now: Date): Promise<void>;
+  /**
+   * The number of webhook crawlers that have neither been probed nor changed since `before`. Reads
+   * all crawlers.
+   */
+  lateProbes(before: Date): Promise<number>;
 }
 
 /**

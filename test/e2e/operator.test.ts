@@ -11,6 +11,7 @@ import { eventually } from '../support/eventually.ts';
 import { createGrpcClient } from '../support/grpc-client.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { createFrozenClock } from '../support/test-clock.ts';
 
 const admin = { authorization: `Bearer ${ADMIN}` };
 
@@ -112,6 +113,25 @@ test('what is not set up is said with what to do, and what is set up is tried wh
   expect(other.get('account_addresses')).toMatchObject({ state: 'ok' });
 });
 
+test('callback URLs that are probed late are named by the set-up', async () => {
+  const clock = createFrozenClock();
+  const env = { PROBE_INTERVAL_SECONDS: '600', ACCOUNT_PROBES_PER_MINUTE: '1' };
+  await using app = await startApp({ clock, env });
+  for (const name of ['a', 'b', 'c']) {
+    const body = { name, callback_url: `http://127.0.0.1:8099/${name}` };
+    expect((await app.rest('POST', `/crawler/${NORMAL}`, body)).status).toBe(200);
+  }
+  expect((await setup(app)).get('monitoring')).toMatchObject({ state: 'ok' });
+  // One of them may be probed now, the others a minute later each.
+  clock.advance(5 * 600_000 + 1_000);
+  await eventually(async () => {
+    const late = (await setup(app)).get('monitoring');
+    expect(late).toMatchObject({ state: 'failed' });
+    expect(late?.finding).toMatch(/^The callback URLs of [23] crawlers were not probed/);
+    expect(late?.advice).toContain('ACCOUNT_PROBES_PER_MINUTE');
+  });
+});
+
 test('a browser that starts is found to work', async () => {
   await using app = await startApp();
   const items = await setup(app, '?check=true');
@@ -130,6 +150,26 @@ test('a browser without WebGL is found, unless that is what the operator wants',
   ] as const) {
     await using app = await startApp({ env: { CHROMIUM_PATH: chromium, CHROMIUM_WEBGL: webgl } });
     expect((await setup(app, '?check=true')).get('browser')).toMatchObject({ state });
+  }
+});
+
+test('the packages that a Chromium lacks are named', async () => {
+  await using folder = await temporaryFolder();
+  const chromium = join(folder.path, 'chromium');
+  await using app = await startApp({ env: { CHROMIUM_PATH: chromium } });
+  for (const [library, advice] of [
+    ['libnspr4.so', 'apt-get install libnss3 libexpat1'],
+    ['libexpat.so.1', 'apt-get install libnss3 libexpat1'],
+    ['libgtk-3.so.0', 'the package that has libgtk-3.so.0'],
+  ] as const) {
+    const line = `chromium: error while loading shared libraries: ${library}: cannot open shared object file: No such file or directory`;
+    await writeFile(chromium, `#!/bin/sh\necho '${line}' >&2\nexit 127\n`, { mode: 0o700 });
+    for (const name of ['browser', 'fonts']) {
+      const item = (await setup(app, '?check=true')).get(name);
+      expect(item).toMatchObject({ state: 'failed' });
+      expect(item?.finding).toContain(library);
+      expect(item?.advice).toContain(advice);
+    }
   }
 });
 

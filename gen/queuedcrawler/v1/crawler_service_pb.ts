@@ -360,7 +360,7 @@ export type ActivityRates = Message<"queuedcrawler.v1.ActivityRates"> & {
   failed: number;
 
   /**
-   * Results that the callback URL acknowledged, or whose delivery was given up.
+   * Results that the callback URL acknowledged.
    *
    * @generated from field: double delivered = 4;
    */

@@ -13,11 +13,12 @@ import {
 } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { brotliDecompress, createBrotliDecompress } from 'node:zlib';
 import { DAY_MS } from '../../domain/durations.ts';
+import { LIBRARIES_FOLDER, libraryEnvironment } from './chromium-libraries.ts';
 import { tarFiles, unpackOnce } from './unpack-once.ts';
 
 const INSTALLED = [
@@ -50,7 +51,7 @@ export async function findChromium(chromiumPath: string): Promise<string | undef
 export async function chromiumMajor(executablePath: string): Promise<string | undefined> {
   try {
     const { stdout } = await promisify(execFile)(executablePath, ['--version'], {
-      env: {},
+      env: libraryEnvironment(executablePath),
       timeout: VERSION_MS,
     });
     return /\b(\d+)\.\d+/.exec(stdout)?.[1];
@@ -83,16 +84,25 @@ async function unpackedChromium(): Promise<string | undefined> {
   const packed = {
     program: join(packages, 'bin', 'chromium.br'),
     webgl: join(packages, 'bin', 'swiftshader.tar.br'),
+    libraries: join(packages, 'bin', 'al2023.tar.br'),
   };
   const { size } = await stat(packed.program);
   const { version } = JSON.parse(await readFile(join(packages, 'package.json'), 'utf8')) as {
     version: string;
   };
-  return unpackChromium(await browserFolder(), packed, `browser-${version}-${size}`);
+  return unpackChromium(await browserFolder(), packed, `browser-libraries-${version}-${size}`);
 }
 
 /** What draws WebGL; Chromium looks for it beside its program. */
 const WEBGL_FILES = ['libvulkan.so.1', 'libvk_swiftshader.so', 'vk_swiftshader_icd.json'];
+
+/** The archives that make up a Chromium, packed by Brotli. */
+interface PackedChromium {
+  readonly program: string;
+  readonly webgl: string;
+  /** The libraries that the system may lack, such as NSS. */
+  readonly libraries: string;
+}
 
 /**
  * Unpacks Chromium into the folder `name` of `parent` unless it is there, and returns the path of
@@ -101,7 +111,7 @@ const WEBGL_FILES = ['libvulkan.so.1', 'libvk_swiftshader.so', 'vk_swiftshader_i
  */
 export async function unpackChromium(
   parent: string,
-  packed: { readonly program: string; readonly webgl: string },
+  packed: PackedChromium,
   name: string,
 ): Promise<string> {
   await removeUnused(parent, name);
@@ -112,16 +122,26 @@ export async function unpackChromium(
       createBrotliDecompress(),
       createWriteStream(file, { mode: 0o700 }),
     );
-    const tar = await promisify(brotliDecompress)(await readFile(packed.webgl));
-    for (const { path, content } of tarFiles(tar)) {
+    for (const { path, content } of await unpackedFiles(packed.webgl)) {
       if (WEBGL_FILES.includes(path)) await writeFile(join(part, path), content);
+    }
+    await mkdir(join(part, LIBRARIES_FOLDER));
+    for (const { path, content } of await unpackedFiles(packed.libraries)) {
+      await writeFile(join(part, LIBRARIES_FOLDER, basename(path)), content);
     }
   });
   // Cleaners of temporary folders go by the times of files.
   const now = new Date();
   const folder = join(parent, name);
-  for (const each of ['.', ...(await readdir(folder))]) await utimes(join(folder, each), now, now);
+  for (const each of ['.', ...(await readdir(folder, { recursive: true }))])
+    await utimes(join(folder, each), now, now);
   return program;
+}
+
+async function unpackedFiles(
+  archive: string,
+): Promise<Iterable<{ path: string; content: Buffer }>> {
+  return tarFiles(await promisify(brotliDecompress)(await readFile(archive)));
 }
 
 async function removeUnused(folder: string, name: string): Promise<void> {

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import type { CrawlerIdentity } from '../http/user-agents.ts';
 import { type CdpConnection, createCdpConnection } from './cdp-connection.ts';
+import { libraryEnvironment } from './chromium-libraries.ts';
 import type { ProfileFolder } from './profile-folders.ts';
 
 /** A running Chromium. */
@@ -121,6 +122,7 @@ export async function startChromium(options: ChromiumOptions): Promise<ChromiumP
       TMPDIR: profile.path,
       LANG: 'en_US.UTF-8',
       ...(options.fontsFile === undefined ? {} : { FONTCONFIG_FILE: options.fontsFile }),
+      ...libraryEnvironment(options.executablePath),
     },
     stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'],
   });

@@ -27,17 +27,21 @@ export interface TaskDocument {
   readonly lastFinishedAt?: Date;
 }
 
-const DUPLICATE_KEY = 11_000;
+/** Two upserts found no document and one inserted it, or each waited for a lock of the other. */
+const CONFLICTS: ReadonlySet<unknown> = new Set([11_000, 112]);
+const MAX_TRIES = 5;
 
 /** The scheduler's fenced writes on Agenda's collection. Each changes one document atomically. */
 export function createMongoTaskDocuments(documents: Collection<TaskDocument>): TaskDocuments {
   async function upsert(task: string, update: UpdateFilter<TaskDocument>): Promise<void> {
-    try {
-      await documents.updateOne({ task }, update, { upsert: true });
-    } catch (error) {
-      // Two upserts found no document and one inserted it; this one finds it when repeated.
-      if (!(error instanceof MongoServerError) || error.code !== DUPLICATE_KEY) throw error;
-      await documents.updateOne({ task }, update, { upsert: true });
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await documents.updateOne({ task }, update, { upsert: true });
+        return;
+      } catch (error) {
+        const isConflict = error instanceof MongoServerError && CONFLICTS.has(error.code);
+        if (!isConflict || tries === MAX_TRIES) throw error;
+      }
     }
   }
 

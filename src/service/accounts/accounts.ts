@@ -25,7 +25,7 @@ export interface AccountDetails {
 
 /** The operator's use cases: managing accounts. */
 export interface AccountManagement {
-  /** Throws `conflict` when the name is taken. */
+  /** Throws `conflict` when the name is taken, however it is capitalized. */
   create(
     name: string,
     email: string,

@@ -9,7 +9,7 @@ export interface ActivityRates {
   readonly pushed: number;
   readonly completed: number;
   readonly failed: number;
-  /** Deliveries that ended, acknowledged or given up. */
+  /** Deliveries that were acknowledged. */
   readonly delivered: number;
   /** How far the two readings are apart. */
   readonly measuredMs: number;
@@ -115,14 +115,11 @@ function ratesSince(
   if (measuredMs < MIN_APART_MS) return undefined;
   const perSecond = (count: number): number =>
     Math.max(0, Math.round((count * 100_000) / measuredMs) / 100);
-  const completed = counters.completed - before.completed;
-  const failed = counters.failed - before.failed;
-  const pending = counters.deliveriesPending - before.deliveriesPending;
   return {
     pushed: perSecond(counters.pushed - before.pushed),
-    completed: perSecond(completed),
-    failed: perSecond(failed),
-    delivered: crawler.callbackUrl === undefined ? 0 : perSecond(completed + failed - pending),
+    completed: perSecond(counters.completed - before.completed),
+    failed: perSecond(counters.failed - before.failed),
+    delivered: perSecond(counters.delivered - before.delivered),
     measuredMs,
   };
 }

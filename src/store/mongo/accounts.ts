@@ -22,6 +22,15 @@ export function createAccounts(
     return { account: toAccount(document), tokenType, usage };
   }
 
+  /** The name, in its own case, that an account has. */
+  async function takenName(name: string): Promise<string | undefined> {
+    const document = await collections.accounts.findOne(
+      { name: { $regex: `^${name.replaceAll('.', String.raw`\.`)}$`, $options: 'i' } },
+      { projection: { name: 1 } },
+    );
+    return document?.name;
+  }
+
   async function get(accountId: string): Promise<Account | undefined> {
     const document = await collections.accounts.findOne({ _id: accountId });
     return document === null ? undefined : toAccount(document);
@@ -30,10 +39,14 @@ export function createAccounts(
   return {
     async create(account) {
       const { normal, javascript } = account.tokenHashes;
+      // Accounts of older versions have no `nameKey`; the index decides between those of today.
+      const taken = await takenName(account.name);
+      if (taken !== undefined) throw accountExists(taken);
       try {
         await collections.accounts.insertOne({
           _id: account.accountId,
           name: account.name,
+          nameKey: account.name.toLowerCase(),
           email: account.email,
           normalHash: normal,
           javascriptHash: javascript,
@@ -49,11 +62,8 @@ export function createAccounts(
         });
       } catch (error) {
         if (!isDuplicate(error)) throw error;
-        const named = await collections.accounts.findOne(
-          { name: account.name },
-          { projection: { _id: 1 } },
-        );
-        throw named === null ? tokenTaken() : accountExists(account.name);
+        const named = await takenName(account.name);
+        throw named === undefined ? tokenTaken() : accountExists(named);
       }
     },
 

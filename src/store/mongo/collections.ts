@@ -20,6 +20,8 @@ export type * from './crawler-document.ts';
 export interface AccountDocument {
   readonly _id: string;
   readonly name: string;
+  /** The name in lower case, for one unique index; absent in accounts of older versions. */
+  readonly nameKey?: string;
   readonly email: string;
   readonly normalHash: string;
   readonly javascriptHash: string;

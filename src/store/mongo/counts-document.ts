@@ -16,6 +16,7 @@ export const counters = [
   'deleted',
   'purged',
   'deliveriesPending',
+  'delivered',
 ] as const;
 
 /** The name of such a number. */

@@ -142,6 +142,7 @@ export function toCounters(
     deleted,
     purged,
     deliveriesPending: sum.deliveriesPending,
+    delivered: sum.delivered,
     last: latest(sum.last, last),
     ...(leaseOwner === null ? {} : { dispatchedBy: { processId: leaseOwner, until: leaseUntil } }),
     ...(helpers.length === 0 ? {} : { helpers }),

@@ -14,7 +14,7 @@ import { isConflict, isDuplicate } from './errors.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
 import type { Lanes } from './lanes.ts';
 import { setWake } from './lease.ts';
-import { claimProbes, noteProbes, postponeProbes } from './probes.ts';
+import { claimProbes, lateProbes, noteProbes, postponeProbes } from './probes.ts';
 import { noteRemoval, sweepUp } from './removal.ts';
 import { keptBytes } from './stored-bytes.ts';
 
@@ -185,6 +185,7 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
     claimProbes: (now, intervalMs, limit) =>
       claimProbes(collections, lanes, now, intervalMs, limit),
     postponeProbes: (probes) => postponeProbes(collections, probes),
+    lateProbes: (before) => lateProbes(collections, before),
     noteProbes: (crawlerIds, now) => noteProbes(collections, crawlerIds, now),
   };
 }

@@ -123,6 +123,12 @@ async function createIndexes(collections: Collections): Promise<void> {
   await Promise.all([
     collections.accounts.createIndexes([
       { key: { name: 1 }, name: 'name', unique: true },
+      {
+        key: { nameKey: 1 },
+        name: 'name_key',
+        unique: true,
+        partialFilterExpression: { nameKey: { $exists: true } },
+      },
       { key: { hashes: 1 }, name: 'hashes', unique: true },
     ]),
     collections.crawlers.createIndexes([

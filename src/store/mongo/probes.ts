@@ -97,3 +97,12 @@ export async function noteProbes(
     { $set: { 'last.probe': toWall(time, now) } },
   );
 }
+
+/** See `lateProbes` of the store's interface. */
+export function lateProbes({ crawlers }: Collections, before: Date): Promise<number> {
+  return crawlers.countDocuments({
+    probeAt: { $exists: true },
+    updatedAt: { $lt: before },
+    'last.probe': { $not: { $gte: before } },
+  });
+}

@@ -26,9 +26,8 @@ function assertTokensFree(sql: Sql, hashes: readonly string[], accountId: string
 }
 
 function create(sql: Sql, account: Account): void {
-  if (findByName(sql, account.name) !== undefined) {
-    throw accountExists(account.name);
-  }
+  const named = sql.get('SELECT name FROM accounts WHERE name = ? COLLATE NOCASE', account.name);
+  if (named !== undefined) throw accountExists(String(named.name));
   const { normal, javascript } = account.tokenHashes;
   assertTokensFree(sql, [normal, javascript], account.accountId);
   insertRow(sql, 'accounts', {

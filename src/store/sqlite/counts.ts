@@ -14,6 +14,7 @@ type Column =
   | 'deleted'
   | 'purged'
   | 'deliveries_pending'
+  | 'delivered'
   | 'held_bytes';
 
 type AccountColumn = 'queued' | 'queued_bytes' | 'stored_bytes';

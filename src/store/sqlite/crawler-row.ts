@@ -62,6 +62,7 @@ export function toCounters(row: SqlRow): CrawlerCounters {
     deleted: Number(row.deleted),
     purged: Number(row.purged),
     deliveriesPending: Number(row.deliveries_pending),
+    delivered: Number(row.delivered),
     ...(row.lease_owner === null
       ? {}
       : { dispatchedBy: { processId: String(row.lease_owner), until: toDate(row.lease_until) } }),

@@ -10,7 +10,7 @@ import type { CrawlerPatch, CrawlerQuota, CrawlerStore, Paging, PauseChange } fr
 import { secretsText, settingsText, toCounters, toCrawler } from './crawler-row.ts';
 import type { InThread } from './in-thread.ts';
 import { isLeased, pauseColumns, setWake } from './lease.ts';
-import { claimProbes, noteProbes, postponeProbes } from './probes.ts';
+import { claimProbes, lateProbes, noteProbes, postponeProbes } from './probes.ts';
 import { insertRow, type Sql } from './sql.ts';
 import { beginSweep } from './sweep.ts';
 
@@ -250,5 +250,6 @@ export const crawlers = {
   counters,
   claimProbes,
   postponeProbes,
+  lateProbes,
   noteProbes,
 } satisfies InThread<CrawlerStore>;

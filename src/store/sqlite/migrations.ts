@@ -202,6 +202,9 @@ export const migrations: readonly string[] = [
   ALTER TABLE jobs ADD COLUMN metadata TEXT;
   UPDATE jobs SET host = host_of(url);
   `,
+  'ALTER TABLE dispatch ADD COLUMN delivered INTEGER NOT NULL DEFAULT 0;',
+  // The number of batches, see log-mark.ts.
+  'CREATE TABLE commits (n INTEGER NOT NULL); INSERT INTO commits VALUES (0);',
   // The service time does not begin again before where it was, whatever the clock shows.
   `
   CREATE TABLE service_time (saved_ms INTEGER NOT NULL);

@@ -1,9 +1,9 @@
 import { chmod, mkdir, open, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Logger } from '../../domain/logger.ts';
 
 /** The files that SQLite keeps beside a database. New ones get the mode of the database itself. */
-const COMPANIONS = ['', '-wal', '-shm', '-journal'];
+const COMPANIONS = ['', '-wal', '-shm', '-journal', '-mark'];
 
 /**
  * Creates the folder and the file, readable by this user only, and returns the file's path: a
@@ -16,15 +16,19 @@ export async function preparePrivateFile(
   name: string,
   logger: Pick<Logger, 'warn'>,
 ): Promise<string> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, name);
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    // Opening for append changes nothing in an existing file.
+    await (await open(path, 'a', 0o600)).close();
+  } catch (cause) {
+    throw new Error(`DATA_DIR is ${resolve(folder)}, which cannot be used`, { cause });
+  }
   const { mode } = await stat(folder);
   // In a sticky folder, such as /tmp, nobody can replace the files of others.
   if ((mode & 0o022) !== 0 && (mode & 0o1000) === 0) {
     logger.warn({ folder }, 'other users may write to DATA_DIR: chmod 700 it');
   }
-  // Opening for append changes nothing in an existing file.
-  await (await open(path, 'a', 0o600)).close();
   for (const companion of COMPANIONS) await closeToOthers(path + companion, logger);
   return path;
 }

@@ -43,3 +43,13 @@ export function noteProbes(sql: Sql, crawlerIds: readonly string[], now: Date): 
     JSON.stringify(crawlerIds),
   );
 }
+
+/** See `lateProbes` of the store's interface. */
+export function lateProbes(sql: Sql, before: Date): number {
+  const row = sql.get(
+    `SELECT count(*) AS n FROM crawlers
+      WHERE probe_at IS NOT NULL AND max(coalesce(last_probe_at, 0), updated_at) < ?`,
+    before.getTime(),
+  );
+  return Number(row?.n);
+}

@@ -6,6 +6,7 @@ import { migrate } from '../../../src/store/sqlite/migrations.ts';
 import { createSql } from '../../../src/store/sqlite/sql.ts';
 import { type Batches, createBatches } from '../../../src/store/sqlite/thread/batches.ts';
 import type { SyncedFile } from '../../../src/store/sqlite/thread/disk-sync.ts';
+import { openLogMark } from '../../../src/store/sqlite/thread/log-mark.ts';
 import type { BatchMessage, CallMessage } from '../../../src/store/sqlite/thread/messages.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -19,14 +20,17 @@ let database: DatabaseSync;
 beforeEach(async () => {
   stack = new AsyncDisposableStack();
   const folder = stack.use(await temporaryFolder());
-  database = stack.adopt(new DatabaseSync(join(folder.path, 'test.db')), (each) => each.close());
+  const path = join(folder.path, 'test.db');
+  database = stack.adopt(new DatabaseSync(path), (each) => each.close());
   database.exec('PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0');
   migrate(database);
   database.exec('PRAGMA wal_checkpoint(TRUNCATE); CREATE TABLE notes (body BLOB)');
   syncs = [];
   answered = new Map();
+  const sql = createSql(database);
   batches = createBatches({
-    sql: createSql(database),
+    sql,
+    mark: stack.adopt(openLogMark(path, sql), (mark) => mark.close()),
     disk: {
       sync(file) {
         const { promise, resolve } = Promise.withResolvers<void>();

@@ -35,11 +35,12 @@ export function accountsContract(open: OpenStore): void {
     test(
       'refuse a name or token that is taken, and keep nothing of the refused',
       withStore(open, async ({ store }) => {
-        const first = makeAccount();
+        const first = makeAccount({ name: 'Some.Name' });
         await store.accounts.create(first);
         const { normal, javascript } = first.tokenHashes;
         const refused = [
           makeAccount({ name: first.name }),
+          makeAccount({ name: 'sOME.nAME' }),
           makeAccount({ tokenHashes: { normal, javascript: newId() } }),
           makeAccount({ tokenHashes: { normal: newId(), javascript } }),
           // The other type's token: whose it is would depend on where one looks first.
@@ -49,13 +50,16 @@ export function accountsContract(open: OpenStore): void {
           await expect(store.accounts.create(account)).rejects.toMatchObject({ kind: 'conflict' });
         }
         expect(await store.accounts.list({ limit: 10 })).toEqual([first]);
+        await store.accounts.create(makeAccount({ name: 'Some-Name' }));
       }),
     );
 
     test(
-      'give a contested name to one of eight',
+      'give a contested name, however it is capitalized, to one of eight',
       withStore(open, async ({ store }) => {
-        const contenders = Array.from({ length: 8 }, () => makeAccount({ name: 'contested' }));
+        const contenders = Array.from({ length: 8 }, (_, n) =>
+          makeAccount({ name: n % 2 === 0 ? 'contested' : 'CONTESTED' }),
+        );
         const ends = await Promise.allSettled(
           contenders.map((each) => store.accounts.create(each)),
         );
@@ -67,14 +71,14 @@ export function accountsContract(open: OpenStore): void {
     test(
       'are listed by name, page by page',
       withStore(open, async ({ store }) => {
-        for (const name of ['b', 'd', 'a', 'c', 'B']) {
+        for (const name of ['b', 'd', 'a', 'c', 'E']) {
           await store.accounts.create(makeAccount({ name }));
         }
         const names = async (limit: number, after?: string) => {
           const paging = after === undefined ? { limit } : { limit, after };
           return (await store.accounts.list(paging)).map(({ name }) => name);
         };
-        expect(await names(3)).toEqual(['B', 'a', 'b']);
+        expect(await names(3)).toEqual(['E', 'a', 'b']);
         expect(await names(3, 'b')).toEqual(['c', 'd']);
         expect(await names(3, 'd')).toEqual([]);
       }),

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { Crawler } from '../../../src/domain/crawler.ts';
 import type { Delivery } from '../../../src/domain/delivery.ts';
+import { createOverviews } from '../../../src/service/reads/overviews.ts';
 import type { Lease } from '../../../src/store/store.ts';
+import { createFrozenClock } from '../../support/test-clock.ts';
 import { makeAttempt, toDelivery, toSettlement } from './outcomes.ts';
 import {
   at,
@@ -35,6 +37,26 @@ const toRids = (deliveries: readonly Delivery[]): string[] => deliveries.map(({ 
 
 /** Results on their way to callback URLs. */
 export function deliveriesContract(open: OpenStore): void {
+  describe('the rate of deliveries', () => {
+    test(
+      'counts what was acknowledged, not what was given up',
+      withStore(open, async (bench) => {
+        const { made, lease } = await due(bench, 5);
+        const clock = createFrozenClock();
+        const overviews = createOverviews({ listings: bench.store.listings, clock });
+        await overviews.read(made.accountId);
+        const claimed = await claimDeliveries(bench.store, lease, 9, 1e9, at(100));
+        const kinds = ['delivered', 'failed', 'retry', 'failed', 'delivered'] as const;
+        const ends = claimed.map((delivery, n) => toSettlement(delivery, kinds[n] ?? 'retry'));
+        await settleDeliveries(bench.store, ends, at(101));
+        clock.advance(10_000);
+        const { crawlers } = await overviews.read(made.accountId);
+        const rated = crawlers.find(({ crawler }) => crawler.crawlerId === made.crawlerId);
+        expect(rated?.rates).toMatchObject({ delivered: 0.2, measuredMs: 10_000 });
+      }),
+    );
+  });
+
   describe('a claim of deliveries', () => {
     test(
       'takes the oldest due, within its limits of number and size but at least one',

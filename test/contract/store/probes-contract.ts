@@ -52,6 +52,24 @@ export function probesContract(open: OpenStore): void {
     );
 
     test(
+      'are late when the last one, or the change of a crawler that had none, is too long ago',
+      withStore(open, async ({ store, account, crawler }) => {
+        const { accountId } = await account();
+        const webhook = { accountId, delivery: 'webhook' } as const;
+        await crawler({ accountId, delivery: 'storage', updatedAt: at(0) });
+        const { crawlerId } = await crawler({ ...webhook, updatedAt: at(0) });
+        await crawler({ ...webhook, updatedAt: at(0) });
+        await crawler({ ...webhook, updatedAt: at(200) });
+        expect(await store.crawlers.lateProbes(at(0))).toBe(0);
+        expect(await store.crawlers.lateProbes(at(100))).toBe(2);
+        await store.crawlers.noteProbes([crawlerId], at(300));
+        expect(await store.crawlers.lateProbes(at(100))).toBe(1);
+        expect(await store.crawlers.lateProbes(at(300))).toBe(2);
+        expect(await store.crawlers.lateProbes(at(301))).toBe(3);
+      }),
+    );
+
+    test(
       'that are postponed come due at their moment, in its order',
       withStore(open, async ({ store, account, crawler }) => {
         const { accountId } = await account();

@@ -33,9 +33,9 @@ const lend = lendAgain(
     };
   },
   async ({ opened: { query } }) => {
-    // `result_order` has one row, which a migration inserts.
+    // These have one row, which a migration inserts.
     const tables = await query(
-      "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'result_order'",
+      "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('result_order', 'commits')",
       [],
     );
     await Promise.all(tables.map(({ name }) => query(`DELETE FROM ${String(name)}`, [])));

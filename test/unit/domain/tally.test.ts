@@ -48,8 +48,8 @@ test.each([
 });
 
 test.each<[kind: Parameters<typeof tallyDelivery>[0]['kind'], billed: boolean, tally: Tally]>([
-  ['delivered', false, { day: ['deliveries'], moment: 'delivery' }],
-  ['delivered', true, { day: ['deliveries', 'billed'], moment: 'delivery' }],
+  ['delivered', false, { counter: 'delivered', day: ['deliveries'], moment: 'delivery' }],
+  ['delivered', true, { counter: 'delivered', day: ['deliveries', 'billed'], moment: 'delivery' }],
   ['retry', true, { day: ['deliveryFailures', 'billed'] }],
   ['failed', false, { day: ['deliveryFailures'] }],
   ['release', false, { day: [] }],

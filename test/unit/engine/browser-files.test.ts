@@ -10,15 +10,21 @@ import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const days = (count: number): Date => new Date(Date.now() - count * 24 * 60 * 60_000);
 
-test('Chromium and what draws WebGL are unpacked once into a folder; others are removed when nobody has used them for a day', async () => {
+test('Chromium, what draws WebGL and its libraries are unpacked once into a folder; others are removed when nobody has used them for a day', async () => {
   await using parent = await temporaryFolder();
   const at = (...names: string[]): string => join(parent.path, ...names);
-  const packed = { program: at('packed.br'), webgl: at('packed.tar.br') };
+  const packed = {
+    program: at('packed.br'),
+    webgl: at('packed.tar.br'),
+    libraries: at('libraries.tar.br'),
+  };
   await writeFile(packed.program, brotliCompressSync('program'));
   await mkdir(at('tar'));
   for (const name of ['libvulkan.so.1', 'libother.so']) await writeFile(at('tar', name), name);
   const tar = execFileSync('tar', ['-C', at('tar'), '-c', 'libvulkan.so.1', 'libother.so']);
   await writeFile(packed.webgl, brotliCompressSync(tar));
+  const libraries = execFileSync('tar', ['-C', parent.path, '-c', 'tar/libother.so']);
+  await writeFile(packed.libraries, brotliCompressSync(libraries));
   for (const [name, age] of [
     ['browser-1', 2],
     ['browser-2.4711', 2],
@@ -36,8 +42,21 @@ test('Chromium and what draws WebGL are unpacked once into a folder; others are 
   const program = await unpackChromium(parent.path, packed, 'browser-4');
   expect(await readFile(program, 'utf8')).toBe('program');
   expect((await stat(program)).mode & 0o777).toBe(0o700);
-  expect((await readdir(at('browser-4'))).toSorted()).toEqual(['chromium', 'libvulkan.so.1']);
-  const names = ['browser-3', 'browser-4', 'notes', 'packed.br', 'packed.tar.br', 'tar'];
+  expect((await readdir(at('browser-4'))).toSorted()).toEqual([
+    'chromium',
+    'libraries',
+    'libvulkan.so.1',
+  ]);
+  expect(await readdir(at('browser-4', 'libraries'))).toEqual(['libother.so']);
+  const names = [
+    'browser-3',
+    'browser-4',
+    'libraries.tar.br',
+    'notes',
+    'packed.br',
+    'packed.tar.br',
+    'tar',
+  ];
   expect((await readdir(parent.path)).toSorted()).toEqual(names);
 
   // In use since: neither a newer version that starts nor a cleaner takes it away.

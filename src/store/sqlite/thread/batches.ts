@@ -1,6 +1,7 @@
 import { saveServiceTime } from '../saved-time.ts';
 import type { Sql } from '../sql.ts';
 import type { DiskSync } from './disk-sync.ts';
+import type { LogMark } from './log-mark.ts';
 import { type Answer, type BatchMessage, type CallMessage, toErrorMessage } from './messages.ts';
 import { operations, reads } from './operations.ts';
 
@@ -19,6 +20,7 @@ export interface Batches {
 export interface BatchesDeps {
   readonly sql: Sql;
   readonly disk: DiskSync;
+  readonly mark: LogMark;
   readonly answer: (message: BatchMessage) => void;
 }
 
@@ -34,7 +36,7 @@ const MAX_BATCH = 1_000;
 const MANY_LOGGED = 1_000;
 
 /** Makes the batches of a connection that is in WAL mode and syncs nothing when it commits. */
-export function createBatches({ sql, disk, answer }: BatchesDeps): Batches {
+export function createBatches({ sql, disk, mark, answer }: BatchesDeps): Batches {
   /** Writes that arrived while a batch was made durable. */
   const held: CallMessage[] = [];
   let working: Promise<void> | undefined;
@@ -58,7 +60,7 @@ export function createBatches({ sql, disk, answer }: BatchesDeps): Batches {
   }
 
   async function work(calls: readonly CallMessage[]): Promise<void> {
-    const { answers, committed } = performBatch(sql, calls, true);
+    const { answers, committed } = performBatch(sql, calls, mark);
     if (!committed) {
       answer({ answers, committed });
       return;
@@ -67,6 +69,7 @@ export function createBatches({ sql, disk, answer }: BatchesDeps): Batches {
     const early = answers.filter(isEarly);
     if (early.length > 0) answer({ answers: early, committed: false });
     await disk.sync('log');
+    mark.write();
     answer({ answers: answers.filter((each, at) => !isEarly(each, at)), committed });
     await moveLog();
   }
@@ -84,7 +87,7 @@ export function createBatches({ sql, disk, answer }: BatchesDeps): Batches {
         return;
       }
       const early = calls.filter(({ operation }) => reads.has(operation));
-      if (early.length > 0) answer(performBatch(sql, early, false));
+      if (early.length > 0) answer(performBatch(sql, early));
       held.push(...calls.filter(({ operation }) => !reads.has(operation)));
     },
     async settled() {
@@ -93,8 +96,11 @@ export function createBatches({ sql, disk, answer }: BatchesDeps): Batches {
   };
 }
 
-/** Runs calls in one transaction. Each of them fails if it cannot be committed, or if it must not write. */
-function performBatch(sql: Sql, calls: readonly CallMessage[], mayWrite: boolean): BatchMessage {
+/**
+ * Runs calls in one transaction, which `mark` counts if it writes; without it they must not write.
+ * Each of them fails if it cannot be committed.
+ */
+function performBatch(sql: Sql, calls: readonly CallMessage[], mark?: LogMark): BatchMessage {
   let begun = false;
   try {
     const before = countChanges(sql);
@@ -104,8 +110,11 @@ function performBatch(sql: Sql, calls: readonly CallMessage[], mayWrite: boolean
       length === 1 ? { id: call.id, value: run(sql, call) } : perform(sql, call),
     );
     const committed = countChanges(sql) !== before;
-    if (committed && mayWrite) saveServiceTime(sql, calls.at(-1)?.nowMs ?? 0);
-    if (committed && !mayWrite) throw new Error('a read has written');
+    if (committed && mark === undefined) throw new Error('a read has written');
+    if (committed) {
+      saveServiceTime(sql, calls.at(-1)?.nowMs ?? 0);
+      mark?.count();
+    }
     sql.exec('COMMIT');
     return { answers, committed };
   } catch (error) {

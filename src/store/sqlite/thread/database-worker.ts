@@ -13,6 +13,7 @@ import { readServiceTime } from '../saved-time.ts';
 import { createSql } from '../sql.ts';
 import { createBatches } from './batches.ts';
 import { startDiskSync } from './disk-sync.ts';
+import { assertLogIsWhole, openLogMark } from './log-mark.ts';
 import {
   type BackupAnswer,
   type BackupRequest,
@@ -33,6 +34,7 @@ const BACKUP_PAGES = 100;
 // FAST overwrites deleted content where that costs no extra writes: secrets and headers, which are
 // small. Overwriting freed pages as well makes the deletion of stored bodies four times as slow.
 function open(path: string): DatabaseSync {
+  assertLogIsWhole(path);
   const database = new DatabaseSync(path, { timeout: 1_000 });
   try {
     database.exec(`
@@ -93,12 +95,19 @@ function serve(port: MessagePort, database: DatabaseSync, path: string): void {
   dropAllUnfinished(sql);
   sql.exec('COMMIT');
   const disk = startDiskSync(path);
-  const batches = createBatches({ sql, disk, answer: (message) => port.postMessage(message) });
+  const mark = openLogMark(path, sql);
+  const batches = createBatches({
+    sql,
+    disk,
+    mark,
+    answer: (message) => port.postMessage(message),
+  });
   let copying = Promise.resolve();
 
   async function close(): Promise<void> {
     await batches.settled();
     database.close();
+    mark.close();
     await disk.close();
     port.close();
   }

@@ -67,6 +67,7 @@ const READS = [
   'crawlers.get',
   'crawlers.list',
   'crawlers.counters',
+  'crawlers.lateProbes',
   'queue.look',
   'queue.find',
   'queue.listQueued',

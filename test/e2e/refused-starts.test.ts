@@ -1,0 +1,75 @@
+import { spawnSync } from 'node:child_process';
+import { chmod, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { startProcess } from '../support/service-process.ts';
+import { startSite } from '../support/site.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+
+/** Has a program believe that it runs on an older Node. */
+const OLD_NODE =
+  'data:text/javascript,Object.defineProperty(process,"versions",{value:{...process.versions,node:"20.1.0"}})';
+const ADVICE =
+  /^queued-crawler needs Node 24 and this is Node 20\.1\.0: run `npm rebuild node`.*\n$/;
+
+const root = process.getuid?.() === 0;
+/** Root may write anywhere. */
+const AS_NOBODY = root
+  ? ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups', '--']
+  : [];
+const canBeNobody = !root || spawnSync('setpriv', [...AS_NOBODY.slice(1), 'true']).status === 0;
+
+test.each(['start', 'migrate', 'backup', 'restore'])(
+  'on a Node that is too old, npm run %s says in a sentence what to do',
+  async (name) => {
+    const { scripts } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as {
+      scripts: Readonly<Record<string, string>>;
+    };
+    const args = /\bnode (.*)/.exec(scripts[name] ?? '')?.[1]?.split(' ') ?? [];
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      ['--import', OLD_NODE, ...args, '--help'],
+      { cwd: ROOT, timeout: 20_000, encoding: 'utf8' },
+    );
+    expect(stderr).toMatch(ADVICE);
+    expect(status).toBe(1);
+  },
+);
+
+test('on a Node that is too old, the command line without a Node of its own says what to do', async () => {
+  await using folder = await temporaryFolder();
+  await mkdir(join(folder.path, 'bin'));
+  await writeFile(join(folder.path, 'package.json'), '{"type": "module"}');
+  for (const name of ['queued-crawler.js', 'check-node.js']) {
+    await copyFile(join(ROOT, 'bin', name), join(folder.path, 'bin', name));
+  }
+  const program = join(folder.path, 'bin', 'queued-crawler.js');
+  const { status, stderr } = spawnSync(process.execPath, ['--import', OLD_NODE, program], {
+    timeout: 20_000,
+    encoding: 'utf8',
+  });
+  expect(stderr).toMatch(ADVICE);
+  expect(status).toBe(1);
+});
+
+test.runIf(canBeNobody)(
+  'a DATA_DIR that cannot be written is named with its whole path',
+  async () => {
+    await using folder = await temporaryFolder();
+    await chmod(folder.path, 0o555);
+    const relative = join('..', '..', '..', folder.path, 'data');
+    await expect(startProcess({ DATA_DIR: relative }, AS_NOBODY)).rejects.toThrow(
+      `cannot start: DATA_DIR is ${join(folder.path, 'data')}, which cannot be used (EACCES`,
+    );
+    await chmod(folder.path, 0o700);
+  },
+);
+
+test('a port that is taken is told with the setting that chooses another', async () => {
+  await using folder = await temporaryFolder();
+  await using site = await startSite();
+  const env = { DATA_DIR: folder.path, PORT: String(site.port) };
+  await expect(startProcess(env)).rejects.toThrow(/EADDRINUSE.*stop it, or choose another PORT/);
+});
