@@ -47,7 +47,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'mail',
     'dispatcher',
   ],
-  http: ['fairness'],
+  http: ['fairness', 'net'],
   api: [
     'domain',
     'fairness',

@@ -30,10 +30,10 @@ export interface Call {
   /** The memory that the request and its reply take; released when the reply has been sent. */
   readonly room: Room;
   /**
-   * Resolves when sending has ended: true when the whole reply was written, false when the client
-   * disconnected before.
+   * Resolves to true when the client has the whole reply, and to false when the connection broke
+   * before or nothing was known of it for minutes. Ask for it before the reply is sent.
    */
-  readonly sent: Promise<boolean>;
+  readonly received: Promise<boolean>;
   /** Set once a token of the call has been checked. */
   caller?: KnownCaller;
   /** Set once the admin token of the call has been checked. */

@@ -6,6 +6,7 @@ import {
   type StoredResultSchema,
   type StreamResultsRequest,
 } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import type { TokenOwner } from '../domain/account.ts';
 import { missingField, ridNotFound } from '../domain/errors.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { StoredResult } from '../domain/result.ts';
@@ -62,6 +63,18 @@ export function storageHandlers(deps: {
     }
   }
 
+  /** Removes held results once the client has them, and shows them again if it does not get them. */
+  function endHold(owner: TokenOwner, rids: readonly string[], call: Call): void {
+    void call.received
+      .then(async (isWhole) => {
+        // An error is received whole, too.
+        if (isWhole && call.failure === undefined) await storage.remove(owner, rids);
+        else await storage.release(owner, rids);
+      })
+      // They are readable again when the hold ends.
+      .catch((error: unknown) => logger.warn({ err: error }, 'read results were not removed'));
+  }
+
   /** Opening a stream counts as a call of the account. */
   async function* streamResults(request: StreamResultsRequest, call: Call) {
     const owner = await authenticateCall(authenticator, request, call);
@@ -87,16 +100,12 @@ export function storageHandlers(deps: {
     },
     async bulkGetResults(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
-      const { rids, bytes, deferred } = await storage.select(owner, request.rids);
+      const { autoDelete } = request;
+      const selection = await storage.select(owner, request.rids, { holds: autoDelete });
+      const { rids, bytes, deferred } = selection;
+      if (autoDelete && rids.length > 0) endHold(owner, rids, call);
       await makeRoom(call, bytes);
       const results = await storage.getMany(owner, rids);
-      if (request.autoDelete && results.length > 0) {
-        const returned = results.map(({ rid }) => rid);
-        void call.sent
-          .then((isWhole) => (isWhole ? storage.remove(owner, returned) : undefined))
-          // The results stay, so the client can read them again.
-          .catch((error: unknown) => logger.warn({ err: error }, 'read results were not removed'));
-      }
       return { results: results.map(resultMessage), deferredRids: [...deferred] };
     },
     async deleteResult(request, call) {

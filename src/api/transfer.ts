@@ -1,10 +1,11 @@
 import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
+import { receivedWhole } from '../http/received.ts';
 import { requestNote } from '../http/request-note.ts';
 import { createRoom, type Room, type RoomPools } from '../http/room.ts';
 import type { Call } from './method.ts';
 
 /** The parts of a call that come from its connection. */
-export type Transfer = Pick<Call, 'remote' | 'room' | 'sent'>;
+export type Transfer = Pick<Call, 'remote' | 'room' | 'received'>;
 
 /** Makes the transfer of a request. `findCaller` returns the caller once it is known. */
 export function createTransfer(
@@ -23,7 +24,7 @@ class ConnectionTransfer implements Transfer {
   readonly #pools: RoomPools;
   readonly #findCaller: () => Call['caller'];
   #room: Room | undefined;
-  #sent: Promise<boolean> | undefined;
+  #received: Promise<boolean> | undefined;
 
   constructor(
     request: AnyRequest,
@@ -41,8 +42,8 @@ class ConnectionTransfer implements Transfer {
     return (this.#room ??= this.#newRoom());
   }
 
-  get sent(): Promise<boolean> {
-    return (this.#sent ??= sentWhole(this.#response));
+  get received(): Promise<boolean> {
+    return (this.#received ??= receivedWhole(this.#response));
   }
 
   #newRoom(): Room {
@@ -60,24 +61,4 @@ class ConnectionTransfer implements Transfer {
 
 function isClosed(response: AnyResponse): boolean {
   return 'stream' in response ? (response.stream?.destroyed ?? true) : response.closed;
-}
-
-function sentWhole(response: AnyResponse): Promise<boolean> {
-  return new Promise((resolve) => {
-    if ('stream' in response) {
-      const { stream } = response;
-      if (stream === undefined || stream.destroyed) {
-        resolve(false);
-        return;
-      }
-      stream.once('close', () => resolve(stream.writableFinished && stream.rstCode === 0));
-      return;
-    }
-    if (response.writableFinished) resolve(true);
-    else if (response.closed) resolve(false);
-    else {
-      response.once('finish', () => resolve(true));
-      response.once('close', () => resolve(response.writableFinished));
-    }
-  });
 }

@@ -37,9 +37,16 @@ function tables(): Promise<string> {
 }
 
 /**
- * Bytes that this system has accepted and the peer's has not; undefined where that is not known.
+ * Bytes that this system has accepted and the peer's has not; undefined where that is not known, as
+ * for a connection that was reset.
  */
-async function sendQueue({ localPort, remotePort }: Socket): Promise<number | undefined> {
+export async function sendQueue({
+  localPort,
+  remotePort,
+}: {
+  readonly localPort?: number | undefined;
+  readonly remotePort?: number | undefined;
+}): Promise<number | undefined> {
   if (localPort === undefined || remotePort === undefined) return undefined;
   const hex = (port: number): string => port.toString(16).toUpperCase().padStart(4, '0');
   // sl local_address rem_address st tx_queue:rx_queue ...

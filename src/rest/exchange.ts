@@ -105,8 +105,8 @@ class RestCall implements Call {
     return this.#transfer.room;
   }
 
-  get sent(): Call['sent'] {
-    return this.#transfer.sent;
+  get received(): Call['received'] {
+    return this.#transfer.received;
   }
 }
 

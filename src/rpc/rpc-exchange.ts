@@ -59,7 +59,7 @@ class RpcCall implements Call {
     return this.#transfer.room;
   }
 
-  get sent(): Call['sent'] {
-    return this.#transfer.sent;
+  get received(): Call['received'] {
+    return this.#transfer.received;
   }
 }

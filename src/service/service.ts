@@ -223,7 +223,7 @@ export function createService(deps: ServiceDeps): Service {
       retentionDays,
       concurrency: settings.inlineConcurrency,
     }),
-    storage: createStorage({ results: store.results }),
+    storage: createStorage({ results: store.results, clock }),
     resultStreams: createResultStreams({ results: store.results, access }),
     statistics: createStatistics({ store, clock }),
     listings: createListings({ store, access, clock }),

@@ -270,7 +270,15 @@ export interface ResultStore {
   getMany(scope: ResultScope, rids: readonly string[]): Promise<StoredResult[]>;
   /** The bytes of the pages that exist, by `rid`, without reading them. */
   sizes(scope: ResultScope, rids: readonly string[]): Promise<Map<string, number>>;
-  /** Returns the `rid`s of the records that existed and are removed now. */
+  /**
+   * Hides records from `get`, `newestByUrl`, `sizes`, `rids` and `count` until they are removed or
+   * released, or until `maintain` runs after `until`. Returns the `rid`s of those that were not
+   * held before.
+   */
+  hold(scope: ResultScope, rids: readonly string[], until: Date): Promise<Set<string>>;
+  /** Shows held records again. */
+  release(scope: ResultScope, rids: readonly string[]): Promise<void>;
+  /** Returns the `rid`s of the records that existed and are removed now, held or not. */
   remove(scope: ResultScope, rids: readonly string[]): Promise<Set<string>>;
   /** A page of `rid`s by time of storing; `cursor` is undefined for the last page. */
   rids(

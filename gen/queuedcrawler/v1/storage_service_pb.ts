@@ -200,7 +200,8 @@ export type BulkGetResultsRequest = Message<"queuedcrawler.v1.BulkGetResultsRequ
   rids: string[];
 
   /**
-   * Remove what is returned, once the whole reply has been sent. A client that did not get it asks again.
+   * Remove what is returned, once the client has the whole reply. Until then no other call sees it. What a client did not get is
+   * there again when its connection breaks; after ten minutes at most if the service ends, too.
    *
    * @generated from field: bool auto_delete = 3;
    */

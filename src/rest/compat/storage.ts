@@ -1,6 +1,5 @@
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
-import { create } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import {
   type BulkGetResultsRequest,
@@ -80,14 +79,13 @@ export const storage: AdapterFactory = (toolkit) => {
 
 /**
  * A bare array of all requested results, written one by one, so that a reply of 1 GB takes the
- * memory of a few results. `auto_delete` takes effect when the whole array has been sent: half an
- * array is of no use to a client.
+ * memory of a few results. All parts have the same call, so `auto_delete` takes effect when the client
+ * has the whole array: half an array is of no use.
  */
 function bulk(toolkit: AdapterToolkit): Adapter {
-  const { bulkGetResults, bulkDeleteResults } = StorageService.method;
+  const { bulkGetResults } = StorageService.method;
   const bind = toolkit.binder(bulkGetResults, '*');
   const read = toolkit.caller(bulkGetResults);
-  const remove = toolkit.caller(bulkDeleteResults);
   const writeResult = toolkit.writer(StoredResultSchema);
   const write = (result: StoredResult): string =>
     writeResult(result).replace(/("stored_at":"[^"]*)Z"/, `$1${UTC_OFFSET}"`);
@@ -96,13 +94,11 @@ function bulk(toolkit: AdapterToolkit): Adapter {
     request: BulkGetResultsRequest,
     first: BulkGetResultsResponse,
     exchange: Exchange,
-    returned: string[],
   ): AsyncGenerator<Uint8Array, void, undefined> {
     let mark = '[';
     for (let part = first; ; ) {
       for (const result of part.results) {
         yield Buffer.from(mark + write(result));
-        returned.push(result.rid);
         mark = ',';
       }
       const rids = part.deferredRids;
@@ -116,29 +112,14 @@ function bulk(toolkit: AdapterToolkit): Adapter {
     path: '/storage/bulk',
     methods: ['POST'],
     async handle(exchange) {
-      const { autoDelete, ...rest } = await bind(exchange);
-      const request = { ...rest, autoDelete: false };
+      const request = await bind(exchange);
       const first = await read(request, exchange);
-      const returned: string[] = [];
-      if (autoDelete) {
-        void exchange.call.sent
-          .then(async (isWhole) => {
-            if (!isWhole || returned.length === 0) return;
-            await remove(
-              create(bulkDeleteResults.input, { token: request.token, rids: returned }),
-              exchange,
-            );
-          })
-          // The store has logged the failure. The results stay, and the next call finds them.
-          .catch(() => undefined);
-      }
       const { results, deferredRids } = first;
       const bytes = results.reduce((sum, { body }) => sum + body.byteLength, 0);
       if (bytes > WHOLE_BYTES || deferredRids.length > 0) {
-        const body = pieces(request, first, exchange, returned);
+        const body = pieces(request, first, exchange);
         return { status: 200, headers: { 'content-type': JSON_TYPE }, body };
       }
-      returned.push(...results.map(({ rid }) => rid));
       return jsonReply(`[${results.map(write).join(',')}]`);
     },
   };

@@ -1,4 +1,5 @@
 import type { TokenOwner } from '../../domain/account.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { invalidField, ridNotFound } from '../../domain/errors.ts';
 import { integerInRange, MAX_BULK_RIDS } from '../../domain/limits.ts';
 import type { StoredResult } from '../../domain/result.ts';
@@ -9,6 +10,8 @@ const DEFAULT_PAGE = 1_000;
 const MAX_PAGE = 10_000;
 /** Bytes of pages in one bulk reply. */
 const MAX_BULK_BYTES = 16 * 1024 * 1024;
+/** How long results are held for a call that ended without saying how, as with its process. */
+const HOLD_MS = 600_000;
 
 /** Reading and removing stored results. Results of the other token do not exist for the caller. */
 export interface Storage {
@@ -18,9 +21,16 @@ export interface Storage {
   pageBytes(owner: TokenOwner, rid: string): Promise<number>;
   /**
    * The results that one reply holds, in the requested order: of those that exist as many as fit,
-   * but at least one.
+   * but at least one. `holds` hides them from every other call until they are removed or released,
+   * for ten minutes at most; those that another call holds do not exist.
    */
-  select(owner: TokenOwner, rids: readonly string[]): Promise<BulkSelection>;
+  select(
+    owner: TokenOwner,
+    rids: readonly string[],
+    options?: { readonly holds: boolean },
+  ): Promise<BulkSelection>;
+  /** Shows results again that `select` holds. */
+  release(owner: TokenOwner, rids: readonly string[]): Promise<void>;
   /** The results that exist, in the requested order. */
   getMany(owner: TokenOwner, rids: readonly string[]): Promise<StoredResult[]>;
   /** Removes results. Returns the `rid`s of those that existed. */
@@ -47,43 +57,22 @@ export interface BulkSelection {
 }
 
 /** Makes the storage use cases. */
-export function createStorage(deps: { readonly results: ResultStore }): Storage {
-  const { results } = deps;
+export function createStorage(deps: {
+  readonly results: ResultStore;
+  readonly clock: Clock;
+}): Storage {
+  const { results, clock } = deps;
   const toScope = (owner: TokenOwner): ResultScope => ({
     accountId: owner.account.accountId,
     tokenType: owner.tokenType,
   });
-
-  /**
-   * Pending removals by scope. A read that comes after a removal was called waits for it, so that it
-   * does not return what is being removed.
-   */
-  const removals = new Map<string, Promise<unknown>>();
-  const toKey = (scope: ResultScope): string => `${scope.accountId}/${scope.tokenType}`;
-
-  async function readable(owner: TokenOwner): Promise<ResultScope> {
-    const scope = toScope(owner);
-    const under = removals.size === 0 ? undefined : removals.get(toKey(scope));
-    if (under !== undefined) await under;
-    return scope;
-  }
-
-  async function remove(scope: ResultScope, rids: readonly string[]): Promise<Set<string>> {
-    const key = toKey(scope);
-    const removal = results.remove(scope, rids);
-    const all = Promise.allSettled([removals.get(key), removal]);
-    removals.set(key, all);
-    await all;
-    if (removals.get(key) === all) removals.delete(key);
-    return removal;
-  }
 
   return {
     async get(owner, rid, url) {
       if (rid === '' && url === '') {
         throw invalidField('rid', 'The rid parameter (or url) is missing.', 'missing_rid');
       }
-      const scope = await readable(owner);
+      const scope = toScope(owner);
       const found =
         rid === ''
           ? await results.newestByUrl(scope, url)
@@ -96,12 +85,13 @@ export function createStorage(deps: { readonly results: ResultStore }): Storage 
 
     async pageBytes(owner, rid) {
       if (!isRid(rid)) return 0;
-      return (await results.sizes(await readable(owner), [rid])).get(rid) ?? 0;
+      return (await results.sizes(toScope(owner), [rid])).get(rid) ?? 0;
     },
 
-    async select(owner, rids) {
+    async select(owner, rids, { holds } = { holds: false }) {
       const wanted = validRids(rids);
-      const sizes = await results.sizes(await readable(owner), wanted);
+      const scope = toScope(owner);
+      const sizes = await results.sizes(scope, wanted);
       const chosen: string[] = [];
       const deferred: string[] = [];
       let bytes = 0;
@@ -116,26 +106,31 @@ export function createStorage(deps: { readonly results: ResultStore }): Storage 
           bytes += size;
         }
       }
-      return { rids: chosen, bytes, deferred };
+      if (!holds || chosen.length === 0) return { rids: chosen, bytes, deferred };
+      const until = new Date(clock.now().getTime() + HOLD_MS);
+      const held = await results.hold(scope, chosen, until);
+      return { rids: chosen.filter((rid) => held.has(rid)), bytes, deferred };
     },
 
+    release: (owner, rids) => results.release(toScope(owner), rids),
+
     async getMany(owner, rids) {
-      return rids.length === 0 ? [] : results.getMany(await readable(owner), validRids(rids));
+      return rids.length === 0 ? [] : results.getMany(toScope(owner), validRids(rids));
     },
 
     async remove(owner, rids) {
       const wanted = validRids(rids);
-      return wanted.length === 0 ? new Set() : remove(toScope(owner), wanted);
+      return wanted.length === 0 ? new Set() : results.remove(toScope(owner), wanted);
     },
 
     async rids(owner, page) {
       const limit = integerInRange('limit', page.limit ?? DEFAULT_PAGE, 1, MAX_PAGE);
       const { order, cursor } = page;
       const from = cursor === undefined || cursor === '' ? {} : { cursor };
-      return results.rids(await readable(owner), { limit, order, ...from });
+      return results.rids(toScope(owner), { limit, order, ...from });
     },
 
-    count: async (owner) => results.count(await readable(owner)),
+    count: async (owner) => results.count(toScope(owner)),
   };
 }
 

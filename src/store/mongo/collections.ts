@@ -130,6 +130,9 @@ export interface ResultDocument extends RecordDocument {
   readonly seq: number;
   readonly storedAt: Date;
   readonly urlHash: string;
+  /** Set while a client reads it to remove it, with the id of the hold. */
+  readonly heldUntil?: Date | null;
+  readonly heldBy?: string;
 }
 
 /** The order of a scope's results, once somebody has read it. `_id` is the scope. */

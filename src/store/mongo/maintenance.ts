@@ -6,6 +6,7 @@ import { gatherParts, moveDays } from './history.ts';
 import type { Lanes } from './lanes.ts';
 import { NO_WORK, setWake } from './lease.ts';
 import { sweepAll } from './removal.ts';
+import { endHolds } from './results.ts';
 import { measureStored } from './stored-bytes.ts';
 
 const BATCH = 500;
@@ -38,6 +39,7 @@ export function createMaintenance(collections: Collections, lanes: Lanes) {
     const goesOn = (): boolean => signal?.aborted !== true && performance.now() < until;
     await gatherParts(collections, lanes, now, BATCH);
     await moveDays(collections, lanes, now, BATCH, goesOn);
+    await endHolds(collections, now);
     const expired = await expire(collections, lanes, now, BATCH, goesOn);
     let repaired = await sweepAll(collections, now, goesOn, BATCH);
     if (goesOn() && performance.now() - comparedAt >= COMPARE_EVERY_MS) {

@@ -217,6 +217,11 @@ async function createIndexes(collections: Collections): Promise<void> {
         name: 'failed_of_crawler',
         partialFilterExpression: { cbStatus: { $gt: CB_STATUS.success } },
       },
+      {
+        key: { heldUntil: 1, scope: 1 },
+        name: 'held',
+        partialFilterExpression: { heldUntil: { $exists: true } },
+      },
       // `maintain` removes and counts expired results; the server's own expiry would not count
       // them.
       { key: { expiresAt: 1 }, name: 'expires' },

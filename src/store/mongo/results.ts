@@ -2,8 +2,9 @@ import type { Filter } from 'mongodb';
 import { toWall } from '../../domain/clock.ts';
 import { chargedBytes, chargedRecordBytes } from '../../domain/quotas.ts';
 import type { StoredResult } from '../../domain/result.ts';
+import { createRid } from '../../domain/rid.ts';
 import { parsePageStart, type ResultPosition, ridsPage } from '../cursor.ts';
-import type { ResultStore } from '../store.ts';
+import type { ResultScope, ResultStore } from '../store.ts';
 import type { Collections, ResultDocument } from './collections.ts';
 import { isDuplicate } from './errors.ts';
 import type { Lanes } from './lanes.ts';
@@ -39,6 +40,13 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
     await collections.accounts.updateOne({ _id: scopeAccountId(scope) }, { $inc: { storedBytes } });
   }
 
+  async function heldRids(scope: ResultScope): Promise<Set<string>> {
+    const held = await collections.results
+      .find({ scope: scopeKey(scope), heldUntil: { $exists: true } }, { projection: { _id: 1 } })
+      .toArray();
+    return new Set(held.map(({ _id }) => _id));
+  }
+
   return {
     async put(scope, record, now, expiresAt) {
       try {
@@ -63,13 +71,17 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
     },
 
     async get(scope, rid) {
-      const document = await collections.results.findOne({ _id: rid, scope: scopeKey(scope) });
+      const document = await collections.results.findOne({
+        _id: rid,
+        scope: scopeKey(scope),
+        heldUntil: null,
+      });
       return document === null ? undefined : toResult(document);
     },
 
     async newestByUrl(scope, pushedUrl) {
       const document = await collections.results.findOne(
-        { scope: scopeKey(scope), urlHash: hashUrl(pushedUrl) },
+        { scope: scopeKey(scope), urlHash: hashUrl(pushedUrl), heldUntil: null },
         { sort: { storedAt: -1, _id: -1 } },
       );
       return document === null ? undefined : toResult(document);
@@ -88,9 +100,28 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
 
     async sizes(scope, rids) {
       const documents = await collections.results
-        .find({ _id: { $in: [...rids] }, scope: scopeKey(scope) }, { projection: { size: 1 } })
+        .find(
+          { _id: { $in: [...rids] }, scope: scopeKey(scope), heldUntil: null },
+          { projection: { size: 1 } },
+        )
         .toArray();
       return new Map(documents.map(({ _id, size }) => [_id, size]));
+    },
+
+    async hold(scope, rids, until) {
+      const heldBy = createRid(until);
+      await collections.results.updateMany(
+        { _id: { $in: [...rids] }, scope: scopeKey(scope), heldUntil: null },
+        { $set: { heldUntil: until, heldBy } },
+      );
+      const held = await collections.results
+        .find({ _id: { $in: [...rids] }, heldBy }, { projection: { _id: 1 } })
+        .toArray();
+      return new Set(held.map(({ _id }) => _id));
+    },
+
+    async release(scope, rids) {
+      await showAgain(collections, { _id: { $in: [...rids] }, scope: scopeKey(scope) });
     },
 
     remove: (scope, rids) => remove(scopeKey(scope), rids),
@@ -105,10 +136,18 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
         .limit(page.limit)
         .toArray();
       const found = documents.map(({ _id, storedAt }) => ({ rid: _id, storedAt }));
-      return ridsPage(order, page.limit, found);
+      const shown = ridsPage(order, page.limit, found);
+      // Not in the filter, which the index could not answer without reading the results then.
+      const held = await heldRids(scope);
+      return held.size === 0
+        ? shown
+        : { ...shown, rids: shown.rids.filter((rid) => !held.has(rid)) };
     },
 
-    count: (scope) => collections.results.countDocuments({ scope: scopeKey(scope) }),
+    async count(scope) {
+      const all = await collections.results.countDocuments({ scope: scopeKey(scope) });
+      return Math.max(all - (await heldRids(scope)).size, 0);
+    },
 
     totals: (scope) => resultTotals(collections, scope),
 
@@ -119,6 +158,19 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
       return (await remove(scopeKey(selection), rids)).size;
     },
   };
+}
+
+/** Shows held results again. */
+async function showAgain({ results }: Collections, which: Filter<ResultDocument>): Promise<void> {
+  await results.updateMany(
+    { heldUntil: { $exists: true }, ...which },
+    { $unset: { heldUntil: true, heldBy: true } },
+  );
+}
+
+/** Shows results again whose hold has ended. */
+export function endHolds(collections: Collections, now: Date): Promise<void> {
+  return showAgain(collections, { heldUntil: { $exists: true, $lte: now } });
 }
 
 function behindFilter(

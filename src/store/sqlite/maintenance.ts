@@ -2,6 +2,7 @@ import { chargedBytes } from '../../domain/quotas.ts';
 import { addStored } from './accounts.ts';
 import { sweepSessions } from './cookie-sessions.ts';
 import { removePage } from './pages.ts';
+import { endHolds } from './results.ts';
 import { sweepScreenshots } from './screenshots.ts';
 import type { Sql, SqlValue } from './sql.ts';
 
@@ -107,6 +108,7 @@ function giveBackPages(sql: Sql): boolean {
  * their rows, so they are never wrong.
  */
 export function maintain(sql: Sql, now: Date): Step {
+  endHolds(sql, now);
   const counts = [
     sweepWithPages(sql, 'results', now),
     sweepWithPages(sql, 'deliveries', now),

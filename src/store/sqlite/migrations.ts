@@ -210,6 +210,11 @@ export const migrations: readonly string[] = [
   CREATE TABLE service_time (saved_ms INTEGER NOT NULL);
   INSERT INTO service_time VALUES (0);
   `,
+  // Results that a client is reading to remove them.
+  `
+  ALTER TABLE results ADD COLUMN held_until INTEGER;
+  CREATE INDEX results_held ON results (account_id, token_type) WHERE held_until IS NOT NULL;
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

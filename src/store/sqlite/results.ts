@@ -33,20 +33,24 @@ function put(sql: Sql, scope: ResultScope, record: CrawlRecord, now: Date, expir
   addStored(sql, scope.accountId, chargedBytes(placedBytes(record)));
 }
 
-function get(sql: Sql, scope: ResultScope, rid: string): StoredResult | undefined {
-  const row = sql.get(
+function find(sql: Sql, scope: ResultScope, rid: string): SqlRow | undefined {
+  return sql.get(
     'SELECT * FROM results WHERE rid = ? AND account_id = ? AND token_type = ?',
     rid,
     scope.accountId,
     scope.tokenType,
   );
-  return row === undefined ? undefined : toResult(sql, row);
+}
+
+function get(sql: Sql, scope: ResultScope, rid: string): StoredResult | undefined {
+  const row = find(sql, scope, rid);
+  return row === undefined || row.held_until !== null ? undefined : toResult(sql, row);
 }
 
 function newestByUrl(sql: Sql, scope: ResultScope, pushedUrl: string): StoredResult | undefined {
   const row = sql.get(
     `SELECT * FROM results WHERE account_id = ? AND token_type = ? AND pushed_url = ?
-      ORDER BY stored_at DESC, rid DESC LIMIT 1`,
+      AND held_until IS NULL ORDER BY stored_at DESC, rid DESC LIMIT 1`,
     scope.accountId,
     scope.tokenType,
     pushedUrl,
@@ -55,14 +59,18 @@ function newestByUrl(sql: Sql, scope: ResultScope, pushedUrl: string): StoredRes
 }
 
 function getMany(sql: Sql, scope: ResultScope, rids: readonly string[]): StoredResult[] {
-  return rids.flatMap((rid) => get(sql, scope, rid) ?? []);
+  return rids.flatMap((rid) => {
+    const row = find(sql, scope, rid);
+    return row === undefined ? [] : toResult(sql, row);
+  });
 }
 
 function sizes(sql: Sql, scope: ResultScope, rids: readonly string[]): Map<string, number> {
   const found = new Map<string, number>();
   for (const rid of rids) {
     const row = sql.get(
-      'SELECT size FROM results WHERE rid = ? AND account_id = ? AND token_type = ?',
+      `SELECT size FROM results WHERE rid = ? AND account_id = ? AND token_type = ?
+        AND held_until IS NULL`,
       rid,
       scope.accountId,
       scope.tokenType,
@@ -70,6 +78,38 @@ function sizes(sql: Sql, scope: ResultScope, rids: readonly string[]): Map<strin
     if (row !== undefined) found.set(rid, Number(row.size));
   }
   return found;
+}
+
+function hold(sql: Sql, scope: ResultScope, rids: readonly string[], until: Date): Set<string> {
+  const isHeld = (rid: string): boolean =>
+    sql.run(
+      `UPDATE results SET held_until = ? WHERE rid = ? AND account_id = ? AND token_type = ?
+        AND held_until IS NULL`,
+      until.getTime(),
+      rid,
+      scope.accountId,
+      scope.tokenType,
+    ) > 0;
+  return new Set(rids.filter(isHeld));
+}
+
+function release(sql: Sql, scope: ResultScope, rids: readonly string[]): void {
+  for (const rid of rids) {
+    sql.run(
+      'UPDATE results SET held_until = NULL WHERE rid = ? AND account_id = ? AND token_type = ?',
+      rid,
+      scope.accountId,
+      scope.tokenType,
+    );
+  }
+}
+
+/** Shows results again whose hold has ended: all of them at the start, when nobody reads. */
+export function endHolds(sql: Sql, now?: Date): void {
+  sql.run(
+    'UPDATE results SET held_until = NULL WHERE held_until IS NOT NULL AND held_until <= ?',
+    now?.getTime() ?? Number.MAX_SAFE_INTEGER,
+  );
 }
 
 function remove(sql: Sql, scope: ResultScope, rids: readonly string[]): Set<string> {
@@ -101,8 +141,8 @@ function rids(
   const behind =
     after === undefined ? '' : `AND (stored_at, rid) ${order === 'asc' ? '>' : '<'} (?, ?)`;
   const rows = sql.all(
-    `SELECT rid, stored_at FROM results WHERE account_id = ? AND token_type = ? ${behind}
-      ORDER BY stored_at ${order}, rid ${order} LIMIT ?`,
+    `SELECT rid, stored_at FROM results WHERE account_id = ? AND token_type = ?
+      AND held_until IS NULL ${behind} ORDER BY stored_at ${order}, rid ${order} LIMIT ?`,
     scope.accountId,
     scope.tokenType,
     ...(after === undefined ? [] : [after.storedAt.getTime(), after.rid]),
@@ -113,12 +153,16 @@ function rids(
 }
 
 function count(sql: Sql, scope: ResultScope): number {
-  const row = sql.get(
-    'SELECT count(*) AS n FROM results WHERE account_id = ? AND token_type = ?',
-    scope.accountId,
-    scope.tokenType,
-  );
-  return Number(row?.n ?? 0);
+  // Two indexes have both numbers; no result is read.
+  const countOf = (condition: string): number =>
+    Number(
+      sql.get(
+        `SELECT count(*) AS n FROM results WHERE account_id = ? AND token_type = ? ${condition}`,
+        scope.accountId,
+        scope.tokenType,
+      )?.n ?? 0,
+    );
+  return countOf('') - countOf('AND held_until IS NOT NULL');
 }
 
 function totals(sql: Sql, { accountId, tokenType }: ResultScope): ResultTotals | undefined {
@@ -152,6 +196,8 @@ export const results = {
   newestByUrl,
   getMany,
   sizes,
+  hold,
+  release,
   remove,
   rids,
   count,

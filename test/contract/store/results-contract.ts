@@ -93,6 +93,50 @@ export function resultsContract(open: OpenStore): void {
     );
 
     test(
+      'are held by one of eight who do so at once, and seen by nobody until they are released',
+      withStore(open, async ({ store }) => {
+        const scope = newScope();
+        const other: ResultScope = { ...scope, tokenType: 'javascript' };
+        const rids = [await put(store, scope, 1), await put(store, scope, 2)];
+        const kept = await put(store, scope, 3, `${url}&kept`);
+        expect(await store.results.hold(other, rids, at(9))).toEqual(new Set());
+        const shares = await Promise.all(
+          Array.from({ length: 8 }, () => store.results.hold(scope, rids, at(9))),
+        );
+        expect(shares.flatMap((share) => [...share]).sort()).toEqual([...rids].sort());
+
+        const shown = async () => ({
+          got: await Promise.all(rids.map((rid) => store.results.get(scope, rid))),
+          newest: await store.results.newestByUrl(scope, url),
+          sizes: [...(await store.results.sizes(scope, [...rids, kept])).keys()],
+          rids: (await store.results.rids(scope, { limit: 9, order: 'asc' })).rids,
+          count: await store.results.count(scope),
+        });
+        expect(await shown()).toEqual({
+          got: [undefined, undefined],
+          newest: undefined,
+          sizes: [kept],
+          rids: [kept],
+          count: 1,
+        });
+        // Who holds them reads them.
+        expect(await store.results.getMany(scope, rids)).toHaveLength(2);
+
+        await store.results.release(other, rids);
+        expect(await store.results.count(scope)).toBe(1);
+        await store.results.release(scope, rids.slice(1));
+        expect((await shown()).rids).toEqual([rids[1], kept]);
+        await store.maintain(at(8));
+        expect(await store.results.count(scope)).toBe(2);
+        await store.maintain(at(9));
+        expect((await shown()).rids).toEqual([...rids, kept]);
+        expect(await store.results.hold(scope, rids, at(20))).toEqual(new Set(rids));
+        expect(await store.results.remove(scope, rids)).toEqual(new Set(rids));
+        expect(await store.results.count(scope)).toBe(1);
+      }),
+    );
+
+    test(
       'are removed once each, and those that were are returned',
       withStore(open, async ({ store }) => {
         const scope = newScope();

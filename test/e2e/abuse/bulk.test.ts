@@ -78,7 +78,7 @@ describe('over REST', () => {
     await storePages();
     for (const most of [1, 4 * PAGE_BYTES]) {
       await take({ rids, auto_delete: true }, most);
-      expect(await stored()).toBe(PAGES);
+      await eventually(async () => expect(await stored()).toBe(PAGES));
     }
     const results = JSON.parse((await take({ rids, auto_delete: true })).toString()) as {
       rid: string;

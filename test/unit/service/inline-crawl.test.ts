@@ -59,7 +59,7 @@ async function startInlineCrawls(
   return {
     store,
     inlineCrawls,
-    storage: createStorage({ results: store.results }),
+    storage: createStorage({ results: store.results, clock: useCases.clock }),
     account: useCases.account,
     clock: useCases.clock,
     inUse: () => memory.used + crawlSlots.used,

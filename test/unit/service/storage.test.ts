@@ -14,7 +14,7 @@ async function startStorage() {
   const { accountId } = owner.account;
   return {
     owner,
-    storage: createStorage({ results: store.results }),
+    storage: createStorage({ results: store.results, clock }),
     /** Stores a page of so many bytes, a second after the one before. */
     async put(pushedUrl: string, bytes = 1): Promise<string> {
       clock.advance(1_000);

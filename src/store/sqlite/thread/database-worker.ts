@@ -9,6 +9,7 @@ import { DomainError } from '../../../domain/errors.ts';
 import { voidLeases } from '../lease.ts';
 import { migrate } from '../migrations.ts';
 import { dropAllUnfinished } from '../pages.ts';
+import { endHolds } from '../results.ts';
 import { readServiceTime } from '../saved-time.ts';
 import { createSql } from '../sql.ts';
 import { createBatches } from './batches.ts';
@@ -92,6 +93,7 @@ function serve(port: MessagePort, database: DatabaseSync, path: string): void {
   sql.aheadMs = startMs - Date.now();
   sql.exec('BEGIN');
   voidLeases(sql, new Date(startMs));
+  endHolds(sql);
   dropAllUnfinished(sql);
   sql.exec('COMMIT');
   const disk = startDiskSync(path);
