@@ -7,6 +7,8 @@ import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import { createWaitingGrant } from '../fairness/waiting-grant.ts';
 import type { JobOutcome, QueueLook, StartedJob, TurnReceipt } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher-deps.ts';
+import type { HostAnswer } from './host-health.ts';
+import { createHostLanes } from './host-lanes.ts';
 import { WorkAborted } from './in-flight.ts';
 import { createJobBoard, type KeptPage, pageBytes } from './job-board.ts';
 import type { JobLog } from './job-log.ts';
@@ -94,6 +96,8 @@ export interface CrawlLane {
 
 /** Delay before a queue of which nothing may be crawled is looked at again. */
 const LOOK_AGAIN_MS = 500;
+/** Timers for a host are set again after this, because the service time may be corrected. */
+const LONGEST_TIMER_MS = 10_000;
 const NOTHING_KEPT: KeptPage = { held: [] };
 
 /** What a crawl holds of the pools: its slot, and memory for its page. */
@@ -105,8 +109,9 @@ interface CrawlGrants {
 /** Makes a lane in which nothing is in flight. */
 export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   const { crawlerId, slots, memory, crawlBytes, logger, clock } = deps;
-  const board = createJobBoard(deps.writeBytes);
-  const ahead = createReadAhead({ crawlerId, memory, board });
+  const lanes = createHostLanes();
+  const board = createJobBoard(deps.writeBytes, lanes);
+  const ahead = createReadAhead({ crawlerId, memory, board, lanes, clock });
   const waitingSlot = createWaitingGrant(slots, () => {
     fill();
     waitingSlot.take()?.release();
@@ -120,6 +125,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   });
   let crawler: Crawler | undefined;
   let closed = false;
+  let timer: NodeJS.Timeout | undefined;
 
   /** Whether it waits for a slot, or for memory, that others use now. */
   const waits = (): boolean => waitingSlot.waits || waitingMemory.waits;
@@ -133,6 +139,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     const job: QueuedJob = { ...queued, state: 'running', attempt, firstTriedAt };
     const controller = new AbortController();
     board.start({ rid, attempt, startedAt }, controller);
+    lanes.started({ ...queued, dueAt }, startedAt.getTime());
     ahead.started();
     deps.jobLog?.started(job);
     deps.onStart?.(startedAt.getTime() - dueAt.getTime());
@@ -151,8 +158,12 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     { base }: CrawlGrants,
   ): Promise<void> {
     const { rid, attempt } = job;
+    let answer: HostAnswer | undefined;
     try {
-      const { outcome, held, plain } = await deps.crawlJob(job, by, signal);
+      const hostAwaySince = lanes.awaySince(job.url);
+      const end = await deps.crawlJob(job, by, signal, defined({ hostAwaySince }));
+      const { outcome, held, plain } = end;
+      ({ answer } = end);
       base.shrink(pageBytes(outcome) + (plain?.byteLength ?? 0));
       const grants = held === undefined ? [base] : [base, held];
       if (!closed) return board.end(outcome, { held: grants, ...defined({ plain }) });
@@ -163,7 +174,27 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       if (!signal.aborted) logger.error({ err: error, rid }, 'crawl failed unexpectedly');
       if (error instanceof WorkAborted && error.end === 'dropped') board.drop(rid);
       else board.end({ kind: 'release', rid, crawlerId, attempt }, NOTHING_KEPT);
+    } finally {
+      noteAnswer(rid, answer);
     }
+  }
+
+  /** Takes in what a crawl has told about its host. */
+  function noteAnswer(rid: string, answer: HostAnswer | undefined): void {
+    const nowMs = clock.now().getTime();
+    const change = lanes.ended(rid, answer, nowMs);
+    if (change === undefined) return;
+    const { host, trouble } = change;
+    const about = { crawler: crawlerId, host };
+    if (trouble === undefined) return logger.info(about, 'the host bears requests again');
+    const { reason, untilMs } = trouble;
+    const waitMs = untilMs - nowMs;
+    const text =
+      trouble.kind === 'away'
+        ? 'the host is put aside because it is not reached'
+        : 'the host is asked less because it asks for that';
+    logger.info({ ...about, reason, waitMs }, text);
+    for (const job of lanes.surplus(host)) board.forget(job.rid);
   }
 
   const hasRoom = (by: Crawler): boolean => board.crawling < deps.limit(by);
@@ -176,7 +207,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     const claimant = { accountId: crawler.accountId, crawlerId };
     while (hasRoom(crawler)) {
       const job = ahead.first(clock.now());
-      if (job === undefined) return;
+      if (job === undefined) return fillLater();
       const slot = waitingSlot.take() ?? slots.tryAcquire(claimant, 1);
       if (slot === undefined) return waitingSlot.wait(claimant, 1);
       const base = memory.tryAcquire(claimant, baseBytes(job));
@@ -186,6 +217,21 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       }
       startCrawl(job, crawler, { slot, base });
     }
+  }
+
+  /** Starts jobs of the next host that has to wait for its time. */
+  function fillLater(): void {
+    const nowMs = clock.now().getTime();
+    const at = lanes.nextAt(nowMs);
+    clearTimeout(timer);
+    if (at === undefined) return;
+    timer = setTimeout(
+      () => {
+        fill();
+        deps.onChange();
+      },
+      Math.min(at - nowMs, LONGEST_TIMER_MS),
+    ).unref();
   }
 
   /** A job that goes back to the queue is due there again. */
@@ -240,6 +286,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     forget: ahead.clear,
     begin(current, looks) {
       crawler = current;
+      lanes.keep(current);
       const taken = board.take();
       const outcomes = taken.ended.map(({ outcome }) => outcome);
       const kept = new Map<string, KeptPage>(taken.ended.map((each) => [each.outcome.rid, each]));
@@ -282,6 +329,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     abortAll: board.abortAll,
     close() {
       closed = true;
+      clearTimeout(timer);
       waitingSlot.cancel();
       waitingMemory.cancel();
       ahead.clear();

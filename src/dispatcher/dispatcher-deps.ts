@@ -6,6 +6,7 @@ import type { Logger } from '../domain/logger.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { DeliveryOutcome, JobOutcome, Store } from '../store/store.ts';
+import type { HostAnswer } from './host-health.ts';
 
 /** What the dispatcher works with. */
 export interface DispatcherDeps {
@@ -22,8 +23,11 @@ export interface DispatcherDeps {
     job: QueuedJob,
     crawler: Crawler,
     signal: AbortSignal,
+    host?: { readonly hostAwaySince?: Date },
   ) => Promise<{
     readonly outcome: JobOutcome;
+    /** What the crawl tells about its host; absent if it tells nothing. */
+    readonly answer?: HostAnswer;
     /** Memory that the page holds beyond `crawlBytes`; released when the outcome is written. */
     readonly held: Grant | undefined;
     /** The page before compression, where it is at hand. */

@@ -70,8 +70,14 @@ export interface JobBoard {
   clear(): void;
 }
 
+/** Learns which jobs wait for a slot. */
+export interface AheadObserver {
+  add(job: DueJob): void;
+  remove(job: DueJob): void;
+}
+
 /** Makes an empty board. A turn writes `writeBytes` of pages at most; a larger page comes alone. */
-export function createJobBoard(writeBytes: number): JobBoard {
+export function createJobBoard(writeBytes: number, observer?: AheadObserver): JobBoard {
   const ahead = createTransientMap<string, AheadJob>();
   const crawling = createTransientMap<string, AbortController>();
   const starts = createTransientMap<string, StartedJob>();
@@ -91,8 +97,11 @@ export function createJobBoard(writeBytes: number): JobBoard {
   }
 
   function forget(rid: string): void {
-    ahead.get(rid)?.held.release();
+    const entry = ahead.get(rid);
+    if (entry === undefined) return;
+    entry.held.release();
     ahead.delete(rid);
+    observer?.remove(entry.job);
   }
 
   return {
@@ -120,7 +129,10 @@ export function createJobBoard(writeBytes: number): JobBoard {
       ...starts.keys(),
       ...ended.flatMap(({ outcome: { rid, startedAt } }) => (startedAt ? [rid] : [])),
     ],
-    read: (entry) => ahead.set(entry.job.rid, entry),
+    read(entry) {
+      ahead.set(entry.job.rid, entry);
+      observer?.add(entry.job);
+    },
     forget,
     start(start, abort) {
       if (!ahead.has(start.rid)) throw new Error(`job ${start.rid} does not wait for a slot`);

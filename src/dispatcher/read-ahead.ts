@@ -1,8 +1,10 @@
+import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import type { DueJob } from '../domain/job.ts';
 import { chargedJobBytes } from '../domain/quotas.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { QueueLook, TurnReceipt } from '../store/store.ts';
+import type { HostLanes } from './host-lanes.ts';
 import type { JobBoard } from './job-board.ts';
 
 /**
@@ -39,14 +41,25 @@ export interface ReadAhead {
    */
   beginLook(crawler: Pick<Crawler, 'accountId'>, slots: number): QueueLook | undefined;
   /** Takes in what the look has found, if it was not given up. */
-  endLook(receipt: Pick<TurnReceipt, 'jobs' | 'hasMore' | 'nextDueAt'>): void;
+  endLook(receipt: LookReceipt): void;
   /** Gives the look up; does nothing after `endLook`. */
   cancelLook(): void;
 }
 
+/** What a look has found. */
+type LookReceipt = Pick<
+  TurnReceipt,
+  'jobs' | 'hasMore' | 'nextDueAt' | 'lastHost' | 'seesAllHosts'
+>;
+
 /** Bounds of how many jobs are read ahead: one for each slot, or more if looks find none left. */
 const MIN_READ_AHEAD = 8;
 const MAX_READ_AHEAD = 1_024;
+/** Most jobs at once, with those of hosts that bear none now. */
+const MAX_AHEAD = 4 * MAX_READ_AHEAD;
+/** A look by hosts reads as many jobs of each that it finds about so many hosts. */
+const HOSTS_AHEAD = 16;
+const MIN_PER_HOST = 4;
 /**
  * Bounds of the part of the jobs read ahead that is left when the next ones come. Below the lower
  * bound the next look reads twice as many, or four times as many if none is left. Above the upper
@@ -65,8 +78,10 @@ export function createReadAhead(deps: {
   readonly crawlerId: string;
   readonly memory: FairPool;
   readonly board: JobBoard;
+  readonly lanes: HostLanes;
+  readonly clock: Clock;
 }): ReadAhead {
-  const { crawlerId, memory, board } = deps;
+  const { crawlerId, memory, board, lanes, clock } = deps;
   let looking: { readonly room: Grant } | undefined;
   let expects = true;
   let hasMore = false;
@@ -75,11 +90,22 @@ export function createReadAhead(deps: {
   /** Fewest entries since the last look began. */
   let lowest = 0;
   let digits: string | undefined;
+  /** Where the next look by hosts continues. */
+  let afterHost = '';
+  /** Whether hosts may have due jobs in the queue and none here. */
+  let othersWait = false;
+  /** Whether the last look left out hosts that may have more. */
+  let hasLeftOut = false;
 
   function drop(): void {
     for (const { rid } of board.jobsAhead()) board.forget(rid);
     lowest = 0;
   }
+
+  const nowMs = (): number => clock.now().getTime();
+  /** Jobs that could start now. */
+  const ready = (): number => Math.min(lanes.ready(nowMs()), board.ahead);
+  const hasRoom = (): boolean => board.ahead < MAX_AHEAD && ready() <= target / 2;
 
   function cancelLook(): void {
     looking?.room.release();
@@ -100,10 +126,10 @@ export function createReadAhead(deps: {
 
   return {
     get wantsMore() {
-      return expects && digits !== '' && board.ahead <= target / 2;
+      return expects && digits !== '' && hasRoom();
     },
     get ranDry() {
-      return hasMore && board.ahead === 0;
+      return hasMore && ready() === 0;
     },
     get nextDueAt() {
       return nextDueAt;
@@ -115,16 +141,18 @@ export function createReadAhead(deps: {
       if (nextDueAt === undefined || moment < nextDueAt) nextDueAt = moment;
     },
     first(now) {
-      for (const job of board.jobsAhead()) {
+      for (;;) {
+        const job = lanes.next(now.getTime(), othersWait);
+        if (job === undefined) return undefined;
         const { queueDeadline, firstTriedAt } = job;
         const isOver = queueDeadline !== undefined && queueDeadline <= now;
         if (!isOver || firstTriedAt !== undefined) return job;
         board.forget(job.rid);
       }
-      return undefined;
     },
     started() {
-      lowest = Math.min(lowest, board.ahead);
+      lowest = Math.min(lowest, ready());
+      if (hasLeftOut) expects = true;
     },
     keepTo(given) {
       if (given === digits) return;
@@ -144,23 +172,31 @@ export function createReadAhead(deps: {
       expects = true;
     },
     beginLook({ accountId }, slots) {
-      if (!expects || digits === '' || board.ahead > target / 2) return undefined;
+      if (!expects || digits === '' || !hasRoom()) return undefined;
       setTarget(slots);
-      lowest = board.ahead;
+      const left = ready();
+      lowest = left;
       const claimant = { accountId, crawlerId };
-      const wanted = (target - board.ahead) * JOB_BYTES + BODY_BYTES;
+      const wanted = (target - left) * JOB_BYTES + BODY_BYTES;
       const bytes = Math.min(wanted, memory.available(claimant));
       const room = bytes < JOB_BYTES ? undefined : memory.tryAcquire(claimant, bytes);
       if (room === undefined) return undefined;
-      const limit = Math.min(target - board.ahead, Math.floor(room.amount / JOB_BYTES));
+      const limit = Math.min(target - left, Math.floor(room.amount / JOB_BYTES));
       looking = { room };
       expects = false;
       const maxBytes = room.amount - limit * JOB_BYTES;
-      return { limit, maxBytes, except: board.waitingInStore(), digits };
+      const perHost = Math.max(MIN_PER_HOST, Math.ceil(target / HOSTS_AHEAD));
+      const { closed, full } = lanes.wanted(nowMs(), perHost);
+      hasLeftOut = closed.length > 0;
+      const hosts = { perHost, after: afterHost, closed, full };
+      const byHosts = hasMore || hasLeftOut ? { hosts } : {};
+      return { limit, maxBytes, except: board.waitingInStore(), digits, ...byHosts };
     },
     endLook(receipt) {
       if (looking === undefined) return;
       ({ hasMore, nextDueAt } = receipt);
+      afterHost = receipt.lastHost ?? '';
+      othersWait = hasMore && receipt.seesAllHosts !== true;
       if (hasMore) expects = true;
       for (const job of receipt.jobs) {
         // A start that was lost may have left a job that is due; its crawl has to end first.

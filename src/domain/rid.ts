@@ -17,6 +17,11 @@ export function createRid(now: Date): string {
   );
 }
 
+/** When a `rid` was made, to the second. */
+export function ridTime(rid: string): Date {
+  return new Date(Number.parseInt(rid.slice(0, 8), 16) * 1_000);
+}
+
 /** Whether `text` has the form of a `rid`. */
 export function isRid(text: string): boolean {
   return /^[0-9a-f]{24}$/.test(text);

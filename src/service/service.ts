@@ -295,13 +295,13 @@ function wireDispatcher(
     logger,
     processId: settings.processId,
     timing: settings.dispatch,
-    async crawlJob(job, crawler, signal) {
+    async crawlJob(job, crawler, signal, host) {
       const startedAt = performance.now();
       const span = startProcessing(tracing, job, crawler);
       const { traceparent } = span;
       const timed = stopwatch(traceparent);
       try {
-        const end = await crawlJobs.crawl({ ...job, traceparent }, crawler, signal);
+        const end = await crawlJobs.crawl({ ...job, traceparent }, crawler, signal, host);
         if (end.outcome.kind !== 'release') {
           crawlTimes.note(crawler.crawlerId, performance.now() - startedAt);
         }

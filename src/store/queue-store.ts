@@ -124,6 +124,20 @@ export interface QueueLook {
   readonly except?: readonly string[];
   /** Only jobs whose rid ends with one of these digits; all if absent. See `Share`. */
   readonly digits?: string | undefined;
+  /** Looks host by host, so that one with many jobs does not hide the others. */
+  readonly hosts?: HostsLook;
+}
+
+/** How a look goes from host to host. */
+export interface HostsLook {
+  /** Jobs of one host at most, unless there is room left when the look has seen all hosts. */
+  readonly perHost: number;
+  /** It begins with the hosts behind this one, and continues with the first. */
+  readonly after: string;
+  /** Hosts of which nothing is read. */
+  readonly closed: readonly string[];
+  /** Hosts that are read last. */
+  readonly full: readonly string[];
 }
 
 /**
@@ -153,6 +167,10 @@ export interface TurnReceipt {
   readonly hasMore: boolean;
   /** When the next job falls due, unless the look has left due ones; undefined if none will. */
   readonly nextDueAt: Date | undefined;
+  /** Of a look by hosts: whether every host with due jobs has some in `jobs`, or was left out. */
+  readonly seesAllHosts?: boolean;
+  /** Where the next look by hosts continues; absent if this one has seen all of them. */
+  readonly lastHost?: string;
   readonly leaseLost: boolean;
   readonly paused: boolean;
 }

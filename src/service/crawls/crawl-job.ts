@@ -1,3 +1,4 @@
+import { AWAY, type HostAnswer } from '../../dispatcher/host-health.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { defined } from '../../domain/defined.ts';
@@ -5,6 +6,7 @@ import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import { nextCrawlRetry } from '../../domain/retry-schedule.ts';
+import { ridTime } from '../../domain/rid.ts';
 import { type FailureReason, isBilled, mostRetries, UNTRIED } from '../../domain/status.ts';
 import type { CrawlFailure } from '../../engine/engine.ts';
 import { failedPage } from '../../engine/failed-page.ts';
@@ -42,12 +44,19 @@ export interface JobEnd {
   readonly plain?: Uint8Array;
   /** The caller releases it when the outcome has been written. */
   readonly held: Grant | undefined;
+  /** See `DispatcherDeps.crawlJob`. */
+  readonly answer?: HostAnswer;
 }
 
 /** Crawls jobs and ends them. */
 export interface CrawlJobs {
   /** Crawls one URL. Resolves with a result, or a time to try again; rejects only when aborted. */
-  crawl(job: QueuedJob, crawler: Crawler, signal: AbortSignal): Promise<JobEnd>;
+  crawl(
+    job: QueuedJob,
+    crawler: Crawler,
+    signal: AbortSignal,
+    host?: { readonly hostAwaySince?: Date },
+  ): Promise<JobEnd>;
   /** Ends a job that waited longer than its `queue_timeout`. */
   expire(job: QueuedJob, crawler: Crawler): Promise<JobOutcome>;
 }
@@ -71,11 +80,16 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   }
 
   /** When the job is tried again; undefined when its retries or its window are used up. */
-  function retryAt(job: QueuedJob, crawler: Crawler, failure?: CrawlFailure): Date | undefined {
+  function retryAt(
+    job: QueuedJob,
+    crawler: Crawler,
+    failure?: CrawlFailure,
+    hostAwaySince?: Date,
+  ): Date | undefined {
     const now = clock.now();
     return nextCrawlRetry({
       retry: job.retry,
-      firstTriedAt: job.firstTriedAt ?? now,
+      firstTriedAt: windowStart(job, now, hostAwaySince),
       now,
       maxRetries: Math.min(crawler.maxRetries, mostRetries(failure?.reason ?? '')),
       windowHours: crawler.retryWindowHours,
@@ -92,7 +106,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   }
 
   return {
-    async crawl(job, crawler, signal) {
+    async crawl(job, crawler, signal, { hostAwaySince } = {}) {
       if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
       let crawled: Crawled;
       try {
@@ -102,15 +116,18 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
         throw error;
       }
       const { failure } = crawled.result;
-      if (failure === undefined || !failure.transient) return end(job, crawler, crawled);
+      const told = defined({ answer: hostAnswer(crawled.result) });
+      if (failure === undefined || !failure.transient) {
+        return { ...end(job, crawler, crawled), ...told };
+      }
       if (UNTRIED.has(failure.reason)) {
         crawled.held?.release();
         return release(job, after(failure.retryAfterMs ?? BUSY_MS));
       }
-      const dueAt = retryAt(job, crawler, failure);
-      if (dueAt === undefined) return end(job, crawler, crawled);
+      const dueAt = retryAt(job, crawler, failure, hostAwaySince);
+      if (dueAt === undefined) return { ...end(job, crawler, crawled), ...told };
       crawled.held?.release();
-      return retry(job, dueAt, { failure: failure.reason });
+      return { ...retry(job, dueAt, { failure: failure.reason }), ...told };
     },
 
     async expire(job, crawler) {
@@ -164,6 +181,27 @@ function retry(
   more: { readonly crashed?: boolean; readonly failure: string },
 ): JobEnd {
   return { outcome: { ...named(job), kind: 'retry', dueAt, ...more }, held: undefined };
+}
+
+/**
+ * When the retry window of a job began: at its first try, or before that when its host was not
+ * reached, because URLs of such a host wait for others to be tried.
+ */
+function windowStart(job: QueuedJob, now: Date, hostAwaySince: Date | undefined): Date {
+  const firstTriedAt = job.firstTriedAt ?? now;
+  if (hostAwaySince === undefined) return firstTriedAt;
+  const pushedAt = ridTime(job.rid);
+  const waitedSince = hostAwaySince > pushedAt ? hostAwaySince : pushedAt;
+  return waitedSince < firstTriedAt ? waitedSince : firstTriedAt;
+}
+
+/** What a crawl tells about its host. */
+function hostAnswer({ failure, originalStatus }: CrawlResult): HostAnswer | undefined {
+  if (originalStatus === 429 || originalStatus === 503) {
+    return { kind: 'slow', ...defined({ retryAfterMs: failure?.retryAfterMs }) };
+  }
+  if (failure === undefined || originalStatus > 0) return { kind: 'answered' };
+  return AWAY.has(failure.reason) ? { kind: 'away', reason: failure.reason } : undefined;
 }
 
 /** Gives a job back untried. */

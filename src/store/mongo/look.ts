@@ -1,51 +1,147 @@
+import type { Condition, Filter } from 'mongodb';
 import type { DueJob } from '../../domain/job.ts';
-import type { QueueLook, TurnReceipt } from '../store.ts';
+import type { HostsLook, QueueLook, TurnReceipt } from '../store.ts';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
 import { toJob } from './job-document.ts';
 import type { KnownJobs } from './job-facts.ts';
+
+/** What a look has found. */
+type Found = Pick<TurnReceipt, 'hasMore' | 'nextDueAt' | 'lastHost' | 'seesAllHosts'> & {
+  readonly documents: readonly JobDocument[];
+};
 
 /** Finds due jobs; see `QueueLook`. */
 export async function look(
   collections: Collections,
   known: KnownJobs,
   { _id: crawlerId, purges }: Pick<CrawlerDocument, '_id' | 'purges'>,
-  { limit, maxBytes = Number.POSITIVE_INFINITY, except = [], digits }: QueueLook,
+  wanted: QueueLook,
   now: Date,
-): Promise<Pick<TurnReceipt, 'jobs' | 'hasMore' | 'nextDueAt'>> {
+): Promise<Omit<Found, 'documents'> & { readonly jobs: DueJob[] }> {
+  const { hosts, digits } = wanted;
+  const queue: Filter<JobDocument> = {
+    crawlerId,
+    queued: true,
+    gen: purges,
+    // The index of the sort has the rids.
+    ...(digits === undefined ? {} : { _id: { $regex: `[${digits}]$` } }),
+    $or: [{ expires: { $exists: false } }, { queueDeadline: { $gt: now } }],
+  };
+  const { documents, ...found } =
+    hosts === undefined
+      ? await lookByAge(collections, queue, wanted, now)
+      : await lookByHosts(collections, queue, { ...wanted, hosts }, now);
+  for (const document of documents) known.note(document._id, document);
+  const jobs = documents.map((document): DueJob => ({ ...toJob(document), dueAt: document.due }));
+  return { ...found, jobs };
+}
+
+async function lookByAge(
+  { jobs }: Collections,
+  queue: Filter<JobDocument>,
+  { limit, maxBytes = Number.POSITIVE_INFINITY, except = [] }: QueueLook,
+  now: Date,
+): Promise<Found> {
   // The jobs that the run has are the first in line. To leave them out here costs one comparison
   // each; for `$nin`, some servers compare every job in the queue with every rid.
   const has = new Set(except);
-  const cursor = collections.jobs
-    .find({
-      crawlerId,
-      queued: true,
-      gen: purges,
-      // The index of the sort has the rids.
-      ...(digits === undefined ? {} : { _id: { $regex: `[${digits}]$` } }),
-      $or: [{ expires: { $exists: false } }, { queueDeadline: { $gt: now } }],
-    })
+  const cursor = jobs
+    .find(queue)
     .sort({ due: 1, _id: 1 })
     .limit(limit + has.size)
     .batchSize(limit + has.size);
   const found: JobDocument[] = [];
-  let hasMore = false;
-  let nextDueAt: Date | undefined;
   let bytes = 0;
   // Leaving the loop closes the cursor.
   for await (const document of cursor) {
-    if (document.due > now) {
-      nextDueAt = document.due;
-      break;
-    }
+    if (document.due > now) return { documents: found, hasMore: false, nextDueAt: document.due };
     if (has.has(document._id)) continue;
-    bytes += document.size ?? document.body?.length() ?? 0;
-    hasMore = found.length > 0 && bytes > maxBytes;
-    if (hasMore) break;
+    bytes += sizeOf(document);
+    if (found.length > 0 && bytes > maxBytes) break;
     found.push(document);
-    hasMore = found.length >= limit;
-    if (hasMore) break;
+    if (found.length >= limit) break;
   }
-  for (const document of found) known.note(document._id, document);
-  const jobs = found.map((document): DueJob => ({ ...toJob(document), dueAt: document.due }));
-  return { jobs, hasMore, nextDueAt };
+  const hasMore = found.length >= limit || bytes > maxBytes;
+  return { documents: found, hasMore, nextDueAt: undefined };
+}
+
+/** Steps from host to host with one query each, which reads jobs of small hosts together. */
+async function lookByHosts(
+  { jobs }: Collections,
+  queue: Filter<JobDocument>,
+  look: QueueLook & { readonly hosts: HostsLook },
+  now: Date,
+): Promise<Found> {
+  const { limit, maxBytes = Number.POSITIVE_INFINITY, except = [], hosts } = look;
+  const has = new Set(except);
+  const leftOut = [...hosts.closed, ...hosts.full];
+  const found: JobDocument[] = [];
+  const byHost = new Map<string, number>();
+  let bytes = 0;
+
+  const isFull = (): boolean => found.length >= limit || bytes > maxBytes;
+
+  function take(document: JobDocument): void {
+    if (has.has(document._id) || isFull()) return;
+    has.add(document._id);
+    bytes += sizeOf(document);
+    byHost.set(document.host, (byHost.get(document.host) ?? 0) + 1);
+    found.push(document);
+  }
+
+  const dueOf = (host: Condition<string>, most: number): Promise<JobDocument[]> =>
+    jobs
+      .find({ ...queue, host, due: { $lte: now } })
+      .sort({ host: 1, due: 1, _id: 1 })
+      .limit(most)
+      .toArray();
+
+  /** Jobs that the run has may be the first of their host. */
+  const page = hosts.perHost + Math.min(has.size, hosts.perHost);
+  const capped: string[] = [];
+
+  /** Goes through the hosts of a range. Returns the host that it stopped at, if it did. */
+  async function goThrough(from: string, to: string | undefined): Promise<string | undefined> {
+    let after = from;
+    for (;;) {
+      const range = { $gt: after, ...(to === undefined ? {} : { $lte: to }) };
+      const documents = await dueOf({ ...range, $nin: leftOut }, page);
+      for (const document of documents) {
+        const isNew = document.host !== after;
+        if (isNew && isFull()) return after;
+        if ((byHost.get(document.host) ?? 0) < hosts.perHost) take(document);
+        after = document.host;
+      }
+      if (documents.length < page) return undefined;
+      capped.push(after);
+    }
+  }
+
+  const stoppedAt =
+    (await goThrough(hosts.after, undefined)) ??
+    (hosts.after === '' ? undefined : await goThrough('', hosts.after));
+  if (stoppedAt !== undefined) {
+    return { documents: found, hasMore: true, nextDueAt: undefined, lastHost: stoppedAt };
+  }
+  const rest = [...new Set([...capped, ...hosts.full])];
+  if (rest.length > 0 && !isFull()) {
+    for (const document of await dueOf({ $in: rest }, limit + has.size)) take(document);
+  }
+  if (isFull())
+    return { documents: found, hasMore: true, nextDueAt: undefined, seesAllHosts: true };
+  const next = await jobs
+    .find({ ...queue, due: { $gt: now } }, { projection: { due: 1 } })
+    .sort({ due: 1, _id: 1 })
+    .limit(1)
+    .next();
+  return {
+    documents: found,
+    hasMore: false,
+    nextDueAt: next?.due,
+    seesAllHosts: true,
+  };
+}
+
+function sizeOf({ size, body }: JobDocument): number {
+  return size ?? body?.length() ?? 0;
 }

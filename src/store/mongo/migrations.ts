@@ -149,6 +149,11 @@ async function createIndexes(collections: Collections): Promise<void> {
         partialFilterExpression: { queued: true },
       },
       {
+        key: { crawlerId: 1, gen: 1, host: 1, due: 1, _id: 1 },
+        name: 'by_host',
+        partialFilterExpression: { queued: true },
+      },
+      {
         key: { crawlerId: 1, epoch: 1 },
         name: 'running',
         partialFilterExpression: { state: 'running' },

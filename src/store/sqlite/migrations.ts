@@ -215,6 +215,10 @@ export const migrations: readonly string[] = [
   ALTER TABLE results ADD COLUMN held_until INTEGER;
   CREATE INDEX results_held ON results (account_id, token_type) WHERE held_until IS NOT NULL;
   `,
+  // The queue from host to host.
+  `
+  CREATE INDEX jobs_by_host ON jobs (crawler_id, gen, host, due_at, rid) WHERE state <> 'running';
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

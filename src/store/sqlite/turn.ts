@@ -1,10 +1,9 @@
-import type { DueJob } from '../../domain/job.ts';
-import type { Lease, QueueLook, StartedJob, TurnReceipt, TurnWork } from '../store.ts';
+import type { Lease, StartedJob, TurnReceipt, TurnWork } from '../store.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { claimDeliveries, nextDelivery, settleDeliveries } from './deliveries.ts';
 import { endJobs } from './finish.ts';
-import { toJob } from './job-row.ts';
-import { type Sql, toDate } from './sql.ts';
+import { look } from './look.ts';
+import type { Sql } from './sql.ts';
 
 /** What a turn knows of its crawler. */
 interface TurnState {
@@ -34,7 +33,10 @@ export function turn(sql: Sql, lease: Lease, work: TurnWork, now: Date): Omit<Tu
       : claimDeliveries(sql, lease, work.deliveries, now);
   const mayPost = state !== undefined && work.deliveries !== undefined && claimed.length === 0;
   counts.write(sql, now);
-  const found = mayStart && work.look !== undefined ? look(sql, lease, state, work.look, now) : {};
+  const found =
+    mayStart && work.look !== undefined
+      ? look(sql, { ...state, crawlerId: lease.crawlerId }, work.look, now)
+      : {};
   return {
     verdicts,
     settled,
@@ -102,35 +104,4 @@ function start(
   counts.add(crawlerId, 'held_bytes', -Number(row.size));
   counts.addQueued(String(row.account_id), -1);
   return true;
-}
-
-/** Finds due jobs; see `QueueLook`. */
-function look(
-  sql: Sql,
-  { crawlerId }: Lease,
-  { purges }: TurnState,
-  { limit, maxBytes = Number.POSITIVE_INFINITY, except = [] }: QueueLook,
-  now: Date,
-): Pick<TurnReceipt, 'jobs' | 'hasMore' | 'nextDueAt'> {
-  const rows = sql.each(
-    `SELECT * FROM jobs WHERE crawler_id = ? AND gen = ? AND state <> 'running'
-      AND rid NOT IN (SELECT value FROM json_each(?))
-      AND (queue_deadline IS NULL OR queue_deadline > ? OR first_tried_at IS NOT NULL)
-      ORDER BY due_at, rid LIMIT ?`,
-    crawlerId,
-    purges,
-    JSON.stringify(except),
-    now.getTime(),
-    limit,
-  );
-  const jobs: DueJob[] = [];
-  let bytes = 0;
-  for (const row of rows) {
-    const dueAt = toDate(row.due_at);
-    if (dueAt > now) return { jobs, hasMore: false, nextDueAt: dueAt };
-    bytes += Number(row.size);
-    if (jobs.length > 0 && bytes > maxBytes) return { jobs, hasMore: true, nextDueAt: undefined };
-    jobs.push({ ...toJob(row), dueAt });
-  }
-  return { jobs, hasMore: jobs.length >= limit, nextDueAt: undefined };
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { createHostLanes, type HostLanes } from '../../../src/dispatcher/host-lanes.ts';
 import { createJobBoard, type JobBoard } from '../../../src/dispatcher/job-board.ts';
 import { createReadAhead, type ReadAhead } from '../../../src/dispatcher/read-ahead.ts';
 import type { DueJob } from '../../../src/domain/job.ts';
@@ -23,16 +24,19 @@ function dueJobs(count: number): DueJob[] {
 interface Reading {
   readonly ahead: ReadAhead;
   readonly board: JobBoard;
+  readonly lanes: HostLanes;
 }
 
 /** Starts up to `count` of the jobs; answers how many there were. */
-function startJobs({ ahead, board }: Reading, count: number): number {
+function startJobs({ ahead, board, lanes }: Reading, count: number): number {
   for (let n = 0; n < count; n += 1) {
     const job = ahead.first(NOW);
     if (job === undefined) return n;
     board.start({ rid: job.rid, attempt: 1, startedAt: NOW }, new AbortController());
-    board.drop(job.rid);
+    lanes.started(job, NOW.getTime());
     ahead.started();
+    lanes.ended(job.rid, undefined, NOW.getTime());
+    board.drop(job.rid);
   }
   return count;
 }
@@ -54,8 +58,11 @@ function takeTurns(reading: Reading, turns: number, demand: (turn: number) => nu
 
 function start(): Reading {
   const memory = createFairPool({ name: 'memory', capacity: 64 * 1024 * 1024 });
-  const board = createJobBoard(1024 * 1024);
-  return { board, ahead: createReadAhead({ crawlerId: crawler.crawlerId, memory, board }) };
+  const lanes = createHostLanes();
+  const board = createJobBoard(1024 * 1024, lanes);
+  const clock = { now: () => NOW };
+  const { crawlerId } = crawler;
+  return { board, lanes, ahead: createReadAhead({ crawlerId, memory, board, lanes, clock }) };
 }
 
 test('slots that take many jobs between two looks have as many within a few turns', () => {

@@ -1,0 +1,136 @@
+import type { FailureReason } from '../domain/status.ts';
+
+/** What a crawl tells about its host; nothing when it was aborted or did not ask the host. */
+export type HostAnswer =
+  | { readonly kind: 'answered' }
+  /** The host asks for less: 429, or 503. */
+  | { readonly kind: 'slow'; readonly retryAfterMs?: number | undefined }
+  /** The host was not reached. */
+  | { readonly kind: 'away'; readonly reason: string };
+
+/** Reasons for which a host counts as not reached. */
+export const AWAY: ReadonlySet<string> = new Set<FailureReason>([
+  'name_not_found',
+  'connection_failed',
+  'connect_timeout',
+  'timeout',
+  'tls_failed',
+]);
+
+/** Why a host is asked less than its crawler allows. */
+export interface HostTrouble {
+  readonly kind: 'slow' | 'away';
+  readonly reason: string;
+  /** Nothing is asked before. */
+  readonly untilMs: number;
+  readonly sinceMs: number;
+}
+
+/** What a host bears, as its answers have shown. */
+export interface HostHealth {
+  /** No crawl may start before, in milliseconds of the service time. */
+  readonly notBeforeMs: number;
+  /** Most crawls at once; infinite for an ordinary host. */
+  readonly limit: number;
+  readonly trouble: HostTrouble | undefined;
+  /** Since when the host has not been reached; undefined while it is not put aside. */
+  readonly awaySinceMs: number | undefined;
+  started(nowMs: number): void;
+  /** Takes in the answer to a crawl that started at `startedMs`. Returns whether its trouble has changed. */
+  ended(answer: HostAnswer, startedMs: number, nowMs: number): boolean;
+}
+
+/** This many crawls in a row that do not reach a host put it aside. */
+const AWAY_FAILURES = 3;
+/** How long a host is put aside at first, and at most. Each failed try doubles it. */
+const ASIDE_MS = { first: 5_000, longest: 15 * 60_000 } as const;
+/** Bounds of the interval between two starts at a host that asks for less. */
+const SPACING_MS = { least: 50, first: 250, longest: 60_000 } as const;
+/** Each answer in time reduces the interval by this factor. */
+const RECOVERY = 0.95;
+/** The longest `Retry-After` that a whole host waits for. */
+const LONGEST_RETRY_AFTER_MS = 15 * 60_000;
+
+/**
+ * Makes the health of a host of which nothing is known. A host that was away for longer than
+ * `windowMs` is not put aside any more: each of its URLs is tried once and fails.
+ */
+export function createHostHealth(windowMs: () => number): HostHealth {
+  let notBeforeMs = 0;
+  let spacingMs = 0;
+  let failures = 0;
+  let asideMs = 0;
+  let awaySinceMs: number | undefined;
+  let trouble: HostTrouble | undefined;
+  /** Crawls that started before tell nothing new about the last change. */
+  let changedMs = Number.NEGATIVE_INFINITY;
+
+  const isAside = (): boolean => failures >= AWAY_FAILURES;
+
+  function answered(startedMs: number, nowMs: number): boolean {
+    const wasAside = isAside();
+    failures = 0;
+    asideMs = 0;
+    awaySinceMs = undefined;
+    if (wasAside) notBeforeMs = nowMs;
+    if (spacingMs > 0 && startedMs > changedMs) {
+      spacingMs *= RECOVERY;
+      if (spacingMs < SPACING_MS.least) spacingMs = 0;
+    }
+    const changes = wasAside || (trouble?.kind === 'slow' && spacingMs === 0);
+    if (changes) trouble = undefined;
+    return changes;
+  }
+
+  function slow(retryAfterMs: number | undefined, startedMs: number, nowMs: number): boolean {
+    answered(startedMs, nowMs);
+    if (startedMs <= changedMs && retryAfterMs === undefined) return false;
+    const wasSlow = spacingMs > 0;
+    if (startedMs > changedMs) {
+      spacingMs = Math.min(Math.max(spacingMs * 2, SPACING_MS.first), SPACING_MS.longest);
+      changedMs = nowMs;
+    }
+    const waitMs = Math.min(Math.max(retryAfterMs ?? 0, spacingMs), LONGEST_RETRY_AFTER_MS);
+    notBeforeMs = Math.max(notBeforeMs, nowMs + waitMs);
+    const sinceMs = trouble?.sinceMs ?? nowMs;
+    trouble = { kind: 'slow', reason: 'asks_for_less', untilMs: notBeforeMs, sinceMs };
+    return !wasSlow;
+  }
+
+  function away(reason: string, startedMs: number, nowMs: number): boolean {
+    // Crawls that were in flight when the host was put aside.
+    if (isAside() && startedMs <= changedMs) return false;
+    failures += 1;
+    awaySinceMs ??= nowMs;
+    if (!isAside()) return false;
+    const isOver = nowMs - awaySinceMs >= windowMs();
+    asideMs = isOver ? 0 : Math.min(Math.max(asideMs * 2, ASIDE_MS.first), ASIDE_MS.longest);
+    changedMs = nowMs;
+    notBeforeMs = nowMs + asideMs;
+    trouble = { kind: 'away', reason, untilMs: notBeforeMs, sinceMs: awaySinceMs };
+    return true;
+  }
+
+  return {
+    get notBeforeMs() {
+      return notBeforeMs;
+    },
+    get limit() {
+      return isAside() ? 1 : Number.POSITIVE_INFINITY;
+    },
+    get trouble() {
+      return trouble;
+    },
+    get awaySinceMs() {
+      return isAside() ? awaySinceMs : undefined;
+    },
+    started(nowMs) {
+      if (spacingMs > 0) notBeforeMs = Math.max(notBeforeMs, nowMs + spacingMs);
+    },
+    ended(answer, startedMs, nowMs) {
+      if (answer.kind === 'answered') return answered(startedMs, nowMs);
+      if (answer.kind === 'slow') return slow(answer.retryAfterMs, startedMs, nowMs);
+      return away(answer.reason, startedMs, nowMs);
+    },
+  };
+}

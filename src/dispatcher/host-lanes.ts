@@ -1,0 +1,225 @@
+import type { Crawler } from '../domain/crawler.ts';
+import { HOUR_MS } from '../domain/durations.ts';
+import type { DueJob } from '../domain/job.ts';
+import { hostOf } from '../domain/target-url.ts';
+import {
+  createHostHealth,
+  type HostAnswer,
+  type HostHealth,
+  type HostTrouble,
+} from './host-health.ts';
+
+/** What lanes keep of a crawler's settings. */
+export type LanesCrawler = Pick<Crawler, 'politeness' | 'retryWindowHours'>;
+
+/** A host whose trouble has changed, for the log. */
+export interface HostChange {
+  readonly host: string;
+  /** Undefined when the host bears everything again. */
+  readonly trouble: HostTrouble | undefined;
+}
+
+/**
+ * The hosts of one run: a lane for each, with the jobs that were read ahead for it. Hosts get slots
+ * in turn by the time that their crawls hold them, so a slow host gets its part and no more. A host
+ * that bears no more crawls now is left out until it does.
+ */
+export interface HostLanes {
+  /** Jobs in lanes that may start a crawl now. */
+  ready(nowMs: number): number;
+  add(job: DueJob): void;
+  remove(job: DueJob): void;
+  /**
+   * The next job to start; undefined when no lane may start one. While `othersWait`, hosts that have
+   * had more than their part wait for those that are still to be read.
+   */
+  next(nowMs: number, othersWait: boolean): DueJob | undefined;
+  /** When the first of the lanes that wait may start a crawl; undefined when none waits for a time. */
+  nextAt(nowMs: number): number | undefined;
+  started(job: DueJob, nowMs: number): void;
+  /** `answer` is undefined for a crawl that tells nothing about its host. */
+  ended(rid: string, answer: HostAnswer | undefined, nowMs: number): HostChange | undefined;
+  /** Since when the host of a URL has not been reached. */
+  awaySince(url: string): Date | undefined;
+  /** How a look has to choose: hosts that need no more jobs, and jobs that a host should have. */
+  wanted(nowMs: number, perHost: number): HostsWanted;
+  /** Jobs of a host that bears none now, beyond those that are kept for it. */
+  surplus(host: string): DueJob[];
+  /** Keeps to the pace and the retry window of a crawler. */
+  keep(crawler: LanesCrawler): void;
+}
+
+/** What a look should read. */
+export interface HostsWanted {
+  /** Hosts of which nothing is wanted now. */
+  readonly closed: readonly string[];
+  /** Hosts with jobs for some time, of which more are wanted only if others have none. */
+  readonly full: readonly string[];
+}
+
+interface Lane {
+  readonly host: string;
+  readonly ahead: Map<string, DueJob>;
+  /** The starts of the crawls in flight. */
+  readonly running: Map<string, number>;
+  /** Time that its ended crawls have held, in milliseconds; moved on to that of the others. */
+  usedMs: number;
+  /** The mean time of a crawl. */
+  meanMs: number;
+  nextStartMs: number;
+  readonly health: HostHealth;
+}
+
+/** How much more than its part a host may use while others are still to be read. */
+const QUANTUM_MS = 1_000;
+/** Assumed time of a crawl until some were measured. */
+const FIRST_MEAN_MS = 200;
+/** What the mean keeps of its value before. */
+const MEAN_WEIGHT = 0.8;
+/** Jobs that are kept for a host that bears none now. */
+const KEPT_CLOSED = 2;
+/** Hosts that a look leaves out; a bound for the length of a query. */
+const MAX_LEFT_OUT = 1_000;
+
+/** Makes lanes without jobs. */
+export function createHostLanes(): HostLanes {
+  const lanes = new Map<string, Lane>();
+  const byRid = new Map<string, Lane>();
+  const maxPerHost = Number.POSITIVE_INFINITY;
+  const delayMs = 0;
+  let windowMs = Number.POSITIVE_INFINITY;
+  /** The least part of the lanes when one last started. */
+  let virtualMs = 0;
+
+  function open(host: string): Lane {
+    const lane = lanes.get(host);
+    if (lane !== undefined) return lane;
+    const made: Lane = {
+      host,
+      ahead: new Map(),
+      running: new Map(),
+      usedMs: virtualMs,
+      meanMs: FIRST_MEAN_MS,
+      nextStartMs: 0,
+      health: createHostHealth(() => windowMs),
+    };
+    lanes.set(host, made);
+    return made;
+  }
+
+  /** Forgets a lane of which nothing has to be known. */
+  function closeIdle(lane: Lane, nowMs: number): void {
+    const { ahead, running, health } = lane;
+    if (ahead.size + running.size > 0 || health.trouble !== undefined) return;
+    if (health.awaySinceMs !== undefined || startAt(lane) > nowMs) return;
+    lanes.delete(lane.host);
+  }
+
+  const startAt = (lane: Lane): number => Math.max(lane.nextStartMs, lane.health.notBeforeMs);
+
+  const limit = ({ health }: Lane): number => Math.min(maxPerHost, health.limit);
+
+  const mayStart = (lane: Lane, nowMs: number): boolean =>
+    lane.running.size < limit(lane) && startAt(lane) <= nowMs;
+
+  /** The time that a lane has held so far, with its crawls in flight. */
+  function heldMs({ usedMs, running, meanMs }: Lane, nowMs: number): number {
+    let total = usedMs;
+    for (const startedMs of running.values()) total += Math.max(nowMs - startedMs, meanMs);
+    return total;
+  }
+
+  function first({ ahead }: Lane): DueJob | undefined {
+    return ahead.values().next().value;
+  }
+
+  return {
+    keep({ retryWindowHours }) {
+      windowMs = retryWindowHours * HOUR_MS;
+    },
+    ready(nowMs) {
+      let count = 0;
+      for (const lane of lanes.values()) {
+        if (lane.ahead.size > 0 && mayStart(lane, nowMs)) {
+          count += Math.min(lane.ahead.size, limit(lane) - lane.running.size);
+        }
+      }
+      return count;
+    },
+    add(job) {
+      const lane = open(hostOf(job.url));
+      if (lane.ahead.size + lane.running.size === 0) lane.usedMs = Math.max(lane.usedMs, virtualMs);
+      lane.ahead.set(job.rid, job);
+      byRid.set(job.rid, lane);
+    },
+    remove({ rid }) {
+      const lane = byRid.get(rid);
+      if (lane?.ahead.delete(rid) === true && !lane.running.has(rid)) byRid.delete(rid);
+    },
+    next(nowMs, othersWait) {
+      let best: Lane | undefined;
+      let leastMs = Number.POSITIVE_INFINITY;
+      for (const lane of lanes.values()) {
+        if (lane.ahead.size === 0 || !mayStart(lane, nowMs)) continue;
+        const held = heldMs(lane, nowMs);
+        if (held >= leastMs) continue;
+        best = lane;
+        leastMs = held;
+      }
+      if (best === undefined) return undefined;
+      const isAhead = best.running.size > 0 && leastMs > virtualMs + QUANTUM_MS;
+      return othersWait && isAhead ? undefined : first(best);
+    },
+    nextAt(nowMs) {
+      let earliest: number | undefined;
+      for (const lane of lanes.values()) {
+        if (lane.ahead.size === 0 || lane.running.size >= limit(lane)) continue;
+        const at = startAt(lane);
+        if (at > nowMs && (earliest === undefined || at < earliest)) earliest = at;
+      }
+      return earliest;
+    },
+    started(job, nowMs) {
+      const lane = byRid.get(job.rid) ?? open(hostOf(job.url));
+      lane.ahead.delete(job.rid);
+      virtualMs = Math.max(virtualMs, Math.min(heldMs(lane, nowMs), virtualMs + QUANTUM_MS));
+      lane.running.set(job.rid, nowMs);
+      byRid.set(job.rid, lane);
+      lane.nextStartMs = Math.max(lane.nextStartMs, nowMs + delayMs);
+      lane.health.started(nowMs);
+    },
+    ended(rid, answer, nowMs) {
+      const lane = byRid.get(rid);
+      byRid.delete(rid);
+      const startedMs = lane?.running.get(rid);
+      if (lane === undefined || startedMs === undefined) return undefined;
+      lane.running.delete(rid);
+      const tookMs = nowMs - startedMs;
+      lane.usedMs += tookMs;
+      lane.meanMs = lane.meanMs * MEAN_WEIGHT + tookMs * (1 - MEAN_WEIGHT);
+      const changes = answer !== undefined && lane.health.ended(answer, startedMs, nowMs);
+      closeIdle(lane, nowMs);
+      return changes ? { host: lane.host, trouble: lane.health.trouble } : undefined;
+    },
+    awaySince(url) {
+      const sinceMs = lanes.get(hostOf(url))?.health.awaySinceMs;
+      return sinceMs === undefined ? undefined : new Date(sinceMs);
+    },
+    wanted(nowMs, perHost) {
+      const closed: string[] = [];
+      const full: string[] = [];
+      for (const lane of lanes.values()) {
+        if (closed.length + full.length >= MAX_LEFT_OUT) break;
+        closeIdle(lane, nowMs);
+        if (lane.ahead.size === 0 && startAt(lane) <= nowMs) continue;
+        if (!mayStart(lane, nowMs)) {
+          if (lane.ahead.size >= Math.min(KEPT_CLOSED, perHost)) closed.push(lane.host);
+        } else if (lane.ahead.size >= perHost) full.push(lane.host);
+      }
+      return { closed, full };
+    },
+    surplus(host) {
+      return [...(lanes.get(host)?.ahead.values() ?? [])].slice(KEPT_CLOSED);
+    },
+  };
+}

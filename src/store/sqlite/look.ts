@@ -1,0 +1,151 @@
+import type { DueJob } from '../../domain/job.ts';
+import type { HostsLook, QueueLook, TurnReceipt } from '../store.ts';
+import { toJob } from './job-row.ts';
+import { type Sql, type SqlRow, toDate } from './sql.ts';
+
+/** What a look has found. */
+export type Found = Pick<
+  TurnReceipt,
+  'jobs' | 'hasMore' | 'nextDueAt' | 'lastHost' | 'seesAllHosts'
+>;
+
+/** Whose jobs are looked for. */
+interface Queue {
+  readonly crawlerId: string;
+  readonly purges: number;
+}
+
+/** Most hosts that one look steps to. A step takes about three microseconds. */
+const MAX_STEPS = 10_000;
+const WAITS = "crawler_id = ? AND gen = ? AND state <> 'running'";
+const MAY_START = '(queue_deadline IS NULL OR queue_deadline > ? OR first_tried_at IS NOT NULL)';
+
+/** Finds due jobs; see `QueueLook`. */
+export function look(sql: Sql, queue: Queue, wanted: QueueLook, now: Date): Found {
+  return wanted.hosts === undefined
+    ? lookByAge(sql, queue, wanted, now)
+    : lookByHosts(sql, queue, { ...wanted, hosts: wanted.hosts }, now);
+}
+
+function lookByAge(
+  sql: Sql,
+  { crawlerId, purges }: Queue,
+  { limit, maxBytes = Number.POSITIVE_INFINITY, except = [] }: QueueLook,
+  now: Date,
+): Found {
+  const rows = sql.each(
+    `SELECT * FROM jobs INDEXED BY jobs_next WHERE ${WAITS}
+      AND rid NOT IN (SELECT value FROM json_each(?)) AND ${MAY_START}
+      ORDER BY due_at, rid LIMIT ?`,
+    crawlerId,
+    purges,
+    JSON.stringify(except),
+    now.getTime(),
+    limit,
+  );
+  const jobs: DueJob[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    const dueAt = toDate(row.due_at);
+    if (dueAt > now) return { jobs, hasMore: false, nextDueAt: dueAt };
+    bytes += Number(row.size);
+    if (jobs.length > 0 && bytes > maxBytes) return { jobs, hasMore: true, nextDueAt: undefined };
+    jobs.push({ ...toJob(row), dueAt });
+  }
+  return { jobs, hasMore: jobs.length >= limit, nextDueAt: undefined };
+}
+
+function lookByHosts(
+  sql: Sql,
+  { crawlerId, purges }: Queue,
+  look: QueueLook & { readonly hosts: HostsLook },
+  now: Date,
+): Found {
+  const { limit, maxBytes = Number.POSITIVE_INFINITY, except = [], hosts } = look;
+  const nowMs = now.getTime();
+  const has = new Set(except);
+  const leftOut = new Set([...hosts.closed, ...hosts.full]);
+  const jobs: DueJob[] = [];
+  let bytes = 0;
+  let isFull = false;
+
+  const fits = (row: SqlRow): boolean =>
+    jobs.length < limit && (jobs.length === 0 || bytes + Number(row.size) <= maxBytes);
+
+  /** Takes due jobs of one host. Returns whether the host has more of them than `most`. */
+  function take(host: string, most: number): boolean {
+    const rows = sql.each(
+      `SELECT * FROM jobs INDEXED BY jobs_by_host WHERE ${WAITS} AND host = ? AND due_at <= ?
+        AND ${MAY_START} ORDER BY due_at, rid`,
+      crawlerId,
+      purges,
+      host,
+      nowMs,
+      nowMs,
+    );
+    let taken = 0;
+    for (const row of rows) {
+      const rid = String(row.rid);
+      if (has.has(rid)) continue;
+      if (taken === most) return true;
+      if (!fits(row)) {
+        isFull = true;
+        return true;
+      }
+      bytes += Number(row.size);
+      taken += 1;
+      has.add(rid);
+      jobs.push({ ...toJob(row), dueAt: toDate(row.due_at) });
+    }
+    return false;
+  }
+
+  function nextHost(after: string): string | undefined {
+    const row = sql.get(
+      `SELECT host FROM jobs INDEXED BY jobs_by_host WHERE ${WAITS} AND host > ?
+        ORDER BY host LIMIT 1`,
+      crawlerId,
+      purges,
+      after,
+    );
+    return row === undefined ? undefined : String(row.host);
+  }
+
+  /** Goes through the hosts. Returns those of which more may be read, or the host it stopped at. */
+  function goRound(): { readonly more: string[] } | { readonly stoppedAt: string } {
+    const more: string[] = [];
+    let host = hosts.after;
+    let isSecondRound = host === '';
+    for (let steps = 0; steps < MAX_STEPS; steps += 1) {
+      const next = nextHost(host);
+      if (next === undefined || (isSecondRound && hosts.after !== '' && next > hosts.after)) {
+        if (isSecondRound) return { more };
+        isSecondRound = true;
+        host = '';
+        continue;
+      }
+      const hasMore = !leftOut.has(next) && take(next, hosts.perHost);
+      // It was read in part, or not at all: the next look begins with it.
+      if (isFull) return { stoppedAt: host };
+      if (hasMore) more.push(next);
+      host = next;
+    }
+    return { stoppedAt: host };
+  }
+
+  const round = goRound();
+  if ('stoppedAt' in round) {
+    return { jobs, hasMore: true, nextDueAt: undefined, lastHost: round.stoppedAt };
+  }
+  const hasMore = [...round.more, ...hosts.full].some((host) => take(host, limit) || isFull);
+  if (hasMore) return { jobs, hasMore, nextDueAt: undefined, seesAllHosts: true };
+  const next = sql.get(
+    `SELECT due_at FROM jobs INDEXED BY jobs_next WHERE ${WAITS} AND due_at > ?
+      ORDER BY due_at LIMIT 1`,
+    crawlerId,
+    purges,
+    nowMs,
+  );
+  const nextDueAt = next === undefined ? undefined : toDate(next.due_at);
+  return { jobs, hasMore, nextDueAt, seesAllHosts: true };
+}
