@@ -15,6 +15,7 @@ const onEither = {
     'async-crawls',
     'crawl-retries',
     'delivery-retries',
+    'hosts',
     'set-clock',
     'statistics',
     'storage-calls',

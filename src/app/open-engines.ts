@@ -102,7 +102,7 @@ function openThreads(
 /** The browser's modules are imported, and Chromium is started, for the first page. */
 function lazyBrowserEngine(
   { config, clock, pools, logger }: AppContext,
-  { client, guard, lookup, onRefused }: SharedByEngines,
+  { guard, lookup, onRefused }: SharedByEngines,
 ): Pick<Engines, 'browser' | 'browserActivity'> {
   let pool: BrowserPool | undefined;
   const browser = createLazyEngine(async () => {
@@ -119,7 +119,6 @@ function lazyBrowserEngine(
       logger,
     });
     return createBrowserEngine({
-      client,
       clock,
       logger,
       proxies: config.proxies,

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { createPoliteness } from '../engine/politeness/politeness.ts';
+import { createRobotsGate } from '../engine/politeness/robots-gate.ts';
 import { createMailer } from '../mail/mailer.ts';
 import { uncallableReason } from '../net/callable-url.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
@@ -27,7 +27,7 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
     scheduler,
     threads,
     browser,
-    politeness: createPoliteness({ client, clock }),
+    robots: createRobotsGate({ client, clock }),
     shared: pools.dispatch,
     webhook: createWebhook({
       client,

@@ -7,8 +7,7 @@ import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import { createWaitingGrant } from '../fairness/waiting-grant.ts';
 import type { JobOutcome, QueueLook, StartedJob, TurnReceipt } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher-deps.ts';
-import type { HostAnswer } from './host-health.ts';
-import { createHostLanes } from './host-lanes.ts';
+import type { HostLanes, HostNews } from './host-lanes.ts';
 import { WorkAborted } from './in-flight.ts';
 import { createJobBoard, type KeptPage, pageBytes } from './job-board.ts';
 import type { JobLog } from './job-log.ts';
@@ -28,6 +27,8 @@ export interface CrawlLaneDeps
   readonly mayStart: () => boolean;
   /** How many crawls this process may have in flight at once. */
   readonly limit: (crawler: Crawler) => number;
+  /** The hosts of the crawler, as runs before have found them. */
+  readonly lanes: HostLanes;
   readonly jobLog: JobLog | undefined;
   /** Called when there is something to write, or room again. */
   readonly onChange: () => void;
@@ -108,8 +109,7 @@ interface CrawlGrants {
 
 /** Makes a lane in which nothing is in flight. */
 export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
-  const { crawlerId, slots, memory, crawlBytes, logger, clock } = deps;
-  const lanes = createHostLanes();
+  const { crawlerId, slots, memory, crawlBytes, logger, clock, lanes } = deps;
   const board = createJobBoard(deps.writeBytes, lanes);
   const ahead = createReadAhead({ crawlerId, memory, board, lanes, clock });
   const waitingSlot = createWaitingGrant(slots, () => {
@@ -140,7 +140,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     const controller = new AbortController();
     board.start({ rid, attempt, startedAt }, controller);
     lanes.started({ ...queued, dueAt }, startedAt.getTime());
-    ahead.started();
+    ahead.started({ ...queued, dueAt });
     deps.jobLog?.started(job);
     deps.onStart?.(startedAt.getTime() - dueAt.getTime());
     void crawl(job, by, controller.signal, grants).finally(() => {
@@ -158,12 +158,12 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     { base }: CrawlGrants,
   ): Promise<void> {
     const { rid, attempt } = job;
-    let answer: HostAnswer | undefined;
+    let news: HostNews = {};
     try {
       const hostAwaySince = lanes.awaySince(job.url);
       const end = await deps.crawlJob(job, by, signal, defined({ hostAwaySince }));
       const { outcome, held, plain } = end;
-      ({ answer } = end);
+      news = end;
       base.shrink(pageBytes(outcome) + (plain?.byteLength ?? 0));
       const grants = held === undefined ? [base] : [base, held];
       if (!closed) return board.end(outcome, { held: grants, ...defined({ plain }) });
@@ -175,14 +175,14 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       if (error instanceof WorkAborted && error.end === 'dropped') board.drop(rid);
       else board.end({ kind: 'release', rid, crawlerId, attempt }, NOTHING_KEPT);
     } finally {
-      noteAnswer(rid, answer);
+      noteAnswer(rid, news);
     }
   }
 
   /** Takes in what a crawl has told about its host. */
-  function noteAnswer(rid: string, answer: HostAnswer | undefined): void {
+  function noteAnswer(rid: string, news: HostNews): void {
     const nowMs = clock.now().getTime();
-    const change = lanes.ended(rid, answer, nowMs);
+    const change = lanes.ended(rid, news, nowMs);
     if (change === undefined) return;
     const { host, trouble } = change;
     const about = { crawler: crawlerId, host };

@@ -3,6 +3,7 @@ import type { Task } from '../scheduler/scheduler.ts';
 import type { Lease } from '../store/store.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherActivity, DispatcherDeps } from './dispatcher-deps.ts';
+import type { HostLanes } from './host-lanes.ts';
 import type { RunKeeper } from './run-keeper.ts';
 import { createRunLoop, type RunLoop } from './run-loop.ts';
 import { createRunStates, watchLease } from './run-state.ts';
@@ -16,6 +17,8 @@ export interface CrawlerRunDeps extends DispatcherDeps {
   /** The crawler as it was when the run was made. */
   readonly crawler: Crawler;
   readonly paces: DeliveryPaces;
+  /** What this process knows of the crawler's hosts. */
+  readonly lanes: HostLanes;
   readonly keeper: RunKeeper;
 }
 

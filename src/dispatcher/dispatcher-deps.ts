@@ -6,7 +6,7 @@ import type { Logger } from '../domain/logger.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { DeliveryOutcome, JobOutcome, Store } from '../store/store.ts';
-import type { HostAnswer } from './host-health.ts';
+import type { HostNews } from './host-lanes.ts';
 
 /** What the dispatcher works with. */
 export interface DispatcherDeps {
@@ -24,15 +24,15 @@ export interface DispatcherDeps {
     crawler: Crawler,
     signal: AbortSignal,
     host?: { readonly hostAwaySince?: Date },
-  ) => Promise<{
-    readonly outcome: JobOutcome;
-    /** What the crawl tells about its host; absent if it tells nothing. */
-    readonly answer?: HostAnswer;
-    /** Memory that the page holds beyond `crawlBytes`; released when the outcome is written. */
-    readonly held: Grant | undefined;
-    /** The page before compression, where it is at hand. */
-    readonly plain?: Uint8Array;
-  }>;
+  ) => Promise<
+    HostNews & {
+      readonly outcome: JobOutcome;
+      /** Memory that the page holds beyond `crawlBytes`; released when the outcome is written. */
+      readonly held: Grant | undefined;
+      /** The page before compression, where it is at hand. */
+      readonly plain?: Uint8Array;
+    }
+  >;
   /** Whether URLs of the account may be crawled now; if not, they stay queued. Default: always. */
   readonly mayCrawl?: (accountId: string) => Promise<boolean>;
   /**

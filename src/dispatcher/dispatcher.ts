@@ -1,11 +1,13 @@
 import type { Crawler } from '../domain/crawler.ts';
 import { DomainError } from '../domain/errors.ts';
+import { createLruMap } from '../domain/lru-map.ts';
 import type { Grant } from '../fairness/fair-pool.ts';
 import type { Task } from '../scheduler/scheduler.ts';
 import { type CrawlerRun, createCrawlerRun } from './crawler-run.ts';
 import { createDeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherActivity, DispatcherDeps } from './dispatcher-deps.ts';
 import { type Helping, startHelping } from './helping.ts';
+import { createHostLanes, type HostLanes } from './host-lanes.ts';
 import { createRunKeeper } from './run-keeper.ts';
 
 /**
@@ -40,6 +42,8 @@ export interface Dispatcher {
 
 /** Retry delay for a crawler whose account has no free run slot. */
 const CROWDED_RETRY_MS = 5_000;
+/** Crawlers without a run whose hosts are remembered. */
+const MAX_CRAWLERS = 1_000;
 
 /** Makes the dispatcher. It starts nothing by itself: the scheduler calls `run`. */
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
@@ -47,12 +51,28 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const runs = new Map<string, { run?: CrawlerRun; readonly done: Promise<void> }>();
   const paces = createDeliveryPaces(deps);
   const keeper = createRunKeeper(deps);
+  const lanes = createLruMap<string, HostLanes>({
+    maxEntries: MAX_CRAWLERS,
+    isPinned: ({ isIdle }) => !isIdle,
+  });
   let helping: Helping | undefined;
 
   /** The runs of the crawler in this process: as its lead, as a helper, or both for a moment. */
   function runsOf(crawlerId: string): CrawlerRun[] {
     const all = [runs.get(crawlerId)?.run, helping?.runs.get(crawlerId)];
     return all.filter((each) => each !== undefined);
+  }
+
+  /** What its runs know of a crawler's hosts goes on from one to the next. */
+  function lanesOf(crawlerId: string): HostLanes {
+    const found = lanes.get(crawlerId) ?? createHostLanes();
+    lanes.set(crawlerId, found);
+    return found;
+  }
+
+  function runDeps(crawler: Crawler, task: Pick<Task, 'signal' | 'touch'>) {
+    const { crawlerId } = crawler;
+    return { ...deps, crawlerId, task, paces, keeper, crawler, lanes: lanesOf(crawlerId) };
   }
 
   function help(): () => Promise<void> {
@@ -65,9 +85,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       runSlots: deps.shared.runSlots,
       isLeading: (crawlerId) => runs.has(crawlerId),
       createRun(crawler, signal, join) {
-        const { crawlerId } = crawler;
         const task = { signal, touch: () => Promise.resolve() };
-        return createCrawlerRun({ ...deps, crawlerId, task, paces, keeper, crawler, join });
+        return createCrawlerRun({ ...runDeps(crawler, task), join });
       },
     });
     return helping.close;
@@ -107,7 +126,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     if (crawler === undefined) return undefined;
     const slot = await acquireRunSlot(crawler, task);
     if (slot === undefined) return undefined;
-    const crawlerRun = createCrawlerRun({ ...deps, crawlerId, task, paces, keeper, crawler });
+    const crawlerRun = createCrawlerRun(runDeps(crawler, task));
     onBegin(crawlerRun);
     helping?.leave(crawlerId);
     try {

@@ -15,6 +15,7 @@ export const AWAY: ReadonlySet<string> = new Set<FailureReason>([
   'connect_timeout',
   'timeout',
   'tls_failed',
+  'robots_unreachable',
 ]);
 
 /** Why a host is asked less than its crawler allows. */
@@ -67,12 +68,18 @@ export function createHostHealth(windowMs: () => number): HostHealth {
 
   const isAside = (): boolean => failures >= AWAY_FAILURES;
 
-  function answered(startedMs: number, nowMs: number): boolean {
+  /** The host was reached. Returns whether it was put aside. */
+  function reached(nowMs: number): boolean {
     const wasAside = isAside();
     failures = 0;
     asideMs = 0;
     awaySinceMs = undefined;
     if (wasAside) notBeforeMs = nowMs;
+    return wasAside;
+  }
+
+  function answered(startedMs: number, nowMs: number): boolean {
+    const wasAside = reached(nowMs);
     if (spacingMs > 0 && startedMs > changedMs) {
       spacingMs *= RECOVERY;
       if (spacingMs < SPACING_MS.least) spacingMs = 0;
@@ -83,7 +90,7 @@ export function createHostHealth(windowMs: () => number): HostHealth {
   }
 
   function slow(retryAfterMs: number | undefined, startedMs: number, nowMs: number): boolean {
-    answered(startedMs, nowMs);
+    reached(nowMs);
     if (startedMs <= changedMs && retryAfterMs === undefined) return false;
     const wasSlow = spacingMs > 0;
     if (startedMs > changedMs) {

@@ -12,6 +12,14 @@ import {
 /** What lanes keep of a crawler's settings. */
 export type LanesCrawler = Pick<Crawler, 'politeness' | 'retryWindowHours'>;
 
+/** What a crawl tells about its host. */
+export interface HostNews {
+  /** Absent when it tells nothing, as when it was aborted. */
+  readonly answer?: HostAnswer;
+  /** The delay that robots.txt asks for, 0 for none; absent when it was not read. */
+  readonly robotsDelayMs?: number;
+}
+
 /** A host whose trouble has changed, for the log. */
 export interface HostChange {
   readonly host: string;
@@ -25,8 +33,9 @@ export interface HostChange {
  * that bears no more crawls now is left out until it does.
  */
 export interface HostLanes {
+  readonly isIdle: boolean;
   /** Jobs in lanes that may start a crawl now. */
-  ready(nowMs: number): number;
+  ready(nowMs: number, othersWait: boolean): number;
   add(job: DueJob): void;
   remove(job: DueJob): void;
   /**
@@ -34,11 +43,12 @@ export interface HostLanes {
    * had more than their part wait for those that are still to be read.
    */
   next(nowMs: number, othersWait: boolean): DueJob | undefined;
+  /** Whether the host of a job has others here. */
+  hasOthers(job: DueJob): boolean;
   /** When the first of the lanes that wait may start a crawl; undefined when none waits for a time. */
   nextAt(nowMs: number): number | undefined;
   started(job: DueJob, nowMs: number): void;
-  /** `answer` is undefined for a crawl that tells nothing about its host. */
-  ended(rid: string, answer: HostAnswer | undefined, nowMs: number): HostChange | undefined;
+  ended(rid: string, told: HostNews, nowMs: number): HostChange | undefined;
   /** Since when the host of a URL has not been reached. */
   awaySince(url: string): Date | undefined;
   /** How a look has to choose: hosts that need no more jobs, and jobs that a host should have. */
@@ -67,6 +77,10 @@ interface Lane {
   /** The mean time of a crawl. */
   meanMs: number;
   nextStartMs: number;
+  /** What robots.txt asks for. */
+  robotsDelayMs: number;
+  /** Whether a crawl has ended here: the first one may read robots.txt and open a connection. */
+  isKnown: boolean;
   readonly health: HostHealth;
 }
 
@@ -81,12 +95,16 @@ const KEPT_CLOSED = 2;
 /** Hosts that a look leaves out; a bound for the length of a query. */
 const MAX_LEFT_OUT = 1_000;
 
+/** Hosts that are remembered, in addition to those with jobs here. */
+const MAX_LANES = 10_000;
+
 /** Makes lanes without jobs. */
 export function createHostLanes(): HostLanes {
   const lanes = new Map<string, Lane>();
   const byRid = new Map<string, Lane>();
-  const maxPerHost = Number.POSITIVE_INFINITY;
-  const delayMs = 0;
+  let maxPerHost = Number.POSITIVE_INFINITY;
+  let delayMs = 0;
+  let asksRobots = false;
   let windowMs = Number.POSITIVE_INFINITY;
   /** The least part of the lanes when one last started. */
   let virtualMs = 0;
@@ -94,6 +112,7 @@ export function createHostLanes(): HostLanes {
   function open(host: string): Lane {
     const lane = lanes.get(host);
     if (lane !== undefined) return lane;
+    if (lanes.size >= MAX_LANES) forgetOne();
     const made: Lane = {
       host,
       ahead: new Map(),
@@ -101,10 +120,21 @@ export function createHostLanes(): HostLanes {
       usedMs: virtualMs,
       meanMs: FIRST_MEAN_MS,
       nextStartMs: 0,
+      robotsDelayMs: 0,
+      isKnown: false,
       health: createHostHealth(() => windowMs),
     };
     lanes.set(host, made);
     return made;
+  }
+
+  /** Forgets what is known of the host that has had no jobs here for the longest time. */
+  function forgetOne(): void {
+    for (const { host, ahead, running } of lanes.values()) {
+      if (ahead.size + running.size > 0) continue;
+      lanes.delete(host);
+      return;
+    }
   }
 
   /** Forgets a lane of which nothing has to be known. */
@@ -117,7 +147,12 @@ export function createHostLanes(): HostLanes {
 
   const startAt = (lane: Lane): number => Math.max(lane.nextStartMs, lane.health.notBeforeMs);
 
-  const limit = ({ health }: Lane): number => Math.min(maxPerHost, health.limit);
+  function limit({ health, isKnown }: Lane): number {
+    if (!isKnown && (asksRobots || delayMs > 0)) return 1;
+    return Math.min(maxPerHost, health.limit);
+  }
+
+  const spacingMs = ({ robotsDelayMs }: Lane): number => Math.max(delayMs, robotsDelayMs);
 
   const mayStart = (lane: Lane, nowMs: number): boolean =>
     lane.running.size < limit(lane) && startAt(lane) <= nowMs;
@@ -129,18 +164,28 @@ export function createHostLanes(): HostLanes {
     return total;
   }
 
+  /** Whether a lane has what it may while others are still to be read: one crawl, or its part. */
+  const isAhead = (lane: Lane, nowMs: number): boolean =>
+    lane.running.size > 0 || heldMs(lane, nowMs) > virtualMs + QUANTUM_MS;
+
   function first({ ahead }: Lane): DueJob | undefined {
     return ahead.values().next().value;
   }
 
   return {
-    keep({ retryWindowHours }) {
+    get isIdle() {
+      return byRid.size === 0;
+    },
+    keep({ politeness, retryWindowHours }) {
+      maxPerHost = politeness?.maxPerHost || Number.POSITIVE_INFINITY;
+      delayMs = politeness?.delayMs ?? 0;
+      asksRobots = politeness?.robotsTxt ?? false;
       windowMs = retryWindowHours * HOUR_MS;
     },
-    ready(nowMs) {
+    ready(nowMs, othersWait) {
       let count = 0;
       for (const lane of lanes.values()) {
-        if (lane.ahead.size > 0 && mayStart(lane, nowMs)) {
+        if (lane.ahead.size > 0 && mayStart(lane, nowMs) && !(othersWait && isAhead(lane, nowMs))) {
           count += Math.min(lane.ahead.size, limit(lane) - lane.running.size);
         }
       }
@@ -167,8 +212,10 @@ export function createHostLanes(): HostLanes {
         leastMs = held;
       }
       if (best === undefined) return undefined;
-      const isAhead = best.running.size > 0 && leastMs > virtualMs + QUANTUM_MS;
-      return othersWait && isAhead ? undefined : first(best);
+      return othersWait && isAhead(best, nowMs) ? undefined : first(best);
+    },
+    hasOthers({ rid }) {
+      return (byRid.get(rid)?.ahead.size ?? 0) > 0;
     },
     nextAt(nowMs) {
       let earliest: number | undefined;
@@ -185,15 +232,19 @@ export function createHostLanes(): HostLanes {
       virtualMs = Math.max(virtualMs, Math.min(heldMs(lane, nowMs), virtualMs + QUANTUM_MS));
       lane.running.set(job.rid, nowMs);
       byRid.set(job.rid, lane);
-      lane.nextStartMs = Math.max(lane.nextStartMs, nowMs + delayMs);
+      lane.nextStartMs = Math.max(lane.nextStartMs, nowMs + spacingMs(lane));
       lane.health.started(nowMs);
     },
-    ended(rid, answer, nowMs) {
+    ended(rid, { answer, robotsDelayMs }, nowMs) {
       const lane = byRid.get(rid);
       byRid.delete(rid);
       const startedMs = lane?.running.get(rid);
       if (lane === undefined || startedMs === undefined) return undefined;
       lane.running.delete(rid);
+      lane.robotsDelayMs = robotsDelayMs ?? lane.robotsDelayMs;
+      // Its request may have been sent much later than it started, so the delay counts from its end.
+      if (!lane.isKnown) lane.nextStartMs = nowMs + spacingMs(lane);
+      lane.isKnown = true;
       const tookMs = nowMs - startedMs;
       lane.usedMs += tookMs;
       lane.meanMs = lane.meanMs * MEAN_WEIGHT + tookMs * (1 - MEAN_WEIGHT);

@@ -26,7 +26,7 @@ export interface ReadAhead {
   /** The job that starts next. Those whose queue deadline has passed are left to the timeouts. */
   first(now: Date): DueJob | undefined;
   /** The first job has started. */
-  started(): void;
+  started(job: DueJob): void;
   /** Reads only jobs of these digits from now on, and forgets the others; undefined for all. */
   keepTo(digits: string | undefined): void;
   /** Forgets all jobs; the next ones come from a look that is still to be begun, or to end. */
@@ -60,6 +60,8 @@ const MAX_AHEAD = 4 * MAX_READ_AHEAD;
 /** A look by hosts reads as many jobs of each that it finds about so many hosts. */
 const HOSTS_AHEAD = 16;
 const MIN_PER_HOST = 4;
+/** The interval of looks for hosts that have nothing here, while there is enough of others. */
+const LOOK_FOR_HOSTS_MS = 250;
 /**
  * Bounds of the part of the jobs read ahead that is left when the next ones come. Below the lower
  * bound the next look reads twice as many, or four times as many if none is left. Above the upper
@@ -96,6 +98,9 @@ export function createReadAhead(deps: {
   let othersWait = false;
   /** Whether the last look left out hosts that may have more. */
   let hasLeftOut = false;
+  /** Whether the queue may have jobs that came after the last look, and when that began. */
+  let hasNews = false;
+  let lookedMs = Number.NEGATIVE_INFINITY;
 
   function drop(): void {
     for (const { rid } of board.jobsAhead()) board.forget(rid);
@@ -104,8 +109,16 @@ export function createReadAhead(deps: {
 
   const nowMs = (): number => clock.now().getTime();
   /** Jobs that could start now. */
-  const ready = (): number => Math.min(lanes.ready(nowMs()), board.ahead);
-  const hasRoom = (): boolean => board.ahead < MAX_AHEAD && ready() <= target / 2;
+  const ready = (): number => Math.min(lanes.ready(nowMs(), othersWait), board.ahead);
+  /** The same if no host were still to be read. */
+  const startable = (): number => Math.min(lanes.ready(nowMs(), false), board.ahead);
+
+  function hasRoom(): boolean {
+    if (board.ahead >= MAX_AHEAD) return false;
+    if (startable() <= target / 2 || (othersWait && ready() === 0)) return true;
+    // What is new may be of hosts that have nothing here.
+    return hasNews && hasMore && nowMs() - lookedMs >= LOOK_FOR_HOSTS_MS;
+  }
 
   function cancelLook(): void {
     looking?.room.release();
@@ -136,6 +149,7 @@ export function createReadAhead(deps: {
     },
     expect() {
       expects = true;
+      hasNews = true;
     },
     expectAt(moment) {
       if (nextDueAt === undefined || moment < nextDueAt) nextDueAt = moment;
@@ -150,9 +164,11 @@ export function createReadAhead(deps: {
         board.forget(job.rid);
       }
     },
-    started() {
-      lowest = Math.min(lowest, ready());
+    started(job) {
+      lowest = Math.min(lowest, startable());
       if (hasLeftOut) expects = true;
+      // Its host may have more in the queue, which wait for the next look.
+      if (hasMore && !lanes.hasOthers(job)) othersWait = true;
     },
     keepTo(given) {
       if (given === digits) return;
@@ -174,21 +190,25 @@ export function createReadAhead(deps: {
     beginLook({ accountId }, slots) {
       if (!expects || digits === '' || !hasRoom()) return undefined;
       setTarget(slots);
-      const left = ready();
+      const left = startable();
       lowest = left;
+      lookedMs = nowMs();
+      hasNews = false;
       const claimant = { accountId, crawlerId };
-      const wanted = (target - left) * JOB_BYTES + BODY_BYTES;
+      const rest = Math.max(target - left, 0);
+      const most = hasMore ? Math.max(rest, MIN_READ_AHEAD) : rest;
+      const wanted = most * JOB_BYTES + BODY_BYTES;
       const bytes = Math.min(wanted, memory.available(claimant));
       const room = bytes < JOB_BYTES ? undefined : memory.tryAcquire(claimant, bytes);
       if (room === undefined) return undefined;
-      const limit = Math.min(target - left, Math.floor(room.amount / JOB_BYTES));
+      const limit = Math.min(most, Math.floor(room.amount / JOB_BYTES));
       looking = { room };
       expects = false;
       const maxBytes = room.amount - limit * JOB_BYTES;
       const perHost = Math.max(MIN_PER_HOST, Math.ceil(target / HOSTS_AHEAD));
       const { closed, full } = lanes.wanted(nowMs(), perHost);
       hasLeftOut = closed.length > 0;
-      const hosts = { perHost, after: afterHost, closed, full };
+      const hosts = { perHost, rest, after: afterHost, closed, full };
       const byHosts = hasMore || hasLeftOut ? { hosts } : {};
       return { limit, maxBytes, except: board.waitingInStore(), digits, ...byHosts };
     },

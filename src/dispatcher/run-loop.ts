@@ -6,6 +6,7 @@ import { createCrawlLane } from './crawl-lane.ts';
 import { createDeliveryLane } from './delivery-lane.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherActivity, DispatcherDeps } from './dispatcher-deps.ts';
+import type { HostLanes } from './host-lanes.ts';
 import { WorkAborted } from './in-flight.ts';
 import { createJobLog } from './job-log.ts';
 import { createPeriod } from './period.ts';
@@ -26,6 +27,7 @@ export interface RunLoopDeps extends DispatcherDeps {
   /** The crawler as it was when the run was made. */
   readonly crawler: Crawler;
   readonly paces: DeliveryPaces;
+  readonly lanes: HostLanes;
   readonly states: RunStates;
 }
 
@@ -82,6 +84,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     writeBytes: store.traits.writeBytes,
     mayStart: () => !isUnsure && states.current.phase === 'running' && states.hasLease(),
     limit: share.limit,
+    lanes: deps.lanes,
     jobLog,
     ...defined({ onStart: deps.onStart }),
   });

@@ -63,7 +63,6 @@ export const FAILURES = {
   decoding_failed: { cbStatus: CB_STATUS.tryAgain, transient: true, maxRetries: 10 },
   robots_unreachable: { cbStatus: CB_STATUS.tryAgain, transient: true },
   engine_failed: { cbStatus: CB_STATUS.tryAgain, transient: true, maxRetries: 5 },
-  host_busy: { cbStatus: CB_STATUS.tryAgain, transient: true },
   // The memory budget of the process had no room for the body in time.
   memory_busy: { cbStatus: CB_STATUS.tryAgain, transient: true },
   browser_busy: { cbStatus: CB_STATUS.tryAgain, transient: true },
@@ -103,7 +102,6 @@ export type FailureReason = keyof typeof FAILURES;
  * neither as a try nor as a failure.
  */
 export const UNTRIED: ReadonlySet<string> = new Set<FailureReason>([
-  'host_busy',
   'memory_busy',
   'browser_busy',
   'browser_unavailable',

@@ -7,7 +7,7 @@ import type { Logger } from '../domain/logger.ts';
 import type { AccountLimits } from '../domain/quotas.ts';
 import type { TimedWork, Tracing } from '../domain/tracing.ts';
 import type { CrawlEngine } from '../engine/engine.ts';
-import type { PolitenessGate } from '../engine/politeness/politeness.ts';
+import type { RobotsGate } from '../engine/politeness/robots-gate.ts';
 import type { Mailer } from '../mail/mailer.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { DeliveryOutcome, JobOutcome, PushLimits, Store } from '../store/store.ts';
@@ -57,7 +57,7 @@ export interface ServiceDeps {
   readonly threads: CrawlThreads;
   /** Crawls of the JavaScript token. */
   readonly browser: CrawlEngine;
-  readonly politeness: PolitenessGate;
+  readonly robots: RobotsGate;
   readonly shared: SharedResources;
   readonly webhook: Webhook;
   readonly mailer: Mailer;
@@ -166,7 +166,7 @@ export function createService(deps: ServiceDeps): Service {
   const plainCrawling = createCrawling({
     threads,
     browser: deps.browser,
-    politeness: deps.politeness,
+    robots: deps.robots,
     proxies: settings.proxies,
     screenshots: store.screenshots,
     sessions: createCookieSessions({ store: store.cookieSessions, clock, logger }),

@@ -130,8 +130,10 @@ export interface QueueLook {
 
 /** How a look goes from host to host. */
 export interface HostsLook {
-  /** Jobs of one host at most, unless there is room left when the look has seen all hosts. */
+  /** Jobs of one host at most, in the first round. */
   readonly perHost: number;
+  /** Jobs at most of hosts that have more, once the look has seen all hosts. */
+  readonly rest: number;
   /** It begins with the hosts behind this one, and continues with the first. */
   readonly after: string;
   /** Hosts of which nothing is read. */
@@ -194,7 +196,7 @@ export type JobOutcome = {
     }
   | {
       /**
-       * Returned to the queue without a try, as at shutdown or while its host is busy. Does not
+       * Returned to the queue without a try, as at shutdown or without room in the process. Does not
        * count as a retry; due at once if `dueAt` is absent.
        */
       readonly kind: 'release';

@@ -4,13 +4,11 @@ import { raceAbort } from '../../domain/race-abort.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import type { AddressGuard } from '../../net/address-guard.ts';
 import { type FilteringProxyDeps, startFilteringProxy } from '../../net/filtering-proxy.ts';
-import type { HttpClient } from '../../net/http-client.ts';
 import type { Lookup } from '../../net/lookup.ts';
 import { resolveTarget } from '../crawl-target.ts';
 import type { CrawlEngine, CrawlTask, Page } from '../engine.ts';
 import { asFailedPage, failedPage, failedResponse } from '../failed-page.ts';
 import type { CrawlerIdentity } from '../http/user-agents.ts';
-import { createPoliteness } from '../politeness/politeness.ts';
 import { BrowserBusy, BrowserUnavailable, PageEnded } from './browser-failures.ts';
 import type { BrowserPool, BrowserTurn } from './browser-pool.ts';
 import { CdpError } from './cdp-connection.ts';
@@ -23,8 +21,6 @@ export interface BrowserEngineDeps {
   readonly pool: BrowserPool;
   /** Pages that are open at once, as many as the pool has turns. */
   readonly maxPages: number;
-  /** Reads robots.txt. */
-  readonly client: Pick<HttpClient, 'request'>;
   readonly guard: AddressGuard;
   readonly lookup: Lookup;
   /** What proxies are asked to connect to; default `address`. */
@@ -59,22 +55,13 @@ const BUSY_MS = 1_000;
  */
 export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
   const { pool, clock, limits, proxies, logger, identity = 'named' } = deps;
-  const politeness = createPoliteness({ client: deps.client, clock });
   const lender = createPageLender({ pool, maxPages: deps.maxPages });
 
   async function crawl(task: CrawlTask, signal: AbortSignal): Promise<Page> {
     const target = resolveTarget(task.request, proxies);
     if ('refused' in target) return failedPage(task, target.refused);
     const { start, proxy: upstream } = target;
-    const admission = await politeness.acquire(task, start, upstream, signal);
-    if ('refused' in admission) return failedPage(task, admission.refused, admission.retryAfterMs);
-    let page: Page | undefined;
-    try {
-      page = await visit(task, start, upstream, signal);
-      return page;
-    } finally {
-      admission.release(task.politeness === undefined ? 0 : page?.failure?.retryAfterMs);
-    }
+    return visit(task, start, upstream, signal);
   }
 
   async function visit(

@@ -9,7 +9,6 @@ import { createCookies } from '../cookies.ts';
 import { resolveTarget } from '../crawl-target.ts';
 import type { CrawlEngine, CrawlTask, Page } from '../engine.ts';
 import { asFailedPage, failedPage, failedResponse, failureFields } from '../failed-page.ts';
-import { createPoliteness } from '../politeness/politeness.ts';
 import { requestedDelay } from '../requested-delay.ts';
 import { type FollowResult, follow } from './follow.ts';
 import { type ReceivedBody, readBody } from './read-body.ts';
@@ -35,13 +34,9 @@ export interface HttpEngineDeps {
 
 const readHere = (received: ReceivedBody) => inTurns(readBody(received));
 
-/**
- * Makes the engine that crawls by plain HTTP requests. The limits of hosts and robots.txt files are
- * in memory.
- */
+/** Makes the engine that crawls by plain HTTP requests. */
 export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
   const { client, clock, limits, proxies, logger } = deps;
-  const politeness = createPoliteness({ client, clock });
   const agents = userAgents(deps.identity ?? 'named', packagedChromeMajor());
 
   async function crawl(task: CrawlTask, signal: AbortSignal): Promise<Page> {
@@ -49,35 +44,27 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     const target = resolveTarget(task.request, proxies);
     if ('refused' in target) return failedPage(task, target.refused);
     const { start, proxy } = target;
-    const admission = await politeness.acquire(task, start, proxy, signal);
-    if ('refused' in admission) return failedPage(task, admission.refused, admission.retryAfterMs);
-    let page: Page | undefined;
-    try {
-      const { room } = task;
-      const request = withUserAgent(task.request);
-      const kept = (await task.session?.read()) ?? [];
-      const cookies = createCookies(kept);
-      const { set_cookies: given } = request.parameters;
-      if (given !== undefined) cookies.give(start.href, given);
-      const result = await follow({
-        client,
-        request,
-        start,
-        cookies,
-        proxy,
-        deadline,
-        maxBodyBytes: limits.maxBodyBytes,
-        signal,
-        room,
-        claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
-      });
-      const changes = task.session && cookieChanges(kept, cookies.all());
-      if (changes !== undefined) task.session?.change(changes);
-      page = await toPage(task, result);
-      return page;
-    } finally {
-      admission.release(task.politeness === undefined ? 0 : page?.failure?.retryAfterMs);
-    }
+    const { room } = task;
+    const request = withUserAgent(task.request);
+    const kept = (await task.session?.read()) ?? [];
+    const cookies = createCookies(kept);
+    const { set_cookies: given } = request.parameters;
+    if (given !== undefined) cookies.give(start.href, given);
+    const result = await follow({
+      client,
+      request,
+      start,
+      cookies,
+      proxy,
+      deadline,
+      maxBodyBytes: limits.maxBodyBytes,
+      signal,
+      room,
+      claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
+    });
+    const changes = task.session && cookieChanges(kept, cookies.all());
+    if (changes !== undefined) task.session?.change(changes);
+    return toPage(task, result);
   }
 
   function withUserAgent(request: CrawlRequest): CrawlRequest {

@@ -1,4 +1,5 @@
 import { AWAY, type HostAnswer } from '../../dispatcher/host-health.ts';
+import type { HostNews } from '../../dispatcher/host-lanes.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { defined } from '../../domain/defined.ts';
@@ -15,9 +16,9 @@ import type { JobOutcome } from '../../store/store.ts';
 import type { CrawlResult } from '../../threads/build-result.ts';
 import type { Crawled, CrawlOrder } from '../../threads/crawl-threads.ts';
 import { ThreadLost } from '../../threads/thread-lost.ts';
-import type { Crawling } from './crawling.ts';
+import type { Crawling, PoliteCrawl } from './crawling.ts';
 
-/** Before a job whose host is busy is tried again. */
+/** Before a job for which the process had no room is tried again. */
 const BUSY_MS = 5_000;
 /** Before a crawl whose thread ended because of another one is tried again. */
 const LOST_MS = 1_000;
@@ -38,14 +39,12 @@ export interface CrawlJobDeps {
 }
 
 /** The outcome of a job, and the memory that its page holds. */
-export interface JobEnd {
+export interface JobEnd extends HostNews {
   readonly outcome: JobOutcome;
   /** See {@link CrawlResult.plain}. */
   readonly plain?: Uint8Array;
   /** The caller releases it when the outcome has been written. */
   readonly held: Grant | undefined;
-  /** See `DispatcherDeps.crawlJob`. */
-  readonly answer?: HostAnswer;
 }
 
 /** Crawls jobs and ends them. */
@@ -108,7 +107,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   return {
     async crawl(job, crawler, signal, { hostAwaySince } = {}) {
       if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
-      let crawled: Crawled;
+      let crawled: PoliteCrawl;
       try {
         crawled = await crawling.crawl(toOrder(job, crawler), signal);
       } catch (error) {
@@ -116,13 +115,14 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
         throw error;
       }
       const { failure } = crawled.result;
-      const told = defined({ answer: hostAnswer(crawled.result) });
+      const { robotsDelayMs } = crawled;
+      const told = defined({ answer: hostAnswer(crawled.result), robotsDelayMs });
       if (failure === undefined || !failure.transient) {
         return { ...end(job, crawler, crawled), ...told };
       }
       if (UNTRIED.has(failure.reason)) {
         crawled.held?.release();
-        return release(job, after(failure.retryAfterMs ?? BUSY_MS));
+        return { ...release(job, after(failure.retryAfterMs ?? BUSY_MS)), ...told };
       }
       const dueAt = retryAt(job, crawler, failure, hostAwaySince);
       if (dueAt === undefined) return { ...end(job, crawler, crawled), ...told };

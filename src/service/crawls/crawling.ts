@@ -3,7 +3,7 @@ import { createRid } from '../../domain/rid.ts';
 import { resolveTarget } from '../../engine/crawl-target.ts';
 import type { CrawlEngine, Page } from '../../engine/engine.ts';
 import { failedPage } from '../../engine/failed-page.ts';
-import type { PolitenessGate } from '../../engine/politeness/politeness.ts';
+import type { RobotsGate } from '../../engine/politeness/robots-gate.ts';
 import type { ScreenshotStore } from '../../store/store.ts';
 import { buildResult } from '../../threads/build-result.ts';
 import type { Crawled, CrawlOrder, CrawlThreads } from '../../threads/crawl-threads.ts';
@@ -11,13 +11,18 @@ import type { CookieSessions } from './cookie-sessions.ts';
 
 const SCREENSHOT_MS = 60 * 60 * 1_000;
 
-/** Crawls pages and builds their results, politely and in whatever engine the token asks for. */
+/** A crawl, and what robots.txt said if it was asked. */
+export interface PoliteCrawl extends Crawled {
+  readonly robotsDelayMs?: number;
+}
+
+/** Crawls pages and builds their results, as robots.txt allows and in whatever engine the token asks for. */
 export interface Crawling {
   /**
    * Crawls a page; its failures are results, too. Rejects with `ThreadLost` when the thread of the
    * crawl ended, and with the signal's reason when aborted.
    */
-  crawl(order: CrawlOrder, signal: AbortSignal): Promise<Crawled>;
+  crawl(order: CrawlOrder, signal: AbortSignal): Promise<PoliteCrawl>;
   /** The result of a page that was not crawled: its job waited too long, or cannot be crawled. */
   result(page: Page, order: CrawlOrder): Promise<Crawled>;
 }
@@ -26,9 +31,9 @@ export interface Crawling {
 export interface CrawlingDeps {
   /** Plain HTTP, and every result. */
   readonly threads: Pick<CrawlThreads, 'crawl' | 'build'>;
-  /** Crawls of the JavaScript token; it keeps politeness itself. */
+  /** Crawls of the JavaScript token. */
   readonly browser: CrawlEngine;
-  readonly politeness: PolitenessGate;
+  readonly robots: RobotsGate;
   /** Proxy URLs by name, for robots.txt. */
   readonly proxies: Readonly<Record<string, string>>;
   readonly screenshots: Pick<ScreenshotStore, 'put'>;
@@ -40,7 +45,7 @@ export interface CrawlingDeps {
 
 /** Makes the use case. */
 export function createCrawling(deps: CrawlingDeps): Crawling {
-  const { threads, browser, politeness } = deps;
+  const { threads, browser } = deps;
 
   /** Stores the screenshot; returns its URL. */
   async function keepScreenshot(jpeg: Uint8Array, accountId: string): Promise<string> {
@@ -65,21 +70,14 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
     return threads.build(page, order, url, signal);
   }
 
-  async function politely(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
-    const target = resolveTarget(order.task.request, deps.proxies);
-    if ('refused' in target) return result(failedPage(order.task, target.refused), order);
-    const { start, proxy } = target;
-    const admission = await politeness.acquire(order.task, start, proxy, signal);
-    if ('refused' in admission) {
-      return result(failedPage(order.task, admission.refused, admission.retryAfterMs), order);
-    }
-    let crawled: Crawled | undefined;
-    try {
-      crawled = await threads.crawl(order, signal);
-      return crawled;
-    } finally {
-      admission.release(crawled?.result.failure?.retryAfterMs);
-    }
+  /** Asks robots.txt, then crawls. */
+  async function afterRobots(order: CrawlOrder, signal: AbortSignal): Promise<PoliteCrawl> {
+    const { task } = order;
+    const target = resolveTarget(task.request, deps.proxies);
+    if ('refused' in target) return result(failedPage(task, target.refused), order);
+    const answer = await deps.robots.check(task, target.start, target.proxy, signal);
+    if ('refused' in answer) return result(failedPage(task, answer.refused), order);
+    return { ...(await inEngine(order, signal)), robotsDelayMs: answer.delayMs };
   }
 
   async function result(page: Page, { task, spec }: CrawlOrder): Promise<Crawled> {
@@ -89,10 +87,15 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
     };
   }
 
-  function crawl(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
-    const { task } = order;
-    if (task.tokenType === 'javascript') return inBrowser(order, signal);
-    return task.politeness === undefined ? threads.crawl(order, signal) : politely(order, signal);
+  function inEngine(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
+    const isBrowsed = order.task.tokenType === 'javascript';
+    return isBrowsed ? inBrowser(order, signal) : threads.crawl(order, signal);
+  }
+
+  function crawl(order: CrawlOrder, signal: AbortSignal): Promise<PoliteCrawl> {
+    return order.task.politeness?.robotsTxt === true
+      ? afterRobots(order, signal)
+      : inEngine(order, signal);
   }
 
   return {

@@ -124,11 +124,17 @@ async function lookByHosts(
     return { documents: found, hasMore: true, nextDueAt: undefined, lastHost: stoppedAt };
   }
   const rest = [...new Set([...capped, ...hosts.full])];
+  const most = Math.min(limit, found.length + hosts.rest);
+  let hasMore = isFull() && rest.length > 0;
   if (rest.length > 0 && !isFull()) {
-    for (const document of await dueOf({ $in: rest }, limit + has.size)) take(document);
+    for (const document of await dueOf({ $in: rest }, most + has.size + 1)) {
+      if (has.has(document._id)) continue;
+      hasMore = found.length >= most || isFull();
+      if (hasMore) break;
+      take(document);
+    }
   }
-  if (isFull())
-    return { documents: found, hasMore: true, nextDueAt: undefined, seesAllHosts: true };
+  if (hasMore) return { documents: found, hasMore: true, nextDueAt: undefined, seesAllHosts: true };
   const next = await jobs
     .find({ ...queue, due: { $gt: now } }, { projection: { due: 1 } })
     .sort({ due: 1, _id: 1 })

@@ -68,6 +68,7 @@ function lookByHosts(
   const jobs: DueJob[] = [];
   let bytes = 0;
   let isFull = false;
+  let lastTaken: string | undefined;
 
   const fits = (row: SqlRow): boolean =>
     jobs.length < limit && (jobs.length === 0 || bytes + Number(row.size) <= maxBytes);
@@ -94,6 +95,7 @@ function lookByHosts(
       }
       bytes += Number(row.size);
       taken += 1;
+      lastTaken = host;
       has.add(rid);
       jobs.push({ ...toJob(row), dueAt: toDate(row.due_at) });
     }
@@ -125,8 +127,8 @@ function lookByHosts(
         continue;
       }
       const hasMore = !leftOut.has(next) && take(next, hosts.perHost);
-      // It was read in part, or not at all: the next look begins with it.
-      if (isFull) return { stoppedAt: host };
+      // A host of which nothing fitted is the first of the next look.
+      if (isFull) return { stoppedAt: lastTaken === next ? next : host };
       if (hasMore) more.push(next);
       host = next;
     }
@@ -137,7 +139,9 @@ function lookByHosts(
   if ('stoppedAt' in round) {
     return { jobs, hasMore: true, nextDueAt: undefined, lastHost: round.stoppedAt };
   }
-  const hasMore = [...round.more, ...hosts.full].some((host) => take(host, limit) || isFull);
+  const most = Math.min(limit, jobs.length + hosts.rest);
+  const more = [...round.more, ...hosts.full];
+  const hasMore = more.some((host) => isFull || take(host, Math.max(most - jobs.length, 0)));
   if (hasMore) return { jobs, hasMore, nextDueAt: undefined, seesAllHosts: true };
   const next = sql.get(
     `SELECT due_at FROM jobs INDEXED BY jobs_next WHERE ${WAITS} AND due_at > ?

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { JobOutcome } from '../../../src/store/store.ts';
+import type { JobOutcome, Lease, Store } from '../../../src/store/store.ts';
 import { toRelease, toRetry } from './outcomes.ts';
 import {
   at,
@@ -12,6 +12,26 @@ import {
   TTL_MS,
   withStore,
 } from './store-harness.ts';
+
+/** Hosts of the jobs that looks by hosts find, one list for each look. */
+async function lookByHosts(
+  store: Store,
+  lease: Lease,
+  options: { readonly limit: number; readonly full?: string[]; readonly closed?: string[] },
+  looks: number,
+): Promise<string[][]> {
+  const found: string[][] = [];
+  let after = '';
+  const { limit, full = [], closed = [] } = options;
+  for (let n = 0; n < looks; n += 1) {
+    const hosts = { perHost: 2, rest: limit, after, closed, full };
+    const receipt = await store.queue.turn(lease, { look: { limit, hosts } }, at(10));
+    found.push(receipt.jobs.map(({ url }) => new URL(url).host));
+    after = receipt.lastHost ?? '';
+    expect(receipt.seesAllHosts ?? false).toBe(receipt.lastHost === undefined);
+  }
+  return found;
+}
 
 /** Which jobs a claim takes. */
 export function claimsContract(open: OpenStore): void {
@@ -39,6 +59,55 @@ export function claimsContract(open: OpenStore): void {
         expect(await claimJobs(store, held, 3, at(10))).toEqual({ jobs: [], leaseLost: false });
         const found = await store.queue.find(made.crawlerId, jobs[3]?.rid ?? '');
         expect(first.jobs[0]).toMatchObject(found ?? {});
+      }),
+    );
+
+    test(
+      'goes from host to host, and back to the first',
+      withStore(open, async ({ store, crawler, push, lease }) => {
+        const made = await crawler();
+        const counts = { a: 9, b: 1, c: 3, d: 2, e: 5 };
+        for (const [host, count] of Object.entries(counts)) {
+          await push(makeJobs(made, count, { url: `http://${host}/`, createdAt: at(0) }));
+        }
+        const held = await lease(made, at(10));
+        const look = (options: Parameters<typeof lookByHosts>[2], looks = 1) =>
+          lookByHosts(store, held, options, looks);
+        expect(await look({ limit: 4 }, 4)).toEqual([
+          ['a', 'a', 'b', 'c'],
+          ['d', 'd', 'e', 'e'],
+          ['a', 'a', 'b', 'c'],
+          ['d', 'd', 'e', 'e'],
+        ]);
+        const [open = []] = await look({ limit: 4, closed: ['a', 'd'] });
+        expect([...new Set(open)]).toEqual(['b', 'c', 'e']);
+        // Hosts that have enough come last, and with all that there is room for.
+        const [some = []] = await look({ limit: 9, full: ['a', 'e'] });
+        expect(some.slice(0, 3)).toEqual(expect.arrayContaining(['b', 'c']));
+        expect(new Set(some.slice(-3))).toEqual(new Set(['a']));
+        const [all = []] = await look({ limit: 99, closed: ['e'] });
+        expect(all.toSorted().join('')).toBe('aaaaaaaaabcccdd');
+      }),
+    );
+
+    test(
+      'that goes from host to host finds what is due, and when the next is',
+      withStore(open, async ({ store, crawler, push, lease }) => {
+        const made = await crawler();
+        const now = makeJob(made, { url: 'http://now/', createdAt: at(0) });
+        const later = makeJob(made, { url: 'http://later/', createdAt: at(0) });
+        await push([now, later]);
+        const held = await lease(made, at(10));
+        await claimJobs(store, held, 9, at(10));
+        await finishJobs(store, [toRetry({ ...later, attempt: 1 }, at(500))], at(10), held);
+        await finishJobs(store, [toRelease({ ...now, attempt: 1 }, at(10))], at(10), held);
+        const hosts = { perHost: 2, rest: 9, after: '', closed: [], full: [] };
+        const receipt = await store.queue.turn(held, { look: { limit: 9, hosts } }, at(10));
+        expect(receipt.jobs.map(({ rid }) => rid)).toEqual([now.rid]);
+        expect(receipt).toMatchObject({ hasMore: false, nextDueAt: at(500), seesAllHosts: true });
+        const except = [now.rid];
+        const again = await store.queue.turn(held, { look: { limit: 9, hosts, except } }, at(10));
+        expect(again.jobs).toEqual([]);
       }),
     );
 

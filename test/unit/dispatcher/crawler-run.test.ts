@@ -195,7 +195,7 @@ test('crawls that ended before their start was written, and that one turn has no
   await bench.push(concurrency * 6);
   const { run, done } = bench.start('first', QUIET);
   await startsWritten(bench, concurrency);
-  await eventually(() => expect(run.activity().buffered).toBe(concurrency * 4));
+  await eventually(() => expect(run.activity().buffered).toBeGreaterThanOrEqual(concurrency * 3));
   const turn = bench.faults.hold('queue.turn');
   bench.crawls[0]?.end();
   await turn.reached;

@@ -34,8 +34,8 @@ function startJobs({ ahead, board, lanes }: Reading, count: number): number {
     if (job === undefined) return n;
     board.start({ rid: job.rid, attempt: 1, startedAt: NOW }, new AbortController());
     lanes.started(job, NOW.getTime());
-    ahead.started();
-    lanes.ended(job.rid, undefined, NOW.getTime());
+    ahead.started(job);
+    lanes.ended(job.rid, {}, NOW.getTime());
     board.drop(job.rid);
   }
   return count;

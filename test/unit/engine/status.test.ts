@@ -70,7 +70,6 @@ describe('the verdict on a failure', () => {
     ['protocol_error', 599, true],
     ['decoding_failed', 599, true],
     ['robots_unreachable', 599, true],
-    ['host_busy', 599, true],
     ['memory_busy', 599, true],
     ['crawl_crashed', 599, false],
     ['selector_not_found', 523, false],
@@ -99,7 +98,7 @@ describe('the verdict on a failure', () => {
   });
 
   test('the table above is whole', () => {
-    expect(Object.keys(FAILURES)).toHaveLength(33);
+    expect(Object.keys(FAILURES)).toHaveLength(32);
   });
 });
 

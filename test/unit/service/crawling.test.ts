@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { CrawlTask } from '../../../src/engine/engine.ts';
-import type { PolitenessGate } from '../../../src/engine/politeness/politeness.ts';
+import type { RobotsGate } from '../../../src/engine/politeness/robots-gate.ts';
 import { createCrawling } from '../../../src/service/crawls/crawling.ts';
 import type { CrawlOrder } from '../../../src/threads/crawl-threads.ts';
 
@@ -24,8 +24,8 @@ async function crawlPolitely(
   proxies: Readonly<Record<string, string>>,
 ) {
   const asked: (string | undefined)[] = [];
-  const politeness: PolitenessGate = {
-    async acquire(_task, _url, proxy) {
+  const robots: RobotsGate = {
+    async check(_task, _url, proxy) {
       asked.push(proxy);
       return { refused: 'robots_disallowed' };
     },
@@ -35,7 +35,7 @@ async function crawlPolitely(
     browser: undefined as never,
     screenshots: undefined as never,
     sessions: undefined as never,
-    politeness,
+    robots,
     proxies,
     clock: { now: () => new Date() },
     publicUrl: () => '',

@@ -1,0 +1,209 @@
+import { describe, expect, test } from 'vitest';
+import { createHostLanes, type HostLanes } from '../../../src/dispatcher/host-lanes.ts';
+import type { DueJob } from '../../../src/domain/job.ts';
+import { makeJob } from '../../contract/store/store-harness.ts';
+import { webhookCrawler } from '../../support/webhook-fixtures.ts';
+
+const crawler = webhookCrawler();
+const OFF = { maxPerHost: 0, delayMs: 0, robotsTxt: false };
+const SECOND = 1_000;
+
+function jobOf(host: string): DueJob {
+  return {
+    ...makeJob(crawler, { url: `http://${host}/` }),
+    ...({ state: 'waiting', retry: 0, attempt: 0, crashes: 0 } as const),
+    firstTriedAt: undefined,
+    dueAt: new Date(0),
+  };
+}
+
+/** Lanes with so many jobs of each host, at time 0. */
+function lanesOf(hosts: Readonly<Record<string, number>>): HostLanes {
+  const lanes = createHostLanes();
+  for (const [host, count] of Object.entries(hosts)) {
+    for (let n = 0; n < count; n += 1) lanes.add(jobOf(host));
+  }
+  return lanes;
+}
+
+/** Starts the next job; its host, and its end. */
+function start(lanes: HostLanes, nowMs: number, othersWait = false) {
+  const job = lanes.next(nowMs, othersWait);
+  if (job === undefined) return undefined;
+  lanes.remove(job);
+  lanes.started(job, nowMs);
+  return { host: new URL(job.url).host, rid: job.rid };
+}
+
+/** Crawls with some slots for a time; how many crawls of each host began. */
+function crawlFor(
+  lanes: HostLanes,
+  { slots, ms, tookMs }: { slots: number; ms: number; tookMs: (host: string) => number },
+): Record<string, number> {
+  const begun: Record<string, number> = {};
+  let running: { rid: string; endsMs: number }[] = [];
+  for (let now = 0; now < ms; now += 10) {
+    for (const { rid } of running.filter(({ endsMs }) => endsMs <= now)) {
+      lanes.ended(rid, { answer: { kind: 'answered' } }, now);
+    }
+    running = running.filter(({ endsMs }) => endsMs > now);
+    while (running.length < slots) {
+      const started = start(lanes, now);
+      if (started === undefined) break;
+      begun[started.host] = (begun[started.host] ?? 0) + 1;
+      running.push({ rid: started.rid, endsMs: now + tookMs(started.host) });
+    }
+  }
+  return begun;
+}
+
+describe('slots', () => {
+  test('go to hosts in turn by the time that they hold them', () => {
+    const lanes = lanesOf({ slow: 1_000, 'quick-a': 100_000, 'quick-b': 100_000 });
+    const tookMs = (host: string): number => (host === 'slow' ? 30 * SECOND : 100);
+    const begun = crawlFor(lanes, { slots: 6, ms: 300 * SECOND, tookMs });
+    // A third of six slots: two crawls of 30 s at once for 300 s.
+    expect(begun['slow']).toBeGreaterThanOrEqual(15);
+    expect(begun['slow']).toBeLessThanOrEqual(25);
+    expect(begun['quick-a']).toBeGreaterThan(5_000);
+    expect(begun['quick-b']).toBeGreaterThan(5_000);
+  });
+
+  test('all go to a host that is alone', () => {
+    const lanes = lanesOf({ alone: 50 });
+    for (let n = 0; n < 50; n += 1) expect(start(lanes, 0)?.host).toBe('alone');
+    expect(start(lanes, 0)).toBeUndefined();
+  });
+
+  test('are kept for hosts that are still to be read from one that has had its part', () => {
+    const lanes = lanesOf({ slow: 9 });
+    expect(start(lanes, 0, true)?.host).toBe('slow');
+    expect(start(lanes, 30 * SECOND, true)).toBeUndefined();
+    expect([lanes.ready(30 * SECOND, true), lanes.ready(30 * SECOND, false)]).toEqual([0, 8]);
+    expect(start(lanes, 30 * SECOND, false)?.host).toBe('slow');
+  });
+});
+
+describe('the pace of a crawler', () => {
+  test('bounds the crawls of each host at once', () => {
+    const lanes = lanesOf({ a: 5, b: 5 });
+    lanes.keep({ ...crawler, politeness: { ...OFF, maxPerHost: 2 } });
+    const started = Array.from({ length: 10 }, () => start(lanes, 0));
+    expect(started.map((each) => each?.host).sort()).toEqual([
+      'a',
+      'a',
+      'b',
+      'b',
+      ...Array(6).fill(undefined),
+    ]);
+    expect(lanes.ready(0, false)).toBe(0);
+    expect(lanes.nextAt(0)).toBeUndefined();
+    lanes.ended(started[0]?.rid ?? '', {}, 1);
+    expect(start(lanes, 1)?.host).toBe(started[0]?.host);
+  });
+
+  test('spaces the starts at each host, as robots.txt does', () => {
+    const lanes = lanesOf({ a: 5 });
+    lanes.keep({ ...crawler, politeness: { ...OFF, delayMs: SECOND, robotsTxt: true } });
+    const first = start(lanes, 0);
+    expect(start(lanes, 5 * SECOND)).toBeUndefined();
+    lanes.ended(first?.rid ?? '', { robotsDelayMs: 20 * SECOND }, 6 * SECOND);
+    expect(lanes.nextAt(7 * SECOND)).toBe(26 * SECOND);
+    expect(start(lanes, 25 * SECOND)).toBeUndefined();
+    expect(start(lanes, 26 * SECOND)?.host).toBe('a');
+    expect(lanes.nextAt(27 * SECOND)).toBe(46 * SECOND);
+  });
+});
+
+describe('a host that is not reached', () => {
+  const away = { answer: { kind: 'away', reason: 'connection_failed' } } as const;
+
+  test('is put aside after three crawls, tried alone with growing waits, and comes back', () => {
+    const lanes = lanesOf({ dead: 20 });
+    const burst = Array.from({ length: 5 }, () => start(lanes, 0));
+    const changes = burst.map((each) => lanes.ended(each?.rid ?? '', away, SECOND));
+    expect(changes.map((each) => each?.trouble?.kind)).toEqual([
+      undefined,
+      undefined,
+      'away',
+      undefined,
+      undefined,
+    ]);
+    let now = SECOND;
+    for (const waitMs of [5 * SECOND, 10 * SECOND, 20 * SECOND]) {
+      expect(start(lanes, now)).toBeUndefined();
+      expect(lanes.nextAt(now)).toBe(now + waitMs);
+      now += waitMs;
+      const tried = start(lanes, now);
+      expect(start(lanes, now)).toBeUndefined();
+      lanes.ended(tried?.rid ?? '', away, now);
+    }
+    expect(lanes.awaySince('http://dead/other')).toEqual(new Date(SECOND));
+    expect(lanes.wanted(now, 4)).toEqual({ closed: ['dead'], full: [] });
+    now += 40 * SECOND;
+    const answered = start(lanes, now);
+    const back = lanes.ended(answered?.rid ?? '', { answer: { kind: 'answered' } }, now);
+    expect(back).toEqual({ host: 'dead', trouble: undefined });
+    expect([start(lanes, now), start(lanes, now)].map((each) => each?.host)).toEqual([
+      'dead',
+      'dead',
+    ]);
+  });
+
+  test('is not put aside any more when the retry window is over', () => {
+    const lanes = lanesOf({ dead: 9 });
+    lanes.keep({ ...crawler, politeness: undefined, retryWindowHours: 1 });
+    let now = 0;
+    for (let n = 0; n < 3; n += 1) lanes.ended(start(lanes, now)?.rid ?? '', away, now);
+    now += 3_600 * SECOND;
+    for (let n = 0; n < 5; n += 1) {
+      const tried = start(lanes, now);
+      expect(tried?.host).toBe('dead');
+      expect(start(lanes, now)).toBeUndefined();
+      now += 1;
+      lanes.ended(tried?.rid ?? '', away, now);
+    }
+  });
+
+  test('leaves the others alone', () => {
+    const lanes = lanesOf({ dead: 9, fine: 9 });
+    for (let n = 0; n < 6; n += 1) {
+      const tried = start(lanes, n);
+      lanes.ended(tried?.rid ?? '', tried?.host === 'dead' ? away : {}, n);
+    }
+    const started = Array.from({ length: 5 }, () => start(lanes, 9)?.host);
+    expect(new Set(started)).toEqual(new Set(['fine']));
+  });
+});
+
+describe('a host that asks for less', () => {
+  test('waits as a whole for as long as it says', () => {
+    const lanes = lanesOf({ busy: 9, other: 9 });
+    lanes.keep({ ...crawler, politeness: undefined });
+    const first = start(lanes, 0);
+    const told = { answer: { kind: 'slow', retryAfterMs: 30 * SECOND } } as const;
+    const change = lanes.ended(first?.rid ?? '', told, SECOND);
+    expect(change?.trouble).toMatchObject({ kind: 'slow', untilMs: 31 * SECOND });
+    const rest = Array.from({ length: 9 }, () => start(lanes, 30 * SECOND)?.host);
+    expect(new Set(rest)).toEqual(new Set([first?.host === 'busy' ? 'other' : 'busy']));
+    expect(lanes.nextAt(30 * SECOND)).toBe(31 * SECOND);
+  });
+
+  test('gets its crawls at growing intervals, and at shorter ones again as it answers', () => {
+    const lanes = lanesOf({ busy: 1_000 });
+    let now = 0;
+    const take = (answer: { kind: 'slow' } | { kind: 'answered' }): number => {
+      const at = lanes.next(now, false) === undefined ? (lanes.nextAt(now) ?? now) : now;
+      const waitedMs = at - now;
+      now = at;
+      const started = start(lanes, now);
+      now += 1;
+      lanes.ended(started?.rid ?? '', { answer }, now);
+      return waitedMs;
+    };
+    expect([1, 2, 3, 4].map(() => take({ kind: 'slow' }))).toEqual([0, 250, 500, 1_000]);
+    for (let n = 0; n < 200; n += 1) take({ kind: 'answered' });
+    expect(take({ kind: 'answered' })).toBe(0);
+    expect(lanes.next(now, false)).toBeDefined();
+  });
+});
