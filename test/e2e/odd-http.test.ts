@@ -62,6 +62,22 @@ test('a browser takes more headers than the plain engine', async () => {
   expect(await crawl(NORMAL, HEADERS_OF_200_KB)).toMatchObject({ failure: 'protocol_error' });
 });
 
+test.each([
+  ['of a page as it is', 'html'],
+  ['of a page with all of them', 'json'],
+])('headers of 60 KB leave the head of a reply readable: %s', async (_, format) => {
+  const index = RESPONSES.indexOf(ODD_RESPONSES['headers of 60 KB'] ?? NO_HTTP);
+  const url = `http://127.0.0.1:${site.port}/${index}`;
+  const query = new URLSearchParams({ token: NORMAL, url, format, get_headers: 'true' });
+  // Node's HTTP client takes 16 KiB of headers by default.
+  const reply = await fetch(`${app.url}/?${query}`);
+  const text = await reply.text();
+  expect(reply.headers.get('original_status')).toBe('200');
+  expect(reply.headers.get('original_x_0')).toHaveLength(990);
+  expect(reply.headers.get('original_x_30')).toBeNull();
+  if (format === 'json') expect(JSON.parse(text).original_x_30).toHaveLength(990);
+});
+
 test('headers are repaired for the client that asks for them', async () => {
   const folded = ODD_RESPONSES['a header on two lines'] ?? NO_HTTP;
   const result = await crawl(NORMAL, folded, { get_headers: 'true' });
