@@ -1,4 +1,4 @@
-import { Transform } from 'node:stream';
+import type { Transform } from 'node:stream';
 import { createInflateRaw, type ZlibOptions } from 'node:zlib';
 import { httpError } from './http-failures.ts';
 

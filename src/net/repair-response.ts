@@ -6,9 +6,8 @@ const STATUS_LINE = /^(?:HTTP\/\d\.\d|ICY) +(\d{3})\b/i;
 /** The next response follows these. */
 const INTERIM = /^HTTP\/\d\.\d +1(?!01)\d\d\b/i;
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
-/** All except tab, which is allowed in a value. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what has to be removed.
-const CONTROLS = /[\x00-\x08\x0a-\x1f\x7f]/g;
+/** What a value cannot have: control characters except tab. */
+const CONTROLS = /[^\t\x20-\x7e\x80-\xff]/g;
 const NOTHING = Buffer.alloc(0);
 
 /**
@@ -51,7 +50,7 @@ function endOfHead(bytes: Buffer): number | undefined {
   return undefined;
 }
 
-/** The head by the rules of HTTP; undefined when it is none, or leaves the body's length open. */
+/** The head by the rules of HTTP; undefined when it is not HTTP, or leaves the body's length open. */
 function repairHead(text: string): string | undefined {
   const [first = '', ...lines] = text.split(/\r?\n/);
   const status = STATUS_LINE.exec(first)?.[1];
@@ -65,7 +64,7 @@ function repairHead(text: string): string | undefined {
       .filter(({ name }) => name.toLowerCase() === 'content-length')
       .flatMap(({ value }) => value.split(',').map((each) => each.trim())),
   );
-  // Chunks count before a length. Whoever sends two lengths may mean either.
+  // Chunks count before a length. Of two lengths nobody knows which is right.
   if (lengths.size > 1 && !isChunked) return undefined;
   const [length] = lengths;
   const isLength = length !== undefined && /^\d+$/.test(length) && !isChunked;

@@ -67,7 +67,7 @@ describe('hostile pages end in the right status, in time, and hold nothing', () 
   });
 
   test.each(['cut-gzip', 'length-too-long', 'reset-mid-body'])(
-    'the beginning of a body that breaks off is a page: %s',
+    'the beginning of a body that is cut short is a page: %s',
     async (name) => {
       const page = await patient.crawl(`${site.url}/hostile/${name}`);
       expect([page.cbStatus, page.failure]).toEqual([200, undefined]);

@@ -18,7 +18,7 @@ export function keepParts(document: Document): void {
 function formulaOf(document: Document, script: Element): Element {
   for (
     let drawn = script.previousElementSibling;
-    drawn !== null && /^MathJax/.test(drawn.getAttribute('class') ?? '');
+    drawn?.getAttribute('class')?.startsWith('MathJax') === true;
     drawn = script.previousElementSibling
   ) {
     drawn.remove();
@@ -38,7 +38,7 @@ const HIDING = /(?:^|;)\s*display\s*:\s*none\b/i;
 
 /**
  * Removes what an inline style hides. A script shows the page itself later, and MediaWiki hides
- * formulas beside their pictures: what contains these becomes visible.
+ * formulas next to their pictures: what contains these becomes visible.
  */
 export function removeHidden(document: Document): void {
   const kept = new Set<Element>([document.body]);

@@ -8,7 +8,7 @@ import { keepParts, removeHidden } from './keep-parts.ts';
 
 const HEADING = /^h[1-6]$/;
 const BLOCK = /^(h[1-6]|address|article|div|dl|figure|li|p|pre|section|table|ul|ol)$/;
-/** Edit links of MediaWiki, and what KaTeX draws of a formula that is there as MathML. */
+/** Edit links of MediaWiki, and what KaTeX draws of a formula that MathML has, too. */
 const UNREAD = '.mw-editsection, .katex-mathml + .katex-html';
 /** What a link beside a heading shows when it only links to the heading. */
 const PERMALINK = /^[#¶§🔗]$/u;
