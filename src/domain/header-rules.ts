@@ -1,3 +1,5 @@
+import type { HeaderPair } from './job.ts';
+
 /** The name of a header (RFC 9110, 5.1). */
 export const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
@@ -55,4 +57,31 @@ function percentEncoded(byte: number): string {
  */
 export function parseBearer(authorization: string | undefined): string | undefined {
   return authorization === undefined ? undefined : /^bearer +(\S+) *$/i.exec(authorization)?.[1];
+}
+
+/**
+ * Characters of the headers that report a result. With the other headers, and a request line of the
+ * longest callback URL, the whole head is then within the 16 KiB that Node takes by default.
+ */
+const MAX_REPORT_CHARACTERS = 13_000;
+
+/** The first headers, and of the others, in their order, those for which there is room. */
+export function withinRoom(
+  first: readonly HeaderPair[],
+  others: readonly HeaderPair[],
+): HeaderPair[] {
+  const headers = [...first];
+  let room = MAX_REPORT_CHARACTERS - first.reduce((sum, header) => sum + headerLength(header), 0);
+  for (const header of others) {
+    const length = headerLength(header);
+    if (length > room) continue;
+    room -= length;
+    headers.push(header);
+  }
+  return headers;
+}
+
+/** Colon, space and line break included. */
+function headerLength([name, value]: HeaderPair): number {
+  return name.length + value.length + 4;
 }

@@ -175,7 +175,11 @@ const anyToken = {
     '',
     'Name of a cookie jar kept between calls of the same token; expires 300 s after its last use.',
   ],
-  get_headers: [flag, 'false', "The target's headers in the result, each as `original_<name>`."],
+  get_headers: [
+    flag,
+    'false',
+    "The target's headers in the result, each as `original_<name>`; in headers of a reply or delivery as many as fit into 13,000 characters, in JSON and over gRPC all.",
+  ],
   get_cookies: [flag, 'false', "The target's Set-Cookie in the result, as `original_set_cookie`."],
   country: [text(2, checkCountry), '', 'Exit country; needs a proxy of the operator for it.'],
   scraper: [

@@ -39,6 +39,8 @@ export interface BodySinkDeps {
   readonly maxBytes: number;
   /** Memory for the body; without it only `maxBytes` applies. */
   readonly room: Room | undefined;
+  /** As of {@link createContentDecoder}. */
+  readonly lenient?: boolean | undefined;
   readonly onComplete: () => void;
   /** The body is too large or does not decode. The sink is destroyed by then. */
   readonly onError: (error: HttpError) => void;
@@ -114,6 +116,7 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
           onDrain: resumeSource,
           onEnd: onDecoderEnd,
           onError: fail,
+          lenient: deps.lenient,
         });
         return;
       }

@@ -6,10 +6,11 @@ import {
   createInflate,
   createInflateRaw,
   createZstdDecompress,
+  type ZlibOptions,
 } from 'node:zlib';
-
 import type { HttpError } from './http-client.ts';
 import { httpError } from './http-failures.ts';
+import { createLenientGunzip } from './lenient-gunzip.ts';
 
 /** Decodes the content encodings of a body as it arrives. */
 export interface ContentDecoder {
@@ -33,6 +34,11 @@ export interface ContentDecoderEvents {
    * more than the limit.
    */
   readonly onError: (error: HttpError) => void;
+  /**
+   * Decode as Chromium does what is cut short, or followed by other bytes; of several gzip members
+   * that is the first. Default false.
+   */
+  readonly lenient?: boolean | undefined;
 }
 
 /** No server means more than this; each one multiplies what a body can expand to. */
@@ -41,16 +47,22 @@ const MAX_ENCODINGS = 2;
 /** RFC 9659: no body may need a window of more than 8 MiB. The format itself allows 2 GiB. */
 const ZSTD_WINDOW_LOG = 23;
 
-type DecoderFactory = (firstByte: number | undefined) => Transform;
+type DecoderFactory = (firstByte: number | undefined, lenient: boolean) => Transform;
+
+const gunzip: DecoderFactory = (_, lenient) =>
+  lenient ? createLenientGunzip(inflating(lenient)) : createGunzip();
 
 const FACTORIES: Readonly<Record<string, DecoderFactory>> = {
-  gzip: () => createGunzip(),
-  'x-gzip': () => createGunzip(),
+  gzip: gunzip,
+  'x-gzip': gunzip,
   // "deflate" means the zlib format, but some servers send raw deflate. The low half of the first
   // byte of zlib is always 8.
-  deflate: (firstByte) =>
-    firstByte === undefined || (firstByte & 0x0f) === 8 ? createInflate() : createInflateRaw(),
-  br: () => createBrotliDecompress(),
+  deflate: (firstByte, lenient) =>
+    firstByte === undefined || (firstByte & 0x0f) === 8
+      ? createInflate(inflating(lenient))
+      : createInflateRaw(inflating(lenient)),
+  br: (_, lenient) =>
+    createBrotliDecompress(lenient ? { finishFlush: constants.BROTLI_OPERATION_FLUSH } : {}),
   zstd: () =>
     createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } }),
 };
@@ -69,6 +81,11 @@ export function parseContentEncoding(value: string): readonly string[] {
   if (!names.every((name) => Object.hasOwn(FACTORIES, name))) return [];
   if (names.length > MAX_ENCODINGS) throw httpError('too_many_encodings');
   return names;
+}
+
+/** A lenient decoder gives what it has at the end of its input, complete or not. */
+function inflating(lenient: boolean): ZlibOptions {
+  return lenient ? { finishFlush: constants.Z_SYNC_FLUSH } : {};
 }
 
 /** What to send as `Accept-Encoding`. */
@@ -92,7 +109,7 @@ export function createContentDecoder(
     stages = encodings.toReversed().map((name, at) => {
       const create = FACTORIES[name];
       if (create === undefined) throw new Error(`unknown content encoding ${name}`);
-      return create(at === 0 ? firstByte : undefined);
+      return create(at === 0 ? firstByte : undefined, events.lenient === true);
     });
     for (const [at, stage] of stages.entries()) {
       stage.on('error', (error) => events.onError(httpError('decoding_failed', error)));

@@ -11,7 +11,7 @@ import { dispatchingFor, type Lookup } from './lookup.ts';
 import type { NetworkSettings } from './network-settings.ts';
 import { createOriginPools } from './origin-pools.ts';
 import { createResolver } from './resolver.ts';
-import { ExchangeError, HeldBack, runExchange } from './run-exchange.ts';
+import { ExchangeError, HeldBack, isBroken, runExchange } from './run-exchange.ts';
 import { basicAuthorization, effectivePort } from './url-parts.ts';
 
 /** A connection that the guard refused. */
@@ -89,8 +89,10 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
     request: HttpRequest,
     startedAt: number,
   ): Promise<HttpResponse> {
-    for (let isRepeated = false; ; ) {
-      const pool = pools.acquire(url, request.proxy);
+    const { lenient = false, proxy: proxyUrl } = request;
+    const isRepeatable = REPEATABLE.has(request.method);
+    for (let isRepeated = false, repairs = false; ; ) {
+      const pool = pools.acquire(url, { proxyUrl, repairs });
       const before = pool.connections();
       let reused = false;
       try {
@@ -100,6 +102,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
             options: dispatchOptions(url, request),
             request,
             timeoutMs: request.timeoutMs - (performance.now() - startedAt),
+            endsEarly: lenient && (repairs || !isRepeatable),
             running,
             ready: deps.ready,
             onStart() {
@@ -114,11 +117,20 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
           continue;
         }
         if (!(error instanceof ExchangeError)) throw error;
+        const { answered, failure } = error;
+        if (!isRepeatable) throw failure;
         // The server closed an idle connection just as the request was sent on it.
-        const isStale =
-          reused && !error.answered && error.failure.code === 'connection_failed' && !isRepeated;
-        if (!isStale || !REPEATABLE.has(request.method)) throw error.failure;
-        isRepeated = true;
+        const isStale = reused && !answered && failure.code === 'connection_failed';
+        if (isStale && !isRepeated) isRepeated = true;
+        else if (
+          lenient &&
+          !repairs &&
+          (answered || failure.code === 'protocol_error') &&
+          isBroken(failure.code)
+        ) {
+          repairs = true;
+          request.room?.reset();
+        } else throw failure;
       }
     }
   }

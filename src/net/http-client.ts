@@ -38,6 +38,12 @@ export interface HttpRequest {
    * if the body is short and arrives soon. Default false.
    */
   readonly headersOnly?: boolean;
+  /**
+   * Take what Chromium takes of a response that breaks rules of HTTP: an idempotent request is
+   * repeated once, on a connection of its own, and its response repaired. A body that is cut short
+   * then ends there; that of another method does so at once. Default false.
+   */
+  readonly lenient?: boolean;
   /** URL of a proxy. */
   readonly proxy?: string;
   readonly signal?: AbortSignal;

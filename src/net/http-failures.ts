@@ -94,8 +94,9 @@ export function toHttpError(error: unknown, viaProxy: boolean): HttpError {
   return httpError(viaProxy && isOfConnection ? 'proxy_failed' : failure, error);
 }
 
-// Some errors of undici's HTTP parser have no code.
+// Some errors of undici's HTTP parser have no code; for 100 Continue it is that of a closed socket.
 function isParserError(error: unknown): boolean {
+  if (error instanceof errors.SocketError) return error.message === 'bad response';
   return error instanceof errors.HTTPParserError;
 }
 

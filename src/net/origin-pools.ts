@@ -4,6 +4,7 @@ import { createLruMap } from '../domain/lru-map.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { createGuardedConnector } from './guarded-connector.ts';
 import type { Lookup } from './lookup.ts';
+import { repairResponse } from './repair-response.ts';
 import { createTunnelConnector } from './tunnel-connector.ts';
 import { bareHostname, effectivePort } from './url-parts.ts';
 
@@ -36,8 +37,14 @@ export interface AcquiredPool {
 
 /** Connections kept for each origin (scheme, host and port), separately for each proxy. */
 export interface OriginPools {
-  /** The pool of a URL's origin, reached through the proxy if one is given. */
-  acquire(url: URL, proxyUrl?: string): AcquiredPool;
+  /**
+   * The pool of a URL's origin, reached through the proxy if one is given. With `repairs`, each
+   * connection serves one request, by HTTP/1.1, whose response is repaired.
+   */
+  acquire(
+    url: URL,
+    options: { readonly proxyUrl: string | undefined; readonly repairs: boolean },
+  ): AcquiredPool;
   /** Ends all connections, including those in use and those being made. */
   destroy(): Promise<void>;
 }
@@ -65,9 +72,10 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
   });
   const connecting = new Set<Socket>();
 
-  function open(url: URL, proxyUrl: string | undefined): Entry {
+  function open(url: URL, proxyUrl: string | undefined, repairs: boolean): Entry {
     const common = {
       ...deps,
+      http2: deps.http2 && !repairs,
       hostname: bareHostname(url),
       port: effectivePort(url),
       timeoutMs: ABANDONED_CONNECT_MS,
@@ -78,6 +86,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       onConnected(socket: Socket) {
         connecting.delete(socket);
         entry.connections += 1;
+        if (repairs) repairResponse(socket, MAX_HEADER_BYTES);
       },
     };
     const entry: Entry = {
@@ -87,6 +96,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
         maxHeaderSize: MAX_HEADER_BYTES,
         // Each request has timers of its own, which are exact.
         bodyTimeout: 0,
+        ...(repairs ? { pipelining: 0 } : {}),
         connect:
           proxyUrl === undefined
             ? createGuardedConnector(common)
@@ -97,9 +107,9 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
   }
 
   return {
-    acquire(url, proxyUrl) {
-      const key = proxyUrl === undefined ? url.origin : `${url.origin} ${proxyUrl}`;
-      const entry = entries.get(key) ?? open(url, proxyUrl);
+    acquire(url, { proxyUrl, repairs }) {
+      const key = `${url.origin} ${proxyUrl ?? ''}${repairs ? ' repairs' : ''}`;
+      const entry = entries.get(key) ?? open(url, proxyUrl, repairs);
       entry.inUse += 1;
       entries.set(key, entry);
       let released = false;

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
 import type { TransientSet } from '../domain/transient-map.ts';
 import { type BodySink, createBodySink } from './body-sink.ts';
-import { HttpError, type HttpRequest, type HttpResponse } from './http-client.ts';
+import { HttpError, type HttpFailure, type HttpRequest, type HttpResponse } from './http-client.ts';
 import { httpError, toHttpError } from './http-failures.ts';
 import { toHeaderPairs } from './raw-headers.ts';
 import { untilTaken } from './send-queue.ts';
@@ -16,6 +16,8 @@ export interface Exchange {
   readonly timeoutMs: number;
   /** Holds, while the exchange is in progress, the function that aborts it. */
   readonly running: TransientSet<(cause: unknown) => void>;
+  /** Whether a body that is cut short, or followed by other bytes, ends there. Default false. */
+  readonly endsEarly?: boolean;
   /** See `HttpClientDeps.ready`. */
   readonly ready?: ((signal?: AbortSignal) => Promise<void> | undefined) | undefined;
   /** Called when the request is about to be written to a connection. */
@@ -51,6 +53,11 @@ export class HeldBack extends Error {
   }
 }
 
+/** Whether a response that has begun failed by its form, or ended before its end. */
+export function isBroken(code: HttpFailure): boolean {
+  return code === 'protocol_error' || code === 'decoding_failed' || code === 'connection_failed';
+}
+
 /** Limits of a body that nobody wants but that is read so that the connection can be reused. */
 const DRAIN_BYTES = 16_384;
 const DRAIN_MS = 1_000;
@@ -82,13 +89,14 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
   #headersLimit: TimeLimit | undefined;
   #sentAt: number | undefined;
   #head: Omit<HttpResponse, 'body'> | undefined;
-  #drainedBytes = 0;
+  #receivedBytes = 0;
 
   constructor(exchange: Exchange) {
     this.#exchange = exchange;
     this.#sink = createBodySink({
       maxBytes: exchange.request.maxBodyBytes,
       room: exchange.request.room,
+      lenient: exchange.endsEarly,
       onComplete: () => this.#succeed(),
       onError: (error) => this.#fail(error),
     });
@@ -172,10 +180,10 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#receivedBytes += chunk.length;
     if (this.#state === 'running') this.#sink.write(chunk);
-    if (this.#state !== 'draining') return;
-    this.#drainedBytes += chunk.length;
-    if (this.#drainedBytes > DRAIN_BYTES) this.#fail(httpError('body_too_large'));
+    if (this.#state === 'draining' && this.#receivedBytes > DRAIN_BYTES)
+      this.#fail(httpError('body_too_large'));
   }
 
   onResponseEnd(): void {
@@ -185,7 +193,10 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#fail(toHttpError(error, false));
+    const failure = toHttpError(error, false);
+    const isPart = this.#receivedBytes > 0 && isBroken(failure.code);
+    if (this.#exchange.endsEarly === true && isPart && this.#state === 'running') this.#sink.end();
+    else this.#fail(failure);
     this.#exchange.onDone(true);
   }
 

@@ -1,13 +1,8 @@
 import type { Delivery } from '../domain/delivery.ts';
+import { withinRoom } from '../domain/header-rules.ts';
 import type { HeaderPair } from '../domain/job.ts';
 import { resultFields } from '../domain/result-fields.ts';
 import { headerValue } from './header-value.ts';
-
-/**
- * Fields are added while all headers stay below this. With a request line of the longest callback
- * URL the whole head is then within the 16 KiB that node's HTTP server takes by default.
- */
-const MAX_CHARACTERS = 13_000;
 
 /** Of each status its second spelling: some proxies drop names with underscores. */
 const STATUS_SPELLINGS: ReadonlyMap<string, string> = new Map([
@@ -31,18 +26,5 @@ export function deliveryHeaders(delivery: Delivery): HeaderPair[] {
     else if (name === 'rid' || name === 'url') always.push(header);
     else withRoom.push(header);
   }
-  const headers = [...always, ...delivery.callbackHeaders];
-  let room = MAX_CHARACTERS - headers.reduce((sum, header) => sum + headerLength(header), 0);
-  for (const header of withRoom) {
-    const length = headerLength(header);
-    if (length > room) continue;
-    room -= length;
-    headers.push(header);
-  }
-  return headers;
-}
-
-/** Colon, space and line break included. */
-function headerLength([name, value]: HeaderPair): number {
-  return name.length + value.length + 4;
+  return withinRoom([...always, ...delivery.callbackHeaders], withRoom);
 }

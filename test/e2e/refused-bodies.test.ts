@@ -40,13 +40,9 @@ test('a page over the size limit keeps the status, the headers and the address o
   expect(grows.json).toMatchObject({ original_status: 404, failure: 'body_too_large' });
 });
 
-test('so does one whose body is broken off, or is not what its encoding says', async () => {
+test('so does one whose body is not what its encoding says', async () => {
   await using site = await startSite({
     routes: {
-      '/cut': (_request, response) => {
-        response.writeHead(200, { 'content-type': 'text/html', 'content-length': '100' });
-        response.write('<p>half', () => response.destroy());
-      },
       '/no-gzip': (_request, response) =>
         void response
           .writeHead(201, { 'content-type': 'text/html', 'content-encoding': 'gzip' })
@@ -54,13 +50,11 @@ test('so does one whose body is broken off, or is not what its encoding says', a
     },
   });
   await using app = await startApp();
-  for (const [path, status] of [
-    ['/cut', 200],
-    ['/no-gzip', 201],
-  ]) {
-    const url = `${site.url}${path}`;
-    const reply = await app.rest('GET', `/?token=${NORMAL}&format=json&url=${url}`);
-    expect(reply.json).toMatchObject({ original_status: status, body: '' });
-    expect(reply.json.cb_status).not.toBe(200);
-  }
+  const url = `${site.url}/no-gzip`;
+  const reply = await app.rest('GET', `/?token=${NORMAL}&format=json&url=${url}`);
+  expect(reply.json).toMatchObject({
+    original_status: 201,
+    failure: 'decoding_failed',
+    body: '',
+  });
 });

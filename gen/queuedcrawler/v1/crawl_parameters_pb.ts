@@ -86,7 +86,9 @@ export type CrawlParameters = Message<"queuedcrawler.v1.CrawlParameters"> & {
   cookiesSession?: string | undefined;
 
   /**
-   * Adds the target's response headers to the result, each as `original_<name>`. Default false.
+   * Adds the target's response headers to the result, each as `original_<name>`. Messages and `format=json` have all of
+   * them. The headers of a REST reply or a delivery have those that fit: together they take at most 13,000 characters.
+   * Default false.
    *
    * @generated from field: optional bool get_headers = 10;
    */

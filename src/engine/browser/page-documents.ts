@@ -100,7 +100,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
     const response = toDocumentResponse(event);
     deps.onDocument(response);
     const location = lastHeader(response, 'location');
-    return REDIRECT_STATUSES.has(response.status) && location !== undefined
+    return REDIRECT_STATUSES.has(response.status) && location !== undefined && location !== ''
       ? onRedirect(event, response, location)
       : onContent(event, response);
   }

@@ -101,6 +101,7 @@ async function send(
       timeoutMs,
       connectTimeoutMs: Math.min(timeoutMs, CONNECT_TIMEOUT_MS),
       maxBodyBytes,
+      lenient: true,
       claimant,
       ...defined({ body: hop.withBody ? request.body : undefined, room, proxy, signal }),
     });

@@ -19,7 +19,7 @@ export const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 30
 /**
  * The request that a response redirects to, by the rules of the Fetch Standard: after 303, and
  * after a POST with 301 or 302, it is a GET without a body; the fragment is inherited. Undefined
- * when the response is not a redirect; `invalid_redirect` when the target is not an http or https
+ * when the response is not a redirect, or its `Location` is empty; `invalid_redirect` when the target is not an http or https
  * URL (`file:`, `data:`) or is longer than 16 KiB.
  */
 export function nextHop(
@@ -27,7 +27,7 @@ export function nextHop(
   status: number,
   location: string | undefined,
 ): Hop | 'invalid_redirect' | undefined {
-  if (!REDIRECT_STATUSES.has(status) || location === undefined) return undefined;
+  if (!REDIRECT_STATUSES.has(status) || location === undefined || location === '') return undefined;
   if (location.length > MAX_LOCATION) return 'invalid_redirect';
   const url = URL.parse(utf8FromLatin1(location), hop.url.href);
   if (url === null || !/^https?:$/.test(url.protocol)) return 'invalid_redirect';

@@ -1,4 +1,5 @@
-import { toHeaderText } from '../../domain/header-rules.ts';
+import { toHeaderText, withinRoom } from '../../domain/header-rules.ts';
+import type { HeaderPair } from '../../domain/job.ts';
 import type { ResultFields } from '../../domain/result-fields.ts';
 
 /**
@@ -7,16 +8,18 @@ import type { ResultFields } from '../../domain/result-fields.ts';
  */
 export const REMAINING_REQUESTS = 1_000_000;
 
-/** Node's HTTP client, for one, takes 16 KiB of headers by default. */
-const MAX_CHARACTERS = 13_000;
-
-/** The fields as response headers, safe to send; `pushed_url` only when there is room for it. */
+/**
+ * The fields as response headers, safe to send: `pushed_url` and the target's headers only while
+ * there is room for them.
+ */
 export function toHeaders(fields: ResultFields): Record<string, string> {
-  const headers: Record<string, string> = {};
+  const always: HeaderPair[] = [];
+  const others: HeaderPair[] = [];
   for (const [name, value] of Object.entries(fields)) {
-    if (value !== undefined) headers[name] = toHeaderText(String(value));
+    if (value === undefined) continue;
+    const isOptional =
+      name === 'pushed_url' || (name.startsWith('original_') && name !== 'original_status');
+    (isOptional ? others : always).push([name, toHeaderText(String(value))]);
   }
-  const characters = Object.values(headers).reduce((sum, value) => sum + value.length, 0);
-  if (characters > MAX_CHARACTERS) delete headers['pushed_url'];
-  return headers;
+  return Object.fromEntries(withinRoom(always, others));
 }

@@ -13,12 +13,14 @@ export function markdown(page: ScrapedPage, readable: boolean): string {
   prepareDocument(page);
   const { body } = page.document;
   if (!readable) return service.turndown(body);
-  const length = elementText(body)?.length ?? 0;
-  const whole = length < SHORT_PAGE ? service.turndown(body) : '';
+  const part = shortMain(page) ?? body;
+  const length = textLength(part);
+  const whole = length < SHORT_PAGE ? service.turndown(part) : '';
   const main = readMain(page, true);
   const content = main?.content ?? undefined;
   if (content === undefined) return whole;
-  if ((elementText(content)?.length ?? 0) * 3 < length && whole !== '') return whole;
+  const found = textLength(content);
+  if ((found > length || found * 3 < length) && whole !== '') return whole;
   const text = service.turndown(content as HTMLElement);
   const title = main?.title?.trim() ?? '';
   return title === '' ? text : `# ${title}\n\n${text}`;
@@ -29,6 +31,22 @@ export function markdown(page: ScrapedPage, readable: boolean): string {
  * was chosen among parts that are all short.
  */
 const SHORT_PAGE = 1_000;
+/** Characters of menus and banners around a short `main`. With more, it may be one part of many. */
+const MAX_AROUND = 3_000;
+
+/** The short part that the page itself says is the main one. */
+function shortMain({ document }: ScrapedPage): HTMLElement | undefined {
+  const part = document.querySelector<HTMLElement>('main, [role="main"]');
+  const length = textLength(part);
+  const isShort = length > 0 && length < SHORT_PAGE;
+  return part !== null && isShort && textLength(document.body) < SHORT_PAGE + MAX_AROUND
+    ? part
+    : undefined;
+}
+
+function textLength(element: Element | null): number {
+  return elementText(element)?.length ?? 0;
+}
 
 const service = new TurndownService({
   headingStyle: 'atx',
@@ -77,7 +95,10 @@ service.addRule('formula', {
   filter: (node) => node.nodeName.toLowerCase() === 'math',
   replacement(content, node) {
     const tex = (node as Element).querySelector('annotation[encoding="application/x-tex"]');
-    return tex === null ? content : `$${tex.textContent?.trim()}$`;
+    const text = tex?.textContent?.trim() ?? '';
+    if (text === '') return content;
+    const isBlock = (node as Element).getAttribute('display') === 'block';
+    return isBlock ? `\n\n$$\n${text}\n$$\n\n` : `$${text}$`;
   },
 });
 service.addRule('term', {
@@ -93,13 +114,8 @@ service.addRule('more blocks', {
   replacement: (content) => `\n\n${content.trim()}\n\n`,
 });
 service.addRule('task', {
-  filter: (node) => node.nodeName === 'INPUT',
-  replacement(_content, node) {
-    const input = node as Element;
-    const isTask = input.getAttribute('type') === 'checkbox' && input.closest('li') !== null;
-    if (!isTask) return '';
-    return input.hasAttribute('checked') ? '[x] ' : '[ ] ';
-  },
+  filter: (node) => node.hasAttribute('data-task'),
+  replacement: (_content, node) => `${(node as Element).getAttribute('data-task')} `,
 });
 service.addRule('link', {
   filter: (node) => node.nodeName === 'A' && node.hasAttribute('href'),

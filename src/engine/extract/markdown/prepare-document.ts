@@ -4,9 +4,12 @@ import {
   resolveAddress,
   type ScrapedPage,
 } from '../scrapers/scraper.ts';
+import { keepParts, removeHidden } from './keep-parts.ts';
 
 const HEADING = /^h[1-6]$/;
 const BLOCK = /^(h[1-6]|address|article|div|dl|figure|li|p|pre|section|table|ul|ol)$/;
+/** Edit links of MediaWiki, and what KaTeX draws of a formula that MathML has, too. */
+const UNREAD = '.mw-editsection, .katex-mathml + .katex-html';
 /** What a link beside a heading shows when it only links to the heading. */
 const PERMALINK = /^[#¶§🔗]$/u;
 
@@ -20,6 +23,9 @@ export function prepareDocument(page: ScrapedPage): void {
   for (const unseen of document.querySelectorAll('[hidden]')) {
     if (unseen.getAttribute('id')?.startsWith('S:') !== true) unseen.remove();
   }
+  keepParts(document);
+  removeHidden(document);
+  for (const unread of document.querySelectorAll(UNREAD)) unread.remove();
   for (const image of document.querySelectorAll('img')) {
     image.setAttribute('src', imageAddress(page, image) ?? '');
   }

@@ -96,9 +96,30 @@ const IMAGE_ATTRIBUTES = ['src', 'data-src', 'data-lazy-src', 'data-original'];
 
 /** The absolute address of an image; undefined without one, or with its data in the page. */
 export function imageAddress(page: ScrapedPage, image: Element): string | undefined {
-  return IMAGE_ATTRIBUTES.map((name) => resolveAddress(page, image.getAttribute(name))).find(
-    (address) => address !== undefined,
+  return (
+    IMAGE_ATTRIBUTES.map((name) => resolveAddress(page, image.getAttribute(name))).find(
+      (address) => address !== undefined,
+    ) ?? resolveAddress(page, largestSource(image))
   );
+}
+
+/** Commas end a candidate before white space or after its size; within an address they are part of it. */
+const BETWEEN_CANDIDATES = /,\s+|(?<=\s[\d.]+[wx]),/;
+
+/** The largest candidate of the `srcset` of an image, or of a source of its `picture`. */
+function largestSource(image: Element): string | null {
+  const { parentElement: parent } = image;
+  const sources = parent?.localName === 'picture' ? [...parent.children] : [];
+  for (const element of [image, ...sources]) {
+    const set = element.getAttribute('srcset') ?? element.getAttribute('data-srcset');
+    const candidates = (set ?? '').split(BETWEEN_CANDIDATES).map((text) => {
+      const [address = '', size = '1x'] = text.trim().split(/\s+/, 2);
+      return { address, size: Number.parseFloat(size) };
+    });
+    const [largest] = candidates.toSorted((one, other) => other.size - one.size);
+    if (largest !== undefined && largest.address !== '') return largest.address;
+  }
+  return null;
 }
 
 /**
