@@ -89,13 +89,9 @@ describe('the pace of a crawler', () => {
     const lanes = lanesOf({ a: 5, b: 5 });
     lanes.keep({ ...crawler, politeness: { ...OFF, maxPerHost: 2 } });
     const started = Array.from({ length: 10 }, () => start(lanes, 0));
-    expect(started.map((each) => each?.host).sort()).toEqual([
-      'a',
-      'a',
-      'b',
-      'b',
-      ...Array(6).fill(undefined),
-    ]);
+    const hosts = started.flatMap((each) => each?.host ?? []);
+    expect(hosts.filter((host) => host === 'a')).toHaveLength(2);
+    expect(hosts.filter((host) => host === 'b')).toHaveLength(2);
     expect(lanes.ready(0, false)).toBe(0);
     expect(lanes.nextAt(0)).toBeUndefined();
     lanes.ended(started[0]?.rid ?? '', {}, 1);
