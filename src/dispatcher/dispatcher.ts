@@ -43,7 +43,7 @@ export interface Dispatcher {
 /** Retry delay for a crawler whose account has no free run slot. */
 const CROWDED_RETRY_MS = 5_000;
 /** Crawlers without a run whose hosts are remembered. */
-const MAX_CRAWLERS = 1_000;
+const MAX_CRAWLERS = 100;
 
 /** Makes the dispatcher. It starts nothing by itself: the scheduler calls `run`. */
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {

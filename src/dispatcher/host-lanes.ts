@@ -96,7 +96,7 @@ const KEPT_CLOSED = 2;
 const MAX_LEFT_OUT = 1_000;
 
 /** Hosts that are remembered, in addition to those with jobs here. */
-const MAX_LANES = 10_000;
+const MAX_LANES = 2_000;
 
 /** Makes lanes without jobs. */
 export function createHostLanes(): HostLanes {
