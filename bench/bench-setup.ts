@@ -34,13 +34,15 @@ export interface BenchService extends AsyncDisposable {
 /**
  * Starts the service as `npm start` does, with limits of rates and queues out of the way. It uses
  * MONGODB_URI if it is set in `env` or the environment, else an embedded database in a new folder.
+ * `folder` is the checkout whose sources it runs; default: this one.
  */
 export async function startService(
   env: Readonly<Record<string, string>> = {},
+  folder = join(import.meta.dirname, '..'),
 ): Promise<BenchService> {
   const dataDir = await mkdtemp(join(tmpdir(), 'queued-crawler-bench-'));
   const service = spawn(process.execPath, [...process.execArgv, ...START_FLAGS, 'src/main.ts'], {
-    cwd: join(import.meta.dirname, '..'),
+    cwd: folder,
     env: {
       ...process.env,
       ...START_ENV,
