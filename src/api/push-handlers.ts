@@ -5,6 +5,8 @@ import {
   PushService,
   type PushStreamRequest,
 } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+import type { TokenOwner } from '../domain/account.ts';
+import { ignoredParameters } from '../domain/parameters.ts';
 import { CB_STATUS } from '../domain/status.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { InlineCrawls, InlineResult } from '../service/crawls/inline-crawl.ts';
@@ -36,15 +38,17 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       const owner = await authenticateCall(authenticator, { token }, call);
       const items = request.items.map(toPushInput);
       const results = await pushing.pushBatch(owner, crawler, items, '', call.traceparent);
-      yield { results: results.map(resultMessage), sequence: request.sequence };
+      yield { results: resultMessages(results, request, owner), sequence: request.sequence };
     }
   }
 
   return toMethods(PushService, {
     async push(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
+      const input = toPushInput(request);
       return {
-        rid: await pushing.push(owner, request.crawler, toPushInput(request), call.traceparent),
+        rid: await pushing.push(owner, request.crawler, input, call.traceparent),
+        ignoredParameters: ignoredParameters(input.parameters, owner.tokenType),
       };
     },
     async pushBatch(request, call) {
@@ -57,17 +61,19 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
         request.requestId,
         call.traceparent,
       );
-      return { results: results.map(resultMessage) };
+      return { results: resultMessages(results, request, owner) };
     },
     pushStream,
     async crawl(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
       const input = toCrawlInput(request);
+      const ignored = ignoredParameters(input.parameters, owner.tokenType);
       if (request.async === true) {
         const rid = await inlineCrawls.crawlLater(owner, input, call.traceparent);
         const { url } = request;
         const status = CB_STATUS.accepted;
-        return { cbStatus: status, pcStatus: status, url, pushedUrl: url, rid };
+        const accepted = { cbStatus: status, pcStatus: status, url, pushedUrl: url, rid };
+        return { ...accepted, ignoredParameters: ignored };
       }
       const result = await inlineCrawls.crawl(
         owner,
@@ -76,7 +82,8 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
         call.signal,
         call.traceparent,
       );
-      return crawlResponse(result, request, deps.publicUrl());
+      const response = crawlResponse(result, request, deps.publicUrl());
+      return { ...response, ignoredParameters: ignored };
     },
   });
 }
@@ -137,6 +144,17 @@ function toPushInput(
     ...(callbackHeaders === undefined ? {} : { callbackHeaders }),
     ...(queueTimeout === undefined ? {} : { queueTimeout }),
   };
+}
+
+function resultMessages(
+  results: readonly PushedItem[],
+  { items }: { readonly items: readonly Crawlable[] },
+  { tokenType }: TokenOwner,
+): MessageInitShape<typeof PushResultSchema>[] {
+  return results.map((result, at) => ({
+    ...resultMessage(result),
+    ignoredParameters: ignoredParameters(toParameters(items[at]?.parameters), tokenType),
+  }));
 }
 
 function resultMessage(item: PushedItem): MessageInitShape<typeof PushResultSchema> {

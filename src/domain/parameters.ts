@@ -16,9 +16,26 @@ export type CrawlParameters = {
   readonly [Name in keyof ParameterRows]?: ParameterValue<ParameterRows[Name][0]>;
 };
 
+const isAbsent = (value: unknown): boolean =>
+  value === undefined || value === '' || value === false;
+
 /**
- * Validates parameters by their API names. Undefined, an empty text and false count as absent.
- * Throws `invalid` naming the parameter and what is allowed.
+ * Names of the given parameters that have no effect with this token: those of the browser with the
+ * Normal one. Clients that were written for the reference service send them with either.
+ */
+export function ignoredParameters(
+  input: Readonly<Record<string, unknown>>,
+  tokenType: TokenType,
+): string[] {
+  if (tokenType === 'javascript') return [];
+  return parameterTable
+    .filter(({ name, javascript }) => javascript && !isAbsent(input[name]))
+    .map(({ name }) => name);
+}
+
+/**
+ * Validates parameters by their API names. Undefined, an empty text and false count as absent, and
+ * so do those of {@link ignoredParameters}. Throws `invalid` naming the parameter and what is allowed.
  */
 export function parseCrawlParameters(
   input: Readonly<Record<string, unknown>>,
@@ -32,10 +49,7 @@ export function parseCrawlParameters(
   };
   for (const { name, kind, javascript } of parameterTable) {
     const value = given[name];
-    if (value === undefined || value === '' || value === false) continue;
-    if (javascript && tokenType === 'normal') {
-      throw invalidField(name, `${name} needs the JavaScript token and a crawler made with it.`);
-    }
+    if (isAbsent(value) || (javascript && tokenType === 'normal')) continue;
     parsed[name] = checkValue(name, kind, value);
   }
   assertDrawable(parsed);

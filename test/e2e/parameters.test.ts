@@ -10,8 +10,6 @@ test.each([
   ['country=D1', 'country', /two-letter/],
   ['tor_network=true', 'tor_network', /Tor/],
   ['scraper=unknown', 'scraper', /generic-extractor, email-extractor/],
-  ['screenshot=true', 'screenshot', /JavaScript token/],
-  ['css_click_selector=%5B%5B', 'css_click_selector', /JavaScript token/],
   ['device=watch', 'device', /desktop, tablet, mobile/],
   ['custom_success_codes=x', 'custom_success_codes', /statuses/],
 ])('%s is refused for a queue and inline alike, naming %s', async (query, field, message) => {

@@ -298,7 +298,6 @@ test('bad input names its field and queues nothing', async () => {
     [`${good}&queue_timeout=-1`, 'queue_timeout'],
     [`${good}&queue_timeout=soon`, 'queue_timeout'],
     [`${good}&format=xml`, 'format'],
-    [`${good}&page_wait=100`, 'page_wait'],
     [`${good}&scraper=nothing`, 'scraper'],
   ];
   for (const [query, field] of cases) {

@@ -15,7 +15,7 @@ export const file_queuedcrawler_v1_crawl_parameters: GenFile = /*@__PURE__*/
 
 /**
  * How one URL is crawled, and the shape its result takes. Every field is optional; over REST each is a query
- * parameter of the same name. A parameter marked "JavaScript token" is refused with the Normal token.
+ * parameter of the same name. A parameter marked "JavaScript token" has no effect with the Normal token; the reply names it (`ignored_parameters`).
  *
  * @generated from message queuedcrawler.v1.CrawlParameters
  */

@@ -44,13 +44,15 @@ export const pushOrCrawl: AdapterFactory = (toolkit) => {
         if (isPush(exchange)) {
           const request = await binders.push[source](exchange);
           completeTarget(request, exchange);
-          const { rid } = await callPush(request, exchange);
-          return ridReply(rid);
+          const { rid, ignoredParameters } = await callPush(request, exchange);
+          return ridReply(rid, ignoredParameters);
         }
         const request = await binders.crawl[source](exchange);
         completeTarget(request, exchange);
         const response = await callCrawl(request, exchange);
-        return request.async === true ? ridReply(response.rid ?? '') : pageReply(request, response);
+        return request.async === true
+          ? ridReply(response.rid ?? '', response.ignoredParameters)
+          : pageReply(request, response);
       },
     },
   ];
@@ -88,12 +90,19 @@ function completeTarget(request: PushRequest | CrawlRequest, exchange: Exchange)
 }
 
 /** Exactly one key: a public client checks for that. */
-function ridReply(rid: string): Reply {
-  return jsonReply(JSON.stringify({ rid }), 200, { rid });
+function ridReply(rid: string, ignored: readonly string[]): Reply {
+  return jsonReply(JSON.stringify({ rid }), 200, { rid, ...ignoredField(ignored) });
+}
+
+function ignoredField(names: readonly string[]): { readonly ignored_parameters?: string } {
+  return names.length === 0 ? {} : { ignored_parameters: names.join(',') };
 }
 
 async function pageReply(request: CrawlRequest, response: CrawlResponse): Promise<Reply> {
-  const fields = resultFields(response, response, { storage_url: response.storageUrl });
+  const fields = resultFields(response, response, {
+    storage_url: response.storageUrl,
+    ...ignoredField(response.ignoredParameters),
+  });
   const { format, pretty = false, scraper = '', autoparse } = request.parameters ?? {};
   // Some clients read the metadata from the headers, whatever the format.
   const headers = toHeaders(fields);
