@@ -137,14 +137,13 @@ export function createLeases(
     if (isShare(lease)) return releaseShare(lease, now);
     const { crawlerId, epoch, owner } = lease;
     return lanes.runExclusive(crawlerId, async () => {
-      const [crawler, parts] = await Promise.all([
-        collections.crawlers.findOne(
-          { _id: crawlerId, epoch, leaseOwner: owner },
-          { projection: { wakes: 1, purges: 1, ...SHARING_FIELDS } },
-        ),
-        readParts(collections, [crawlerId]),
-      ]);
+      const crawler = await collections.crawlers.findOne(
+        { _id: crawlerId, epoch, leaseOwner: owner },
+        { projection: { wakes: 1, purges: 1, ...SHARING_FIELDS } },
+      );
       if (crawler !== null) {
+        // After `wakes`: a push that these counts miss changes it, and the write below fails.
+        const parts = await readParts(collections, [crawlerId]);
         const { waiting, retrying, running, deliveriesPending } = sumCounts(
           parts.get(crawlerId) ?? [],
           crawler.purges,
