@@ -28,7 +28,7 @@ export function documentedOperations(
     const parameters = [...queryParameters(push.input, own, schemas)];
     const known = new Set([...own, ...parameters.map(({ name }) => String(name))]);
     parameters.push(...queryParameters(crawl.input, known, schemas));
-    const rid = schemas.refTo(push.output, 'reply');
+    const rid = { type: 'object', properties: { rid: text }, required: ['rid'] };
     return {
       path: '/',
       verb,

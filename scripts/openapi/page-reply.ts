@@ -31,6 +31,10 @@ export const storedFacts = {
 export const crawledFacts = {
   ...facts,
   storage_url: { ...text, description: 'Where the stored copy is read; with `store`.' },
+  ignored_parameters: {
+    ...text,
+    description: 'Parameters without effect, because they need the JavaScript token.',
+  },
 };
 
 /** What the paths of other products of the reference service tell beside that. */
