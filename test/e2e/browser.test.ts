@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { JAVASCRIPT, startApp, type TestApp } from '../support/app.ts';
 import { crawlInBrowser, htmlRoute } from '../support/browser-crawls.ts';
 import { startProxy } from '../support/proxy.ts';
 import { type Site, startSite } from '../support/site.ts';
@@ -194,13 +194,6 @@ describe('a crawl in a browser', () => {
     expect(json).toMatchObject({ cb_status: 200 });
     expect(json.body).toContain('made by script');
     expect(new Set(proxy.asked)).toEqual(new Set([site.host]));
-  });
-
-  test('is for the JavaScript token', async () => {
-    const query = new URLSearchParams({ token: NORMAL, url: site.url, page_wait: '5' });
-    const { status, json } = await app.rest('GET', `/?${query}`);
-    expect(status).toBe(422);
-    expect(json.error).toMatch(/page_wait.*JavaScript token/);
   });
 });
 
