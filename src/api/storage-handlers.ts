@@ -63,13 +63,31 @@ export function storageHandlers(deps: {
     }
   }
 
+  async function readMany(
+    owner: TokenOwner,
+    rids: readonly string[],
+    bytes: number,
+    call: Call,
+  ): Promise<StoredResult[]> {
+    await makeRoom(call, bytes);
+    return storage.getMany(owner, rids);
+  }
+
+  /** Shows held results again. If that fails, they are readable when the hold ends. */
+  async function release(owner: TokenOwner, held: readonly string[]): Promise<void> {
+    if (held.length === 0) return;
+    await storage.release(owner, held).catch((error: unknown) => {
+      logger.warn({ err: error }, 'held results were not released');
+    });
+  }
+
   /** Removes held results once the client has them, and shows them again if it does not get them. */
-  function endHold(owner: TokenOwner, rids: readonly string[], call: Call): void {
+  function endHold(owner: TokenOwner, held: readonly string[], call: Call): void {
     void call.received
       .then(async (isWhole) => {
         // An error is received whole, too.
-        if (isWhole && call.failure === undefined) await storage.remove(owner, rids);
-        else await storage.release(owner, rids);
+        if (isWhole && call.failure === undefined) await storage.remove(owner, held);
+        else await release(owner, held);
       })
       // They are readable again when the hold ends.
       .catch((error: unknown) => logger.warn({ err: error }, 'read results were not removed'));
@@ -103,9 +121,12 @@ export function storageHandlers(deps: {
       const { autoDelete } = request;
       const selection = await storage.select(owner, request.rids, { holds: autoDelete });
       const { rids, bytes, deferred } = selection;
-      if (autoDelete && rids.length > 0) endHold(owner, rids, call);
-      await makeRoom(call, bytes);
-      const results = await storage.getMany(owner, rids);
+      const held = autoDelete ? rids : [];
+      const results = await readMany(owner, rids, bytes, call).catch((error: unknown) => {
+        void release(owner, held);
+        throw error;
+      });
+      if (held.length > 0) endHold(owner, held, call);
       return { results: results.map(resultMessage), deferredRids: [...deferred] };
     },
     async deleteResult(request, call) {

@@ -32,7 +32,7 @@ async function receivedStream({ stream }: Http2ServerResponse): Promise<boolean>
   if (stream === undefined || stream.destroyed) return false;
   const { session } = stream;
   const socket = session?.socket;
-  const watch = socket && watchSocket(socket);
+  const watch = socket && watchOf(socket);
   await new Promise((resolve) => stream.once('close', resolve));
   if (session === undefined || watch === undefined) return false;
   if (!stream.writableFinished || stream.rstCode !== 0) return false;
@@ -57,7 +57,7 @@ async function receivedReply(response: ServerResponse): Promise<boolean> {
   const { socket } = response;
   if (socket === null || response.closed) return response.writableFinished;
   const { localPort, remotePort } = socket;
-  const watch = watchSocket(socket);
+  const watch = watchOf(socket);
   if (!response.writableFinished) {
     await new Promise((resolve) => {
       response.once('finish', resolve);
@@ -65,7 +65,8 @@ async function receivedReply(response: ServerResponse): Promise<boolean> {
     });
   }
   if (!response.writableFinished) return false;
-  watch.isEnded = false;
+  // A client may have closed its side before it read.
+  const hadEnded = watch.isEnded;
   const { bytesRead } = socket;
   let takenAt: number | undefined;
   return look(async () => {
@@ -74,7 +75,7 @@ async function receivedReply(response: ServerResponse): Promise<boolean> {
     const queued = await sendQueue({ localPort, remotePort });
     if (watch.isReset) return false;
     if (queued !== undefined && queued > 0) return undefined;
-    if (watch.isEnded) return true;
+    if (watch.isEnded && !hadEnded) return true;
     // A connection that the server has closed stays in the list unless the client resets it.
     if (queued === undefined && socket.destroyed && process.platform === 'linux') return false;
     takenAt ??= performance.now();
@@ -88,8 +89,14 @@ interface SocketWatch {
   isEnded: boolean;
 }
 
-function watchSocket(socket: Socket): SocketWatch {
+/** The replies of a connection share one watch, so that it has listeners once. */
+const watches = new WeakMap<Socket, SocketWatch>();
+
+function watchOf(socket: Socket): SocketWatch {
+  const known = watches.get(socket);
+  if (known !== undefined) return known;
   const watch: SocketWatch = { isReset: false, isEnded: false };
+  watches.set(socket, watch);
   socket.once('end', () => {
     watch.isEnded = true;
   });

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { connect as connectHttp2 } from 'node:http2';
 import { connect, createServer, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
@@ -146,4 +148,40 @@ test('results that a client has are removed for good, which the storage quota sh
   expect(await used()).toBeGreaterThan(0);
   await take(app, rids);
   await eventually(async () => expect(await used()).toBe(0), { timeoutMs: 30_000 });
+});
+
+test('many calls on one connection leave nothing behind on it', async () => {
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error) => void warnings.push(warning);
+  process.on('warning', onWarning);
+  try {
+    await using stored = await startStored();
+    const { app, rids } = stored;
+    const session = connectHttp2(app.url);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    for (const rid of rids) {
+      const sent = JSON.stringify({ rids: [rid], auto_delete: true });
+      const reply = httpRequest(`${app.url}/storage/bulk?token=${NORMAL}`, {
+        method: 'POST',
+        agent,
+        headers: { 'content-type': 'application/json' },
+      });
+      reply.end(sent);
+      const [response] = (await once(reply, 'response')) as [IncomingMessage];
+      await text(response);
+      const stream = session.request({
+        ':method': 'POST',
+        ':path': RPC,
+        ...AUTHORIZED,
+        'content-type': 'application/json',
+      });
+      stream.end(sent);
+      await text(stream);
+    }
+    agent.destroy();
+    session.close();
+  } finally {
+    process.off('warning', onWarning);
+  }
+  expect(warnings).toEqual([]);
 });
