@@ -24,7 +24,6 @@ export interface HostTrouble {
   readonly reason: string;
   /** Nothing is asked before. */
   readonly untilMs: number;
-  readonly sinceMs: number;
 }
 
 /** What a host bears, as its answers have shown. */
@@ -99,8 +98,7 @@ export function createHostHealth(windowMs: () => number): HostHealth {
     }
     const waitMs = Math.min(Math.max(retryAfterMs ?? 0, spacingMs), LONGEST_RETRY_AFTER_MS);
     notBeforeMs = Math.max(notBeforeMs, nowMs + waitMs);
-    const sinceMs = trouble?.sinceMs ?? nowMs;
-    trouble = { kind: 'slow', reason: 'asks_for_less', untilMs: notBeforeMs, sinceMs };
+    trouble = { kind: 'slow', reason: 'asks_for_less', untilMs: notBeforeMs };
     return !wasSlow;
   }
 
@@ -114,7 +112,7 @@ export function createHostHealth(windowMs: () => number): HostHealth {
     asideMs = isOver ? 0 : Math.min(Math.max(asideMs * 2, ASIDE_MS.first), ASIDE_MS.longest);
     changedMs = nowMs;
     notBeforeMs = nowMs + asideMs;
-    trouble = { kind: 'away', reason, untilMs: notBeforeMs, sinceMs: awaySinceMs };
+    trouble = { kind: 'away', reason, untilMs: notBeforeMs };
     return true;
   }
 
