@@ -19,7 +19,7 @@ test('held results are shown again when the call fails, although its error is re
       getMany: async () => [],
     } as never,
     resultStreams: {} as never,
-    quotas: { takeRequest: () => undefined } as never,
+    quotas: { takeRequest: () => undefined },
     slots: {} as never,
     logger: silentLogger,
   });
