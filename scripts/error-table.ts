@@ -111,6 +111,16 @@ export const errorTable: readonly ErrorReason[] = [
     meaning: 'A crawler in storage mode has no callback URL and no signing secret.',
   },
   {
+    reason: 'too_many_paused_hosts',
+    as: ['failed_precondition'],
+    meaning: '1,000 hosts of the crawler are paused one by one.',
+  },
+  {
+    reason: 'host_paused_by_rule',
+    as: ['failed_precondition'],
+    meaning: "An exception in the crawler's `politeness` pauses the host.",
+  },
+  {
     reason: 'account_has_crawlers',
     as: ['failed_precondition'],
     meaning: 'An account can be removed after its crawlers.',

@@ -13,6 +13,7 @@ const FIRST = [
   'StorageService',
   'StatsService',
   'ActivityService',
+  'HostService',
   'WatchService',
 ];
 

@@ -18,6 +18,7 @@ import type {
   CrawlOutcome as DomainCrawlOutcome,
   JobSummary,
   ResultSummary,
+  WaitingJob,
 } from '../service/reads/listings.ts';
 import {
   nameOnWire,
@@ -25,6 +26,7 @@ import {
   toActivityMessage,
   toTokenTypeValue,
 } from './crawler-messages.ts';
+import { toHostWaitMessage } from './host-handlers.ts';
 
 const JOB_STATES = {
   waiting: JobState.WAITING,
@@ -59,7 +61,7 @@ export function toFailureKind(value: FailureKind): DomainFailureKind {
 }
 
 /** A queued job on the wire. */
-export function toJobMessage(job: JobSummary): MessageInitShape<typeof QueuedJobSchema> {
+export function toJobMessage(job: WaitingJob): MessageInitShape<typeof QueuedJobSchema> {
   const { rid, url, method, state, retry, lastFailure } = job;
   return {
     rid,
@@ -73,6 +75,7 @@ export function toJobMessage(job: JobSummary): MessageInitShape<typeof QueuedJob
       firstTriedAt: optionalTimestamp(job.firstTriedAt),
       queueDeadline: optionalTimestamp(job.queueDeadline),
       lastFailure,
+      hostWait: job.hostWait && toHostWaitMessage(job.hostWait),
     }),
   };
 }

@@ -2,6 +2,7 @@ import { Health } from '../../gen/health/v1/health_pb.ts';
 import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { HostService } from '../../gen/queuedcrawler/v1/host_service_pb.ts';
 import { OperatorService } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
@@ -17,6 +18,7 @@ import { type Admission, withAdmission } from './admission.ts';
 import { crawlerHandlers } from './crawler-handlers.ts';
 import { withConnectErrors } from './errors.ts';
 import { createHealthMethods } from './health.ts';
+import { hostHandlers } from './host-handlers.ts';
 import type { Method } from './method.ts';
 import { type OperatorParts, operatorHandlers } from './operator-handlers.ts';
 import { pushHandlers } from './push-handlers.ts';
@@ -33,6 +35,7 @@ const apiServices = [
   StorageService,
   StatsService,
   ActivityService,
+  HostService,
   WatchService,
   AccountService,
   OperatorService,
@@ -100,6 +103,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       activities: service.activities,
       clock,
     }),
+    ...hostHandlers({ authenticator, hostReads: service.hostReads, hosts: service.hosts }),
     ...watchHandlers({
       authenticator,
       watches: service.watches,

@@ -78,6 +78,7 @@ const longReads: ReadonlySet<string> = new Set([
   'ListResults',
   'ListDeliveries',
   'ListFailures',
+  'ListHosts',
   'GetActivity',
   'GetStats',
 ]);

@@ -78,11 +78,14 @@ export async function startApp(deps: AppDeps): Promise<App> {
     clock: backend.clock,
     logger,
   });
+  let saveHosts = (): Promise<void> => Promise.resolve();
+  stack.defer(() => saveHosts());
   // Crawls and calls have the same time to end: in turn, each would wait for the other's slowest.
   const draining: (() => Promise<void>)[] = [() => agenda.close(closeMs)];
   stack.defer(async () => void (await Promise.all(draining.map((drain) => drain()))));
   const scheduler = onTimeOf(backend.clock, agenda, clock);
   const service = wireService(context, { store, scheduler, engines });
+  saveHosts = service.dispatcher.close;
   const backups = openBackups(config, backend, logger);
   if (backups !== undefined) draining.push(() => backups.close(closeMs));
   metrics.watch({
@@ -102,6 +105,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     browser: engines.browserActivity,
     backups: backups && { everyMs: backupEveryMs(config), list: backups.list },
     dispatcher: service.dispatcher.activity,
+    hosts: service.dispatcher.troubledHosts,
     threads: engines.threads.activity,
     pools: measuredPools(pools),
   });

@@ -9,6 +9,7 @@ import { createCrawlerCommand } from './commands/crawler.ts';
 import { createDeliveriesCommand } from './commands/deliveries.ts';
 import { createDoctorCommand } from './commands/doctor.ts';
 import { createFindCommand } from './commands/find.ts';
+import { createHostsCommand } from './commands/hosts.ts';
 import { createInitCommand } from './commands/init.ts';
 import { createJobsCommand } from './commands/jobs.ts';
 import { createListenCommand } from './commands/listen.ts';
@@ -29,6 +30,7 @@ const commands: readonly CommandFactory[] = [
   createResultsCommand,
   createFindCommand,
   createJobsCommand,
+  createHostsCommand,
   createDeliveriesCommand,
   createStatsCommand,
   createAccountCommand,

@@ -2,6 +2,7 @@ import { type Client, createClient, type Transport } from '@connectrpc/connect';
 import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { HostService } from '../../gen/queuedcrawler/v1/host_service_pb.ts';
 import { OperatorService } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
@@ -15,6 +16,7 @@ export interface ServiceClients {
   readonly storage: Client<typeof StorageService>;
   readonly stats: Client<typeof StatsService>;
   readonly activity: Client<typeof ActivityService>;
+  readonly hosts: Client<typeof HostService>;
   readonly watch: Client<typeof WatchService>;
   readonly accounts: Client<typeof AccountService>;
   readonly operator: Client<typeof OperatorService>;
@@ -28,6 +30,7 @@ export function createServiceClients(transport: Transport): ServiceClients {
     storage: createClient(StorageService, transport),
     stats: createClient(StatsService, transport),
     activity: createClient(ActivityService, transport),
+    hosts: createClient(HostService, transport),
     watch: createClient(WatchService, transport),
     accounts: createClient(AccountService, transport),
     operator: createClient(OperatorService, transport),

@@ -2,7 +2,7 @@ import type { Crawler } from '../domain/crawler.ts';
 import type { Task } from '../scheduler/scheduler.ts';
 import type { Lease } from '../store/store.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
-import type { DispatcherActivity, DispatcherDeps } from './dispatcher-deps.ts';
+import type { DispatcherDeps, RunActivityNow } from './dispatcher-deps.ts';
 import type { HostLanes } from './host-lanes.ts';
 import type { RunKeeper } from './run-keeper.ts';
 import { createRunLoop, type RunLoop } from './run-loop.ts';
@@ -37,7 +37,9 @@ export interface CrawlerRun {
   abortJob(rid: string): void;
   /** Ends the run at once; its outcomes are dropped. */
   abort(): void;
-  activity(): Omit<DispatcherActivity, 'crawlers'>;
+  /** Whether other processes have parts of the crawler. */
+  readonly isShared: boolean;
+  activity(): RunActivityNow;
 }
 
 /** The longest time without a wake for a crawler whose endpoint takes nothing. */
@@ -147,6 +149,9 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     abort() {
       states.end('aborted');
       loop?.endWork();
+    },
+    get isShared() {
+      return loop?.isShared ?? false;
     },
     activity: () => loop?.activity() ?? NO_ACTIVITY,
   };

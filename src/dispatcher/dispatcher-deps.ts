@@ -10,7 +10,7 @@ import type { HostNews } from './host-lanes.ts';
 
 /** What the dispatcher works with. */
 export interface DispatcherDeps {
-  readonly store: Pick<Store, 'queue' | 'shares' | 'traits' | 'deliveries' | 'crawlers'>;
+  readonly store: Pick<Store, 'queue' | 'hosts' | 'shares' | 'traits' | 'deliveries' | 'crawlers'>;
   readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -105,3 +105,6 @@ export interface DispatcherActivity {
   /** Starts and ends of crawls and deliveries that the next turns write. */
   readonly unwritten: number;
 }
+
+/** What one run does now. */
+export type RunActivityNow = Omit<DispatcherActivity, 'crawlers'>;

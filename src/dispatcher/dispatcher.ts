@@ -1,13 +1,13 @@
 import type { Crawler } from '../domain/crawler.ts';
 import { DomainError } from '../domain/errors.ts';
-import { createLruMap } from '../domain/lru-map.ts';
+import type { HostState } from '../domain/host-state.ts';
 import type { Grant } from '../fairness/fair-pool.ts';
 import type { Task } from '../scheduler/scheduler.ts';
 import { type CrawlerRun, createCrawlerRun } from './crawler-run.ts';
 import { createDeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherActivity, DispatcherDeps } from './dispatcher-deps.ts';
 import { type Helping, startHelping } from './helping.ts';
-import { createHostLanes, type HostLanes } from './host-lanes.ts';
+import { createHostMemory } from './host-memory.ts';
 import { createRunKeeper } from './run-keeper.ts';
 
 /**
@@ -38,12 +38,16 @@ export interface Dispatcher {
   /** Aborts all work in this process for a crawler that was removed; results are dropped. */
   abortCrawler(crawlerId: string): void;
   activity(): DispatcherActivity;
+  /** What this process knows of the hosts of a crawler. */
+  hostStates(crawlerId: string): HostState[];
+  /** Hosts that are not reached, and hosts that asked for fewer requests, as this process knows. */
+  troubledHosts(): { readonly away: number; readonly slow: number };
+  /** Saves what it knows of hosts; called when nothing runs any more. */
+  close(): Promise<void>;
 }
 
 /** Retry delay for a crawler whose account has no free run slot. */
 const CROWDED_RETRY_MS = 5_000;
-/** Crawlers without a run whose hosts are remembered. */
-const MAX_CRAWLERS = 100;
 
 /** Makes the dispatcher. It starts nothing by itself: the scheduler calls `run`. */
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
@@ -51,9 +55,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const runs = new Map<string, { run?: CrawlerRun; readonly done: Promise<void> }>();
   const paces = createDeliveryPaces(deps);
   const keeper = createRunKeeper(deps);
-  const lanes = createLruMap<string, HostLanes>({
-    maxEntries: MAX_CRAWLERS,
-    isPinned: ({ isIdle }) => !isIdle,
+  const hosts = createHostMemory({
+    ...deps,
+    hosts: deps.store.hosts,
+    isShared: (crawlerId) => runsOf(crawlerId).some((run) => run.isShared),
   });
   let helping: Helping | undefined;
 
@@ -63,16 +68,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     return all.filter((each) => each !== undefined);
   }
 
-  /** What its runs know of a crawler's hosts goes on from one to the next. */
-  function lanesOf(crawlerId: string): HostLanes {
-    const found = lanes.get(crawlerId) ?? createHostLanes();
-    lanes.set(crawlerId, found);
-    return found;
-  }
-
   function runDeps(crawler: Crawler, task: Pick<Task, 'signal' | 'touch'>) {
     const { crawlerId } = crawler;
-    return { ...deps, crawlerId, task, paces, keeper, crawler, lanes: lanesOf(crawlerId) };
+    return { ...deps, crawlerId, task, paces, keeper, crawler, lanes: hosts.lanesOf(crawlerId) };
   }
 
   function help(): () => Promise<void> {
@@ -188,6 +186,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         unwritten: sumOf(all, 'unwritten'),
       };
     },
+    hostStates: hosts.states,
+    troubledHosts: hosts.troubled,
+    close: hosts.close,
   };
 }
 

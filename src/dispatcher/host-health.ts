@@ -1,3 +1,5 @@
+import { defined } from '../domain/defined.ts';
+import type { HostTrouble, SavedHealth } from '../domain/host-state.ts';
 import type { FailureReason } from '../domain/status.ts';
 
 /** What a crawl tells about its host; nothing when it was aborted or did not ask the host. */
@@ -18,14 +20,6 @@ export const AWAY: ReadonlySet<string> = new Set<FailureReason>([
   'robots_unreachable',
 ]);
 
-/** Why a host is asked less than its crawler allows. */
-export interface HostTrouble {
-  readonly kind: 'slow' | 'away';
-  readonly reason: string;
-  /** Nothing is asked before. */
-  readonly untilMs: number;
-}
-
 /** What a host bears, as its answers have shown. */
 export interface HostHealth {
   /** No crawl may start before, in milliseconds of the service time. */
@@ -38,6 +32,10 @@ export interface HostHealth {
   started(nowMs: number): void;
   /** Takes in the answer to a crawl that started at `startedMs`. Returns whether its trouble has changed. */
   ended(answer: HostAnswer, startedMs: number, nowMs: number): boolean;
+  /** What another process needs to continue; undefined for an ordinary host. */
+  saved(): SavedHealth | undefined;
+  /** Continues where another process was, unless this one knows of trouble itself. */
+  restore(saved: SavedHealth, nowMs: number): void;
 }
 
 /** This many crawls in a row that do not reach a host put it aside. */
@@ -136,6 +134,18 @@ export function createHostHealth(windowMs: () => number): HostHealth {
       if (answer.kind === 'answered') return answered(startedMs, nowMs);
       if (answer.kind === 'slow') return slow(answer.retryAfterMs, startedMs, nowMs);
       return away(answer.reason, startedMs, nowMs);
+    },
+    saved() {
+      if (trouble === undefined) return undefined;
+      return { ...trouble, failures, asideMs, spacingMs, ...defined({ awaySinceMs }) };
+    },
+    restore(saved, nowMs) {
+      if (trouble !== undefined) return;
+      const { kind, reason, untilMs } = saved;
+      trouble = { kind, reason, untilMs };
+      ({ failures, asideMs, spacingMs, awaySinceMs } = saved);
+      notBeforeMs = Math.max(notBeforeMs, untilMs);
+      changedMs = nowMs;
     },
   };
 }

@@ -1,16 +1,16 @@
 import type { Crawler } from '../domain/crawler.ts';
+import { defined } from '../domain/defined.ts';
 import { HOUR_MS } from '../domain/durations.ts';
+import { type HostRule, ruleFor } from '../domain/host-rules.ts';
+import type { HostState, HostTrouble } from '../domain/host-state.ts';
 import type { DueJob } from '../domain/job.ts';
+import { hostDigit } from '../domain/share-digits.ts';
 import { hostOf } from '../domain/target-url.ts';
-import {
-  createHostHealth,
-  type HostAnswer,
-  type HostHealth,
-  type HostTrouble,
-} from './host-health.ts';
+import { createHostHealth, type HostAnswer, type HostHealth } from './host-health.ts';
+import { createHostTallies } from './host-tallies.ts';
 
 /** What lanes keep of a crawler's settings. */
-export type LanesCrawler = Pick<Crawler, 'politeness' | 'retryWindowHours'>;
+export type LanesCrawler = Pick<Crawler, 'politeness' | 'pausedHosts' | 'retryWindowHours'>;
 
 /** What a crawl tells about its host. */
 export interface HostNews {
@@ -18,6 +18,8 @@ export interface HostNews {
   readonly answer?: HostAnswer;
   /** The delay that robots.txt asks for, 0 for none; absent when it was not read. */
   readonly robotsDelayMs?: number;
+  /** How the try ended; absent when there was none. */
+  readonly tried?: { readonly failure?: string };
 }
 
 /** A host whose trouble has changed, for the log. */
@@ -55,8 +57,21 @@ export interface HostLanes {
   wanted(nowMs: number, perHost: number): HostsWanted;
   /** Jobs of a host that bears none now, beyond those that are kept for it. */
   surplus(host: string): DueJob[];
-  /** Keeps to the pace and the retry window of a crawler. */
+  /** Keeps to the pace, the pauses and the retry window of a crawler. */
   keep(crawler: LanesCrawler): void;
+  /**
+   * Another process may have crawled hosts with these digits until now: each of them is first asked
+   * after its delay.
+   */
+  gained(digits: string, nowMs: number): void;
+  /** The digits of hosts that are being crawled, or whose delay since the last crawl is not over. */
+  busyDigits(nowMs: number): Set<string>;
+  /** How many hosts are in trouble. */
+  troubled(): { readonly away: number; readonly slow: number };
+  /** What is known of the hosts that were crawled last, and of those in trouble. */
+  states(nowMs: number): HostState[];
+  /** Takes in what other processes know, unless a crawl here has ended later. */
+  learn(states: readonly HostState[], nowMs: number): void;
 }
 
 /** What a look should read. */
@@ -69,6 +84,9 @@ export interface HostsWanted {
 
 interface Lane {
   readonly host: string;
+  readonly digit: string;
+  rule: HostRule | undefined;
+  isPaused: boolean;
   readonly ahead: Map<string, DueJob>;
   /** The starts of the crawls in flight. */
   readonly running: Map<string, number>;
@@ -95,17 +113,20 @@ const KEPT_CLOSED = 2;
 /** Hosts that a look leaves out; a bound for the length of a query. */
 const MAX_LEFT_OUT = 1_000;
 
+/** Trouble of another process that is over for longer says nothing of the host as it is now. */
+const FORGET_TROUBLE_MS = 15 * 60_000;
 /** Hosts that are remembered, in addition to those with jobs here. */
 const MAX_LANES = 2_000;
 
-/** Makes lanes without jobs. */
-export function createHostLanes(): HostLanes {
+/** Makes lanes without jobs. `onChange` is called when a crawl has ended. */
+export function createHostLanes(onChange: () => void = () => undefined): HostLanes {
   const lanes = new Map<string, Lane>();
   const byRid = new Map<string, Lane>();
-  let maxPerHost = Number.POSITIVE_INFINITY;
-  let delayMs = 0;
-  let asksRobots = false;
-  let windowMs = Number.POSITIVE_INFINITY;
+  const tallies = createHostTallies();
+  /** When hosts of a digit may last have been crawled by another process. */
+  const gainedMs = new Map<string, number>();
+  let crawler: LanesCrawler = { politeness: undefined, retryWindowHours: Number.POSITIVE_INFINITY };
+  let paused: ReadonlySet<string> = new Set();
   /** The least part of the lanes when one last started. */
   let virtualMs = 0;
 
@@ -115,6 +136,9 @@ export function createHostLanes(): HostLanes {
     if (lanes.size >= MAX_LANES) forgetOne();
     const made: Lane = {
       host,
+      digit: hostDigit(host),
+      rule: undefined,
+      isPaused: false,
       ahead: new Map(),
       running: new Map(),
       usedMs: virtualMs,
@@ -122,10 +146,23 @@ export function createHostLanes(): HostLanes {
       nextStartMs: 0,
       robotsDelayMs: 0,
       isKnown: false,
-      health: createHostHealth(() => windowMs),
+      health: createHostHealth(() => crawler.retryWindowHours * HOUR_MS),
     };
+    applySettings(made);
+    wait(made, gainedMs.get(made.digit));
     lanes.set(host, made);
     return made;
+  }
+
+  function applySettings(lane: Lane): void {
+    lane.rule = ruleFor(crawler.politeness?.hosts ?? [], lane.host);
+    lane.isPaused = lane.rule?.paused === true || paused.has(lane.host);
+  }
+
+  /** Lets the first crawl wait for the delay since another process may have made one. */
+  function wait(lane: Lane, sinceMs: number | undefined): void {
+    if (sinceMs === undefined || spacingMs(lane) === 0) return;
+    lane.nextStartMs = Math.max(lane.nextStartMs, sinceMs + spacingMs(lane));
   }
 
   /** Forgets what is known of the host that has had no jobs here for the longest time. */
@@ -142,17 +179,26 @@ export function createHostLanes(): HostLanes {
     const { ahead, running, health } = lane;
     if (ahead.size + running.size > 0 || health.trouble !== undefined) return;
     if (health.awaySinceMs !== undefined || startAt(lane) > nowMs) return;
+    // What another process has read of its robots.txt.
+    if (!lane.isKnown && lane.robotsDelayMs > 0) return;
     lanes.delete(lane.host);
   }
 
   const startAt = (lane: Lane): number => Math.max(lane.nextStartMs, lane.health.notBeforeMs);
 
-  function limit({ health, isKnown }: Lane): number {
-    if (!isKnown && (asksRobots || delayMs > 0)) return 1;
-    return Math.min(maxPerHost, health.limit);
+  function limit({ health, isKnown, isPaused, rule, robotsDelayMs }: Lane): number {
+    if (isPaused) return 0;
+    const { politeness } = crawler;
+    const delayMs = rule?.delayMs ?? politeness?.delayMs ?? 0;
+    const isPaced = politeness?.robotsTxt === true || delayMs > 0 || robotsDelayMs > 0;
+    if (!isKnown && isPaced) return 1;
+    const most = rule?.maxPerHost ?? politeness?.maxPerHost ?? 0;
+    return Math.min(most || Number.POSITIVE_INFINITY, health.limit);
   }
 
-  const spacingMs = ({ robotsDelayMs }: Lane): number => Math.max(delayMs, robotsDelayMs);
+  function spacingMs({ robotsDelayMs, rule }: Lane): number {
+    return Math.max(rule?.delayMs ?? crawler.politeness?.delayMs ?? 0, robotsDelayMs);
+  }
 
   const mayStart = (lane: Lane, nowMs: number): boolean =>
     lane.running.size < limit(lane) && startAt(lane) <= nowMs;
@@ -176,11 +222,58 @@ export function createHostLanes(): HostLanes {
     get isIdle() {
       return byRid.size === 0;
     },
-    keep({ politeness, retryWindowHours }) {
-      maxPerHost = politeness?.maxPerHost || Number.POSITIVE_INFINITY;
-      delayMs = politeness?.delayMs ?? 0;
-      asksRobots = politeness?.robotsTxt ?? false;
-      windowMs = retryWindowHours * HOUR_MS;
+    keep(current) {
+      if (current === crawler) return;
+      crawler = current;
+      paused = new Set(current.pausedHosts);
+      for (const lane of lanes.values()) applySettings(lane);
+    },
+    gained(digits, nowMs) {
+      for (const digit of digits) gainedMs.set(digit, nowMs);
+      for (const lane of lanes.values()) if (digits.includes(lane.digit)) wait(lane, nowMs);
+    },
+    busyDigits(nowMs) {
+      const busy = new Set<string>();
+      for (const lane of lanes.values()) {
+        if (lane.running.size > 0 || lane.nextStartMs > nowMs) busy.add(lane.digit);
+      }
+      return busy;
+    },
+    troubled() {
+      const count = { away: 0, slow: 0 };
+      for (const { health } of lanes.values()) {
+        if (health.trouble !== undefined) count[health.trouble.kind] += 1;
+      }
+      return count;
+    },
+    states(nowMs) {
+      const hosts = new Set(tallies.hosts());
+      for (const { host, running, health } of lanes.values()) {
+        if (running.size > 0 || health.trouble !== undefined) hosts.add(host);
+      }
+      return [...hosts].map((host) => {
+        const lane = lanes.get(host);
+        const numbers = { host, running: 0, ...tallies.of(host, nowMs) };
+        if (lane === undefined) return numbers;
+        return {
+          ...numbers,
+          running: lane.running.size,
+          ...defined({
+            nextStartMs: lane.nextStartMs > nowMs ? lane.nextStartMs : undefined,
+            robotsDelayMs: lane.robotsDelayMs || undefined,
+            health: lane.health.saved(),
+          }),
+        };
+      });
+    },
+    learn(states, nowMs) {
+      for (const { host, health, robotsDelayMs = 0, lastMs } of states) {
+        const isOver = health === undefined || health.untilMs + FORGET_TROUBLE_MS < nowMs;
+        if ((isOver && robotsDelayMs === 0) || tallies.lastMs(host) > lastMs) continue;
+        const lane = open(host);
+        lane.robotsDelayMs = Math.max(lane.robotsDelayMs, robotsDelayMs);
+        if (health !== undefined && !isOver) lane.health.restore(health, nowMs);
+      }
     },
     ready(nowMs, othersWait) {
       let count = 0;
@@ -235,17 +328,19 @@ export function createHostLanes(): HostLanes {
       lane.nextStartMs = Math.max(lane.nextStartMs, nowMs + spacingMs(lane));
       lane.health.started(nowMs);
     },
-    ended(rid, { answer, robotsDelayMs }, nowMs) {
+    ended(rid, { answer, robotsDelayMs, tried }, nowMs) {
       const lane = byRid.get(rid);
       byRid.delete(rid);
       const startedMs = lane?.running.get(rid);
       if (lane === undefined || startedMs === undefined) return undefined;
       lane.running.delete(rid);
+      onChange();
       lane.robotsDelayMs = robotsDelayMs ?? lane.robotsDelayMs;
       // Its request may have been sent much later than it started, so the delay counts from its end.
       if (!lane.isKnown) lane.nextStartMs = nowMs + spacingMs(lane);
       lane.isKnown = true;
       const tookMs = nowMs - startedMs;
+      if (tried !== undefined) tallies.note(lane.host, tookMs, tried.failure, nowMs);
       lane.usedMs += tookMs;
       lane.meanMs = lane.meanMs * MEAN_WEIGHT + tookMs * (1 - MEAN_WEIGHT);
       const changes = answer !== undefined && lane.health.ended(answer, startedMs, nowMs);

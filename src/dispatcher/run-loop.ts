@@ -5,7 +5,7 @@ import type { CrawlerNews, Lease } from '../store/store.ts';
 import { createCrawlLane } from './crawl-lane.ts';
 import { createDeliveryLane } from './delivery-lane.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
-import type { DispatcherActivity, DispatcherDeps } from './dispatcher-deps.ts';
+import type { DispatcherDeps, RunActivityNow } from './dispatcher-deps.ts';
 import type { HostLanes } from './host-lanes.ts';
 import { WorkAborted } from './in-flight.ts';
 import { createJobLog } from './job-log.ts';
@@ -50,7 +50,9 @@ export interface RunLoop {
    * the work from now on. Its outcomes are dropped.
    */
   endWork(): void;
-  activity(): Omit<DispatcherActivity, 'crawlers'>;
+  activity(): RunActivityNow;
+  /** Whether other processes have parts of the crawler. */
+  readonly isShared: boolean;
   /** Until when the endpoint takes nothing; undefined when it does. */
   pausedUntil(): Date | undefined;
   /** Drops everything and gives all room back. */
@@ -295,6 +297,9 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
       buffered: crawls.buffered,
       unwritten: crawls.unwritten + deliveries.unsettled,
     }),
+    get isShared() {
+      return isHelper || share.hasHelpers;
+    },
     pausedUntil: deliveries.pausedUntil,
     close() {
       crawls.close();

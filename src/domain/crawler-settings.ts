@@ -1,14 +1,17 @@
 import { type DeliveryMode, deliveryModes } from './delivery-mode.ts';
 import { fieldName } from './field-name.ts';
+import { checkHostRules, type HostRule, POLITENESS_BOUNDS } from './host-rules.ts';
 import { integerInRange } from './limits.ts';
 
-/** How considerate a crawler is to each host; all zero and false is off. */
+/** How considerate a crawler is to each host; all zero, false and without exceptions is off. */
 export interface Politeness {
   /** Most requests at one host at once, 0 for no limit. */
   readonly maxPerHost: number;
   /** Least time between the starts of two requests at one host. */
   readonly delayMs: number;
   readonly robotsTxt: boolean;
+  /** Exceptions, the first that matches a host; absent for none. */
+  readonly hosts?: readonly HostRule[];
 }
 
 /** One setting that a crawler's owner chooses. `undefined` as a value stands for "off". */
@@ -32,11 +35,14 @@ function integer(range: Pick<IntegerSetting, 'min' | 'max' | 'default'>): Intege
 
 const politeness: Setting<Politeness | undefined> = {
   default: undefined,
-  check(field, { maxPerHost, delayMs, robotsTxt }) {
-    integerInRange(`${field}.max_per_host`, maxPerHost, 0, 1_000);
-    integerInRange(`${field}.delay_ms`, delayMs, 0, 3_600_000);
-    const isOff = maxPerHost === 0 && delayMs === 0 && !robotsTxt;
-    return isOff ? undefined : { maxPerHost, delayMs, robotsTxt };
+  check(field, { maxPerHost, delayMs, robotsTxt, hosts = [] }) {
+    integerInRange(`${field}.max_per_host`, maxPerHost, 0, POLITENESS_BOUNDS.maxPerHost);
+    integerInRange(`${field}.delay_ms`, delayMs, 0, POLITENESS_BOUNDS.delayMs);
+    const rules = checkHostRules(`${field}.hosts`, hosts);
+    const isOff = maxPerHost === 0 && delayMs === 0 && !robotsTxt && rules.length === 0;
+    const kept = { maxPerHost, delayMs, robotsTxt };
+    if (isOff) return undefined;
+    return rules.length === 0 ? kept : { ...kept, hosts: rules };
   },
 };
 

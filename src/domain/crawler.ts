@@ -33,6 +33,8 @@ export interface Crawler extends CrawlerSettings {
   readonly pausedAt?: Date;
   /** Why the monitor paused it; present while that pause holds. */
   readonly pauseReason?: string;
+  /** Hosts of which nothing is asked, as their owner has chosen; absent for none. */
+  readonly pausedHosts?: readonly string[];
   /** Newest first; empty when the delivery mode posts to no callback URL. */
   readonly webhookSecrets: readonly WebhookSecret[];
   readonly createdAt: Date;

@@ -38,6 +38,7 @@ export interface MeasuredParts {
   /** Undefined where the database is not embedded. */
   readonly backups: MeasuredBackups | undefined;
   readonly dispatcher: () => ReturnType<Dispatcher['activity']>;
+  readonly hosts: () => ReturnType<Dispatcher['troubledHosts']>;
   readonly threads: () => ReturnType<CrawlThreads['activity']>;
   /** By name. */
   readonly pools: Readonly<Record<string, Pick<FairPool, 'used' | 'waiting'>>>;
@@ -190,6 +191,15 @@ function createGauges(registry: Registry, parts: MeasuredParts): void {
     registers,
     collect() {
       for (const [kind, count] of Object.entries(dispatcher())) this.set({ kind }, count);
+    },
+  });
+  new Gauge({
+    name: 'queued_crawler_hosts',
+    help: 'Hosts in trouble, as this process knows: not reached (away), or asking for fewer requests (slow).',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      for (const [state, count] of Object.entries(parts.hosts())) this.set({ state }, count);
     },
   });
   new Gauge({

@@ -20,6 +20,7 @@ import { createFailedTokens } from './accounts/failed-tokens.ts';
 import { createQuotas, type Quotas } from './accounts/quotas.ts';
 import { type CrawlerAccess, createCrawlerAccess } from './crawlers/crawler-access.ts';
 import { type CrawlerManagement, createCrawlerManagement } from './crawlers/crawlers.ts';
+import { createHostManagement, type HostManagement } from './crawlers/host-management.ts';
 import { createMonitor } from './crawlers/monitor.ts';
 import { createCookieSessions } from './crawls/cookie-sessions.ts';
 import { type CrawlJobs, createCrawlJobs } from './crawls/crawl-job.ts';
@@ -40,6 +41,7 @@ import { startProcessing } from './queue/queue-spans.ts';
 import { type AccountActivities, createAccountActivities } from './reads/account-activity.ts';
 import { createCrawlerList, type ListCrawlers } from './reads/crawler-list.ts';
 import { createFailureGroups, type ListFailures } from './reads/failures.ts';
+import { createHostReads, type HostReads } from './reads/host-list.ts';
 import { createListings, type Listings } from './reads/listings.ts';
 import { createOverviews } from './reads/overviews.ts';
 import { createResultStreams, type ResultStreams } from './reads/result-streams.ts';
@@ -115,6 +117,8 @@ export interface Service {
   readonly accounts: AccountManagement;
   readonly quotas: Quotas;
   readonly crawlers: CrawlerManagement;
+  readonly hosts: HostManagement;
+  readonly hostReads: HostReads;
   readonly jobs: JobManagement;
   readonly asyncJobs: AsyncJobs;
   readonly pushing: Pushing;
@@ -177,6 +181,13 @@ export function createService(deps: ServiceDeps): Service {
   const crawlJobs = createCrawlJobs({ crawling, clock, retentionDays });
   const crawlTimes = createCrawlTimes();
   const dispatcher = wireDispatcher(deps, { access, crawlJobs, quotas, crawlTimes });
+  const hostReads = createHostReads({
+    hosts: store.hosts,
+    access,
+    dispatcher,
+    clock,
+    processId: settings.processId,
+  });
   const notices = createNotices({ store, mailer: deps.mailer, clock, logger });
   const pushing = createPushing({
     store,
@@ -209,6 +220,8 @@ export function createService(deps: ServiceDeps): Service {
       quotas,
       uncallable: settings.uncallable,
     }),
+    hosts: createHostManagement({ store, access, dispatcher, scheduler, clock }),
+    hostReads,
     jobs: createJobManagement({ store, access, dispatcher, scheduler, quotas, clock, logger }),
     asyncJobs: createAsyncJobs({ store, dispatcher, clock }),
     inlineCrawls: createInlineCrawls({
@@ -226,7 +239,7 @@ export function createService(deps: ServiceDeps): Service {
     storage: createStorage({ results: store.results, clock }),
     resultStreams: createResultStreams({ results: store.results, access }),
     statistics: createStatistics({ store, clock }),
-    listings: createListings({ store, access, clock }),
+    listings: createListings({ store, access, clock, waits: hostReads.waits }),
     listCrawlers: createCrawlerList({ overviews }),
     listFailures: createFailureGroups({ listings: store.listings, access }),
     activities,

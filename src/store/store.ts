@@ -9,16 +9,20 @@ import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts'
 import type { HistoryDay } from '../domain/stats.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
 import type { DeliveryStore } from './delivery-store.ts';
+import type { HostStore } from './host-store.ts';
 import type { ListingStore } from './listing-store.ts';
 import type { ProcessStore } from './process-store.ts';
 import type { QueueDepths } from './queue-depth.ts';
 import type { QueueStore } from './queue-store.ts';
+import type { ScreenshotStore } from './screenshot-store.ts';
 import type { ShareStore } from './share-store.ts';
 
 export type * from './delivery-store.ts';
+export type * from './host-store.ts';
 export type * from './listing-store.ts';
 export type * from './process-store.ts';
 export type * from './queue-store.ts';
+export type * from './screenshot-store.ts';
 export type * from './share-store.ts';
 
 /**
@@ -32,6 +36,7 @@ export interface Store {
   readonly accounts: AccountStore;
   readonly crawlers: CrawlerStore;
   readonly queue: QueueStore;
+  readonly hosts: HostStore;
   readonly traits: StoreTraits;
   /** Divides crawlers among processes. Undefined if a crawler is always crawled by one process. */
   readonly shares?: ShareStore | undefined;
@@ -176,6 +181,15 @@ export interface CrawlerStore {
     change: PauseChange,
     now: Date,
     reason?: string,
+  ): Promise<{ readonly crawler: Crawler; readonly changed: boolean } | undefined>;
+  /**
+   * Pauses one host of the crawler, or lifts that. `changed` is false if it was so already.
+   */
+  setHostPaused(
+    crawlerId: string,
+    host: string,
+    paused: boolean,
+    now: Date,
   ): Promise<{ readonly crawler: Crawler; readonly changed: boolean } | undefined>;
   /**
    * Removes the crawler with its jobs, deliveries and statistics, and returns the number of URLs
@@ -361,24 +375,6 @@ export interface NoticeStore {
   claim(now: Date, leaseMs: number, limit: number): Promise<QueuedNotice[]>;
   remove(noticeIds: readonly string[]): Promise<void>;
   postpone(noticeIds: readonly string[], dueAt: Date): Promise<void>;
-}
-
-/** A screenshot as it is kept. */
-export interface StoredScreenshot {
-  /** Not guessable: reading a screenshot takes no token. */
-  readonly id: string;
-  /** The account whose storage it counts in. */
-  readonly accountId: string;
-  readonly contentType: string;
-  readonly bytes: Uint8Array;
-  readonly expiresAt: Date;
-}
-
-/** Screenshots, which are kept for an hour. */
-export interface ScreenshotStore {
-  put(screenshot: StoredScreenshot): Promise<void>;
-  /** Undefined when there is no such screenshot, or no longer. */
-  get(id: string, now: Date): Promise<{ contentType: string; bytes: Uint8Array } | undefined>;
 }
 
 /** The cookies of crawls with the same `cookies_session`, bounded by `domain/session-cookies.ts`. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { startApp } from '../support/app.ts';
+import { startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/listen.ts';
@@ -151,5 +151,118 @@ describe('the pace of a polite crawler', () => {
     await eventually(() => expect(site.hits('/page/1')).toBe(3), { timeoutMs: 20_000 });
     const starts = site.seen.filter(({ path }) => path.startsWith('/page')).map(({ at }) => +at);
     expect((starts.at(-1) ?? 0) - (starts[0] ?? 0)).toBeGreaterThanOrEqual(1_000);
+  });
+});
+
+/** The row of a site in the list of hosts. */
+async function hostRow(app: TestApp, { path }: { path: string }, site: Pick<Site, 'url'>) {
+  const { host } = new URL(site.url);
+  const { status, text, json } = await app.rest('GET', `${path}/hosts?host_contains=${host}`);
+  expect(status, text).toBe(200);
+  return json.hosts[0];
+}
+
+describe('the hosts of a crawler', () => {
+  test('are listed with what became of their URLs, and what they wait for', async () => {
+    await using site = await startSite();
+    await using app = await startApp();
+    const crawler = await createCrawler(app, 'listed', { concurrency: 2, max_retries: 0 });
+    const away = { url: `http://127.0.0.1:${await freePort()}` };
+    await Promise.all(urls(away, 12).map((url) => crawler.push(url)));
+    await Promise.all(urls(site, 5).map((url) => crawler.push(url)));
+    await Promise.all(urls(site, 2, '/status/404').map((url) => crawler.push(url)));
+    await eventually(async () => {
+      expect(await hostRow(app, crawler, site)).toMatchObject({ queued: 0, tries: 7 });
+      expect(await hostRow(app, crawler, away)).toMatchObject({
+        failures: [{ reason: 'connection_failed' }],
+        wait: { kind: 'away', reason: 'connection_failed' },
+      });
+    });
+    const { wait, queued } = await hostRow(app, crawler, away);
+    expect(new Date(wait.until).getTime()).toBeGreaterThan(Date.parse('2026-01-01'));
+    expect(Number(queued)).toBeGreaterThan(0);
+    const { json } = await app.rest('GET', `${crawler.path}/jobs`);
+    expect(json.jobs[0].host_wait).toMatchObject({ kind: 'away' });
+    const failed = await app.rest('GET', `${crawler.path}/hosts?order_by=failed&max_count=1`);
+    expect(failed.json.hosts).toMatchObject([{ host: new URL(away.url).host }]);
+  });
+
+  test('are paused, continued and purged one at a time', async () => {
+    await using paused = await startSite();
+    await using other = await startSite();
+    await using app = await startApp();
+    const crawler = await createCrawler(app, 'steered');
+    const { host } = new URL(paused.url);
+    expect((await crawler.post(`hosts/pause?host=${host}`)).json).toEqual({ host, paused: true });
+    await Promise.all(urls(paused, 8).map((url) => crawler.push(url)));
+    await Promise.all(urls(other, 8).map((url) => crawler.push(url)));
+    await eventually(() => expect(other.hits()).toBe(8));
+    expect(await hostRow(app, crawler, paused)).toMatchObject({
+      queued: 8,
+      wait: { kind: 'paused', reason: 'user' },
+    });
+    expect(paused.hits()).toBe(0);
+    expect((await crawler.post(`hosts/purge?host=${host}`)).json).toEqual({
+      purged: 8,
+      has_more: false,
+    });
+    expect((await crawler.details()).activity).toMatchObject({ purged: 8, waiting: 0 });
+    await Promise.all(urls(paused, 3).map((url) => crawler.push(url)));
+    expect((await crawler.post(`hosts/unpause?host=${host}`)).json).toEqual({
+      host,
+      paused: false,
+    });
+    await eventually(() => expect(paused.hits()).toBe(3));
+  });
+
+  test('have exceptions from the politeness of their crawler', async () => {
+    await using slow = await startSite();
+    await using paused = await startSite();
+    await using other = await startSite();
+    await using app = await startApp();
+    const hostOf = (site: Site): string => new URL(site.url).host;
+    const politeness = {
+      delay_ms: 0,
+      max_per_host: 0,
+      robots_txt: false,
+      hosts: [
+        { pattern: hostOf(slow), max_per_host: 1, delay_ms: 300 },
+        { pattern: hostOf(paused), paused: true },
+      ],
+    };
+    const crawler = await createCrawler(app, 'exceptions', { politeness });
+    expect((await crawler.details()).politeness.hosts).toEqual([
+      { ...politeness.hosts[0], paused: false },
+      politeness.hosts[1],
+    ]);
+    for (const site of [slow, paused, other]) {
+      await Promise.all(urls(site, 4).map((url) => crawler.push(url)));
+    }
+    await eventually(() => expect([slow.hits(), other.hits()]).toEqual([4, 4]), {
+      timeoutMs: 20_000,
+    });
+    expect(paused.hits()).toBe(0);
+    expect(startsOf(slow).at(-1)).toBeGreaterThanOrEqual(600);
+    const refused = await crawler.post(`hosts/unpause?host=${hostOf(paused)}`);
+    expect(refused).toMatchObject({ status: 409 });
+    const bad = { politeness: { hosts: [{ pattern: 'a/b' }] } };
+    const reply = await app.rest('PUT', crawler.path, bad);
+    expect(reply.status).toBe(422);
+    expect(reply.text).toContain('politeness.hosts[0].pattern');
+    await app.rest('PUT', crawler.path, { politeness: { delay_ms: 0 } });
+    await eventually(() => expect(paused.hits()).toBe(4), { timeoutMs: 20_000 });
+  });
+
+  test('that are not reached stay put aside after a restart', async () => {
+    const away = { url: `http://127.0.0.1:${await freePort()}` };
+    await using first = await startApp();
+    const crawler = await createCrawler(first, 'again', { concurrency: 2 });
+    await Promise.all(urls(away, 9).map((url) => crawler.push(url)));
+    await eventually(async () => {
+      expect(await hostRow(first, crawler, away)).toMatchObject({ wait: { kind: 'away' } });
+    });
+    await first.stop();
+    await using second = await startApp({ dataDir: first.dataDir });
+    expect(await hostRow(second, crawler, away)).toMatchObject({ wait: { kind: 'away' } });
   });
 });

@@ -4,6 +4,7 @@ import { Health } from '../../gen/health/v1/health_pb.ts';
 import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { HostService } from '../../gen/queuedcrawler/v1/host_service_pb.ts';
 import { OperatorService } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
@@ -56,6 +57,10 @@ const requests: readonly (readonly [DescMethod, object])[] = [
   [ActivityService.method.listFailures, { name: 'fuzz', kind: 2 }],
   [ActivityService.method.findRid, { rid: RID }],
   [ActivityService.method.getActivity, {}],
+  [HostService.method.listHosts, { name: 'fuzz', orderBy: 2, maxCount: 5, hostContains: 'a' }],
+  [HostService.method.pauseHost, { name: 'fuzz', host: 'a.example:81' }],
+  [HostService.method.unpauseHost, { name: 'fuzz', host: 'a.example:81' }],
+  [HostService.method.purgeHost, { name: 'fuzz', host: 'a.example:81' }],
   [WatchService.method.watchCrawlers, { nameContains: 'f' }],
   [WatchService.method.watchCrawler, { name: 'fuzz' }],
   [WatchService.method.watchActivity, {}],

@@ -116,13 +116,14 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
       }
       const { failure } = crawled.result;
       const { robotsDelayMs } = crawled;
-      const told = defined({ answer: hostAnswer(crawled.result), robotsDelayMs });
+      const untold = defined({ answer: hostAnswer(crawled.result), robotsDelayMs });
+      const told = { ...untold, tried: defined({ failure: failure?.reason }) };
       if (failure === undefined || !failure.transient) {
         return { ...end(job, crawler, crawled), ...told };
       }
       if (UNTRIED.has(failure.reason)) {
         crawled.held?.release();
-        return { ...release(job, after(failure.retryAfterMs ?? BUSY_MS)), ...told };
+        return { ...release(job, after(failure.retryAfterMs ?? BUSY_MS)), ...untold };
       }
       const dueAt = retryAt(job, crawler, failure, hostAwaySince);
       if (dueAt === undefined) return { ...end(job, crawler, crawled), ...told };

@@ -15,12 +15,18 @@ import type {
   Store,
 } from '../../store/store.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
+import type { HostReads, HostWait } from './host-list.ts';
 
 export type { CrawlOutcome, JobSummary, Listing, ListingPart, ResultSummary };
 
 /** Where a `rid` is, and the name of its crawler if it belongs to one of the client's. */
 export interface LocatedRid extends FoundRid {
   readonly crawler: Crawler | undefined;
+}
+
+/** A queued job, and what its host is waited for. */
+export interface WaitingJob extends JobSummary {
+  readonly hostWait?: HostWait | undefined;
 }
 
 /** Lists for people. Every method that names a crawler throws as {@link CrawlerAccess} does. */
@@ -30,7 +36,7 @@ export interface Listings {
     crawlerName: string,
     state: 'waiting' | 'retrying' | undefined,
     part: ListingPart,
-  ): Promise<Listing<JobSummary>>;
+  ): Promise<Listing<WaitingJob>>;
   deliveries(
     owner: TokenOwner,
     crawlerName: string,
@@ -56,6 +62,7 @@ export function createListings(deps: {
   readonly store: Pick<Store, 'listings' | 'crawlers'>;
   readonly access: Pick<CrawlerAccess, 'find'>;
   readonly clock: WallClock;
+  readonly waits: HostReads['waits'];
 }): Listings {
   const { store, access, clock } = deps;
   const { listings } = store;
@@ -86,8 +93,13 @@ export function createListings(deps: {
 
   return {
     async jobs(owner, crawlerName, state, part) {
-      const { crawlerId } = await access.find(owner, crawlerName);
-      return shown(await listings.jobs(crawlerId, state, part), showJob);
+      const crawler = await access.find(owner, crawlerName);
+      const [jobs, waitOf] = await Promise.all([
+        listings.jobs(crawler.crawlerId, state, part),
+        deps.waits(crawler),
+      ]);
+      const rows = jobs.rows.map((job) => ({ ...showJob(job), hostWait: waitOf(job.url) }));
+      return { ...jobs, rows };
     },
 
     async deliveries(owner, crawlerName, filter, part) {

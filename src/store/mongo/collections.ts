@@ -208,6 +208,16 @@ export interface ProcessDocument extends Omit<ProcessReport, 'processId'> {
   readonly _id: string;
 }
 
+/** What a process knows of the hosts of a crawler. `_id` is `<crawlerId>/<processId>`. */
+export interface KnownHostsDocument {
+  readonly _id: string;
+  readonly crawlerId: string;
+  readonly processId: string;
+  /** JSON. */
+  readonly hosts: string;
+  readonly at: Date;
+}
+
 /** The cookies of a session. `_id` is `<accountId>/<tokenType>/<name>`. */
 export interface CookieSessionDocument {
   readonly _id: string;
@@ -239,6 +249,7 @@ export interface Collections {
   readonly removedAccounts: Collection<RemovedAccountDocument>;
   readonly processes: Collection<ProcessDocument>;
   readonly cookieSessions: Collection<CookieSessionDocument>;
+  readonly hosts: Collection<KnownHostsDocument>;
 }
 
 /** The collections of a database. */
@@ -261,5 +272,6 @@ export function toCollections(db: Db, time: WallClock = { aheadMs: 0 }): Collect
     removedAccounts: db.collection('removed_accounts'),
     processes: db.collection('processes'),
     cookieSessions: db.collection('cookie_sessions'),
+    hosts: db.collection('hosts'),
   };
 }

@@ -33,6 +33,7 @@ export interface CrawlerDocument extends Partial<StoredSettings> {
   readonly pausedByMonitor: boolean;
   readonly pausedAt?: Date;
   readonly pauseReason?: string;
+  readonly pausedHosts?: readonly string[];
   readonly webhookSecrets: readonly { readonly secret: string; readonly expiresAt?: Date }[];
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -101,6 +102,7 @@ export function toCrawler(document: CrawlerDocument): Crawler {
     pausedByUser: document.pausedByUser,
     pausedByMonitor: document.pausedByMonitor,
     ...defined({ pausedAt: document.pausedAt, pauseReason: document.pauseReason }),
+    ...(document.pausedHosts?.length ? { pausedHosts: document.pausedHosts } : {}),
     webhookSecrets: document.webhookSecrets,
     createdAt: document.createdAt,
     updatedAt: document.updatedAt,

@@ -141,6 +141,20 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
       return crawler === undefined ? undefined : { crawler, changed: false };
     },
 
+    async setHostPaused(crawlerId, host, paused, now) {
+      const document = await collections.crawlers.findOneAndUpdate(
+        { _id: crawlerId, pausedHosts: paused ? { $ne: host } : host },
+        {
+          ...(paused ? { $push: { pausedHosts: host } } : { $pull: { pausedHosts: host } }),
+          $set: { updatedAt: kept(now) },
+        },
+        { returnDocument: 'after' },
+      );
+      if (document !== null) return { crawler: toCrawler(document), changed: true };
+      const crawler = await one({ _id: crawlerId });
+      return crawler === undefined ? undefined : { crawler, changed: false };
+    },
+
     remove: (crawlerId) =>
       lanes.runExclusive(crawlerId, async () => {
         await noteRemoval(collections, crawlerId);

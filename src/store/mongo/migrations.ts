@@ -1,4 +1,5 @@
 import { type Collection, type Db, type Document, MongoNetworkTimeoutError } from 'mongodb';
+import { DAY_MS } from '../../domain/durations.ts';
 import { databaseTooNew } from '../../domain/errors.ts';
 import { SESSION_MS } from '../../domain/session-cookies.ts';
 import { CB_STATUS } from '../../domain/status.ts';
@@ -245,6 +246,10 @@ async function createIndexes(collections: Collections): Promise<void> {
     collections.cookieSessions.createIndexes([
       { key: { accountId: 1, usedAt: -1 }, name: 'account_use' },
       { key: { usedAt: 1 }, name: 'expiry', expireAfterSeconds: SESSION_MS / 1_000 },
+    ]),
+    collections.hosts.createIndexes([
+      { key: { crawlerId: 1, at: -1 }, name: 'crawler' },
+      { key: { at: 1 }, name: 'expiry', expireAfterSeconds: DAY_MS / 1_000 },
     ]),
     collections.notices.createIndexes([{ key: { dueAt: 1 }, name: 'due' }]),
     collections.screenshots.createIndexes([

@@ -15,6 +15,7 @@ import { createCookieSessions } from './cookie-sessions.ts';
 import { createCrawlers } from './crawlers.ts';
 import { createDeliveries } from './deliveries.ts';
 import { toDomainError } from './errors.ts';
+import { createHosts } from './hosts.ts';
 import { createLanes, newProcessId } from './lanes.ts';
 import { createListings } from './listings.ts';
 import { createMaintenance } from './maintenance.ts';
@@ -88,6 +89,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       accounts: createAccounts(collections, lanes.accounts),
       crawlers: createCrawlers(collections, lanes),
       queue: createQueue(collections, lanes),
+      hosts: createHosts(collections, lanes),
       shares: createShares(collections),
       deliveries: createDeliveries(collections, lanes),
       results: createResults(collections, lanes),

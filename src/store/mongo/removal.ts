@@ -69,7 +69,7 @@ export async function sweepAll(
 
 type Sweep = () => Promise<number>;
 
-type Swept = 'jobs' | 'deliveries' | 'history' | 'pushRequests' | 'counts';
+type Swept = 'jobs' | 'deliveries' | 'history' | 'pushRequests' | 'counts' | 'hosts';
 
 function sweepOf(collections: Collections, name: Swept, filter: Filter<JobDocument>): Sweep {
   const documents = collections[name] as Collections['jobs'];
@@ -89,7 +89,7 @@ function removedSweeps(collections: Collections, crawlerId: string): Sweep[] {
   return [
     sweepOf(collections, 'jobs', { crawlerId, queued: true }),
     sweepOf(collections, 'jobs', { crawlerId, state: 'running' }),
-    ...(['deliveries', 'history', 'pushRequests', 'counts'] as const).map((name) =>
+    ...(['deliveries', 'history', 'pushRequests', 'counts', 'hosts'] as const).map((name) =>
       sweepOf(collections, name, { crawlerId }),
     ),
   ];

@@ -44,10 +44,16 @@ export function toCrawler(row: SqlRow): Crawler {
     pausedByMonitor: row.paused_by_monitor === 1,
     ...(row.paused_at === null ? {} : { pausedAt: toDate(row.paused_at) }),
     ...(row.pause_reason === null ? {} : { pauseReason: String(row.pause_reason) }),
+    ...pausedHostsOf(row),
     webhookSecrets: toSecrets(String(row.webhook_secrets)),
     createdAt: toDate(row.created_at),
     updatedAt: toDate(row.updated_at),
   };
+}
+
+function pausedHostsOf(row: SqlRow): Pick<Crawler, 'pausedHosts'> {
+  const pausedHosts = JSON.parse(String(row.paused_hosts)) as string[];
+  return pausedHosts.length === 0 ? {} : { pausedHosts };
 }
 
 /** The counters of a row of `dispatch` with the `last_probe_at` of its crawler. */

@@ -190,6 +190,27 @@ function setPaused(
   return { crawler, changed };
 }
 
+function setHostPaused(
+  sql: Sql,
+  crawlerId: string,
+  host: string,
+  paused: boolean,
+  now: Date,
+): { crawler: Crawler; changed: boolean } | undefined {
+  const crawler = getCrawler(sql, crawlerId);
+  if (crawler === undefined) return undefined;
+  const hosts = crawler.pausedHosts ?? [];
+  if (hosts.includes(host) === paused) return { crawler, changed: false };
+  const pausedHosts = paused ? [...hosts, host] : hosts.filter((each) => each !== host);
+  sql.run(
+    'UPDATE crawlers SET paused_hosts = ?, updated_at = ? WHERE crawler_id = ?',
+    JSON.stringify(pausedHosts),
+    toWall(sql, now).getTime(),
+    crawlerId,
+  );
+  return { crawler: getCrawler(sql, crawlerId) ?? crawler, changed: true };
+}
+
 function remove(sql: Sql, crawlerId: string): { purged: number } | undefined {
   const crawler = getCrawler(sql, crawlerId);
   const counters = sql.get(
@@ -246,6 +267,7 @@ export const crawlers = {
   update,
   replaceSecrets,
   setPaused,
+  setHostPaused,
   remove,
   counters,
   claimProbes,

@@ -219,6 +219,13 @@ export const migrations: readonly string[] = [
   `
   CREATE INDEX jobs_by_host ON jobs (crawler_id, gen, host, due_at, rid) WHERE state <> 'running';
   `,
+  // What is known of the hosts of a crawler, and those that its owner has paused.
+  `
+  CREATE TABLE known_hosts (
+    crawler_id TEXT PRIMARY KEY, process_id TEXT NOT NULL, hosts TEXT NOT NULL
+  );
+  ALTER TABLE crawlers ADD COLUMN paused_hosts TEXT NOT NULL DEFAULT '[]';
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

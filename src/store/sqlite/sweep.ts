@@ -67,6 +67,7 @@ function sweepRemoved(sql: Sql, crawlerId: string, accountId: string): boolean {
   addStored(sql, accountId, -bytes);
   if (pages.length === PAGES) return true;
   sql.run('DELETE FROM history WHERE crawler_id = ?', crawlerId);
+  sql.run('DELETE FROM known_hosts WHERE crawler_id = ?', crawlerId);
   const requests = sql.run(
     `DELETE FROM push_requests WHERE (crawler_id, request_id) IN
       (SELECT crawler_id, request_id FROM push_requests WHERE crawler_id = ? LIMIT ?)`,

@@ -6,6 +6,7 @@ import { cookieSessionsContract } from './cookie-sessions-contract.ts';
 import { crawlersContract } from './crawlers-contract.ts';
 import { deliveriesContract } from './deliveries-contract.ts';
 import { endsContract } from './ends-contract.ts';
+import { hostsContract } from './hosts-contract.ts';
 import { leasesContract } from './leases-contract.ts';
 import { listingsContract } from './listings-contract.ts';
 import { modelContract } from './model-contract.ts';
@@ -33,6 +34,7 @@ const contracts = [
   claimsContract,
   endsContract,
   purgeContract,
+  hostsContract,
   wakingContract,
   deliveriesContract,
   resultsContract,

@@ -2,6 +2,7 @@ import { accounts } from '../accounts.ts';
 import { cookieSessions } from '../cookie-sessions.ts';
 import { crawlers } from '../crawlers.ts';
 import { deliveries } from '../deliveries.ts';
+import { hosts } from '../hosts.ts';
 import type { InThread, ThreadStore } from '../in-thread.ts';
 import { listings } from '../listings.ts';
 import { maintain } from '../maintenance.ts';
@@ -20,6 +21,7 @@ export const aggregates = {
   accounts,
   crawlers,
   queue,
+  hosts,
   deliveries,
   results,
   stats,
@@ -71,6 +73,8 @@ const READS = [
   'queue.look',
   'queue.find',
   'queue.listQueued',
+  'hosts.reports',
+  'hosts.longest',
   'deliveries.get',
   'deliveries.countReplayable',
   'results.get',

@@ -1,0 +1,107 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  HostOrder,
+  type HostSchema,
+  HostService,
+  HostWaitKind,
+  type HostWaitSchema,
+} from '../../gen/queuedcrawler/v1/host_service_pb.ts';
+import { defined } from '../domain/defined.ts';
+import { invalidField } from '../domain/errors.ts';
+import { integerInRange } from '../domain/limits.ts';
+import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { HostManagement } from '../service/crawlers/host-management.ts';
+import type {
+  HostOrder as DomainOrder,
+  HostReads,
+  HostWait,
+  ListedHost,
+} from '../service/reads/host-list.ts';
+import { authenticateCall } from './authenticate-call.ts';
+import { nameOnWire, optionalTimestamp } from './crawler-messages.ts';
+import { type Method, toMethods } from './method.ts';
+
+const ORDERS = {
+  queued: HostOrder.QUEUED,
+  slowest: HostOrder.SLOWEST,
+  failed: HostOrder.FAILED,
+  running: HostOrder.RUNNING,
+  rate: HostOrder.RATE,
+  name: HostOrder.NAME,
+} as const satisfies Record<DomainOrder, HostOrder>;
+
+const WAIT_KINDS = {
+  paused: HostWaitKind.PAUSED,
+  away: HostWaitKind.AWAY,
+  slow: HostWaitKind.SLOW,
+  pace: HostWaitKind.PACE,
+} as const satisfies Record<HostWait['kind'], HostWaitKind>;
+
+const DEFAULT_COUNT = 100;
+const MAX_COUNT = 1_000;
+const MAX_CONTAINS = 253;
+
+/** The methods of the host service. */
+export function hostHandlers(deps: {
+  readonly authenticator: Authenticator;
+  readonly hostReads: HostReads;
+  readonly hosts: HostManagement;
+}): Method[] {
+  const { authenticator, hosts } = deps;
+  return toMethods(HostService, {
+    async listHosts(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      const { maxCount, hostContains } = request;
+      if (hostContains.length > MAX_CONTAINS) {
+        throw invalidField('host_contains', `host_contains takes ${MAX_CONTAINS} characters.`);
+      }
+      const found = await deps.hostReads.list(owner, request.name, {
+        order: nameOnWire(ORDERS, request.orderBy) ?? 'queued',
+        limit: integerInRange('max_count', maxCount === 0 ? DEFAULT_COUNT : maxCount, 1, MAX_COUNT),
+        contains: hostContains.toLowerCase(),
+      });
+      return { hosts: found.hosts.map(toHostMessage), queuedHosts: BigInt(found.queuedHosts) };
+    },
+    async pauseHost(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      return { host: await hosts.pause(owner, request.name, request.host), paused: true };
+    },
+    async unpauseHost(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      return { host: await hosts.unpause(owner, request.name, request.host), paused: false };
+    },
+    async purgeHost(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      const { purged, hasMore } = await hosts.purge(owner, request.name, request.host);
+      return { purged: BigInt(purged), hasMore };
+    },
+  });
+}
+
+/** What a host is waited for, on the wire. */
+export function toHostWaitMessage(wait: HostWait): MessageInitShape<typeof HostWaitSchema> {
+  const { kind, reason, until } = wait;
+  return { kind: WAIT_KINDS[kind], reason, ...defined({ until: optionalTimestamp(until) }) };
+}
+
+function toHostMessage(row: ListedHost): MessageInitShape<typeof HostSchema> {
+  const { host, running, perSecond, queued, wait } = row;
+  const failures = Object.entries(row.failures)
+    .map(([reason, count]) => ({ reason, count: BigInt(count) }))
+    .sort((a, b) => Number(b.count - a.count));
+  return {
+    host,
+    running,
+    tries: BigInt(row.tries),
+    failed: BigInt(row.failed),
+    failures,
+    perSecond,
+    meanMs: Math.round(row.meanMs),
+    ...defined({
+      queued: queued === undefined ? undefined : BigInt(queued),
+      nextDueAt: optionalTimestamp(row.nextDueAt),
+      lastTryAt: optionalTimestamp(row.lastTryAt),
+      wait: wait && toHostWaitMessage(wait),
+    }),
+  };
+}

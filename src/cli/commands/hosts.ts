@@ -1,0 +1,135 @@
+import { Command, Option } from 'commander';
+import { HostOrder, HostSchema } from '../../../gen/queuedcrawler/v1/host_service_pb.ts';
+import { usageError } from '../cli-error.ts';
+import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
+import { examples } from '../examples.ts';
+import { plainText, toPlain } from '../message-json.ts';
+import { printable } from '../output.ts';
+
+const ORDERS = {
+  queued: HostOrder.QUEUED,
+  slowest: HostOrder.SLOWEST,
+  failed: HostOrder.FAILED,
+  running: HostOrder.RUNNING,
+  rate: HostOrder.RATE,
+  name: HostOrder.NAME,
+} as const;
+
+interface ListOptions {
+  readonly order: keyof typeof ORDERS;
+  readonly limit: number;
+  readonly contains: string;
+}
+
+/** `hosts`: the hosts of a crawler, what they wait for, and what to do about it. */
+export function createHostsCommand(context: CommandContext): Command {
+  const group = new Command('hosts').description(
+    'List, pause and purge the hosts that a crawler visits.',
+  );
+  group
+    .command('list')
+    .description('List the hosts of a crawler, with what they wait for.')
+    .argument('<crawler>', 'its name')
+    .addOption(
+      new Option('--order <order>', 'which come first')
+        .choices(Object.keys(ORDERS))
+        .default('queued'),
+    )
+    .option('--limit <n>', 'most hosts', wholeNumber('--limit', 1, 1_000), 100)
+    .option('--contains <text>', 'only hosts whose name contains this', '')
+    .addHelpText('after', examples('queued-crawler hosts list shop --order slowest --limit 10'))
+    .action(async (name: string, options: ListOptions, command: Command) => {
+      using session = await openSession(context, command);
+      await list(session, name, options);
+    });
+
+  function operation(
+    action: string,
+    description: string,
+    run: (session: Session, target: { name: string; host: string }, yes: boolean) => Promise<void>,
+  ): Command {
+    return group
+      .command(action)
+      .description(description)
+      .argument('<crawler>', 'its name')
+      .argument('<host>', 'the host, with its port unless that is the usual one')
+      .action(async (name: string, host: string, { yes }: { yes?: boolean }, command: Command) => {
+        using session = await openSession(context, command);
+        await run(session, { name, host }, yes === true);
+      });
+  }
+
+  operation('pause', 'Stop crawling a host; its URLs wait.', async (session, target) => {
+    const { host } = await session.client.hosts.pauseHost(target);
+    await tell(session, { host, paused: true }, `${host} is paused`);
+  }).addHelpText('after', examples('queued-crawler hosts pause shop slow.example.com'));
+  operation('unpause', 'Crawl a paused host again.', async (session, target) => {
+    const { host } = await session.client.hosts.unpauseHost(target);
+    await tell(session, { host, paused: false }, `${host} is crawled again`);
+  }).addHelpText('after', examples('queued-crawler hosts unpause shop slow.example.com'));
+  operation(
+    'purge',
+    'Remove every waiting URL of a host, for good.',
+    async (session, target, yes) => {
+      const { name, host } = target;
+      if (!yes) {
+        throw usageError(`every waiting URL of ${host} in ${name} is removed; give --yes to do it`);
+      }
+      let removed = 0n;
+      let isOver = false;
+      while (!isOver) {
+        const { purged, hasMore } = await session.client.hosts.purgeHost(target);
+        removed += purged;
+        isOver = !hasMore;
+      }
+      await tell(session, { host, purged: Number(removed) }, `${removed} URLs removed`);
+    },
+  )
+    .option('--yes', 'really do it')
+    .addHelpText('after', examples('queued-crawler hosts purge shop gone.example.com --yes'));
+  return group;
+}
+
+async function tell({ output }: Session, plain: object, line: string): Promise<void> {
+  if (output.isJson) await output.json(plain);
+  else await output.line(line);
+}
+
+async function list(
+  { client, output }: Session,
+  name: string,
+  { order, limit, contains }: ListOptions,
+): Promise<void> {
+  const { hosts, queuedHosts } = await client.hosts.listHosts({
+    name,
+    orderBy: ORDERS[order],
+    maxCount: limit,
+    hostContains: contains,
+  });
+  if (output.isJson) {
+    for (const each of hosts) await output.json(toPlain(HostSchema, each));
+    return;
+  }
+  await output.table(
+    ['HOST', 'QUEUED', 'RUNNING', 'TRIES', 'FAILED', 'PER SECOND', 'MEAN MS', 'WAITS FOR'],
+    hosts.map((each) => {
+      const wait = toPlain(HostSchema, each).wait as
+        | { kind: string; reason?: string; until?: string }
+        | undefined;
+      const { failures } = each;
+      const mostly = failures[0] === undefined ? '' : ` (${failures[0].reason})`;
+      const waitsFor = [wait?.kind, wait?.reason, wait?.until].filter((part) => part).join(' ');
+      return [
+        each.host,
+        each.queued ?? '',
+        each.running,
+        each.tries,
+        `${each.failed}${mostly}`,
+        each.perSecond.toFixed(1),
+        each.meanMs,
+        waitsFor,
+      ].map((value) => printable(plainText(value)));
+    }),
+  );
+  await output.line(`${queuedHosts} hosts have URLs in the queue`);
+}

@@ -1,0 +1,122 @@
+import type { Clock } from '../domain/clock.ts';
+import type { HostState } from '../domain/host-state.ts';
+import type { Logger } from '../domain/logger.ts';
+import { createLruMap } from '../domain/lru-map.ts';
+import type { HostReport, HostStore } from '../store/store.ts';
+import { createHostLanes, type HostLanes } from './host-lanes.ts';
+
+/**
+ * What this process knows of the hosts of its crawlers. It outlives a run here, and is saved for the
+ * other processes, for the next start and for lists.
+ */
+export interface HostMemory {
+  /** The lanes of a crawler. What others have saved is added once it is read. */
+  lanesOf(crawlerId: string): HostLanes;
+  /** What is known here; nothing of a crawler that had no run here. */
+  states(crawlerId: string): HostState[];
+  /** Hosts in trouble, of all crawlers. */
+  troubled(): { readonly away: number; readonly slow: number };
+  /** Saves what was not saved. */
+  close(): Promise<void>;
+}
+
+/** What the memory works with. */
+export interface HostMemoryDeps {
+  readonly hosts: HostStore;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly processId: string;
+  /** Whether other processes work on the crawler, too. */
+  readonly isShared: (crawlerId: string) => boolean;
+}
+
+/** Crawlers without a run whose hosts are remembered. */
+const MAX_CRAWLERS = 100;
+/** Delay between a crawl and the next report, which is one write for all crawlers. */
+const SAVE_MS = 5_000;
+
+/** Makes an empty memory. */
+export function createHostMemory(deps: HostMemoryDeps): HostMemory {
+  const { hosts, clock, logger, processId } = deps;
+  const changed = new Set<string>();
+  const memory = createLruMap<string, HostLanes>({
+    maxEntries: MAX_CRAWLERS,
+    isPinned: ({ isIdle }) => !isIdle,
+  });
+  let timer: NodeJS.Timeout | undefined;
+  let saving: Promise<void> | undefined;
+
+  const nowMs = (): number => clock.now().getTime();
+
+  async function learn(crawlerId: string, lanes: HostLanes): Promise<void> {
+    try {
+      for (const report of await hosts.reports(crawlerId)) {
+        if (report.processId !== processId) lanes.learn(report.hosts, nowMs());
+      }
+    } catch (error) {
+      logger.debug({ err: error, crawler: crawlerId }, 'the reports on hosts were not read');
+    }
+  }
+
+  async function save(): Promise<void> {
+    const crawlerIds = [...changed];
+    changed.clear();
+    const reports = crawlerIds.flatMap((crawlerId): HostReport[] => {
+      const lanes = memory.get(crawlerId);
+      return lanes === undefined ? [] : [{ crawlerId, processId, hosts: lanes.states(nowMs()) }];
+    });
+    try {
+      if (reports.length > 0) await hosts.save(reports, clock.now());
+    } catch (error) {
+      for (const crawlerId of crawlerIds) changed.add(crawlerId);
+      logger.debug({ err: error }, 'the reports on hosts were not saved');
+    }
+    const shared = crawlerIds.filter(deps.isShared);
+    await Promise.all(
+      shared.map((crawlerId) => {
+        const lanes = memory.get(crawlerId);
+        return lanes === undefined ? undefined : learn(crawlerId, lanes);
+      }),
+    );
+  }
+
+  function saveSoon(): void {
+    timer ??= setTimeout(() => {
+      saving = save().finally(() => {
+        timer = undefined;
+        saving = undefined;
+        if (changed.size > 0) saveSoon();
+      });
+    }, SAVE_MS).unref();
+  }
+
+  return {
+    lanesOf(crawlerId) {
+      const known = memory.get(crawlerId);
+      if (known !== undefined) return known;
+      const made = createHostLanes(() => {
+        changed.add(crawlerId);
+        saveSoon();
+      });
+      memory.set(crawlerId, made);
+      void learn(crawlerId, made);
+      return made;
+    },
+    states: (crawlerId) => memory.get(crawlerId)?.states(nowMs()) ?? [],
+    troubled() {
+      const count = { away: 0, slow: 0 };
+      for (const [, lanes] of memory.entries()) {
+        const { away, slow } = lanes.troubled();
+        count.away += away;
+        count.slow += slow;
+      }
+      return count;
+    },
+    async close() {
+      clearTimeout(timer);
+      await saving;
+      clearTimeout(timer);
+      if (changed.size > 0) await save();
+    },
+  };
+}

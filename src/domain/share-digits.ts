@@ -1,0 +1,24 @@
+/**
+ * The digits by which the jobs of a crawler are divided among processes: the last one of the rid, or
+ * one of the host, so that a process has all jobs of a host. The two kinds have no digit in common.
+ */
+export const DIGITS = { rid: '0123456789abcdef', host: 'ghijklmnopqrstuv' } as const;
+
+/** By what the jobs of a crawler are divided. */
+export type DigitKind = keyof typeof DIGITS;
+
+/** The kind of some digits; undefined for none. */
+export function kindOf(digits: string): DigitKind | undefined {
+  if (digits === '') return undefined;
+  return DIGITS.host.includes(digits.charAt(0)) ? 'host' : 'rid';
+}
+
+/** The digit of a host. */
+export function hostDigit(host: string): string {
+  // FNV-1a, whose low bits alone depend too little on the last characters.
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < host.length; index += 1) {
+    hash = Math.imul(hash ^ host.charCodeAt(index), 0x01000193);
+  }
+  return DIGITS.host.charAt(((hash >>> 16) ^ hash) & 15);
+}

@@ -1,0 +1,100 @@
+import { performance } from 'node:perf_hooks';
+import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
+import type { TokenOwner } from '../../domain/account.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { crawlerNotFound, DomainError, invalidField, missingField } from '../../domain/errors.ts';
+import { parseHost, ruleFor } from '../../domain/host-rules.ts';
+import type { Scheduler } from '../../scheduler/scheduler.ts';
+import type { Store } from '../../store/store.ts';
+import type { CrawlerAccess } from './crawler-access.ts';
+
+/** Pauses and purges hosts of a crawler. Every method throws as {@link CrawlerAccess} does. */
+export interface HostManagement {
+  /** Returns the host as it is kept. Throws `failed_precondition` when too many are paused. */
+  pause(owner: TokenOwner, crawlerName: string, host: string): Promise<string>;
+  /** Throws `failed_precondition` when an exception of the politeness pauses the host. */
+  unpause(owner: TokenOwner, crawlerName: string, host: string): Promise<string>;
+  /** Removes the waiting and retrying URLs of a host. `hasMore` is true when time ran out. */
+  purge(
+    owner: TokenOwner,
+    crawlerName: string,
+    host: string,
+  ): Promise<{ readonly purged: number; readonly hasMore: boolean }>;
+}
+
+const MAX_PAUSED = 1_000;
+/** URLs that one write removes. */
+const PURGE_BATCH = 2_000;
+/** How long one purge takes at most. */
+const PURGE_MS = 30_000;
+
+/** Makes the management of hosts. */
+export function createHostManagement(deps: {
+  readonly store: Pick<Store, 'crawlers' | 'hosts'>;
+  readonly access: Pick<CrawlerAccess, 'find' | 'forget'>;
+  readonly dispatcher: Pick<Dispatcher, 'refresh'>;
+  readonly scheduler: Pick<Scheduler, 'wake'>;
+  readonly clock: Clock;
+}): HostManagement {
+  const { store, access, dispatcher, clock } = deps;
+
+  async function setPaused(crawlerId: string, host: string, paused: boolean): Promise<void> {
+    const result = await store.crawlers.setHostPaused(crawlerId, host, paused, clock.now());
+    if (result === undefined) throw crawlerNotFound(crawlerId, 'name');
+    access.forget(result.crawler);
+    dispatcher.refresh(crawlerId);
+  }
+
+  return {
+    async pause(owner, crawlerName, text) {
+      const { crawlerId, pausedHosts = [] } = await access.find(owner, crawlerName);
+      const host = toHost(text);
+      if (pausedHosts.length >= MAX_PAUSED && !pausedHosts.includes(host)) {
+        throw new DomainError(
+          'failed_precondition',
+          'too_many_paused_hosts',
+          `${MAX_PAUSED} hosts of the crawler are paused. An exception in its politeness pauses many at once.`,
+        );
+      }
+      await setPaused(crawlerId, host, true);
+      return host;
+    },
+
+    async unpause(owner, crawlerName, text) {
+      const { crawlerId, politeness } = await access.find(owner, crawlerName);
+      const host = toHost(text);
+      await setPaused(crawlerId, host, false);
+      const rule = ruleFor(politeness?.hosts ?? [], host);
+      if (rule?.paused === true) {
+        throw new DomainError(
+          'failed_precondition',
+          'host_paused_by_rule',
+          `The exception for ${rule.pattern} in the crawler's politeness pauses this host.`,
+        );
+      }
+      await deps.scheduler.wake('crawl', crawlerId, clock.now());
+      return host;
+    },
+
+    async purge(owner, crawlerName, text) {
+      const { crawlerId } = await access.find(owner, crawlerName);
+      const host = toHost(text);
+      const until = performance.now() + PURGE_MS;
+      let purged = 0;
+      for (;;) {
+        const count = await store.hosts.purge(crawlerId, host, PURGE_BATCH, clock.now());
+        purged += count;
+        dispatcher.refresh(crawlerId);
+        if (count < PURGE_BATCH) return { purged, hasMore: false };
+        if (performance.now() > until) return { purged, hasMore: true };
+      }
+    },
+  };
+}
+
+function toHost(text: string): string {
+  if (text === '') throw missingField('host');
+  const host = parseHost(text);
+  if (host !== undefined) return host;
+  throw invalidField('host', 'host must be a host with its port, such as example.com:8080.');
+}

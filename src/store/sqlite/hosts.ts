@@ -1,0 +1,72 @@
+import type { HostState } from '../../domain/host-state.ts';
+import { tallyEnd } from '../../domain/tally.ts';
+import type { HostReport, HostStore, QueuedHost, QueuedHosts } from '../host-store.ts';
+import { createCounts } from './counts.ts';
+import type { InThread } from './in-thread.ts';
+import { purgeCount } from './lease.ts';
+import { insertRow, type Sql, type SqlRow, toDate } from './sql.ts';
+
+const IS_QUEUED = "crawler_id = ? AND gen = ? AND state <> 'running'";
+
+function save(sql: Sql, reports: readonly HostReport[], _now: Date): void {
+  for (const { crawlerId, processId, hosts } of reports) {
+    // A crawler that was removed is not there any more.
+    if (purgeCount(sql, crawlerId) === undefined) continue;
+    insertRow(
+      sql,
+      'known_hosts',
+      { crawler_id: crawlerId, process_id: processId, hosts: JSON.stringify(hosts) },
+      '(crawler_id) DO UPDATE SET process_id = excluded.process_id, hosts = excluded.hosts',
+    );
+  }
+}
+
+function reports(sql: Sql, crawlerId: string): HostReport[] {
+  return sql
+    .all('SELECT process_id, hosts FROM known_hosts WHERE crawler_id = ?', crawlerId)
+    .map((row) => ({
+      crawlerId,
+      processId: String(row.process_id),
+      hosts: JSON.parse(String(row.hosts)) as HostState[],
+    }));
+}
+
+function longest(sql: Sql, crawlerId: string, limit: number): QueuedHosts {
+  const rows = sql.all(
+    `SELECT host, count(*) AS n, min(due_at) AS due_at, count(*) OVER () AS total
+      FROM jobs INDEXED BY jobs_by_host WHERE ${IS_QUEUED}
+      GROUP BY host ORDER BY n DESC, host LIMIT ?`,
+    crawlerId,
+    purgeCount(sql, crawlerId) ?? -1,
+    limit,
+  );
+  return { hosts: rows.map(toQueuedHost), total: Number(rows[0]?.total ?? 0) };
+}
+
+function toQueuedHost(row: SqlRow): QueuedHost {
+  return { host: String(row.host), queued: Number(row.n), nextDueAt: toDate(row.due_at) };
+}
+
+function purge(sql: Sql, crawlerId: string, host: string, limit: number, now: Date): number {
+  const rows = sql.all(
+    `DELETE FROM jobs WHERE rid IN (SELECT rid FROM jobs INDEXED BY jobs_by_host
+      WHERE ${IS_QUEUED} AND host = ? LIMIT ?) RETURNING state, account_id, size`,
+    crawlerId,
+    purgeCount(sql, crawlerId) ?? -1,
+    host,
+    limit,
+  );
+  const counts = createCounts();
+  for (const row of rows) {
+    counts.add(crawlerId, row.state === 'retrying' ? 'retrying' : 'waiting', -1);
+    counts.addTally(crawlerId, tallyEnd({ end: 'purged' }));
+    counts.add(crawlerId, 'held_bytes', -Number(row.size));
+    counts.addQueued(String(row.account_id), -1);
+    counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.size));
+  }
+  counts.write(sql, now);
+  return rows.length;
+}
+
+/** What is known of hosts, and the queue by host. */
+export const hosts = { save, reports, longest, purge } satisfies InThread<HostStore>;
