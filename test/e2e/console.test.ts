@@ -312,6 +312,33 @@ test('failures are grouped by reason, deliveries list their attempts and are rep
   });
 });
 
+test('hosts are listed with what they wait for, found, paused and purged', async () => {
+  const { host } = new URL(scene.site.url);
+  await make('by-host', {});
+  await scene.app.rest('POST', `/crawler/${NORMAL}/by-host/pause`);
+  for (const n of [1, 2, 3]) {
+    const query = `crawler=by-host&callback=true&url=${scene.site.url}/page/${n}`;
+    await scene.app.rest('GET', `/?token=${NORMAL}&${query}`);
+  }
+  await onPage('/crawlers/by-host/hosts', async (page) => {
+    const row = page.getByRole('table', { name: 'Hosts' }).getByRole('row', { name: host });
+    await row.getByText('3', { exact: true }).waitFor();
+    await page.getByRole('button', { name: `Pause ${host}` }).click();
+    await row.getByText('paused').waitFor();
+    await page.getByRole('button', { name: 'Slowest' }).click();
+    await page.getByRole('searchbox').fill('nothing-like-this');
+    await page.getByText('No hosts').waitFor();
+    await page.getByRole('searchbox').fill(host);
+    await page.getByRole('button', { name: `Unpause ${host}` }).click();
+    await page.getByText(`${host} is crawled again.`).waitFor();
+    await page.getByRole('button', { name: `Purge ${host}` }).click();
+    await page.getByRole('dialog').getByRole('textbox').fill(host);
+    await page.getByRole('dialog').getByRole('button', { name: 'Purge' }).click();
+    await page.getByText('Removed 3 URLs.').waitFor();
+    expect((await crawler('by-host')).activity).toMatchObject({ purged: 3, waiting: 0 });
+  });
+});
+
 test('a page is crawled at once with parameters, and a rid is found across crawlers', async () => {
   await onPage('/crawl', async (page) => {
     await page.getByLabel('URL', { exact: true }).fill(`${scene.site.url}/echo`);

@@ -1,5 +1,9 @@
 import { Command } from 'commander';
-import { type Crawler, CrawlerSchema } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import {
+  type Crawler,
+  CrawlerSchema,
+  type Politeness,
+} from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
@@ -82,7 +86,9 @@ export function createCrawlerCommand(context: CommandContext): Command {
       'Change settings of a crawler, at once.',
       'update shop --concurrency 50',
       async ({ client, output }, name, options) => {
-        const { crawler } = await client.crawlers.updateCrawler({ name, ...settingsOf(options) });
+        const before = isPolite(options) ? await client.crawlers.getCrawler({ name }) : undefined;
+        const settings = settingsOf(options, before?.crawler?.politeness);
+        const { crawler } = await client.crawlers.updateCrawler({ name, ...settings });
         if (crawler !== undefined) await show(output, crawler);
       },
     ),
@@ -137,22 +143,27 @@ function withSettings(command: Command): void {
   command.option('--robots-txt', 'politeness: obey robots.txt');
 }
 
-function settingsOf(options: CrawlerOptions) {
+function isPolite({ maxPerHost, delayMs, robotsTxt }: CrawlerOptions): boolean {
+  return maxPerHost !== undefined || delayMs !== undefined || robotsTxt !== undefined;
+}
+
+/** The settings that the options name; the rest of the politeness stays as it was. */
+function settingsOf(options: CrawlerOptions, before?: Politeness) {
   const { maxPerHost, delayMs, robotsTxt, callbackUrl, ...numbers } = options;
   const names = ['concurrency', 'deliveryConcurrency', 'maxRetries', 'retryWindowHours'] as const;
   const given = names.flatMap((name) =>
     numbers[name] === undefined ? [] : [[name, numbers[name]]],
   );
-  const isPolite = maxPerHost !== undefined || delayMs !== undefined || robotsTxt !== undefined;
   return {
     ...(Object.fromEntries(given) as Partial<Record<(typeof names)[number], number>>),
     ...(callbackUrl === undefined ? {} : { callbackUrl }),
-    ...(isPolite
+    ...(isPolite(options)
       ? {
           politeness: {
-            maxPerHost: maxPerHost ?? 0,
-            delayMs: delayMs ?? 0,
-            robotsTxt: robotsTxt ?? false,
+            maxPerHost: maxPerHost ?? before?.maxPerHost ?? 0,
+            delayMs: delayMs ?? before?.delayMs ?? 0,
+            robotsTxt: robotsTxt ?? before?.robotsTxt ?? false,
+            hosts: before?.hosts ?? [],
           },
         }
       : {}),

@@ -19,6 +19,7 @@ import { CrawlerStatusBadge, crawlerKind } from '../crawlers/crawler-status.tsx'
 import { ResultsCard } from '../results/results-card.tsx';
 import { DeliveriesTab } from './deliveries-tab.tsx';
 import { FailuresTab } from './failures-tab.tsx';
+import { HostsTab } from './hosts-tab.tsx';
 import { JobsTab } from './jobs-tab.tsx';
 import { OverviewTab } from './overview-tab.tsx';
 import { PushTab } from './push-tab.tsx';
@@ -165,6 +166,7 @@ function tabsOf(crawler: Crawler | undefined): readonly (readonly [string, strin
   return [
     ['overview', 'Overview'],
     ['jobs', 'Queue'],
+    ['hosts', 'Hosts'],
     crawler.callbackUrl === undefined ? ['results', 'Results'] : ['deliveries', 'Deliveries'],
     ['failures', 'Failures'],
     ['push', 'Push'],
@@ -181,6 +183,8 @@ function Tab(props: {
   switch (props.tab) {
     case 'jobs':
       return <JobsTab view={view} />;
+    case 'hosts':
+      return <HostsTab view={view} />;
     case 'results':
       return (
         <ResultsCard

@@ -13,6 +13,7 @@ import { Segments } from '../../ui/segments.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { usePages } from '../../ui/use-pages.ts';
 import type { CrawlerView } from './crawler-page.tsx';
+import { WaitBadge } from './hosts-tab.tsx';
 
 const STATES = [
   ['', 'All'],
@@ -84,8 +85,10 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
           {
             id: 'state',
             title: 'Waits for',
-            cell: ({ state: each }) =>
-              each === JobState.RETRYING ? (
+            cell: ({ state: each, hostWait }) =>
+              hostWait !== undefined ? (
+                <WaitBadge wait={hostWait} />
+              ) : each === JobState.RETRYING ? (
                 <span class="badge warn">another try</span>
               ) : (
                 <span class="badge">its turn</span>

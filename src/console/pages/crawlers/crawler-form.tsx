@@ -1,4 +1,4 @@
-import type { Crawler } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import type { Crawler, Politeness } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import type { Fault } from '../../api/fault.ts';
 import { CheckField, TextField } from '../../ui/field.tsx';
 
@@ -12,6 +12,8 @@ export interface CrawlerDraft {
   readonly maxPerHost: string;
   readonly delayMs: string;
   readonly robotsTxt: boolean;
+  /** Exceptions for some hosts, which the form keeps as they are. */
+  readonly hosts: Politeness['hosts'];
 }
 
 /** The draft of a new crawler. */
@@ -24,6 +26,7 @@ export const emptyDraft: CrawlerDraft = {
   maxPerHost: '',
   delayMs: '',
   robotsTxt: false,
+  hosts: [],
 };
 
 /** The draft that says what a crawler has. */
@@ -38,6 +41,7 @@ export function draftOf(crawler: Crawler): CrawlerDraft {
     maxPerHost: String(politeness?.maxPerHost ?? 0),
     delayMs: String(politeness?.delayMs ?? 0),
     robotsTxt: politeness?.robotsTxt ?? false,
+    hosts: politeness?.hosts ?? [],
   };
 }
 
@@ -48,6 +52,7 @@ export function settingsOf(draft: CrawlerDraft, isWebhook: boolean) {
     maxPerHost: whole(draft.maxPerHost) ?? 0,
     delayMs: whole(draft.delayMs) ?? 0,
     robotsTxt: draft.robotsTxt,
+    ...(draft.hosts.length === 0 ? {} : { hosts: draft.hosts }),
   };
   const isPolite = draft.robotsTxt || [draft.maxPerHost, draft.delayMs].some((text) => text !== '');
   return defined({
@@ -120,7 +125,7 @@ export function SettingFields(props: {
   readonly onChange: (draft: CrawlerDraft) => void;
 }) {
   const { draft, isWebhook, fault } = props;
-  const text = (name: Exclude<keyof CrawlerDraft, 'robotsTxt'>) => ({
+  const text = (name: Exclude<keyof CrawlerDraft, 'robotsTxt' | 'hosts'>) => ({
     value: draft[name],
     onInput: (value: string) => props.onChange({ ...draft, [name]: value }),
     fault,
