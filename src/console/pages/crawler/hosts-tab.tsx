@@ -71,7 +71,9 @@ export function HostsTab({ view }: { readonly view: CrawlerView }) {
   return (
     <Card
       flush
-      title="Hosts"
+      title={
+        data === undefined ? 'Hosts' : `Hosts with URLs in the queue: ${count(data.queuedHosts)}`
+      }
       actions={
         <>
           <div class="search">
@@ -107,9 +109,6 @@ export function HostsTab({ view }: { readonly view: CrawlerView }) {
         </Empty>
       ) : (
         <>
-          <p class="muted small">
-            {count(data.queuedHosts)} hosts have URLs in the queue. The list has at most {MAX_ROWS}.
-          </p>
           <DataTable
             label="Hosts"
             rows={data.hosts}
@@ -217,7 +216,7 @@ export function HostsTab({ view }: { readonly view: CrawlerView }) {
 
 /** What URLs of a host wait for. */
 export function WaitBadge({ wait }: { readonly wait: HostWait | undefined }) {
-  if (wait === undefined) return <span class="badge">nothing</span>;
+  if (wait === undefined) return <span class="muted">–</span>;
   const { kind, reason, until } = wait;
   switch (kind) {
     case HostWaitKind.PAUSED:
