@@ -77,7 +77,7 @@ export interface CrawlLane {
   readonly nextDueAt: Date | undefined;
   /** The queue may have jobs that no look has found. */
   expectJobs(): void;
-  /** Starts only jobs whose rid ends with one of these digits from now on; undefined for all. */
+  /** Starts only jobs with one of these digits from now on; undefined for all. */
   keepTo(digits: string | undefined): void;
   /** Starts what there is room for, after the limit has grown. */
   fill(): void;

@@ -4,7 +4,7 @@ import { HOUR_MS } from '../domain/durations.ts';
 import { type HostRule, ruleFor } from '../domain/host-rules.ts';
 import type { HostState, HostTrouble } from '../domain/host-state.ts';
 import type { DueJob } from '../domain/job.ts';
-import { hostDigit } from '../domain/share-digits.ts';
+import { DIGITS, hostDigit } from '../domain/share-digits.ts';
 import { hostOf } from '../domain/target-url.ts';
 import { createHostHealth, type HostAnswer, type HostHealth } from './host-health.ts';
 import { createHostTallies } from './host-tallies.ts';
@@ -59,6 +59,8 @@ export interface HostLanes {
   surplus(host: string): DueJob[];
   /** Keeps to the pace, the pauses and the retry window of a crawler. */
   keep(crawler: LanesCrawler): void;
+  /** A run of this process has taken the lease of the crawler. */
+  led(epoch: number, nowMs: number): void;
   /**
    * Another process may have crawled hosts with these digits until now: each of them is first asked
    * after its delay.
@@ -127,6 +129,8 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
   const gainedMs = new Map<string, number>();
   let crawler: LanesCrawler = { politeness: undefined, retryWindowHours: Number.POSITIVE_INFINITY };
   let paused: ReadonlySet<string> = new Set();
+  /** The epoch of the last lease that this process had. */
+  let lastEpoch = 0;
   /** The least part of the lanes when one last started. */
   let virtualMs = 0;
 
@@ -214,6 +218,11 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
   const isAhead = (lane: Lane, nowMs: number): boolean =>
     lane.running.size > 0 || heldMs(lane, nowMs) > virtualMs + QUANTUM_MS;
 
+  function gained(digits: string, nowMs: number): void {
+    for (const digit of digits) gainedMs.set(digit, nowMs);
+    for (const lane of lanes.values()) if (digits.includes(lane.digit)) wait(lane, nowMs);
+  }
+
   function first({ ahead }: Lane): DueJob | undefined {
     return ahead.values().next().value;
   }
@@ -228,10 +237,11 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
       paused = new Set(current.pausedHosts);
       for (const lane of lanes.values()) applySettings(lane);
     },
-    gained(digits, nowMs) {
-      for (const digit of digits) gainedMs.set(digit, nowMs);
-      for (const lane of lanes.values()) if (digits.includes(lane.digit)) wait(lane, nowMs);
+    led(epoch, nowMs) {
+      if (epoch > 1 && epoch !== lastEpoch + 1) gained(DIGITS.host, nowMs);
+      lastEpoch = epoch;
     },
+    gained,
     busyDigits(nowMs) {
       const busy = new Set<string>();
       for (const lane of lanes.values()) {

@@ -2,6 +2,8 @@ import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import type { DueJob } from '../domain/job.ts';
 import { chargedJobBytes } from '../domain/quotas.ts';
+import { DIGITS, hostDigit, kindOf } from '../domain/share-digits.ts';
+import { hostOf } from '../domain/target-url.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { QueueLook, TurnReceipt } from '../store/store.ts';
 import type { HostLanes } from './host-lanes.ts';
@@ -27,7 +29,7 @@ export interface ReadAhead {
   first(now: Date): DueJob | undefined;
   /** The first job has started. */
   started(job: DueJob): void;
-  /** Reads only jobs of these digits from now on, and forgets the others; undefined for all. */
+  /** Reads only jobs with these digits from now on, and forgets the others; undefined for all. */
   keepTo(digits: string | undefined): void;
   /** Forgets all jobs; the next ones come from a look that is still to be begun, or to end. */
   drop(): void;
@@ -125,8 +127,10 @@ export function createReadAhead(deps: {
     looking = undefined;
   }
 
-  function isOurs(rid: string): boolean {
-    return digits === undefined || digits.includes(rid.at(-1) ?? '');
+  function isOurs({ rid, url }: DueJob): boolean {
+    if (digits === undefined) return true;
+    const digit = kindOf(digits) === 'host' ? hostDigit(hostOf(url)) : rid.slice(-1);
+    return digits.includes(digit);
   }
 
   /** Sets how many jobs to read ahead for a number of slots. */
@@ -172,8 +176,11 @@ export function createReadAhead(deps: {
     },
     keepTo(given) {
       if (given === digits) return;
+      const before = digits ?? DIGITS.host;
       digits = given;
-      for (const { rid } of board.jobsAhead()) if (!isOurs(rid)) board.forget(rid);
+      const gained = [...(given ?? DIGITS.host)].filter((digit) => !before.includes(digit));
+      lanes.gained(gained.join(''), nowMs());
+      for (const job of board.jobsAhead()) if (!isOurs(job)) board.forget(job.rid);
       expects = true;
     },
     drop,
@@ -220,7 +227,7 @@ export function createReadAhead(deps: {
       if (hasMore) expects = true;
       for (const job of receipt.jobs) {
         // A start that was lost may have left a job that is due; its crawl has to end first.
-        if (!isOurs(job.rid) || board.isCrawling(job.rid)) continue;
+        if (!isOurs(job) || board.isCrawling(job.rid)) continue;
         board.read({ job, held: looking.room.split(chargedJobBytes(job)) });
       }
       cancelLook();

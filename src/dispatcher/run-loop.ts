@@ -75,6 +75,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
   const shareDeps = { shares: store.shares, roomFor: deps.roomFor };
   const share = isHelper ? createHelperShare(shareDeps, deps.lease) : createLeadShare(shareDeps);
   share.learn(deps.lease.sharing);
+  if (!isHelper) deps.lanes.led(deps.lease.epoch, clock.now().getTime());
   const jobLog = createJobLog(logger, crawlerId);
   const parts = { crawlerId, memory: shared.memory, logger, onChange: pause.wake };
   const crawls = createCrawlLane({
@@ -190,7 +191,8 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
    */
   function decideShare(): void {
     const { inFlight, isFull } = crawls;
-    share.decide({ crawler, inFlight, isFull, nowMs: nowMs() });
+    const busyDigits = () => deps.lanes.busyDigits(nowMs());
+    share.decide({ crawler, inFlight, isFull, nowMs: nowMs(), busyDigits });
     crawls.keepTo(share.digits);
     crawls.fill();
   }

@@ -1,5 +1,6 @@
 import type { Crawler } from '../domain/crawler.ts';
-import type { Lease, Share, ShareStore, Sharing } from '../store/store.ts';
+import { DIGITS, kindOf } from '../domain/share-digits.ts';
+import type { KeptShare, Lease, Share, ShareStore, Sharing } from '../store/store.ts';
 import { MAX_PROCESSES, planShares, type SharePlan } from './share-plan.ts';
 
 /** What the share of a run depends on. */
@@ -10,6 +11,11 @@ export interface RunActivity {
   /** Whether due jobs wait for a slot. */
   readonly isFull: boolean;
   readonly nowMs: number;
+  /**
+   * The digits of hosts that a process may not leave to another one yet: they are being crawled, or
+   * the delay since their last crawl is not over. None if absent.
+   */
+  readonly busyDigits?: () => ReadonlySet<string>;
 }
 
 /** Which part of its crawler a run dispatches. */
@@ -59,14 +65,15 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
   let plan: SharePlan | undefined;
   /** What the plan was made from. */
   let planned = known;
+  /** Whether the plan gives away a digit whose hosts another process may not crawl yet. */
+  let isBusy = false;
   let wantsHelp = false;
   let fullSinceMs = 0;
   let fullAtMs = Number.NEGATIVE_INFINITY;
   let nextWriteMs = 0;
 
   function mayBeHelped({ crawler, inFlight }: RunActivity): boolean {
-    // The pace of a host is kept by each process for itself.
-    if (store === undefined || crawler.politeness !== undefined) return false;
+    if (store === undefined) return false;
     const { concurrency, tokenType } = crawler;
     const most = Math.min(MAX_PROCESSES, concurrency / SLOTS_PER_PROCESS[tokenType]);
     if (known.shares.length + 2 > most) return false;
@@ -103,15 +110,22 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
     },
     decide(activity) {
       if (store === undefined) return;
-      const { crawler, inFlight } = activity;
+      const { crawler, inFlight, busyDigits } = activity;
       const room = Math.min(crawler.concurrency, roomFor(crawler));
       const { concurrency } = crawler;
       const { shares } = known;
       planned = known;
+      // Of a polite crawler a process has whole hosts, so that it alone keeps their pace.
+      const wanted = crawler.politeness === undefined ? 'rid' : 'host';
+      const held = kindOf(shares.map(({ heldDigits }) => heldDigits).join('')) ?? wanted;
+      const digits = DIGITS[held];
+      const withdraws = held !== wanted;
+      const lead = { room, inFlight };
       plan =
         shares.length === 0
           ? undefined
-          : planShares({ concurrency, lead: { room, inFlight }, shares });
+          : planShares({ concurrency, lead, shares, digits, withdraws });
+      isBusy = held === 'host' && givesAway(plan, shares, busyDigits?.() ?? new Set());
       decideHelp(activity);
     },
     async write(lease, now) {
@@ -119,7 +133,8 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
       if (planned !== known) return;
       const shares = plan?.shares ?? [];
       const isNew = wantsHelp !== known.wantsHelp || !isSame(shares, known.shares);
-      if (store === undefined || !(isNew || isUnsure) || now.getTime() < nextWriteMs) return;
+      if (store === undefined || isBusy || !(isNew || isUnsure)) return;
+      if (now.getTime() < nextWriteMs) return;
       nextWriteMs = now.getTime() + WRITE_EVERY_MS;
       const { revision } = known;
       // Until the answer is there, and if none comes, helpers may have what is given to them.
@@ -141,7 +156,7 @@ export function createHelperShare(
 ): RunShare {
   let revision = 0;
   let own: Share | undefined;
-  let kept: Pick<Share, 'slots' | 'digits' | 'room'> | undefined;
+  let kept: KeptShare | undefined;
   let nextWriteMs = 0;
 
   return {
@@ -155,23 +170,40 @@ export function createHelperShare(
       revision = sharing.revision;
       own = sharing.shares.find(({ shareId }) => shareId === -epoch);
     },
-    decide({ crawler, inFlight }) {
+    decide({ crawler, inFlight, busyDigits }) {
       kept = undefined;
       if (own === undefined) return;
       const slots = Math.max(own.slots, inFlight);
       const room = Math.max(inFlight, roomFor(crawler));
-      const isLess = slots < own.heldSlots || own.digits !== own.heldDigits;
+      const { digits } = own;
+      const left = [...own.heldDigits].filter((digit) => !digits.includes(digit));
+      const busy = left.some((digit) => kindOf(digit) === 'host') ? busyDigits?.() : undefined;
+      const heldDigits = digits + left.filter((digit) => busy?.has(digit)).join('');
+      const isLess = slots < own.heldSlots || heldDigits.length < own.heldDigits.length;
       // Room that is more than it was given is nothing new.
       const isNarrow = room !== own.room && (room < own.slots || own.room < own.slots);
-      if (isLess || isNarrow) kept = { slots, digits: own.digits, room };
+      if (isLess || isNarrow) kept = { slots, digits, heldDigits, room };
     },
     async write(lease, now) {
       if (store === undefined || kept === undefined || now.getTime() < nextWriteMs) return;
       nextWriteMs = now.getTime() + WRITE_EVERY_MS;
       await store.keepTo(lease, kept, now);
-      if (own !== undefined) own = { ...own, heldSlots: kept.slots, heldDigits: kept.digits };
+      const { slots: heldSlots, heldDigits } = kept;
+      if (own !== undefined) own = { ...own, heldSlots, heldDigits };
     },
   };
+}
+
+/** Whether helpers get one of these digits that they do not have yet. */
+function givesAway(
+  plan: SharePlan | undefined,
+  shares: readonly Share[],
+  digits: ReadonlySet<string>,
+): boolean {
+  const given = (plan?.shares ?? []).flatMap(({ heldDigits }, index) =>
+    [...heldDigits].filter((digit) => !shares[index]?.heldDigits.includes(digit)),
+  );
+  return given.some((digit) => digits.has(digit));
 }
 
 function heldBy(shares: readonly Share[]): number {

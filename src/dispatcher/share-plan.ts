@@ -1,9 +1,8 @@
+import { DIGITS } from '../domain/share-digits.ts';
 import type { Share } from '../store/store.ts';
 
-/** The last digits of rids, by which the jobs of a crawler are divided. */
-const DIGITS = '0123456789abcdef';
-/** The most processes that can work on one crawler. */
-export const MAX_PROCESSES = DIGITS.length;
+/** The most processes that can work on one crawler: one for each digit. */
+export const MAX_PROCESSES = 16;
 
 /** What the lead of a crawler keeps, and what it gives to each helper. */
 export interface SharePlan {
@@ -24,13 +23,20 @@ export function planShares({
   concurrency,
   lead,
   shares,
+  digits: all = DIGITS.rid,
+  withdraws = false,
 }: {
+  /** The digits that are divided; those of rids if absent. */
+  readonly digits?: string;
+  /** Whether helpers have to give back all that they have. */
+  readonly withdraws?: boolean;
   readonly concurrency: number;
   readonly lead: { readonly room: number; readonly inFlight: number };
   readonly shares: readonly Share[];
 }): SharePlan {
-  const wanted = divide(concurrency, [lead.room, ...shares.map(({ room }) => room)]);
-  const wantedDigits = divideDigits(wanted);
+  const rooms = shares.map(({ room }) => (withdraws ? 0 : room));
+  const wanted = divide(concurrency, [lead.room, ...rooms]);
+  const wantedDigits = withdraws ? [all.length, ...rooms] : divideDigits(wanted);
   const [leadSlots = 0] = wanted;
   const [leadDigits = 0] = wantedDigits;
   let spareSlots =
@@ -38,7 +44,7 @@ export function planShares({
     sum(shares.map(({ heldSlots }) => heldSlots)) -
     Math.max(lead.inFlight, leadSlots);
   const heldDigits = new Set(shares.flatMap((each) => each.heldDigits.split('')));
-  const freeDigits = DIGITS.split('').filter((digit) => !heldDigits.has(digit));
+  const freeDigits = all.split('').filter((digit) => !heldDigits.has(digit));
   const planned = shares.map((share, index): Share => {
     const slots = wanted[index + 1] ?? 0;
     const digits = wantedDigits[index + 1] ?? 0;
@@ -88,10 +94,10 @@ function divide(total: number, rooms: readonly number[]): number[] {
 /** The number of digits for each: in proportion to its slots, but one at least. */
 function divideDigits(slots: readonly number[]): number[] {
   const all = Math.max(1, sum(slots));
-  const digits = slots.map((part) => Math.max(1, Math.floor((DIGITS.length * part) / all)));
+  const digits = slots.map((part) => Math.max(1, Math.floor((MAX_PROCESSES * part) / all)));
   // The lead takes what is left, and gives what is missing.
   const others = sum(digits.slice(1));
-  return [Math.max(1, DIGITS.length - others), ...digits.slice(1)];
+  return [Math.max(1, MAX_PROCESSES - others), ...digits.slice(1)];
 }
 
 function sum(numbers: readonly number[]): number {

@@ -122,7 +122,7 @@ export interface QueueLook {
   /** Of `chargedJobBytes` together, about; at least one job is found. No limit if absent. */
   readonly maxBytes?: number;
   readonly except?: readonly string[];
-  /** Only jobs whose rid ends with one of these digits; all if absent. See `Share`. */
+  /** Only jobs with one of these digits; all if absent. See `domain/share-digits.ts`. */
   readonly digits?: string | undefined;
   /** Looks host by host, so that one with many jobs does not hide the others. */
   readonly hosts?: HostsLook;

@@ -2,7 +2,7 @@ import type { Lease } from './queue-store.ts';
 
 /**
  * The part of a crawler that a helper dispatches: a process other than the holder of the crawler's
- * lease, its lead. Whose jobs are whose is decided by the last digit of the rid.
+ * lease, its lead. Whose jobs are whose is decided by a digit, see `domain/share-digits.ts`.
  */
 export interface Share {
   /** Grows with each share of the crawler. */
@@ -10,7 +10,7 @@ export interface Share {
   readonly processId: string;
   /** For how many crawls at once the helper has room. */
   readonly room: number;
-  /** How many crawls at once the lead lets it have, of jobs whose rid ends with these digits. */
+  /** How many crawls at once the lead lets it have, of jobs with these digits. */
   readonly slots: number;
   readonly digits: string;
   /**
@@ -76,8 +76,11 @@ export interface ShareStore {
     now: Date,
   ): Promise<{ readonly crawlerIds: readonly string[]; readonly shares: number }>;
   /** Writes that a helper uses no more than this. Changes nothing once the lead gave it more. */
-  keepTo(lease: Lease, kept: Pick<Share, 'slots' | 'digits' | 'room'>, now: Date): Promise<void>;
+  keepTo(lease: Lease, kept: KeptShare, now: Date): Promise<void>;
 }
+
+/** What a helper keeps to: `digits` as the lead gave them, and what it still holds. */
+export type KeptShare = Pick<Share, 'slots' | 'digits' | 'heldDigits' | 'room'>;
 
 /** Whether a lease is a helper's: the right to dispatch a share of the crawler. */
 export function isShare({ epoch }: Pick<Lease, 'epoch'>): boolean {

@@ -49,6 +49,8 @@ export interface JobDocument {
   readonly url: string;
   /** Of the URL, with its port. */
   readonly host: string;
+  /** By which polite crawlers are shared; absent in jobs of an older program. */
+  readonly hostDigit?: string;
   /** Among the jobs of its host; a higher one comes first. */
   readonly priority: number;
   /** No other job of the crawler has it. */

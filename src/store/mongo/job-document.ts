@@ -3,6 +3,7 @@ import { defined } from '../../domain/defined.ts';
 import { DEFAULT_PRIORITY, type HeaderPair, type Job, type QueuedJob } from '../../domain/job.ts';
 import type { CrawlParameters } from '../../domain/parameters.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
+import { hostDigit } from '../../domain/share-digits.ts';
 import { hostOf } from '../../domain/target-url.ts';
 import type { JobDocument } from './collections.ts';
 
@@ -33,12 +34,14 @@ export function toJob(document: JobDocument): QueuedJob {
 export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
   const { rid, body, contentType, queueDeadline, parameters, callbackHeaders, ...rest } = job;
   const { traceparent } = job;
+  const host = hostOf(job.url);
   return {
     _id: rid,
     crawlerId: rest.crawlerId,
     accountId: rest.accountId,
     url: rest.url,
-    host: hostOf(rest.url),
+    host,
+    hostDigit: hostDigit(host),
     priority: DEFAULT_PRIORITY,
     method: rest.method,
     ...(body === undefined ? {} : { body: new Binary(body) }),

@@ -1,5 +1,6 @@
 import type { Condition, Filter } from 'mongodb';
 import type { DueJob } from '../../domain/job.ts';
+import { DIGITS, kindOf } from '../../domain/share-digits.ts';
 import type { HostsLook, QueueLook, TurnReceipt } from '../store.ts';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
 import { toJob } from './job-document.ts';
@@ -9,6 +10,16 @@ import type { KnownJobs } from './job-facts.ts';
 type Found = Pick<TurnReceipt, 'hasMore' | 'nextDueAt' | 'lastHost' | 'seesAllHosts'> & {
   readonly documents: readonly JobDocument[];
 };
+
+/** Matches the jobs with one of these digits. */
+function ofDigits(digits: string | undefined): Filter<JobDocument> {
+  if (digits === undefined) return {};
+  // The index of the sort has the rids.
+  if (kindOf(digits) === 'rid') return { _id: { $regex: `[${digits}]$` } };
+  // Jobs of an older program have none.
+  const older = digits.includes(DIGITS.host.charAt(0)) ? [null] : [];
+  return { hostDigit: { $in: [...digits, ...older] } } as Filter<JobDocument>;
+}
 
 /** Finds due jobs; see `QueueLook`. */
 export async function look(
@@ -23,8 +34,7 @@ export async function look(
     crawlerId,
     queued: true,
     gen: purges,
-    // The index of the sort has the rids.
-    ...(digits === undefined ? {} : { _id: { $regex: `[${digits}]$` } }),
+    ...ofDigits(digits),
     $or: [{ expires: { $exists: false } }, { queueDeadline: { $gt: now } }],
   };
   const { documents, ...found } =

@@ -96,7 +96,7 @@ export function createShares({ crawlers }: Collections): ShareStore {
       return { crawlerIds, shares: ends.length };
     },
 
-    async keepTo(lease, { slots, digits, room }, now) {
+    async keepTo(lease, { slots, digits, heldDigits, room }, now) {
       const share = path(-lease.epoch);
       const given = { [`${share}.slots`]: { $lte: slots }, [`${share}.digits`]: digits };
       await crawlers.updateOne(
@@ -104,7 +104,7 @@ export function createShares({ crawlers }: Collections): ShareStore {
         {
           $set: {
             [`${share}.heldSlots`]: slots,
-            [`${share}.heldDigits`]: digits,
+            [`${share}.heldDigits`]: heldDigits,
             [`${share}.room`]: room,
           },
           $inc: { sharesRevision: 1 },

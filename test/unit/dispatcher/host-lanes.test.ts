@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createHostLanes, type HostLanes } from '../../../src/dispatcher/host-lanes.ts';
 import type { DueJob } from '../../../src/domain/job.ts';
+import { hostDigit } from '../../../src/domain/share-digits.ts';
 import { makeJob } from '../../contract/store/store-harness.ts';
 import { webhookCrawler } from '../../support/webhook-fixtures.ts';
 
@@ -201,5 +202,93 @@ describe('a host that asks for less', () => {
     for (let n = 0; n < 200; n += 1) take({ kind: 'answered' });
     expect(take({ kind: 'answered' })).toBe(0);
     expect(lanes.next(now, false)).toBeDefined();
+  });
+});
+
+describe('settings for single hosts', () => {
+  test('are those of the first rule that matches, and pauses stop a host', () => {
+    const lanes = lanesOf({ 'a.example': 3, 'b.shop.example': 3, 'c.example': 3 });
+    const hosts = [
+      { pattern: '*.shop.example', maxPerHost: 2, paused: false },
+      { pattern: '*.example', maxPerHost: 1, paused: false },
+    ];
+    const keep = (pausedHosts: string[]) =>
+      lanes.keep({ retryWindowHours: 1, politeness: { ...OFF, hosts }, pausedHosts });
+    keep(['c.example']);
+    expect(lanes.ready(0, false)).toBe(3);
+    const begun = [1, 2, 3, 4].map(() => start(lanes, 0)?.host);
+    expect(begun.toSorted()).toEqual(['a.example', 'b.shop.example', 'b.shop.example', undefined]);
+    keep([]);
+    expect(start(lanes, 0)?.host).toBe('c.example');
+  });
+});
+
+describe('what other processes know', () => {
+  const away = { kind: 'away', reason: 'timeout', untilMs: 9_000 } as const;
+  const health = { ...away, failures: 3, asideMs: 5_000, spacingMs: 0, awaySinceMs: 1_000 };
+  const numbers = { running: 0, tries: 4, tookMs: 9, failures: {}, perSecond: 0 };
+
+  test('puts a host aside, and one try later it is known here', () => {
+    const lanes = lanesOf({ 'a.example': 3 });
+    lanes.learn([{ host: 'a.example', ...numbers, lastMs: 4_000, health }], 5_000);
+    expect(start(lanes, 8_999)).toBeUndefined();
+    expect(lanes.nextAt(8_999)).toBe(9_000);
+    const tried = start(lanes, 9_000);
+    expect(start(lanes, 9_000)).toBeUndefined();
+    lanes.ended(tried?.rid ?? '', { answer: { kind: 'answered' }, tried: {} }, 9_100);
+    expect(start(lanes, 9_100)).toBeDefined();
+    expect(lanes.troubled()).toEqual({ away: 0, slow: 0 });
+  });
+
+  test('says nothing of a host that has answered here since, or of long ago', () => {
+    const lanes = lanesOf({ 'a.example': 3, 'b.example': 1 });
+    const first = start(lanes, 0);
+    lanes.ended(first?.rid ?? '', { answer: { kind: 'answered' }, tried: {} }, 4_500);
+    lanes.learn([{ host: first?.host ?? '', ...numbers, lastMs: 4_000, health }], 5_000);
+    const old = { host: 'b.example', ...numbers, lastMs: 1, health: { ...health, untilMs: 2 } };
+    lanes.learn([old], 3_600_000);
+    expect(lanes.troubled()).toEqual({ away: 0, slow: 0 });
+  });
+
+  test('is what this one saves', () => {
+    const lanes = lanesOf({ 'a.example': 5 });
+    for (const now of [0, 10, 20]) {
+      const { rid = '' } = start(lanes, now) ?? {};
+      const tried = { failure: 'timeout' };
+      lanes.ended(rid, { answer: { kind: 'away', reason: 'timeout' }, tried }, now + 5);
+    }
+    const [state] = lanes.states(100);
+    expect(state).toMatchObject({ tries: 3, tookMs: 15, failures: { timeout: 3 }, lastMs: 25 });
+    const other = lanesOf({ 'a.example': 1 });
+    other.learn(lanes.states(100), 100);
+    expect(other.nextAt(100)).toBe(lanes.nextAt(100));
+  });
+});
+
+describe('the delay of a host that another process may have crawled', () => {
+  const politeness = { ...OFF, delayMs: 2_000 };
+
+  test('is over before the first crawl, after another process led or had its digit', () => {
+    const lanes = createHostLanes();
+    lanes.keep({ retryWindowHours: 1, politeness });
+    lanes.led(7, 1_000);
+    lanes.add(jobOf('a.example'));
+    expect(lanes.nextAt(1_000)).toBe(3_000);
+    const { rid = '' } = start(lanes, 3_000) ?? {};
+    expect([...lanes.busyDigits(3_000)]).toEqual([hostDigit('a.example')]);
+    lanes.ended(rid, {}, 3_100);
+    expect(lanes.busyDigits(5_100).size).toBe(0);
+    lanes.gained(hostDigit('a.example'), 6_000);
+    lanes.add(jobOf('a.example'));
+    expect(lanes.nextAt(6_000)).toBe(8_000);
+  });
+
+  test('is not waited for by the process that led before, or first of all', () => {
+    const lanes = createHostLanes();
+    lanes.keep({ retryWindowHours: 1, politeness });
+    lanes.led(1, 0);
+    lanes.led(2, 10_000);
+    lanes.add(jobOf('a.example'));
+    expect(start(lanes, 10_000)).toBeDefined();
   });
 });

@@ -5,7 +5,7 @@ import {
   type RunActivity,
 } from '../../../src/dispatcher/run-share.ts';
 import type { Crawler } from '../../../src/domain/crawler.ts';
-import type { Lease, Share, ShareStore, Sharing } from '../../../src/store/store.ts';
+import type { KeptShare, Lease, Share, ShareStore, Sharing } from '../../../src/store/store.ts';
 import { makeCrawler } from '../../contract/store/store-harness.ts';
 
 const lease: Lease = { crawlerId: 'c', owner: 'lead', epoch: 1 };
@@ -26,7 +26,7 @@ function createStore(
   answer: (sharing: Sharing) => number | undefined = (each) => each.revision + 1,
 ) {
   const given: Sharing[] = [];
-  const kept: Pick<Share, 'slots' | 'digits' | 'room'>[] = [];
+  const kept: KeptShare[] = [];
   const shares: Pick<ShareStore, 'give' | 'keepTo'> = {
     async give(_lease, sharing) {
       given.push(sharing);
@@ -101,7 +101,7 @@ describe('the share of a lead', () => {
         concurrency: 100,
         politeness: { maxPerHost: 2, delayMs: 0, robotsTxt: false },
       }),
-      false,
+      true,
     ],
     ['one in the browser', makeCrawler('a', { concurrency: 2, tokenType: 'javascript' }), true],
   ])('%s whose URLs wait for a second wants help, or does not', async (_name, crawler, wants) => {
@@ -159,5 +159,63 @@ describe('the share of a helper', () => {
       { slots: 15, digits: 'e' },
       { slots: 10, digits: 'e' },
     ]);
+  });
+
+  test('of a polite crawler keeps the digits of hosts that are busy', async () => {
+    const { shares, kept } = createStore();
+    const share = createHelperShare({ shares, roomFor }, own);
+    const polite = { ...share20, slots: 10, digits: 'g', heldDigits: 'gij' };
+    share.learn({ revision: 2, wantsHelp: false, shares: [polite] });
+    let busy = new Set(['i', 'k']);
+    const now = () => activity(wide, { inFlight: 5, busyDigits: () => busy });
+    expect(share.digits).toBe('g');
+    share.decide(now());
+    await share.write(own, at(0));
+    busy = new Set();
+    share.decide(now());
+    await share.write(own, at(1_000));
+    expect(kept).toMatchObject([
+      { digits: 'g', heldDigits: 'gi' },
+      { digits: 'g', heldDigits: 'g' },
+    ]);
+  });
+});
+
+describe('the share of the lead of a polite crawler', () => {
+  const polite = { ...wide, politeness: { maxPerHost: 1, delayMs: 0, robotsTxt: false } };
+
+  test('gives hosts away once they are not busy', async () => {
+    const { shares, given } = createStore();
+    const share = createLeadShare({ shares, roomFor });
+    share.learn({ revision: 3, wantsHelp: false, shares: [joined] });
+    let busy = new Set('ghijklmnopqrstuv');
+    const now = () => activity(polite, { busyDigits: () => busy });
+    share.decide(now());
+    // It starts nothing more of what it will give away.
+    expect(share.digits).toHaveLength(8);
+    await share.write(lease, at(0));
+    expect(given).toEqual([]);
+    busy = new Set(share.digits);
+    share.decide(now());
+    await share.write(lease, at(1_000));
+    expect(given[0]?.shares[0]?.digits).toHaveLength(8);
+    expect(`${share.digits}${given[0]?.shares[0]?.digits}`.split('').toSorted().join('')).toBe(
+      'ghijklmnopqrstuv',
+    );
+  });
+
+  test('first takes back what it gave by rids', async () => {
+    const { shares, given } = createStore();
+    const share = createLeadShare({ shares, roomFor });
+    const helper = { ...joined, slots: 50, heldSlots: 50, digits: '89', heldDigits: '89' };
+    share.learn({ revision: 3, wantsHelp: false, shares: [helper] });
+    share.decide(activity(polite));
+    expect(share.digits).toBe('01234567abcdef');
+    await share.write(lease, at(0));
+    expect(given[0]?.shares).toMatchObject([{ slots: 0, digits: '', heldDigits: '89' }]);
+    const gone = { ...helper, slots: 0, heldSlots: 0, digits: '', heldDigits: '' };
+    share.learn({ revision: 9, wantsHelp: false, shares: [gone] });
+    share.decide(activity(polite));
+    expect(share.digits).toBe('ghijklmn');
   });
 });

@@ -150,11 +150,19 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
       const newer = await sharesOf(bench.store).give(lead, { ...older, revision }, at(1));
       expect(newer).toBe(revision + 1);
       // A share that its lead has changed since is not what the helper keeps to.
-      await sharesOf(stopped).keepTo(helper, { slots: 50, digits: share.digits, room: 50 }, at(2));
+      await sharesOf(stopped).keepTo(
+        helper,
+        { slots: 50, digits: share.digits, heldDigits: share.digits, room: 50 },
+        at(2),
+      );
       expect((await newsOf(stopped, helper, 2)).sharing?.shares).toMatchObject([
         { heldDigits: share.digits },
       ]);
-      await sharesOf(stopped).keepTo(helper, { slots: 40, digits: '89ab', room: 50 }, at(3));
+      await sharesOf(stopped).keepTo(
+        helper,
+        { slots: 40, digits: '89ab', heldDigits: '89ab', room: 50 },
+        at(3),
+      );
       const { sharing } = await newsOf(bench.store, lead, 3);
       expect(sharing).toMatchObject({
         revision: revision + 2,
