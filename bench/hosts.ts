@@ -8,29 +8,58 @@ import { pages } from './page-text.ts';
 
 // Measures how hosts share a crawler of 20 slots: the pages a second of 300 quick hosts alone, after
 // a backlog of a slow host, of a dead one and of one that answers 429, and those of one host alone.
-// Hosts are addresses of 127.0.0.0/8. `--against DIR` runs another checkout in turn with this
-// one, `--only NAME` one scenario, and `--rounds N` repeats them.
+// Then 1,000 quick hosts alone, with politeness, and after 100,000 URLs of one polite host, a dead
+// one and one that answers 429. Hosts are addresses of 127.0.0.0/8. `--against DIR` runs another
+// checkout in turn with this one, `--only NAME` one scenario, and `--rounds N` repeats them.
 
-const QUICK_HOSTS = 300;
 const QUICK_URLS = 3_000;
-const OTHER_URLS = 600;
 const CONCURRENCY = 20;
 const LONGEST_MS = 90_000;
 /** URLs of one batch of pushes. */
 const BATCH = 1_000;
 
-type Scenario = 'quick' | 'slow' | 'dead' | 'limited' | 'one';
-const SCENARIOS: Readonly<Record<Scenario, string>> = {
-  one: 'one host, 3,000 pages',
-  quick: '300 quick hosts, 3,000 pages',
-  slow: 'the same after 600 URLs of a host that takes 1 s',
-  dead: 'the same after 600 URLs of a host that never answers (10 s)',
-  limited: 'the same after 600 URLs of a host that answers 429',
+interface Scenario {
+  readonly title: string;
+  readonly hosts: number;
+  /** URLs that are pushed before those of the quick hosts: the path, and how many. */
+  readonly before?: Readonly<Record<string, number>>;
+  readonly politeness?: object;
+}
+
+const POLITE = { max_per_host: 2, delay_ms: 20, robots_txt: false };
+const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  one: { title: 'one host, 3,000 pages', hosts: 1 },
+  quick: { title: '300 quick hosts, 3,000 pages', hosts: 300 },
+  slow: {
+    title: 'the same after 600 URLs of a host that takes 1 s',
+    hosts: 300,
+    before: { slow: 600 },
+  },
+  dead: {
+    title: 'the same after 600 URLs of a host that never answers (10 s)',
+    hosts: 300,
+    before: { dead: 600 },
+  },
+  limited: {
+    title: 'the same after 600 URLs of a host that answers 429',
+    hosts: 300,
+    before: { limited: 600 },
+  },
+  thousand: { title: '1,000 quick hosts, 3,000 pages', hosts: 1_000 },
+  polite: { title: '1,000 quick hosts with politeness', hosts: 1_000, politeness: POLITE },
+  mixed: {
+    title: 'the same after 100,000 URLs of one host, 300 of a dead one and 300 of one with 429',
+    hosts: 1_000,
+    before: { busy: 100_000, dead: 300, limited: 300 },
+    politeness: POLITE,
+  },
 };
 
 interface Measured {
   readonly pagesPerSecond: number;
   readonly requestsAtOther: number;
+  /** Calls of the store that write, for each page that was crawled. */
+  readonly writesPerPage: number;
 }
 
 /** A site that has every address of 127.0.0.0/8 and counts the pages of quick hosts. */
@@ -47,6 +76,7 @@ async function startSite() {
     counts.other += 1;
     if (url.startsWith('/slow')) setTimeout(() => response.end('<p>late</p>'), 1_000);
     else if (url.startsWith('/limited')) response.writeHead(429).end();
+    else if (url.startsWith('/busy')) response.end('<p>page</p>');
     // Otherwise it never answers.
   });
   server.listen(0, '0.0.0.0');
@@ -63,34 +93,48 @@ async function startSite() {
   };
 }
 
+/** How many turns the service has written. */
+async function writesOf(url: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const [, count = '0'] =
+    /store_call[a-z_]*_count\{[^}]*"queue\.turn"[^}]*\} (\d+)/.exec(text) ?? [];
+  return Number(count);
+}
+
 async function measure(folder: string | undefined, scenario: Scenario): Promise<Measured> {
   const site = await startSite();
   const env = { NETWORK_ALLOW: '127.0.0.0/8', CRAWL_TIMEOUT_SECONDS: '10' };
   try {
     await using service = await startService(env, folder);
     const crawler = `${service.url}/crawler/${TOKEN}/hosts`;
+    const { hosts, before = {}, politeness } = scenario;
     await call(`${service.url}/crawler/${TOKEN}`, 'POST', {
       name: 'hosts',
       concurrency: CONCURRENCY,
+      ...(politeness === undefined ? {} : { politeness }),
     });
     await call(`${crawler}/pause`, 'POST');
-    const hosts = scenario === 'one' ? 1 : QUICK_HOSTS;
-    const others = scenario === 'one' || scenario === 'quick' ? 0 : OTHER_URLS;
-    const urls = [
-      ...Array.from({ length: others }, (_, n) => site.urlOf(999, `/${scenario}/${n}`)),
-      ...Array.from({ length: QUICK_URLS }, (_, n) => site.urlOf(n % hosts, `/quick/${n}`)),
-    ];
+    const others = Object.entries(before).flatMap(([path, count], at) =>
+      Array.from({ length: count }, (_, n) => site.urlOf(5_000 + at, `/${path}/${n}`)),
+    );
+    const quick = Array.from({ length: QUICK_URLS }, (_, n) =>
+      site.urlOf(n % hosts, `/quick/${n}`),
+    );
+    const urls = [...others, ...quick];
     for (let at = 0; at < urls.length; at += BATCH) {
       const items = urls.slice(at, at + BATCH).map((url) => ({ url }));
       await call(`${crawler}/push_batch`, 'POST', { items });
     }
+    const writesBefore = await writesOf(service.url);
     const startedAt = performance.now();
     await call(`${crawler}/unpause`, 'POST');
     while (site.counts.quick < QUICK_URLS && performance.now() - startedAt < LONGEST_MS) {
       await wait(20);
     }
     const seconds = (site.counts.lastAt - startedAt) / 1_000;
+    const writes = (await writesOf(service.url)) - writesBefore;
     return {
+      writesPerPage: writes / (site.counts.quick + site.counts.other),
       pagesPerSecond: site.counts.quick === 0 ? 0 : site.counts.quick / seconds,
       requestsAtOther: site.counts.other,
     };
@@ -109,14 +153,14 @@ async function main(): Promise<void> {
   });
   const contenders = [undefined, ...(values.against === undefined ? [] : [values.against])];
   for (let round = 0; round < Number(values.rounds); round += 1) {
-    for (const [scenario, title] of Object.entries(SCENARIOS) as [Scenario, string][]) {
-      if (values.only !== undefined && values.only !== scenario) continue;
-      console.log(title);
+    for (const [name, scenario] of Object.entries(SCENARIOS)) {
+      if (values.only !== undefined && values.only !== name) continue;
+      console.log(scenario.title);
       for (const folder of contenders) {
-        const { pagesPerSecond, requestsAtOther } = await measure(folder, scenario);
-        const name = folder ?? 'this checkout';
+        const measured = await measure(folder, scenario);
+        const { pagesPerSecond, requestsAtOther, writesPerPage } = measured;
         console.log(
-          `  ${name}: ${pagesPerSecond.toFixed(1)} quick pages/s, ${requestsAtOther} requests at the other host`,
+          `  ${folder ?? 'this checkout'}: ${pagesPerSecond.toFixed(1)} quick pages/s, ${requestsAtOther} requests at other hosts, ${writesPerPage.toFixed(3)} turns a page`,
         );
       }
     }
