@@ -4,13 +4,15 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { call, startService, TOKEN } from './bench-setup.ts';
+import { writeMarkedSection } from './marked-section.ts';
 import { pages } from './page-text.ts';
 
 // Measures how hosts share a crawler of 20 slots: the pages a second of 300 quick hosts alone, after
 // a backlog of a slow host, of a dead one and of one that answers 429, and those of one host alone.
 // Then 1,000 quick hosts alone, with politeness, and after 100,000 URLs of one polite host, a dead
 // one and one that answers 429. Hosts are addresses of 127.0.0.0/8. `--against DIR` runs another
-// checkout in turn with this one, `--only NAME` one scenario, and `--rounds N` repeats them.
+// checkout in turn with this one, `--only NAME` one scenario, `--rounds N` repeats them, and `--write`
+// puts the medians into docs/benchmarks.md.
 
 const QUICK_URLS = 3_000;
 const CONCURRENCY = 20;
@@ -149,15 +151,20 @@ async function main(): Promise<void> {
       against: { type: 'string' },
       rounds: { type: 'string', default: '1' },
       only: { type: 'string' },
+      write: { type: 'boolean', default: false },
     },
   });
   const contenders = [undefined, ...(values.against === undefined ? [] : [values.against])];
+  const measurements = new Map<string, Measured[]>();
   for (let round = 0; round < Number(values.rounds); round += 1) {
     for (const [name, scenario] of Object.entries(SCENARIOS)) {
       if (values.only !== undefined && values.only !== name) continue;
       console.log(scenario.title);
       for (const folder of contenders) {
         const measured = await measure(folder, scenario);
+        if (folder === undefined) {
+          measurements.set(name, [...(measurements.get(name) ?? []), measured]);
+        }
         const { pagesPerSecond, requestsAtOther, writesPerPage } = measured;
         console.log(
           `  ${folder ?? 'this checkout'}: ${pagesPerSecond.toFixed(1)} quick pages/s, ${requestsAtOther} requests at other hosts, ${writesPerPage.toFixed(3)} turns a page`,
@@ -165,6 +172,23 @@ async function main(): Promise<void> {
       }
     }
   }
+  if (values.write) write(measurements);
+}
+
+/** Puts the medians into the document. */
+function write(measurements: ReadonlyMap<string, readonly Measured[]>): void {
+  const rows = [...measurements].map(([name, all]) => {
+    const of = (key: keyof Measured): number => median(all.map((each) => each[key]));
+    const figures = [of('pagesPerSecond').toFixed(0), of('requestsAtOther').toFixed(0)];
+    return `| ${[SCENARIOS[name]?.title, ...figures, of('writesPerPage').toFixed(3)].join(' | ')} |`;
+  });
+  const head = '| | pages a second of the quick hosts | requests at the others | turns a page |';
+  const file = new URL('../docs/benchmarks.md', import.meta.url);
+  writeMarkedSection(file, 'hosts', [head, '|---|---|---|---|', ...rows].join('\n'));
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 }
 
 await main();

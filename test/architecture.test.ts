@@ -35,7 +35,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   webhook: ['domain', 'fairness', 'net', 'npm:minizlib'],
   threads: ['domain', 'fairness', 'net', 'engine', 'webhook', 'npm:minizlib'],
   mail: ['domain', 'npm:nodemailer'],
-  dispatcher: ['domain', 'fairness', 'store', 'scheduler'],
+  dispatcher: ['domain', 'fairness', 'store', 'scheduler', 'npm:tinyqueue'],
   service: [
     'domain',
     'fairness',

@@ -1,16 +1,22 @@
-import type { Crawler } from '../domain/crawler.ts';
 import { defined } from '../domain/defined.ts';
 import { HOUR_MS } from '../domain/durations.ts';
-import { type HostRule, ruleFor } from '../domain/host-rules.ts';
 import type { HostState, HostTrouble } from '../domain/host-state.ts';
 import type { DueJob } from '../domain/job.ts';
-import { DIGITS, hostDigit } from '../domain/share-digits.ts';
+import { DIGITS } from '../domain/share-digits.ts';
 import { hostOf } from '../domain/target-url.ts';
-import { createHostHealth, type HostAnswer, type HostHealth } from './host-health.ts';
+import { createHostHealth, type HostAnswer } from './host-health.ts';
+import {
+  createLane,
+  heldMs,
+  type Lane,
+  type LanesCrawler,
+  limitOf,
+  paceOf,
+  spacingMs,
+  startAt,
+} from './host-lane.ts';
 import { createHostTallies } from './host-tallies.ts';
-
-/** What lanes keep of a crawler's settings. */
-export type LanesCrawler = Pick<Crawler, 'politeness' | 'pausedHosts' | 'retryWindowHours'>;
+import { createLaneOrder } from './lane-order.ts';
 
 /** What a crawl tells about its host. */
 export interface HostNews {
@@ -37,7 +43,7 @@ export interface HostChange {
 export interface HostLanes {
   readonly isIdle: boolean;
   /** Jobs in lanes that may start a crawl now. */
-  ready(nowMs: number, othersWait: boolean): number;
+  startable(nowMs: number): number;
   add(job: DueJob): void;
   remove(job: DueJob): void;
   /**
@@ -65,7 +71,7 @@ export interface HostLanes {
    * Another process may have crawled hosts with these digits until now: each of them is first asked
    * after its delay.
    */
-  gained(digits: string, nowMs: number): void;
+  gained(digits: readonly string[], nowMs: number): void;
   /** The digits of hosts that are being crawled, or whose delay since the last crawl is not over. */
   busyDigits(nowMs: number): Set<string>;
   /** How many hosts are in trouble. */
@@ -84,30 +90,8 @@ export interface HostsWanted {
   readonly full: readonly string[];
 }
 
-interface Lane {
-  readonly host: string;
-  readonly digit: string;
-  rule: HostRule | undefined;
-  isPaused: boolean;
-  readonly ahead: Map<string, DueJob>;
-  /** The starts of the crawls in flight. */
-  readonly running: Map<string, number>;
-  /** Time that its ended crawls have held, in milliseconds; moved on to that of the others. */
-  usedMs: number;
-  /** The mean time of a crawl. */
-  meanMs: number;
-  nextStartMs: number;
-  /** What robots.txt asks for. */
-  robotsDelayMs: number;
-  /** Whether a crawl has ended here: the first one may read robots.txt and open a connection. */
-  isKnown: boolean;
-  readonly health: HostHealth;
-}
-
 /** How much more than its part a host may use while others are still to be read. */
 const QUANTUM_MS = 1_000;
-/** Assumed time of a crawl until some were measured. */
-const FIRST_MEAN_MS = 200;
 /** What the mean keeps of its value before. */
 const MEAN_WEIGHT = 0.8;
 /** Jobs that are kept for a host that bears none now. */
@@ -124,6 +108,7 @@ const MAX_LANES = 2_000;
 export function createHostLanes(onChange: () => void = () => undefined): HostLanes {
   const lanes = new Map<string, Lane>();
   const byRid = new Map<string, Lane>();
+  const order = createLaneOrder();
   const tallies = createHostTallies();
   /** When hosts of a digit may last have been crawled by another process. */
   const gainedMs = new Map<string, number>();
@@ -138,35 +123,23 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
     const lane = lanes.get(host);
     if (lane !== undefined) return lane;
     if (lanes.size >= MAX_LANES) forgetOne();
-    const made: Lane = {
-      host,
-      digit: hostDigit(host),
-      rule: undefined,
-      isPaused: false,
-      ahead: new Map(),
-      running: new Map(),
-      usedMs: virtualMs,
-      meanMs: FIRST_MEAN_MS,
-      nextStartMs: 0,
-      robotsDelayMs: 0,
-      isKnown: false,
-      health: createHostHealth(() => crawler.retryWindowHours * HOUR_MS),
-    };
-    applySettings(made);
+    const health = createHostHealth(() => crawler.retryWindowHours * HOUR_MS);
+    const made = createLane(host, paceOf(crawler, paused, host), virtualMs, health);
     wait(made, gainedMs.get(made.digit));
     lanes.set(host, made);
     return made;
   }
 
-  function applySettings(lane: Lane): void {
-    lane.rule = ruleFor(crawler.politeness?.hosts ?? [], lane.host);
-    lane.isPaused = lane.rule?.paused === true || paused.has(lane.host);
+  /** Has to be called after each change of what decides whether a lane may start a crawl. */
+  function changed(lane: Lane): void {
+    order.changed(lane, limitOf(lane));
   }
 
   /** Lets the first crawl wait for the delay since another process may have made one. */
   function wait(lane: Lane, sinceMs: number | undefined): void {
     if (sinceMs === undefined || spacingMs(lane) === 0) return;
     lane.nextStartMs = Math.max(lane.nextStartMs, sinceMs + spacingMs(lane));
+    changed(lane);
   }
 
   /** Forgets what is known of the host that has had no jobs here for the longest time. */
@@ -188,37 +161,14 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
     lanes.delete(lane.host);
   }
 
-  const startAt = (lane: Lane): number => Math.max(lane.nextStartMs, lane.health.notBeforeMs);
-
-  function limit({ health, isKnown, isPaused, rule, robotsDelayMs }: Lane): number {
-    if (isPaused) return 0;
-    const { politeness } = crawler;
-    const delayMs = rule?.delayMs ?? politeness?.delayMs ?? 0;
-    const isPaced = politeness?.robotsTxt === true || delayMs > 0 || robotsDelayMs > 0;
-    if (!isKnown && isPaced) return 1;
-    const most = rule?.maxPerHost ?? politeness?.maxPerHost ?? 0;
-    return Math.min(most || Number.POSITIVE_INFINITY, health.limit);
-  }
-
-  function spacingMs({ robotsDelayMs, rule }: Lane): number {
-    return Math.max(rule?.delayMs ?? crawler.politeness?.delayMs ?? 0, robotsDelayMs);
-  }
-
   const mayStart = (lane: Lane, nowMs: number): boolean =>
-    lane.running.size < limit(lane) && startAt(lane) <= nowMs;
-
-  /** The time that a lane has held so far, with its crawls in flight. */
-  function heldMs({ usedMs, running, meanMs }: Lane, nowMs: number): number {
-    let total = usedMs;
-    for (const startedMs of running.values()) total += Math.max(nowMs - startedMs, meanMs);
-    return total;
-  }
+    lane.running.size < limitOf(lane) && startAt(lane) <= nowMs;
 
   /** Whether a lane has what it may while others are still to be read: one crawl, or its part. */
   const isAhead = (lane: Lane, nowMs: number): boolean =>
     lane.running.size > 0 || heldMs(lane, nowMs) > virtualMs + QUANTUM_MS;
 
-  function gained(digits: string, nowMs: number): void {
+  function gained(digits: readonly string[], nowMs: number): void {
     for (const digit of digits) gainedMs.set(digit, nowMs);
     for (const lane of lanes.values()) if (digits.includes(lane.digit)) wait(lane, nowMs);
   }
@@ -235,10 +185,13 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
       if (current === crawler) return;
       crawler = current;
       paused = new Set(current.pausedHosts);
-      for (const lane of lanes.values()) applySettings(lane);
+      for (const lane of lanes.values()) {
+        lane.pace = paceOf(crawler, paused, lane.host);
+        changed(lane);
+      }
     },
     led(epoch, nowMs) {
-      if (epoch > 1 && epoch !== lastEpoch + 1) gained(DIGITS.host, nowMs);
+      if (epoch > 1 && epoch !== lastEpoch + 1) gained(DIGITS.host.split(''), nowMs);
       lastEpoch = epoch;
     },
     gained,
@@ -283,52 +236,32 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
         const lane = open(host);
         lane.robotsDelayMs = Math.max(lane.robotsDelayMs, robotsDelayMs);
         if (health !== undefined && !isOver) lane.health.restore(health, nowMs);
+        changed(lane);
       }
     },
-    ready(nowMs, othersWait) {
-      let count = 0;
-      for (const lane of lanes.values()) {
-        if (lane.ahead.size > 0 && mayStart(lane, nowMs) && !(othersWait && isAhead(lane, nowMs))) {
-          count += Math.min(lane.ahead.size, limit(lane) - lane.running.size);
-        }
-      }
-      return count;
-    },
+    startable: order.startable,
     add(job) {
       const lane = open(hostOf(job.url));
       if (lane.ahead.size + lane.running.size === 0) lane.usedMs = Math.max(lane.usedMs, virtualMs);
       lane.ahead.set(job.rid, job);
       byRid.set(job.rid, lane);
+      changed(lane);
     },
     remove({ rid }) {
       const lane = byRid.get(rid);
-      if (lane?.ahead.delete(rid) === true && !lane.running.has(rid)) byRid.delete(rid);
+      if (lane?.ahead.delete(rid) !== true) return;
+      if (!lane.running.has(rid)) byRid.delete(rid);
+      changed(lane);
     },
     next(nowMs, othersWait) {
-      let best: Lane | undefined;
-      let leastMs = Number.POSITIVE_INFINITY;
-      for (const lane of lanes.values()) {
-        if (lane.ahead.size === 0 || !mayStart(lane, nowMs)) continue;
-        const held = heldMs(lane, nowMs);
-        if (held >= leastMs) continue;
-        best = lane;
-        leastMs = held;
-      }
+      const best = order.least(nowMs);
       if (best === undefined) return undefined;
       return othersWait && isAhead(best, nowMs) ? undefined : first(best);
     },
     hasOthers({ rid }) {
       return (byRid.get(rid)?.ahead.size ?? 0) > 0;
     },
-    nextAt(nowMs) {
-      let earliest: number | undefined;
-      for (const lane of lanes.values()) {
-        if (lane.ahead.size === 0 || lane.running.size >= limit(lane)) continue;
-        const at = startAt(lane);
-        if (at > nowMs && (earliest === undefined || at < earliest)) earliest = at;
-      }
-      return earliest;
-    },
+    nextAt: order.nextAt,
     started(job, nowMs) {
       const lane = byRid.get(job.rid) ?? open(hostOf(job.url));
       lane.ahead.delete(job.rid);
@@ -337,6 +270,7 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
       byRid.set(job.rid, lane);
       lane.nextStartMs = Math.max(lane.nextStartMs, nowMs + spacingMs(lane));
       lane.health.started(nowMs);
+      changed(lane);
     },
     ended(rid, { answer, robotsDelayMs, tried }, nowMs) {
       const lane = byRid.get(rid);
@@ -354,6 +288,7 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
       lane.usedMs += tookMs;
       lane.meanMs = lane.meanMs * MEAN_WEIGHT + tookMs * (1 - MEAN_WEIGHT);
       const changes = answer !== undefined && lane.health.ended(answer, startedMs, nowMs);
+      changed(lane);
       closeIdle(lane, nowMs);
       return changes ? { host: lane.host, trouble: lane.health.trouble } : undefined;
     },

@@ -72,12 +72,10 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
       logger.debug({ err: error }, 'the reports on hosts were not saved');
     }
     const shared = crawlerIds.filter(deps.isShared);
-    await Promise.all(
-      shared.map((crawlerId) => {
-        const lanes = memory.get(crawlerId);
-        return lanes === undefined ? undefined : learn(crawlerId, lanes);
-      }),
-    );
+    for (const crawlerId of shared) {
+      const lanes = memory.get(crawlerId);
+      if (lanes !== undefined) await learn(crawlerId, lanes);
+    }
   }
 
   function saveSoon(): void {

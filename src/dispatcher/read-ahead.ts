@@ -2,7 +2,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import type { DueJob } from '../domain/job.ts';
 import { chargedJobBytes } from '../domain/quotas.ts';
-import { DIGITS, hostDigit, kindOf } from '../domain/share-digits.ts';
+import { DIGITS, digitsBeyond, hostDigit, kindOf } from '../domain/share-digits.ts';
 import { hostOf } from '../domain/target-url.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { QueueLook, TurnReceipt } from '../store/store.ts';
@@ -110,14 +110,13 @@ export function createReadAhead(deps: {
   }
 
   const nowMs = (): number => clock.now().getTime();
-  /** Jobs that could start now. */
-  const ready = (): number => Math.min(lanes.ready(nowMs(), othersWait), board.ahead);
-  /** The same if no host were still to be read. */
-  const startable = (): number => Math.min(lanes.ready(nowMs(), false), board.ahead);
+  /** Jobs that could start now if no host were still to be read. */
+  const startable = (): number => Math.min(lanes.startable(nowMs()), board.ahead);
+  const hasNext = (): boolean => lanes.next(nowMs(), othersWait) !== undefined;
 
   function hasRoom(): boolean {
     if (board.ahead >= MAX_AHEAD) return false;
-    if (startable() <= target / 2 || (othersWait && ready() === 0)) return true;
+    if (startable() <= target / 2 || (othersWait && !hasNext())) return true;
     // What is new may be of hosts that have nothing here.
     return hasNews && hasMore && nowMs() - lookedMs >= LOOK_FOR_HOSTS_MS;
   }
@@ -146,7 +145,7 @@ export function createReadAhead(deps: {
       return expects && digits !== '' && hasRoom();
     },
     get ranDry() {
-      return hasMore && ready() === 0;
+      return hasMore && !hasNext();
     },
     get nextDueAt() {
       return nextDueAt;
@@ -178,8 +177,7 @@ export function createReadAhead(deps: {
       if (given === digits) return;
       const before = digits ?? DIGITS.host;
       digits = given;
-      const gained = [...(given ?? DIGITS.host)].filter((digit) => !before.includes(digit));
-      lanes.gained(gained.join(''), nowMs());
+      lanes.gained(digitsBeyond(given ?? DIGITS.host, before), nowMs());
       for (const job of board.jobsAhead()) if (!isOurs(job)) board.forget(job.rid);
       expects = true;
     },

@@ -1,5 +1,5 @@
 import type { Crawler } from '../domain/crawler.ts';
-import { DIGITS, kindOf } from '../domain/share-digits.ts';
+import { DIGITS, digitsBeyond, kindOf } from '../domain/share-digits.ts';
 import type { KeptShare, Lease, Share, ShareStore, Sharing } from '../store/store.ts';
 import { MAX_PROCESSES, planShares, type SharePlan } from './share-plan.ts';
 
@@ -176,7 +176,7 @@ export function createHelperShare(
       const slots = Math.max(own.slots, inFlight);
       const room = Math.max(inFlight, roomFor(crawler));
       const { digits } = own;
-      const left = [...own.heldDigits].filter((digit) => !digits.includes(digit));
+      const left = digitsBeyond(own.heldDigits, digits);
       const busy = left.some((digit) => kindOf(digit) === 'host') ? busyDigits?.() : undefined;
       const heldDigits = digits + left.filter((digit) => busy?.has(digit)).join('');
       const isLess = slots < own.heldSlots || heldDigits.length < own.heldDigits.length;
@@ -201,7 +201,7 @@ function givesAway(
   digits: ReadonlySet<string>,
 ): boolean {
   const given = (plan?.shares ?? []).flatMap(({ heldDigits }, index) =>
-    [...heldDigits].filter((digit) => !shares[index]?.heldDigits.includes(digit)),
+    digitsBeyond(heldDigits, shares[index]?.heldDigits ?? ''),
   );
   return given.some((digit) => digits.has(digit));
 }

@@ -13,6 +13,11 @@ export function kindOf(digits: string): DigitKind | undefined {
   return DIGITS.host.includes(digits.charAt(0)) ? 'host' : 'rid';
 }
 
+/** The digits that are in `digits` and not in `others`. */
+export function digitsBeyond(digits: string, others: string): string[] {
+  return digits.split('').filter((digit) => !others.includes(digit));
+}
+
 /** The digit of a host. */
 export function hostDigit(host: string): string {
   // FNV-1a, whose low bits alone depend too little on the last characters.

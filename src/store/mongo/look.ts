@@ -18,7 +18,7 @@ function ofDigits(digits: string | undefined): Filter<JobDocument> {
   if (kindOf(digits) === 'rid') return { _id: { $regex: `[${digits}]$` } };
   // Jobs of an older program have none.
   const older = digits.includes(DIGITS.host.charAt(0)) ? [null] : [];
-  return { hostDigit: { $in: [...digits, ...older] } } as Filter<JobDocument>;
+  return { hostDigit: { $in: [...digits.split(''), ...older] } } as Filter<JobDocument>;
 }
 
 /** Finds due jobs; see `QueueLook`. */

@@ -80,7 +80,8 @@ describe('slots', () => {
     const lanes = lanesOf({ slow: 9 });
     expect(start(lanes, 0, true)?.host).toBe('slow');
     expect(start(lanes, 30 * SECOND, true)).toBeUndefined();
-    expect([lanes.ready(30 * SECOND, true), lanes.ready(30 * SECOND, false)]).toEqual([0, 8]);
+    expect(lanes.next(30 * SECOND, true)).toBeUndefined();
+    expect(lanes.startable(30 * SECOND)).toBe(8);
     expect(start(lanes, 30 * SECOND, false)?.host).toBe('slow');
   });
 });
@@ -93,7 +94,7 @@ describe('the pace of a crawler', () => {
     const hosts = started.flatMap((each) => each?.host ?? []);
     expect(hosts.filter((host) => host === 'a')).toHaveLength(2);
     expect(hosts.filter((host) => host === 'b')).toHaveLength(2);
-    expect(lanes.ready(0, false)).toBe(0);
+    expect(lanes.startable(0)).toBe(0);
     expect(lanes.nextAt(0)).toBeUndefined();
     lanes.ended(started[0]?.rid ?? '', {}, 1);
     expect(start(lanes, 1)?.host).toBe(started[0]?.host);
@@ -215,9 +216,11 @@ describe('settings for single hosts', () => {
     const keep = (pausedHosts: string[]) =>
       lanes.keep({ retryWindowHours: 1, politeness: { ...OFF, hosts }, pausedHosts });
     keep(['c.example']);
-    expect(lanes.ready(0, false)).toBe(3);
+    expect(lanes.startable(0)).toBe(3);
     const begun = [1, 2, 3, 4].map(() => start(lanes, 0)?.host);
-    expect(begun.toSorted()).toEqual(['a.example', 'b.shop.example', 'b.shop.example', undefined]);
+    expect(begun).toHaveLength(4);
+    expect(begun.filter((host) => host === 'b.shop.example')).toHaveLength(2);
+    expect(begun.filter((host) => host === 'a.example')).toHaveLength(1);
     keep([]);
     expect(start(lanes, 0)?.host).toBe('c.example');
   });
@@ -278,7 +281,7 @@ describe('the delay of a host that another process may have crawled', () => {
     expect([...lanes.busyDigits(3_000)]).toEqual([hostDigit('a.example')]);
     lanes.ended(rid, {}, 3_100);
     expect(lanes.busyDigits(5_100).size).toBe(0);
-    lanes.gained(hostDigit('a.example'), 6_000);
+    lanes.gained([hostDigit('a.example')], 6_000);
     lanes.add(jobOf('a.example'));
     expect(lanes.nextAt(6_000)).toBe(8_000);
   });

@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import { createHostHealth } from '../../../src/dispatcher/host-health.ts';
+import { createLane, heldMs, type Lane, startAt } from '../../../src/dispatcher/host-lane.ts';
+import { createLaneOrder } from '../../../src/dispatcher/lane-order.ts';
+import type { DueJob } from '../../../src/domain/job.ts';
+import { seededNoise } from '../../support/seed.ts';
+
+const PACE = { isPaused: false, most: 2, delayMs: 0, asksRobots: false };
+const LIMIT = 2;
+
+function jobsOf({ ahead, running }: Lane): number {
+  return Math.max(0, Math.min(ahead.size, LIMIT - running.size));
+}
+
+test('the order agrees with a search of all lanes, whatever changes', () => {
+  const random = seededNoise('the order of lanes');
+  const order = createLaneOrder();
+  const lanes = Array.from({ length: 30 }, (_, n) =>
+    createLane(
+      `${n}.example`,
+      PACE,
+      0,
+      createHostHealth(() => 1e9),
+    ),
+  );
+  let now = 0;
+  let rids = 0;
+  for (let step = 0; step < 5_000; step += 1) {
+    now += random.int(40);
+    const lane = random.pick(lanes);
+    const [running] = lane.running.keys();
+    switch (random.int(4)) {
+      case 0:
+        lane.ahead.set(String((rids += 1)), {} as DueJob);
+        break;
+      case 1:
+        lane.ahead.delete([...lane.ahead.keys()][0] ?? '');
+        break;
+      case 2:
+        lane.running.set(String((rids += 1)), now);
+        lane.nextStartMs = now + random.int(200);
+        break;
+      default:
+        lane.running.delete(running ?? '');
+        lane.usedMs += random.int(100);
+    }
+    order.changed(lane, LIMIT);
+    const open = lanes.filter((each) => jobsOf(each) > 0);
+    const able = open.filter((each) => startAt(each) <= now);
+    expect(order.startable(now)).toBe(able.reduce((sum, each) => sum + jobsOf(each), 0));
+    const least = order.least(now);
+    const held = able.map((each) => heldMs(each, now));
+    expect(least === undefined ? Number.POSITIVE_INFINITY : heldMs(least, now)).toBe(
+      Math.min(...held),
+    );
+    const later = open.map(startAt).filter((at) => at > now);
+    expect(order.nextAt(now) ?? Number.POSITIVE_INFINITY).toBe(Math.min(...later));
+  }
+});
