@@ -27,6 +27,8 @@ export interface HostHealth {
   /** Most crawls at once; infinite for an ordinary host. */
   readonly limit: number;
   readonly trouble: HostTrouble | undefined;
+  /** Whether a new host would be treated the same. */
+  readonly isOrdinary: boolean;
   /** Since when the host has not been reached; undefined while it is not put aside. */
   readonly awaySinceMs: number | undefined;
   started(nowMs: number): void;
@@ -123,6 +125,9 @@ export function createHostHealth(windowMs: () => number): HostHealth {
     },
     get trouble() {
       return trouble;
+    },
+    get isOrdinary() {
+      return trouble === undefined && failures === 0 && spacingMs === 0;
     },
     get awaySinceMs() {
       return isAside() ? awaySinceMs : undefined;

@@ -42,8 +42,11 @@ export interface HostChange {
  */
 export interface HostLanes {
   readonly isIdle: boolean;
-  /** Jobs in lanes that may start a crawl now. */
-  startable(nowMs: number): number;
+  /**
+   * Jobs in lanes that may start a crawl now. While `othersWait`, one of each lane that has no crawl
+   * in flight.
+   */
+  startable(nowMs: number, othersWait?: boolean): number;
   add(job: DueJob): void;
   remove(job: DueJob): void;
   /**
@@ -154,8 +157,7 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
   /** Forgets a lane of which nothing has to be known. */
   function closeIdle(lane: Lane, nowMs: number): void {
     const { ahead, running, health } = lane;
-    if (ahead.size + running.size > 0 || health.trouble !== undefined) return;
-    if (health.awaySinceMs !== undefined || startAt(lane) > nowMs) return;
+    if (ahead.size + running.size > 0 || !health.isOrdinary || startAt(lane) > nowMs) return;
     // What another process has read of its robots.txt.
     if (!lane.isKnown && lane.robotsDelayMs > 0) return;
     lanes.delete(lane.host);
@@ -239,7 +241,8 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
         changed(lane);
       }
     },
-    startable: order.startable,
+    startable: (nowMs, othersWait = false) =>
+      othersWait ? order.idle(nowMs) : order.startable(nowMs),
     add(job) {
       const lane = open(hostOf(job.url));
       if (lane.ahead.size + lane.running.size === 0) lane.usedMs = Math.max(lane.usedMs, virtualMs);

@@ -9,6 +9,8 @@ import { heldMs, type Lane, startAt } from './host-lane.ts';
 export interface LaneOrder {
   /** Jobs in lanes that may start a crawl now. */
   startable(nowMs: number): number;
+  /** Lanes without a crawl in flight that may start one now. */
+  idle(nowMs: number): number;
   /** The lane with the least time that may start a crawl; undefined when none may. */
   least(nowMs: number): Lane | undefined;
   /** When the first of the lanes that wait may start a crawl. */
@@ -38,10 +40,11 @@ export function createLaneOrder(): LaneOrder {
   const places = new Map<Lane, Place>();
   const byKey = (a: Entry, b: Entry): number => a.place.key - b.place.key;
   /** Lanes that have no crawl in flight. Of the others there are few. */
-  let idle = new TinyQueue<Entry>([], byKey);
+  let resting = new TinyQueue<Entry>([], byKey);
   let timed = new TinyQueue<Entry>([], byKey);
   const busy = new Set<Lane>();
   let total = 0;
+  let idleLanes = 0;
   /** The latest time that was given. */
   let latestMs = 0;
 
@@ -56,6 +59,7 @@ export function createLaneOrder(): LaneOrder {
     const place = places.get(lane);
     if (place === undefined) return;
     if (place.kind !== 'timed') total -= place.jobs;
+    if (place.kind === 'idle') idleLanes -= 1;
     busy.delete(lane);
     places.delete(lane);
   }
@@ -65,8 +69,9 @@ export function createLaneOrder(): LaneOrder {
     if (place.kind !== 'timed') total += place.jobs;
     if (place.kind === 'busy') busy.add(lane);
     else if (place.kind === 'idle') {
-      idle = rebuilt(idle);
-      idle.push({ lane, place });
+      idleLanes += 1;
+      resting = rebuilt(resting);
+      resting.push({ lane, place });
     } else {
       timed = rebuilt(timed);
       timed.push({ lane, place });
@@ -119,9 +124,13 @@ export function createLaneOrder(): LaneOrder {
       advance(nowMs);
       return total;
     },
+    idle(nowMs) {
+      advance(nowMs);
+      return idleLanes;
+    },
     least(nowMs) {
       advance(nowMs);
-      const first = head(idle);
+      const first = head(resting);
       let best = first?.lane;
       let leastMs = first?.place.key ?? Number.POSITIVE_INFINITY;
       for (const lane of busy) {

@@ -59,9 +59,8 @@ const MIN_READ_AHEAD = 8;
 const MAX_READ_AHEAD = 1_024;
 /** Most jobs at once, with those of hosts that bear none now. */
 const MAX_AHEAD = 4 * MAX_READ_AHEAD;
-/** A look by hosts reads as many jobs of each that it finds about so many hosts. */
-const HOSTS_AHEAD = 16;
-const MIN_PER_HOST = 4;
+/** A look by hosts reads so few jobs of each that it finds this many hosts for each slot. */
+const HOSTS_PER_SLOT = 2;
 /** The interval of looks for hosts that have nothing here, while there is enough of others. */
 const LOOK_FOR_HOSTS_MS = 250;
 /**
@@ -110,8 +109,8 @@ export function createReadAhead(deps: {
   }
 
   const nowMs = (): number => clock.now().getTime();
-  /** Jobs that could start now if no host were still to be read. */
-  const startable = (): number => Math.min(lanes.startable(nowMs()), board.ahead);
+  /** Jobs that could start now. */
+  const startable = (): number => Math.min(lanes.startable(nowMs(), othersWait), board.ahead);
   const hasNext = (): boolean => lanes.next(nowMs(), othersWait) !== undefined;
 
   function hasRoom(): boolean {
@@ -210,7 +209,7 @@ export function createReadAhead(deps: {
       looking = { room };
       expects = false;
       const maxBytes = room.amount - limit * JOB_BYTES;
-      const perHost = Math.max(MIN_PER_HOST, Math.ceil(target / HOSTS_AHEAD));
+      const perHost = Math.ceil(target / (HOSTS_PER_SLOT * slots));
       const { closed, full } = lanes.wanted(nowMs(), perHost);
       hasLeftOut = closed.length > 0;
       const hosts = { perHost, rest, after: afterHost, closed, full };

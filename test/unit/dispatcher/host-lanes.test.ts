@@ -206,6 +206,16 @@ describe('a host that asks for less', () => {
   });
 });
 
+test('failures of a host count together, also when it has no other jobs here between them', () => {
+  const lanes = createHostLanes();
+  for (const now of [0, 100, 200]) {
+    lanes.add(jobOf('a.example'));
+    const { rid = '' } = start(lanes, now) ?? {};
+    lanes.ended(rid, { answer: { kind: 'away', reason: 'timeout' } }, now + 50);
+  }
+  expect(lanes.troubled()).toEqual({ away: 1, slow: 0 });
+});
+
 describe('settings for single hosts', () => {
   test('are those of the first rule that matches, and pauses stop a host', () => {
     const lanes = lanesOf({ 'a.example': 3, 'b.shop.example': 3, 'c.example': 3 });

@@ -48,6 +48,7 @@ test('the order agrees with a search of all lanes, whatever changes', () => {
     const open = lanes.filter((each) => jobsOf(each) > 0);
     const able = open.filter((each) => startAt(each) <= now);
     expect(order.startable(now)).toBe(able.reduce((sum, each) => sum + jobsOf(each), 0));
+    expect(order.idle(now)).toBe(able.filter(({ running }) => running.size === 0).length);
     const least = order.least(now);
     const held = able.map((each) => heldMs(each, now));
     expect(least === undefined ? Number.POSITIVE_INFINITY : heldMs(least, now)).toBe(

@@ -50,7 +50,8 @@ function takeTurns(reading: Reading, turns: number, demand: (turn: number) => nu
     const look = reading.ahead.beginLook(crawler, SLOTS);
     const got = startJobs(reading, demand(turn));
     if (look !== undefined) {
-      reading.ahead.endLook({ jobs: dueJobs(look.limit), hasMore: true, nextDueAt: undefined });
+      const jobs = dueJobs(look.limit);
+      reading.ahead.endLook({ jobs, hasMore: true, nextDueAt: undefined, seesAllHosts: true });
     }
     return got;
   });
