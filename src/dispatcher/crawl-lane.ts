@@ -160,7 +160,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     const { rid, attempt } = job;
     let news: HostNews = {};
     try {
-      const hostAwaySince = lanes.awaySince(job.url);
+      const hostAwaySince = lanes.awaySince(job.host);
       const end = await deps.crawlJob(job, by, signal, defined({ hostAwaySince }));
       const { outcome, held, plain } = end;
       news = end;

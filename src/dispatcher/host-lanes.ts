@@ -3,7 +3,6 @@ import { HOUR_MS } from '../domain/durations.ts';
 import type { HostState, HostTrouble } from '../domain/host-state.ts';
 import type { DueJob } from '../domain/job.ts';
 import { DIGITS } from '../domain/share-digits.ts';
-import { hostOf } from '../domain/target-url.ts';
 import { createHostHealth, type HostAnswer } from './host-health.ts';
 import {
   createLane,
@@ -60,8 +59,8 @@ export interface HostLanes {
   nextAt(nowMs: number): number | undefined;
   started(job: DueJob, nowMs: number): void;
   ended(rid: string, told: HostNews, nowMs: number): HostChange | undefined;
-  /** Since when the host of a URL has not been reached. */
-  awaySince(url: string): Date | undefined;
+  /** Since when a host has not been reached. */
+  awaySince(host: string): Date | undefined;
   /** How a look has to choose: hosts that need no more jobs, and jobs that a host should have. */
   wanted(nowMs: number, perHost: number): HostsWanted;
   /** Jobs of a host that bears none now, beyond those that are kept for it. */
@@ -244,7 +243,7 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
     startable: (nowMs, othersWait = false) =>
       othersWait ? order.idle(nowMs) : order.startable(nowMs),
     add(job) {
-      const lane = open(hostOf(job.url));
+      const lane = open(job.host);
       if (lane.ahead.size + lane.running.size === 0) lane.usedMs = Math.max(lane.usedMs, virtualMs);
       lane.ahead.set(job.rid, job);
       byRid.set(job.rid, lane);
@@ -266,7 +265,7 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
     },
     nextAt: order.nextAt,
     started(job, nowMs) {
-      const lane = byRid.get(job.rid) ?? open(hostOf(job.url));
+      const lane = byRid.get(job.rid) ?? open(job.host);
       lane.ahead.delete(job.rid);
       virtualMs = Math.max(virtualMs, Math.min(heldMs(lane, nowMs), virtualMs + QUANTUM_MS));
       lane.running.set(job.rid, nowMs);
@@ -295,8 +294,8 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
       closeIdle(lane, nowMs);
       return changes ? { host: lane.host, trouble: lane.health.trouble } : undefined;
     },
-    awaySince(url) {
-      const sinceMs = lanes.get(hostOf(url))?.health.awaySinceMs;
+    awaySince(host) {
+      const sinceMs = lanes.get(host)?.health.awaySinceMs;
       return sinceMs === undefined ? undefined : new Date(sinceMs);
     },
     wanted(nowMs, perHost) {

@@ -3,7 +3,6 @@ import type { Crawler } from '../domain/crawler.ts';
 import type { DueJob } from '../domain/job.ts';
 import { chargedJobBytes } from '../domain/quotas.ts';
 import { DIGITS, digitsBeyond, hostDigit, kindOf } from '../domain/share-digits.ts';
-import { hostOf } from '../domain/target-url.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { QueueLook, TurnReceipt } from '../store/store.ts';
 import type { HostLanes } from './host-lanes.ts';
@@ -125,9 +124,9 @@ export function createReadAhead(deps: {
     looking = undefined;
   }
 
-  function isOurs({ rid, url }: DueJob): boolean {
+  function isOurs({ rid, host }: DueJob): boolean {
     if (digits === undefined) return true;
-    const digit = kindOf(digits) === 'host' ? hostDigit(hostOf(url)) : rid.slice(-1);
+    const digit = kindOf(digits) === 'host' ? hostDigit(host) : rid.slice(-1);
     return digits.includes(digit);
   }
 

@@ -64,6 +64,8 @@ export const crawlerSettings = {
   /** Hours from the first try in which retries are made. */
   retryWindowHours: integer({ min: 1, max: 336, default: 48 }),
   politeness,
+  /** Whether all hosts of a registrable domain count as one host. Applies to URLs pushed from then on. */
+  groupByDomain: { default: false, check: (_field: string, value: boolean) => value },
 } satisfies Record<string, Setting<unknown>>;
 
 type Settings = typeof crawlerSettings;

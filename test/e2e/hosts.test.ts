@@ -154,6 +154,26 @@ describe('the pace of a polite crawler', () => {
   });
 });
 
+test('hosts of one domain share its pace when their crawler groups them', async () => {
+  // An address is a domain of its own, whatever the port.
+  await using sites = await startSites(2);
+  await using app = await startApp();
+  const crawler = await createCrawler(app, 'grouped', {
+    concurrency: 5,
+    group_by_domain: true,
+    politeness: { delay_ms: 400, max_per_host: 0, robots_txt: false },
+  });
+  expect((await crawler.details()).group_by_domain).toBe(true);
+  for (const site of sites) await Promise.all(urls(site, 3).map((url) => crawler.push(url)));
+  await eventually(() => expect(sites.map((site) => site.hits())).toEqual([3, 3]), {
+    timeoutMs: 20_000,
+  });
+  const starts = sites.flatMap((site) => site.seen.map(({ at }) => at.getTime()));
+  expect(Math.max(...starts) - Math.min(...starts)).toBeGreaterThanOrEqual(4 * 400);
+  const { json } = await app.rest('GET', `${crawler.path}/hosts`);
+  expect(json.hosts).toMatchObject([{ host: '127.0.0.1', tries: 6 }]);
+});
+
 /** The row of a site in the list of hosts. */
 async function hostRow(app: TestApp, { path }: { path: string }, site: Pick<Site, 'url'>) {
   const { host } = new URL(site.url);

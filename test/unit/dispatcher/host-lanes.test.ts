@@ -136,7 +136,7 @@ describe('a host that is not reached', () => {
       expect(start(lanes, now)).toBeUndefined();
       lanes.ended(tried?.rid ?? '', away, now);
     }
-    expect(lanes.awaySince('http://dead/other')).toEqual(new Date(SECOND));
+    expect(lanes.awaySince('dead')).toEqual(new Date(SECOND));
     expect(lanes.wanted(now, 4)).toEqual({ closed: ['dead'], full: [] });
     now += 40 * SECOND;
     const answered = start(lanes, now);

@@ -12,6 +12,7 @@ export interface CrawlerDraft {
   readonly maxPerHost: string;
   readonly delayMs: string;
   readonly robotsTxt: boolean;
+  readonly groupByDomain: boolean;
   /** Exceptions for some hosts, which the form keeps as they are. */
   readonly hosts: Politeness['hosts'];
 }
@@ -26,6 +27,7 @@ export const emptyDraft: CrawlerDraft = {
   maxPerHost: '',
   delayMs: '',
   robotsTxt: false,
+  groupByDomain: false,
   hosts: [],
 };
 
@@ -41,6 +43,7 @@ export function draftOf(crawler: Crawler): CrawlerDraft {
     maxPerHost: String(politeness?.maxPerHost ?? 0),
     delayMs: String(politeness?.delayMs ?? 0),
     robotsTxt: politeness?.robotsTxt ?? false,
+    groupByDomain: crawler.groupByDomain,
     hosts: politeness?.hosts ?? [],
   };
 }
@@ -62,6 +65,7 @@ export function settingsOf(draft: CrawlerDraft, isWebhook: boolean) {
     maxRetries: whole(draft.maxRetries),
     retryWindowHours: whole(draft.retryWindowHours),
     politeness: isPolite ? politeness : undefined,
+    groupByDomain: draft.groupByDomain,
   });
 }
 
@@ -125,7 +129,7 @@ export function SettingFields(props: {
   readonly onChange: (draft: CrawlerDraft) => void;
 }) {
   const { draft, isWebhook, fault } = props;
-  const text = (name: Exclude<keyof CrawlerDraft, 'robotsTxt' | 'hosts'>) => ({
+  const text = (name: Exclude<keyof CrawlerDraft, 'robotsTxt' | 'groupByDomain' | 'hosts'>) => ({
     value: draft[name],
     onInput: (value: string) => props.onChange({ ...draft, [name]: value }),
     fault,
@@ -162,6 +166,12 @@ export function SettingFields(props: {
           help="and its crawl-delay"
           value={draft.robotsTxt}
           onInput={(robotsTxt) => props.onChange({ ...draft, robotsTxt })}
+        />
+        <CheckField
+          label="Group hosts by domain"
+          help="all hosts of a registrable domain count as one; for URLs pushed from now on"
+          value={draft.groupByDomain}
+          onInput={(groupByDomain) => props.onChange({ ...draft, groupByDomain })}
         />
       </fieldset>
     </>
