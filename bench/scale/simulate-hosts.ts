@@ -123,7 +123,7 @@ function simulate(counts: Int32Array, concurrency: number, { politeness }: Case)
       if (job === undefined) return;
       const host = numberOf(job);
       board.start({ rid: job.rid, attempt: 1, startedAt: new Date(nowMs) }, new AbortController());
-      lanes.started(job, nowMs);
+      if (lanes.started(job, nowMs)) lanes.sent(job.rid, nowMs);
       ahead.started(job);
       queue.hold(host, 1);
       ends.push({ atMs: nowMs + pageMs(host), rid: job.rid, host });

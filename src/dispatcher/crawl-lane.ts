@@ -139,11 +139,11 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     const job: QueuedJob = { ...queued, state: 'running', attempt, firstTriedAt };
     const controller = new AbortController();
     board.start({ rid, attempt, startedAt }, controller);
-    lanes.started({ ...queued, dueAt }, startedAt.getTime());
+    const isPaced = lanes.started({ ...queued, dueAt }, startedAt.getTime());
     ahead.started({ ...queued, dueAt });
     deps.jobLog?.started(job);
     deps.onStart?.(startedAt.getTime() - dueAt.getTime());
-    void crawl(job, by, controller.signal, grants).finally(() => {
+    void crawl(job, by, controller.signal, grants, isPaced).finally(() => {
       grants.slot.release();
       fill();
       deps.onChange();
@@ -156,12 +156,14 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     by: Crawler,
     signal: AbortSignal,
     { base }: CrawlGrants,
+    isPaced: boolean,
   ): Promise<void> {
     const { rid, attempt } = job;
     let news: HostNews = {};
     try {
       const hostAwaySince = lanes.awaySince(job.host);
-      const end = await deps.crawlJob(job, by, signal, defined({ hostAwaySince }));
+      const onSent = isPaced ? () => noteSent(rid) : undefined;
+      const end = await deps.crawlJob(job, by, signal, defined({ hostAwaySince, onSent }));
       const { outcome, held, plain } = end;
       news = end;
       base.shrink(pageBytes(outcome) + (plain?.byteLength ?? 0));
@@ -177,6 +179,12 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     } finally {
       noteAnswer(rid, news);
     }
+  }
+
+  /** Lets the next request to the host follow after its delay. */
+  function noteSent(rid: string): void {
+    lanes.sent(rid, clock.now().getTime());
+    fill();
   }
 
   /** Takes in what a crawl has told about its host. */

@@ -16,6 +16,8 @@ export interface Lane {
   readonly ahead: Map<string, DueJob>;
   /** The starts of the crawls in flight. */
   readonly running: Map<string, number>;
+  /** Those of them, in a lane with a delay, that have not told of their request. */
+  readonly unsent: Set<string>;
   /** Time that its ended crawls have held, in milliseconds; moved on to that of the others. */
   usedMs: number;
   /** The mean time of a crawl. */
@@ -23,7 +25,7 @@ export interface Lane {
   nextStartMs: number;
   /** What robots.txt asks for. */
   robotsDelayMs: number;
-  /** Whether a crawl has ended here: the first one may read robots.txt and open a connection. */
+  /** Whether a crawl has ended here: the first one may read robots.txt. */
   isKnown: boolean;
   readonly health: HostHealth;
 }
@@ -48,6 +50,7 @@ export function createLane(host: string, pace: HostPace, usedMs: number, health:
     pace,
     ahead: new Map(),
     running: new Map(),
+    unsent: new Set(),
     usedMs,
     meanMs: FIRST_MEAN_MS,
     nextStartMs: 0,
@@ -84,9 +87,11 @@ export function startAt({ nextStartMs, health }: Lane): number {
 
 /** Most crawls at once. */
 export function limitOf(lane: Lane): number {
-  const { pace, isKnown, health } = lane;
+  const { pace, isKnown, health, running, unsent } = lane;
   if (pace.isPaused) return 0;
-  if (!isKnown && (pace.asksRobots || spacingMs(lane) > 0)) return 1;
+  // The delay counts from the moment at which the request is sent.
+  if (unsent.size > 0) return running.size;
+  if (!isKnown && pace.asksRobots) return 1;
   return Math.min(pace.most, health.limit);
 }
 

@@ -27,6 +27,14 @@ export interface HostNews {
   readonly tried?: { readonly failure?: string };
 }
 
+/** What a crawl has to know of its host, and to tell. */
+export interface HostInquiry {
+  /** Since when the host has not been reached. */
+  readonly hostAwaySince?: Date;
+  /** Called when a request was sent to it. */
+  readonly onSent?: () => void;
+}
+
 /** A host whose trouble has changed, for the log. */
 export interface HostChange {
   readonly host: string;
@@ -57,7 +65,10 @@ export interface HostLanes {
   hasOthers(job: DueJob): boolean;
   /** When the first of the lanes that wait may start a crawl; undefined when none waits for a time. */
   nextAt(nowMs: number): number | undefined;
-  started(job: DueJob, nowMs: number): void;
+  /** Returns whether `sent` has to be called, because the host is asked with a delay. */
+  started(job: DueJob, nowMs: number): boolean;
+  /** The request of a crawl was sent; the next one follows after the delay. */
+  sent(rid: string, nowMs: number): void;
   ended(rid: string, told: HostNews, nowMs: number): HostChange | undefined;
   /** Since when a host has not been reached. */
   awaySince(host: string): Date | undefined;
@@ -272,6 +283,16 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
       byRid.set(job.rid, lane);
       lane.nextStartMs = Math.max(lane.nextStartMs, nowMs + spacingMs(lane));
       lane.health.started(nowMs);
+      const isPaced = spacingMs(lane) > 0;
+      if (isPaced) lane.unsent.add(job.rid);
+      changed(lane);
+      return isPaced;
+    },
+    sent(rid, nowMs) {
+      const lane = byRid.get(rid);
+      if (lane?.running.has(rid) !== true) return;
+      lane.unsent.delete(rid);
+      lane.nextStartMs = Math.max(lane.nextStartMs, nowMs + spacingMs(lane));
       changed(lane);
     },
     ended(rid, { answer, robotsDelayMs, tried }, nowMs) {
@@ -280,10 +301,11 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
       const startedMs = lane?.running.get(rid);
       if (lane === undefined || startedMs === undefined) return undefined;
       lane.running.delete(rid);
+      lane.unsent.delete(rid);
       onChange();
       lane.robotsDelayMs = robotsDelayMs ?? lane.robotsDelayMs;
-      // Its request may have been sent much later than it started, so the delay counts from its end.
-      if (!lane.isKnown) lane.nextStartMs = nowMs + spacingMs(lane);
+      // The delay that robots.txt asks for was not known when the first request was sent.
+      if (!lane.isKnown && lane.pace.asksRobots) lane.nextStartMs = nowMs + spacingMs(lane);
       lane.isKnown = true;
       const tookMs = nowMs - startedMs;
       if (tried !== undefined) tallies.note(lane.host, tookMs, tried.failure, nowMs);
