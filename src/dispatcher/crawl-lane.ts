@@ -7,7 +7,8 @@ import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import { createWaitingGrant } from '../fairness/waiting-grant.ts';
 import type { JobOutcome, QueueLook, StartedJob, TurnReceipt } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher-deps.ts';
-import type { HostLanes, HostNews } from './host-lanes.ts';
+import type { HostLanes } from './host-lanes.ts';
+import type { HostNews } from './host-news.ts';
 import { WorkAborted } from './in-flight.ts';
 import { createJobBoard, type KeptPage, pageBytes } from './job-board.ts';
 import type { JobLog } from './job-log.ts';
@@ -123,6 +124,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     fill();
     deps.onChange();
   });
+  lanes.watch(deps.onChange);
   let crawler: Crawler | undefined;
   let closed = false;
   let timer: NodeJS.Timeout | undefined;

@@ -1,5 +1,5 @@
 import { AWAY, type HostAnswer } from '../../dispatcher/host-health.ts';
-import type { HostInquiry, HostNews } from '../../dispatcher/host-lanes.ts';
+import type { HostInquiry, HostNews } from '../../dispatcher/host-news.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { defined } from '../../domain/defined.ts';

@@ -13,6 +13,7 @@ export interface CrawlerDraft {
   readonly delayMs: string;
   readonly robotsTxt: boolean;
   readonly groupByDomain: boolean;
+  readonly group: string;
   /** Exceptions for some hosts, which the form keeps as they are. */
   readonly hosts: Politeness['hosts'];
 }
@@ -27,6 +28,7 @@ export const emptyDraft: CrawlerDraft = {
   maxPerHost: '',
   delayMs: '',
   robotsTxt: false,
+  group: '',
   groupByDomain: false,
   hosts: [],
 };
@@ -43,6 +45,7 @@ export function draftOf(crawler: Crawler): CrawlerDraft {
     maxPerHost: String(politeness?.maxPerHost ?? 0),
     delayMs: String(politeness?.delayMs ?? 0),
     robotsTxt: politeness?.robotsTxt ?? false,
+    group: politeness?.group ?? '',
     groupByDomain: crawler.groupByDomain,
     hosts: politeness?.hosts ?? [],
   };
@@ -55,6 +58,7 @@ export function settingsOf(draft: CrawlerDraft, isWebhook: boolean) {
     maxPerHost: whole(draft.maxPerHost) ?? 0,
     delayMs: whole(draft.delayMs) ?? 0,
     robotsTxt: draft.robotsTxt,
+    group: draft.group,
     ...(draft.hosts.length === 0 ? {} : { hosts: draft.hosts }),
   };
   const isPolite = draft.robotsTxt || [draft.maxPerHost, draft.delayMs].some((text) => text !== '');
@@ -166,6 +170,12 @@ export function SettingFields(props: {
           help="and its crawl-delay"
           value={draft.robotsTxt}
           onInput={(robotsTxt) => props.onChange({ ...draft, robotsTxt })}
+        />
+        <TextField
+          {...text('group')}
+          label="Pace group"
+          name="politeness.group"
+          help="Crawlers with the same name share these limits at each host."
         />
         <CheckField
           label="Group hosts by domain"
