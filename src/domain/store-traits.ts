@@ -15,6 +15,6 @@ export interface StoreTraits {
   readonly costOfATurn: 'sync' | 'round_trips';
   /** Bytes of pages that one turn should write at most; a larger page comes alone. */
   readonly writeBytes: number;
-  /** The folder of the database on a disk of this machine; undefined when there is none. */
+  /** The folder of the database on a disk of this machine; undefined for a database server. */
   readonly localDisk: string | undefined;
 }

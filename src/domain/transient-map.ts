@@ -21,7 +21,7 @@ export interface TransientMap<Key, Value> {
   entries(): MapIterator<[Key, Value]>;
 }
 
-/** So many removals at least are left to one `Map`. */
+/** Minimum number of removals that are left to one `Map`. */
 const FEW = 16;
 
 /** Makes an empty map. */

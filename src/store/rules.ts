@@ -15,7 +15,7 @@ export const MAX_LOGGED_ATTEMPTS = 100;
  */
 export const EPISODE_END = 0.9;
 
-/** At most so many results are added up for statistics. */
+/** Most results that are added up for statistics. */
 export const MAX_SUMMED_RESULTS = 2_000_000;
 
 /** The two pauses of a crawler. */

@@ -52,7 +52,7 @@ export interface CrawlResult extends CrawlStatus {
   readonly details: ResultDetails;
   /** Not compressed; empty unless the spec is `inline`. */
   readonly body: Uint8Array;
-  /** The bytes to store or deliver, gzip; empty when there are none. */
+  /** The bytes to store or deliver, gzip; empty for an empty page. */
   readonly packed: Uint8Array;
   /** Media type of the content of `packed`. */
   readonly packedType: string;

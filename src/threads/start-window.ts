@@ -14,7 +14,7 @@ export interface StartWindow {
   passed(iterationMs: number, most: number): void;
 }
 
-/** So few of an account are always in flight: what tenants with little to crawl need. */
+/** Crawls that an account may always have in flight: what tenants with little to crawl need. */
 const FEW = 4;
 /** An iteration of this length is too long at any time. */
 const LONG_MS = 1;

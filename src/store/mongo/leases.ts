@@ -234,7 +234,7 @@ function takeLease(
   );
 }
 
-/** Runs `work` and renews the lease meanwhile. Returns its end; undefined when it was lost. */
+/** Runs `work` and renews the lease until it ends. Returns its end; undefined when it was lost. */
 async function whileRenewing(
   collections: Collections,
   {

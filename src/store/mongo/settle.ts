@@ -46,7 +46,7 @@ const DROPPED = `live liveBytes running runningBytes retrying completed failed d
   /\s+/,
 );
 
-/** Brings a database of version 4 to version 5. A crawler is done once, whoever does it. */
+/** Brings a database of version 4 to version 5. A crawler is converted once, by any process. */
 export async function settle(db: Db, transactions: Transactions): Promise<void> {
   const crawlers = db.collection<OldCrawler>('crawlers');
   await settleRequests(db);
