@@ -293,7 +293,7 @@ export const errorFamilies: readonly ErrorReason[] = [
 ];
 
 /**
- * Reasons with which the service, or a command beside it, refuses to start. No client sees them.
+ * Reasons with which the service, or one of its commands, refuses to start. No client sees them.
  */
 export const startReasons: readonly string[] = [
   'already_copied',

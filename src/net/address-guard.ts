@@ -30,7 +30,7 @@ export interface AddressGuard {
   refusal(destination: Destination): AddressRefusal | undefined;
 }
 
-/** What a guard knows beside `NETWORK_ALLOW`. */
+/** What a guard knows in addition to `NETWORK_ALLOW`. */
 export interface AddressGuardOptions {
   /** Default nothing. */
   readonly deny?: NetworkDeny | undefined;

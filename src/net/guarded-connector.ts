@@ -81,8 +81,9 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
 }
 
 /**
- * The addresses of `name` that may be connected to. Throws the first refusal when there are none;
- * with `all`, for connections that a proxy makes by the name, also when a single one is refused.
+ * The addresses of `name` that may be connected to. Throws the first refusal when no address may be
+ * connected to; with `all`, for connections that a proxy makes by the name, also when a single one
+ * is refused.
  */
 export async function permittedAnswers(
   deps: Pick<GuardedConnectorDeps, 'guard' | 'lookup' | 'port'>,

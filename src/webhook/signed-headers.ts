@@ -77,7 +77,7 @@ function decompressShort(bytes: Uint8Array): Uint8Array {
   } catch {
     // What is wrong with them is said below.
   }
-  // An error leaves its traces in the object; an empty body is none, and looks the same.
+  // An error leaves its traces in the object; an empty body is not an error, and looks the same.
   decompressor = createDecompressor();
   return gunzipSync(bytes);
 }

@@ -108,7 +108,7 @@ const serialize = (maxLength: number, frames: boolean): string => `(() => {
 /**
  * The document as HTML in UTF-8; with `frames` with the content of the frames of its origin. Undefined when it is longer than `maxBytes`; then at most one
  * piece of it was transferred. Rejects with a `CdpError` when the page navigates to another
- * document meanwhile.
+ * document during that.
  */
 export async function readHtml(
   page: BrowserPage,

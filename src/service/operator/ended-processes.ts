@@ -18,7 +18,10 @@ const LOOK_MS = 500;
 const READ_MS = 5_000;
 /** The leases of a process that reported itself earlier have lapsed. */
 const REPORTED_MS = 30_000;
-/** What a process has left in sockets when it ended is over when it is found ended so often. */
+/**
+ * Consecutive checks after which a process counts as ended, so that data left in its sockets has
+ * drained.
+ */
 const LOOKS = 2;
 
 /**

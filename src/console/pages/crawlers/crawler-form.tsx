@@ -117,7 +117,7 @@ const NUMBERS = {
   ],
 } as const;
 
-/** The fields for those settings, with help beside each. */
+/** The fields for those settings, with help next to each. */
 export function SettingFields(props: {
   readonly draft: CrawlerDraft;
   readonly isWebhook: boolean;
