@@ -94,7 +94,7 @@ function pushUnderLoad(
   };
 }
 
-/** So many random shares of a load between a tenth and nine tenths, ascending: when something is killed. */
+/** Random parts of a load between a tenth and nine tenths, ascending: when something is killed. */
 function killPoints(count: number): number[] {
   const noise = seededNoise('kill points');
   return Array.from({ length: count }, () => (100 + noise.int(800)) / 1_000).toSorted(

@@ -9,7 +9,7 @@ export type Command = Document;
 export interface HeldCommand {
   /** Resolves with the command when it has come. */
   readonly reached: Promise<Command>;
-  /** Lets it go on to the server. */
+  /** Forwards it to the server. */
   release(): void;
 }
 

@@ -26,7 +26,7 @@ export interface Mongod extends AsyncDisposable {
   start(): Promise<void>;
 }
 
-/** The program that would be started: `MONGOD`, or `mongod` on PATH; undefined when there is none. */
+/** The program that would be started: `MONGOD`, or `mongod` on PATH; undefined without both. */
 export function mongodProgram(): string | undefined {
   const named = process.env.MONGOD ?? '';
   if (named !== '') return named;

@@ -5,7 +5,7 @@ export interface ChaosCrawler {
   readonly concurrency: number;
   /** The time that its pages take on average. */
   readonly pageMs: number;
-  /** Whether jobs are deleted and the queue is purged meanwhile. */
+  /** Whether jobs are deleted and the queue is purged during the crawls. */
   readonly removals: boolean;
 }
 

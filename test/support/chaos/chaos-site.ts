@@ -49,7 +49,7 @@ export async function openChaosSite(): Promise<ChaosSite> {
     if (nth === 1) crawls.firstAt.set(n, performance.now());
     if (nth > 1 + fails) crawls.again += 1;
     crawls.inFlight += 1;
-    // Others may have been broken off before this one, and their end be reported after it.
+    // Others may have been aborted before this one, and their end be reported after it.
     setImmediate(() => {
       crawls.most = Math.max(crawls.most, crawls.inFlight);
     });

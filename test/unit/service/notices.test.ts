@@ -75,7 +75,7 @@ test('a notice that is withdrawn is not mailed', async () => {
   expect(app.mails).toEqual([]);
 });
 
-test('an account gets one mail in five minutes, which lists all that happened meanwhile', async () => {
+test('an account gets one mail in five minutes, which lists all that happened in that time', async () => {
   await using app = await startNotices();
   const [account, other] = [await app.account(), await app.account()];
   await app.pause(account, 'first');
