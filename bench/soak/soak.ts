@@ -140,7 +140,8 @@ async function main(): Promise<void> {
     return `| ${each.name} | ${cells.join(' | ')} |`;
   });
   const section = [
-    `Half load on ${values.store}: ${rate} URLs a second for ${minutes} minutes, of ${Math.round(most)} that it takes. ${describeMachine(database === undefined ? {} : { 'MongoDB server': database.version })}`,
+    `Half load on ${values.store}: ${rate} URLs a second for ${minutes} minutes, of ${Math.round(most)} that it takes.`,
+    describeMachine(database === undefined ? {} : { 'MongoDB server': database.version }),
     ...(warning === undefined ? [] : [warning]),
     `| | median | growth after the warm-up | counts as flat up to |\n|---|---|---|---|\n${rows.join('\n')}`,
     ...faults.map((fault) => `**Not flat**: ${fault}.`),

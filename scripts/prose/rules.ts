@@ -24,7 +24,8 @@ const PLAINER: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/\bmeanwhile\b/i, '"during that time", or nothing'],
   [/\bdear\b/i, '"expensive"'],
   [/\b(?:broke|breaks|broken) off\b/i, '"failed unexpectedly" or "was aborted"'],
-  [/\bdatabase is away\b/i, '"database is unavailable"'],
+  [/\b(?:is|are|was|were|be) away\b/i, '"is unavailable" or "does not answer"'],
+  [/\b(?:may|can) so\b/i, '"thus", or nothing'],
 ];
 
 const sentences = new Intl.Segmenter('en', { granularity: 'sentence' });

@@ -100,6 +100,6 @@ export function toHostname(name: string, entry = name): string {
 
 function refuse(entry: string): Error {
   return new Error(
-    `"${entry}" is none of a CIDR (10.0.0.0/8), an address (10.1.2.3) and a host with its port (db.internal:8080, [::1]:8080)`,
+    `"${entry}" is not a CIDR (10.0.0.0/8), an address (10.1.2.3) or a host with its port (db.internal:8080, [::1]:8080)`,
   );
 }

@@ -93,7 +93,7 @@ test('an account gets one mail in five minutes, which lists all that happened in
   expect(digest?.text).toContain('more than 1,000 URLs');
 });
 
-test('while the mail server is away nothing more is tried, and waits grow', async () => {
+test('while the mail server is down nothing more is tried, and waits grow', async () => {
   await using app = await startNotices();
   app.server.answer = 'unreachable';
   await app.pause(await app.account(), 'one');

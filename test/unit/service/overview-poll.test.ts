@@ -156,7 +156,7 @@ test('a thousand crawlers are sorted and filtered with one call of the store', a
   expect(calls).toEqual(['listings.crawlers']);
 });
 
-test('streams outlive a database that is away for a moment, and end with its error if it stays away', async () => {
+test('streams outlive a database that is down for a moment, and end with its error if it stays down', async () => {
   await using opened = await openEmbeddedStore();
   const { account, crawlers } = createUseCases(opened.store);
   const { normal } = await account();

@@ -105,7 +105,7 @@ const NUMBERS = {
     0,
     1_000,
     '0',
-    '0 is no limit beside the concurrency.',
+    '0 is no limit other than the concurrency.',
   ],
   delayMs: [
     'Delay, milliseconds',

@@ -150,7 +150,7 @@ describe.skipIf(mongodbUri === '')('a purge', () => {
 
   for (const step of ['delete', 'commit'] as const) {
     test(
-      `ends beside the end of a crawl as one of the two, stopped before its ${step}`,
+      `ends at the same time as a crawl as one of the two, stopped before its ${step}`,
       withProcesses(async ({ bench, stopped, gate }) => {
         const { store } = bench;
         const crawler = await bench.crawler();
