@@ -31,7 +31,8 @@ const PLAINER: readonly (readonly [pattern: RegExp, instead: string])[] = [
 const sentences = new Intl.Segmenter('en', { granularity: 'sentence' });
 
 /** Returns what is wrong with a passage. */
-export function complaintsOf({ line, text }: Passage): Complaint[] {
+export function complaintsOf({ line, text: wrapped }: Passage): Complaint[] {
+  const text = wrapped.replaceAll(/\s+/g, ' ');
   const plain = PLAINER.flatMap(([pattern, instead]) => {
     const found = pattern.exec(text);
     return found === null ? [] : [{ line, message: `"${found[0]}": say ${instead}` }];

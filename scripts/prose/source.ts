@@ -2,6 +2,9 @@ import { type Comment, type Node, parseSync, Visitor } from 'oxc-parser';
 import { markdownPassages } from './markdown.ts';
 import type { Passage } from './rules.ts';
 
+/** Markup, JavaScript, style sheets and SQL. */
+const PROGRAM = /<\w|[{}]|^\s*(?:CREATE|ALTER|SELECT|INSERT|UPDATE|DELETE|WITH|PRAGMA)\b/;
+
 const TESTS: ReadonlySet<string> = new Set(['test', 'it', 'describe']);
 
 /**
@@ -15,8 +18,12 @@ export function sourcePassages(name: string, source: string): Passage[] {
   const titles = new Set<number>();
   const code = new Set<number>();
   const add = (start: number, text: string): void => {
-    if (titles.has(start) || (!code.has(start) && isForPeople(text)))
-      texts.push({ line: lineOf(start), text });
+    const line = lineOf(start);
+    if (titles.has(start)) texts.push({ line, text });
+    else if (!code.has(start))
+      // A line that is indented, as in usages, begins a text of its own.
+      for (const part of text.split(/\n(?=\s)/).filter(isForPeople))
+        texts.push(...markdownPassages(part).map((passage) => ({ ...passage, line })));
   };
   new Visitor({
     CallExpression({ callee, arguments: [title] }) {
@@ -63,7 +70,7 @@ function isForPeople(text: string): boolean {
   const words = text.trim().split(/\s+/);
   const plain = words.filter((word) => /^["'(]?\p{L}[\p{L}'-]+["')]?[,.;:?]?$/u.test(word));
   if (words.length > 20 && !/[.,:;]/.test(text)) return false;
-  return words.length >= 3 && plain.length > words.length / 2 && !/<\w|[{}]/.test(text);
+  return words.length >= 3 && plain.length > words.length / 2 && !PROGRAM.test(text);
 }
 
 /** `test` of `test.each(rows)(title, ...)`. */
