@@ -14,7 +14,7 @@ import { type Series, trendOf } from './trend.ts';
 
 const HELP = `Usage: npm run soak -- [--minutes 10] [--store embedded|mongodb] [--rate N] [--write]
 
-Measures how many pages a second the service crawls, into storage and to a webhook together; then pushes half as many for the given time,
+Measures how many pages a second the service crawls, into storage and to a webhook together. Then pushes half as many for the given time,
 and samples its memory, file descriptors and event-loop lag every second. Exits with 1 when one of them grows, a page fails, or the
 queue grows. A run of less than five minutes is a trial: caches still fill.
 

@@ -10,7 +10,7 @@ export interface StoreTraits {
   readonly shared: boolean;
   /**
    * The cost of one turn of a run: `sync` is one transaction and one sync to a local disk,
-   * `round_trips` is several commands over a network, so that a turn should write much.
+   * `round_trips` is several commands over a network. A turn of the latter should write much.
    */
   readonly costOfATurn: 'sync' | 'round_trips';
   /** Bytes of pages that one turn should write at most; a larger page comes alone. */

@@ -264,7 +264,7 @@ export interface QueueStore {
   release(lease: Lease, now: Date): Promise<{ readonly wakeAt: Date | undefined }>;
   /**
    * Writes what ended and started in a run since its last turn, and looks for more. A run starts the
-   * jobs that it has found whenever it has room, and writes that in its next turn: nobody else
+   * jobs that it has found whenever it has room, and writes that in its next turn. No other process
    * starts jobs of the crawler while the lease is current. A crash in between leaves a job queued,
    * untried.
    */

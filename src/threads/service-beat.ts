@@ -28,9 +28,10 @@ export function beatForThread(state: Pick<ThreadState, 'beatService'>): () => vo
 }
 
 /**
- * Watches the service from a thread, as long as that runs. The returned function returns undefined if
- * the service has been awake all the time, as far as the thread can tell; else a promise that
- * resolves when it is awake again, and what it has sent until then was read, or `signal` is aborted.
+ * Watches the service from a thread, as long as that runs. The returned function returns undefined
+ * if the service has been awake all the time, as far as the thread can tell. Otherwise it returns a
+ * promise. That resolves when the service is awake again and what it has sent until then was read,
+ * or when `signal` is aborted.
  */
 export function watchService(
   state: Pick<ThreadState, 'serviceBeats'>,

@@ -11,9 +11,9 @@ export interface ThreadPlace {
 /** Decides which thread a crawl runs in. */
 export interface ThreadRouting {
   /**
-   * The place of a crawl. Few crawls of one host share a thread, and so its connections; more of them
-   * are spread evenly, because one that compresses a page keeps the others of its thread waiting. They
-   * share one thread, too, while other accounts crawl.
+   * The place of a crawl. Few crawls of one host share a thread, and so its connections. More of
+   * them are spread evenly, because one that compresses a page keeps the others of its thread
+   * waiting. They share one thread, too, while other accounts crawl.
    */
   enter(task: CrawlTask): ThreadPlace;
   /** The thread for work that shares nothing with other work. */

@@ -37,7 +37,7 @@ export interface SentBody {
 
 /**
  * The signature headers of a message. They sign the bytes as sent and, of a gzip body, the
- * decompressed bytes too: most web frameworks hand over nothing else, and several of the Standard
+ * decompressed bytes too. Most web frameworks hand over nothing else, and several of the Standard
  * Webhooks libraries verify text only. Each secret that has not expired signs. Throws what zlib
  * throws when a gzip body does not decompress.
  */

@@ -44,8 +44,9 @@ function isExecutable(path: string): boolean {
 }
 
 /**
- * Kills the processes that a killed server has left behind: a crash ends them too, and as long as one of them works in
- * the data's folder no other server starts there. Returns when the last has gone.
+ * Kills the processes that a killed server has left behind. A crash ends them too, and as long as
+ * one of them works in the data's folder no other server starts there. Returns when the last has
+ * gone.
  */
 function killWorkers(folder: string): Promise<void> {
   return eventually(

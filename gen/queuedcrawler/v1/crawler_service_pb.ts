@@ -2095,8 +2095,8 @@ export const CrawlerService: GenService<{
   },
   /**
    * Lists the crawlers that the token addresses: all, or those that a filter leaves; by name, or by what they do. A page in
-   * another order than by name is of one moment, and of the next moment the next: a crawler that moves between two pages may
-   * be missing or seen twice.
+   * another order than by name is of one moment, and the next page is of the next moment. A crawler that moves between two
+   * pages may be missing or seen twice.
    *
    * @generated from rpc queuedcrawler.v1.CrawlerService.ListCrawlers
    */

@@ -35,9 +35,9 @@ const INSTALLED = [
 const VERSION_MS = 10_000;
 
 /**
- * The path of the Chromium to run: `CHROMIUM_PATH`, else that of the npm package, which is unpacked
- * once for each user and version, else one that is installed on this machine. Undefined when none
- * of them exists; rejects when `CHROMIUM_PATH` cannot be run.
+ * The path of the Chromium to run: `CHROMIUM_PATH`, else that of the npm package, else one that is
+ * installed on this machine. The package is unpacked once for each user and version. Undefined when
+ * none of them exists; rejects when `CHROMIUM_PATH` cannot be run.
  */
 export async function findChromium(chromiumPath: string): Promise<string | undefined> {
   if (chromiumPath !== '') {

@@ -20,8 +20,8 @@ interface Look extends DrawingTimes {
 }
 
 /**
- * Makes a judge of the process that draws, which is to be asked every half second, also when there is
- * none. Chromium ends no drawing of software, and the endless one of a page outlives the page.
+ * Makes a judge of the process that draws, to be called every half second, also without such a
+ * process. Chromium ends no drawing of software, and the endless one of a page outlives the page.
  */
 export function createDrawingWatch(): (
   process: Pick<BrowserProcess, 'pid' | 'drawing'> | undefined,

@@ -72,7 +72,7 @@ const DISPLAYABLE = /^\s*(text\/|image\/|application\/(json|xml|[\w.-]+\+(json|x
 
 /**
  * Makes the handlers for the requests that a page pauses. They put the client's headers on requests
- * to the first origin, after each redirect again, and they take responses other than HTML as they
+ * to the first origin, after each redirect again. They take responses other than HTML as they
  * arrive, because a browser would download them, play them or decode their text.
  */
 export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {

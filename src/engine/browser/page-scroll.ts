@@ -19,8 +19,8 @@ const POSITION = (x: number, y: number): string => `(() => {
 })()`;
 
 /**
- * Turns the mouse wheel over the middle of the window for `ms`, which scrolls the page or an element
- * in it; ends earlier at the end of a page that does not grow any more.
+ * Turns the mouse wheel over the middle of the window for `ms`, which scrolls the page or an
+ * element in it. Ends earlier at the end of a page that does not grow any more.
  */
 export async function scrollDown(
   { page, quiet, device: { screen } }: Pick<Visit, 'page' | 'quiet' | 'device'>,

@@ -39,9 +39,9 @@ const SPARE = 20_000;
 const MAX_KNOWN = 10_000;
 
 /**
- * Creates the function that accepts as many jobs, from the first on, as there is room for. A crawler's
- * limit is exact: near it, a push writes the parts of all processes that push to the crawler, so no
- * process adds to what has changed since it was read.
+ * Creates the function that accepts as many jobs, from the first on, as there is room for. A
+ * crawler's limit is exact. Near it, a push writes the parts of all processes that push to the
+ * crawler. So no process adds to what has changed since it was read.
  */
 export function createAdmission(collections: Collections, lanes: Lanes) {
   const { accounts } = lanes;

@@ -22,8 +22,9 @@ export interface Transactions {
   run<T>(body: (session: ClientSession) => Promise<T>, options?: RunOptions): Promise<T>;
   startSession(): ClientSession;
   /**
-   * Runs `work`. When it waits for a while, aborts the transactions that are open in the sessions that
-   * are found: the process of one may have died, and the server would keep its locks for a minute.
+   * Runs `work`. When it waits for a while, aborts the transactions that are open in the sessions
+   * that are found. The process of one may have died, and the server would keep its locks for a
+   * minute.
    */
   unblocked<T>(findSessions: () => Promise<readonly Binary[]>, work: () => Promise<T>): Promise<T>;
   /** Aborts the transactions that are open in these sessions, of any process. */

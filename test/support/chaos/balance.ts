@@ -149,7 +149,7 @@ function historyFaults({ history, crawlers }: Stats): string[] {
 }
 
 /**
- * The `rid`s of all stored results, once there are no more than the counters say: those that a
+ * The `rid`s of all stored results, once there are no more than the counters say. Those that a
  * process has left by dying during a purge or a deletion are removed after a minute.
  */
 async function readSettledRids(
