@@ -5,8 +5,9 @@ import { expect, test } from 'vitest';
 const root = resolve(import.meta.dirname, '..');
 
 /**
- * What each part of `src` imports beside itself and Node: other parts, and `npm:NAME` for packages. A part is a folder, or a file of
- * `src` itself. The list is exact: an import that is not in it fails, and so does an entry that nothing uses.
+ * What each part of `src` imports in addition to itself and Node: other parts, and `npm:NAME` for
+ * packages. A part is a folder, or a file of `src` itself. The list is exact: an import that is not
+ * in it fails, and so does an entry that nothing uses.
  */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   domain: ['npm:css-what'],

@@ -17,7 +17,7 @@ const HELP = `Usage: node bench/scale/simulate-hosts.ts [--urls N] [--hosts N] [
 
 /** The most URLs of a host to the fewest: the n-th host has a part of 1 / n to the power of this. */
 const SKEW = 0.8;
-/** Of a thousand hosts so many never answer, and so many take long. */
+/** Numbers of a thousand hosts that never answer, and that take long. */
 const DEAD = 30;
 const SLOW = 10;
 const PAGE_MS = { quick: 100, spread: 400, slow: 10_000, dead: 30_000 };

@@ -215,7 +215,7 @@ function monitoringCheck(
       if (probeIntervalSeconds === 0) {
         return missing(
           'Callback URLs are not probed.',
-          'Crawlers go on while their callback URL is down: set PROBE_INTERVAL_SECONDS.',
+          'Crawlers continue while their callback URL is down: set PROBE_INTERVAL_SECONDS.',
         );
       }
       const late = await lateBy(LATE_INTERVALS * probeIntervalSeconds * 1_000);

@@ -49,8 +49,8 @@ const EXTENSIONS: readonly (readonly [type: RegExp, extension: string])[] = [
 const RID = /^[\da-z]{1,64}$/i;
 
 /**
- * Opens a folder, and makes it if there is none. `stream` names the stream whose token is kept. Its
- * methods throw a CliError for an invalid rid.
+ * Opens a folder, and creates it if it does not exist. `stream` names the stream whose token is
+ * kept. Its methods throw a CliError for an invalid rid.
  */
 export async function openPageFolder(path: string, stream: string): Promise<PageFolder> {
   await mkdir(path, { recursive: true });

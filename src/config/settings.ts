@@ -302,7 +302,7 @@ export const settings = {
     fallback: '',
     parse: crawlThreads,
     meaning:
-      'Threads that crawl by plain HTTP, beside the service; one fewer than the processor has cores (2 to 8; one on a single core) when not set. While several accounts crawl, and always on MongoDB, one core is left free of them.',
+      'Threads that crawl by plain HTTP, in addition to the service. Default: cores minus one, 2 to 8 (1 on a single core). While several accounts crawl, and always on MongoDB, they leave one core free.',
   },
   crawlTimeoutSeconds: {
     variable: 'CRAWL_TIMEOUT_SECONDS',

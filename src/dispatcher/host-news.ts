@@ -7,7 +7,7 @@ export interface HostNews {
   readonly answer?: HostAnswer;
   /** The delay that robots.txt asks for, 0 for none; absent when it was not read. */
   readonly robotsDelayMs?: number;
-  /** How the try ended; absent when there was none. */
+  /** How the try ended; absent without a try. */
   readonly tried?: { readonly failure?: string };
 }
 

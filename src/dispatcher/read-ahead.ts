@@ -58,7 +58,9 @@ const MIN_READ_AHEAD = 8;
 const MAX_READ_AHEAD = 1_024;
 /** Most jobs at once, with those of hosts that bear none now. */
 const MAX_AHEAD = 4 * MAX_READ_AHEAD;
-/** A look by hosts reads so few jobs of each that it finds this many hosts for each slot. */
+/**
+ * Hosts for each slot that a look by hosts should find; it reads correspondingly few jobs of each.
+ */
 const HOSTS_PER_SLOT = 2;
 /** The interval of looks for hosts that have nothing here, while there is enough of others. */
 const LOOK_FOR_HOSTS_MS = 250;

@@ -33,7 +33,7 @@ export interface Job extends CrawlRequest {
   /** When it leaves the queue if no crawl has started by then. */
   readonly queueDeadline: Date | undefined;
   readonly createdAt: Date;
-  /** The trace that it belongs to (W3C `traceparent`); it goes on with each try and delivery. */
+  /** The trace that it belongs to (W3C `traceparent`); each try and delivery is a part of it. */
   readonly traceparent?: string | undefined;
 }
 

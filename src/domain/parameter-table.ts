@@ -202,7 +202,7 @@ const javascriptToken = {
   css_click_selector: [
     text(1_024, checkSelector),
     '',
-    'Element that is clicked before the page is taken: the first of a list (`#more, .more`) that is there; several clicks between `|`; one that ends in `?` may be missing (`#accept?|#more`).',
+    'Element to click before the page is taken. Of a list (`#more, .more`) the first that is there. `|` separates several clicks. One that ends in `?` may be missing (`#accept?|#more`).',
   ],
   wait_for_selector: [
     text(1_024, checkSelector),

@@ -8,7 +8,7 @@ export interface CrawlStatus {
   readonly url: string;
 }
 
-/** What a result reports beside its statuses, addresses and page. */
+/** What a result reports in addition to its statuses, addresses and page. */
 export interface ResultDetails {
   /** Why the crawl failed, for example `timeout`; absent when it ended well. */
   readonly failure?: string | undefined;

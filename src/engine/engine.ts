@@ -5,7 +5,7 @@ import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts'
 import type { Room } from '../net/http-client.ts';
 import type { BodyRead, ReceivedBody } from './http/read-body.ts';
 
-/** Reads a body, which keeps a processor busy, while other crawls go on. */
+/** Reads a body, which keeps a processor busy, while other crawls continue. */
 export type ReadBody = (received: ReceivedBody) => Promise<BodyRead>;
 
 /** The cookies that crawls with the same `cookies_session` share. */

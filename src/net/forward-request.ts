@@ -25,14 +25,14 @@ export interface ForwardEvents {
   readonly onUnanswered: (error: Error) => void;
 }
 
-/** Delay of the end of a body that is cut short; the browser handles its beginning meanwhile. */
+/** Delay of the end of a body that is cut short; the browser handles its beginning in that time. */
 const CUT_SHORT_MS = 1_000;
 
 /**
  * Forwards a plain HTTP request to its target and streams the response back. Resolves when the
- * response was passed on; rejects when there was none, or too much of it. What changes nothing at
- * the target uses a kept connection; it is sent again over another when that had been closed
- * meanwhile, or when the response breaks rules of HTTP, which a browser may still understand.
+ * response was passed on; rejects without a response, or with too much of it. What changes nothing
+ * at the target uses a kept connection. It is sent again over another when that one was closed, or
+ * when the response breaks rules of HTTP, which a browser may still understand.
  */
 export async function forwardRequest(
   request: IncomingMessage,

@@ -24,8 +24,8 @@ export interface GuardedConnectorDeps {
 
 /**
  * Makes a connector for undici that refuses addresses the guard does not permit
- * (`address_not_allowed`). The addresses judged are the ones connected to: a name is looked up once
- * for each connection, and the socket is given only the permitted answers, so a name server that
+ * (`address_not_allowed`). The addresses judged are the ones connected to. A name is looked up once
+ * for each connection, and the socket is given only the permitted answers. So a name server that
  * changes its answer between look-ups gains nothing. A connection is judged when it is made, not
  * when it is reused.
  */
@@ -81,8 +81,9 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
 }
 
 /**
- * The addresses of `name` that may be connected to. Throws the first refusal when there are none;
- * with `all`, for connections that a proxy makes by the name, also when a single one is refused.
+ * The addresses of `name` that may be connected to. Throws the first refusal when no address may be
+ * connected to; with `all`, for connections that a proxy makes by the name, also when a single one
+ * is refused.
  */
 export async function permittedAnswers(
   deps: Pick<GuardedConnectorDeps, 'guard' | 'lookup' | 'port'>,

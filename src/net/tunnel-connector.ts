@@ -25,10 +25,10 @@ const MAX_ADDRESSES = 3;
 
 /**
  * Connects to a host through a proxy. The name is looked up here, and the proxy is given an address
- * that was judged: if it were given the name, it would look it up again, and a name server that
- * answers differently then could lead the proxy into its own network. For a proxy that accepts only
- * names (`proxyTarget` is `name`), all addresses that the name has here must be permitted. Names
- * under `.onion`, which no name server knows, are passed to the proxy of Tor as they are.
+ * that was judged. If it were given the name, it would look it up again. A name server that answers
+ * differently then could lead the proxy into its own network. For a proxy that accepts only names
+ * (`proxyTarget` is `name`), all addresses that the name has here must be permitted. Names under
+ * `.onion`, which no name server knows, are passed to the proxy of Tor as they are.
  */
 export async function connectThroughProxy(
   route: ProxyRoute,

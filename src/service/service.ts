@@ -71,7 +71,7 @@ export interface ServiceDeps {
   readonly settings: ServiceSettings;
   /** Called for each thing that ended, for metrics. */
   readonly observe: {
-    /** A crawl began, so long after its job was due. */
+    /** A crawl began, `lagMs` after its job was due. */
     start(lagMs: number): void;
     crawl(outcome: JobOutcome, crawl: TimedWork): void;
     delivery(outcome: DeliveryOutcome, delivery: TimedWork): void;

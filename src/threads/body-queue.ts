@@ -34,8 +34,8 @@ export type BodyAnswer =
 export interface BodyQueue {
   add(task: BodyTask): void;
   /**
-   * Takes the next step for the account whose turn it is. Returns the answer that it was the last
-   * step to; undefined if there is none yet, or nothing to do.
+   * Takes the next step for the account whose turn it is. Returns the answer if this step completed
+   * one; otherwise undefined.
    */
   step(): { readonly id: number; readonly answer: BodyAnswer } | undefined;
   /** Whether there is something to do. */

@@ -52,13 +52,13 @@ export interface CrawlResult extends CrawlStatus {
   readonly details: ResultDetails;
   /** Not compressed; empty unless the spec is `inline`. */
   readonly body: Uint8Array;
-  /** The bytes to store or deliver, gzip; empty when there are none. */
+  /** The bytes to store or deliver, gzip; empty for an empty page. */
   readonly packed: Uint8Array;
   /** Media type of the content of `packed`. */
   readonly packedType: string;
   /**
-   * What `packed` was compressed from, where it is short and delivered: the signature of a delivery
-   * covers it, and to decompress it takes a ninth of the time that the service spends on a page.
+   * What `packed` was compressed from, where it is short and delivered. The signature of a delivery
+   * covers it, and decompressing it takes a ninth of the time that the service spends on a page.
    */
   readonly plain?: Uint8Array;
 }
@@ -138,7 +138,7 @@ const keptContents: Readonly<
 
 /**
  * The content that storage keeps of a page: the page itself, or with `scraper` or `autoparse` an
- * envelope whose `body` is the data, which is what readers of stored results expect.
+ * envelope whose `body` is the data. Readers of stored results expect that.
  */
 function storedContent(
   formatted: FormattedPage,

@@ -28,7 +28,7 @@ import { createStartQueue } from './start-queue.ts';
 import { yieldToService } from './thread-priority.ts';
 
 // The program of a crawl thread: requests, redirects, decoding, character sets, block pages, results
-// and their compression. All that a site sends is read here, beside the service.
+// and their compression. All that a site sends is read here, outside the service's thread.
 
 const BEAT_MS = 100;
 

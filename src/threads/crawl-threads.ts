@@ -35,8 +35,8 @@ export interface Crawled {
 export const BASE_BYTES = 64 * 1_024;
 
 /**
- * The threads in which pages are crawled and results are built, beside the service's own. Calls
- * reject with {@link ThreadLost} when their thread ended, and with the signal's reason when
+ * The threads in which pages are crawled and results are built, in addition to the service's own.
+ * Calls reject with {@link ThreadLost} when their thread ended, and with the signal's reason when
  * aborted.
  */
 export interface CrawlThreads {
@@ -87,9 +87,9 @@ const MAX_HEAP_MB = 384;
 /** After a thread has ended, none is started that nothing waits for. */
 const REST_MS = 1_000;
 /**
- * A thread that has read so much, and then has nothing to do for so long, is ended, and another one
- * started. The allocator returns what a flood of large pages took only when the thread ends: 150 to
- * 250 MB. Connections that are idle are closed by then.
+ * A thread that has read this many bytes, and has then been idle this long, is ended, and another
+ * one is started. The allocator returns what a flood of large pages took only when the thread ends:
+ * 150 to 250 MB. Connections that are idle are closed by then.
  */
 const WORN_BYTES = 256 * 1_024 * 1_024;
 const WORN_IDLE_MS = 5_000;

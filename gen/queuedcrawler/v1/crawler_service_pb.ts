@@ -1649,7 +1649,7 @@ export type ReplayDeliveriesRequest = Message<"queuedcrawler.v1.ReplayDeliveries
   maxCount: number;
 
   /**
-   * With `from`: `next_page_token` of the call before, to go on behind it.
+   * With `from`: `next_page_token` of the call before, to continue behind it.
    *
    * @generated from field: string page_token = 9;
    */
@@ -1675,7 +1675,7 @@ export type ReplayDeliveriesResponse = Message<"queuedcrawler.v1.ReplayDeliverie
   replayed: bigint;
 
   /**
-   * Where a call with the same range goes on; empty when nothing is left of it.
+   * Where a call with the same range continues; empty when nothing is left of it.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -2125,8 +2125,8 @@ export const CrawlerService: GenService<{
   },
   /**
    * Lists the crawlers that the token addresses: all, or those that a filter leaves; by name, or by what they do. A page in
-   * another order than by name is of one moment, and of the next moment the next: a crawler that moves meanwhile may be
-   * missing or seen twice.
+   * another order than by name is of one moment, and the next page is of the next moment. A crawler that moves between two
+   * pages may be missing or seen twice.
    *
    * @generated from rpc queuedcrawler.v1.CrawlerService.ListCrawlers
    */
@@ -2167,7 +2167,7 @@ export const CrawlerService: GenService<{
     output: typeof PauseCrawlerResponseSchema;
   },
   /**
-   * Lets a paused crawler take work again, whoever paused it.
+   * Lets a paused crawler take work again, whether a user or the monitor has paused it.
    *
    * @generated from rpc queuedcrawler.v1.CrawlerService.UnpauseCrawler
    */
@@ -2286,7 +2286,7 @@ export const CrawlerService: GenService<{
    * Delivers again: one result by `rid`, a selection by `rids`, or all whose crawl ended between two moments. Only deliveries
    * whose page is still kept can be replayed. Each replayed attempt counts as billed, and towards the account's hourly
    * quota: more than it has left are RESOURCE_EXHAUSTED as a whole. A large range is best replayed in several calls with
-   * `max_count`, each of which says where the next one goes on.
+   * `max_count`, each of which says where the next one continues.
    *
    * @generated from rpc queuedcrawler.v1.CrawlerService.ReplayDeliveries
    */

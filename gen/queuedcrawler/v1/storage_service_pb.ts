@@ -392,7 +392,7 @@ export type ListRidsRequest = Message<"queuedcrawler.v1.ListRidsRequest"> & {
   scroll?: boolean | undefined;
 
   /**
-   * Go on from this place.
+   * Continue from this place.
    *
    * @generated from field: optional string scroll_id = 4;
    */
@@ -485,14 +485,14 @@ export const StreamResultsRequestSchema: GenMessage<StreamResultsRequest> = /*@_
  */
 export type StreamResultsResponse = Message<"queuedcrawler.v1.StreamResultsResponse"> & {
   /**
-   * Absent when there is none now: all were sent (once, then every 20 s while there is nothing else).
+   * Absent while no result is new: all were sent (once, then every 20 s while there is nothing else).
    *
    * @generated from field: queuedcrawler.v1.StoredResult result = 1;
    */
   result?: StoredResult | undefined;
 
   /**
-   * Where to go on.
+   * Where to continue.
    *
    * @generated from field: string resume_token = 2;
    */
@@ -737,9 +737,9 @@ export const StorageService: GenService<{
   },
   /**
    * The results of one crawler, or all, in the order in which they were stored: from the oldest, or behind
-   * `resume_token`. Each message has the token to go on behind it, on any process, after any crash: at least once, none
-   * left out, none late. A result that was deleted meanwhile is left out. A client that reads slowly holds back its own
-   * stream alone; one that reads nothing for 30 s is disconnected, and goes on by its token. Up to 10 streams of an
+   * `resume_token`. Each message has the token to continue behind it, on any process, after any crash: at least once, none
+   * left out, none late. A result that was deleted before its turn is left out. A client that reads slowly holds back its
+   * own stream alone; one that reads nothing for 30 s is disconnected, and continues by its token. Up to 10 streams of an
    * account in each process. Over REST a line of JSON for each message.
    *
    * @generated from rpc queuedcrawler.v1.StorageService.StreamResults

@@ -15,7 +15,7 @@ interface AccountOptions {
   readonly yes?: boolean;
 }
 
-const LIMIT_HELP = `a limit of its own, may be repeated; 0 is none. ${AccountLimitsSchema.fields.map(({ name }) => name).join(', ')}`;
+const LIMIT_HELP = `a limit of its own, may be repeated; 0 means no limit. ${AccountLimitsSchema.fields.map(({ name }) => name).join(', ')}`;
 
 /** `account`: the clients of the service, for its operator. */
 export function createAccountCommand(context: CommandContext): Command {

@@ -104,7 +104,7 @@ export function createCrawlerCommand(context: CommandContext): Command {
       if (crawler !== undefined) await show(output, crawler);
     },
   );
-  operation('unpause', 'Go on crawling.', 'unpause shop', async ({ client, output }, name) => {
+  operation('unpause', 'Continue crawling.', 'unpause shop', async ({ client, output }, name) => {
     const { crawler } = await client.crawlers.unpauseCrawler({ name });
     if (crawler !== undefined) await show(output, crawler);
   });

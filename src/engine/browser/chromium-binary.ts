@@ -35,9 +35,9 @@ const INSTALLED = [
 const VERSION_MS = 10_000;
 
 /**
- * The path of the Chromium to run: `CHROMIUM_PATH`, else that of the npm package, which is unpacked
- * once for each user and version, else one that is installed on this machine. Undefined when there
- * is none; rejects when `CHROMIUM_PATH` cannot be run.
+ * The path of the Chromium to run: `CHROMIUM_PATH`, else that of the npm package, else one that is
+ * installed on this machine. The package is unpacked once for each user and version. Undefined when
+ * none of them exists; rejects when `CHROMIUM_PATH` cannot be run.
  */
 export async function findChromium(chromiumPath: string): Promise<string | undefined> {
   if (chromiumPath !== '') {
@@ -93,7 +93,7 @@ async function unpackedChromium(): Promise<string | undefined> {
   return unpackChromium(await browserFolder(), packed, `browser-libraries-${version}-${size}`);
 }
 
-/** What draws WebGL; Chromium looks for it beside its program. */
+/** What draws WebGL; Chromium looks for it next to its program. */
 const WEBGL_FILES = ['libvulkan.so.1', 'libvk_swiftshader.so', 'vk_swiftshader_icd.json'];
 
 /** The archives that make up a Chromium, packed by Brotli. */

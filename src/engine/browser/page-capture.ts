@@ -99,7 +99,7 @@ async function capture(input: CaptureInput): Promise<PageContent | undefined> {
   return { ...content, url: navigation.url || content.response.url, stepFailure };
 }
 
-/** Reads the document that is shown; again when the page navigates meanwhile. */
+/** Reads the document that is shown; again when the page navigates during that. */
 async function read(
   input: CaptureInput,
 ): Promise<Omit<PageContent, 'url' | 'stepFailure'> | undefined> {

@@ -13,8 +13,8 @@ export interface FormattedPage {
 }
 
 /**
- * The output for a document, or why there is none. `failed` is for the client; `cause`, where the
- * code threw, for the log.
+ * The output for a document, or the reason why it failed. `failed` is for the client; `cause`,
+ * where the code threw, for the log.
  */
 export type DocumentOutput =
   | { readonly text: string }

@@ -10,7 +10,7 @@ import { detectBlock } from './block-pages.ts';
 export interface ReceivedBody {
   readonly status: number;
   readonly headers: Page['headers'];
-  /** The body as it arrived. Whoever reads it may take its memory. */
+  /** The body as it arrived. A reader may take its memory. */
   readonly body: Uint8Array;
   /** Of the address that sent it. */
   readonly hostname: string;

@@ -8,7 +8,7 @@ export const CRAWLER_NAME = 'QueuedCrawler';
 
 /**
  * `CRAWLER_IDENTITY`. `named`: user agents contain the crawler's name, in the form that the large
- * search engines use, so that sites serve their normal page and can identify it; `visitor`: they
+ * search engines use, so that sites serve their normal page and can identify it. `visitor`: they
  * are those of a browser alone.
  */
 export type CrawlerIdentity = 'named' | 'visitor';

@@ -127,7 +127,7 @@ async function pageReply(request: CrawlRequest, response: CrawlResponse): Promis
 
 /**
  * The Content-Type of a page. JSON pages never get the type by which clients recognise the
- * service's own envelope, and get a JSON type only when they can be parsed: clients parse whatever
+ * service's own envelope, and get a JSON type only when they can be parsed. Clients parse whatever
  * is labelled JSON, and some crash when that fails.
  */
 async function pageType({ contentType, body }: CrawlResponse): Promise<string> {

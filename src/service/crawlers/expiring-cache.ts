@@ -18,7 +18,7 @@ export interface ExpiringCache<Value> {
  */
 export function createExpiringCache<Value>(deps: {
   readonly clock: Clock;
-  /** Or what it is for a value that took so long to load. */
+  /** Or a function of the time that the value took to load. */
   readonly ttlMs: number | ((tookMs: number) => number);
   readonly maxEntries: number;
 }): ExpiringCache<Value> {

@@ -182,7 +182,7 @@ function retry(
 
 /**
  * When the retry window of a job began: at its first try, or before that when its host was not
- * reached, because URLs of such a host wait for others to be tried.
+ * reached. URLs of such a host wait for others to be tried.
  */
 function windowStart(job: QueuedJob, now: Date, hostAwaySince: Date | undefined): Date {
   const firstTriedAt = job.firstTriedAt ?? now;

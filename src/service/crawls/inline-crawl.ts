@@ -32,8 +32,8 @@ export interface InlineResult extends CrawlStatus {
 export interface InlineCrawls {
   /**
    * Crawls and returns the page; storage keeps a copy when `store` is set. Throws `exhausted` when
-   * the token has as many inline crawls in flight as it may, or the account makes too many calls;
-   * `invalid` when there is no room for the copy.
+   * the token has as many inline crawls in flight as it may, or the account makes too many calls.
+   * Throws `invalid` when there is no room for the copy.
    */
   crawl(
     owner: TokenOwner,

@@ -52,7 +52,7 @@ export interface HostReads {
 
 /** Most hosts of the queue that a list chooses from. */
 const MAX_QUEUED = 10_000;
-/** A list of hosts is shown again for so many times as long as it took to read, and a second. */
+/** A list of hosts is reused for this multiple of the time it took to read, plus a second. */
 const CACHE_FACTOR = 20;
 const MIN_CACHE_MS = 1_000;
 const MAX_CACHED = 20;

@@ -35,7 +35,7 @@ export interface AccountDocument {
   readonly concurrency?: number;
   readonly storedBytes?: number;
   readonly queuedBytes?: number;
-  /** Whether an episode over the limit goes on. */
+  /** Whether the account is in an episode over its limit. */
   readonly over: boolean;
   /** The room that the last push got; written and read by one update. */
   readonly granted?: number;
@@ -77,7 +77,7 @@ export interface JobDocument {
   readonly attempt: number;
   /** The crawler's `purges` when it was pushed. */
   readonly gen: number;
-  /** Absent if there was none. */
+  /** Absent without a purge. */
   readonly crashes?: number;
   readonly epoch?: number;
   readonly firstTriedAt?: Date;

@@ -73,7 +73,7 @@ export function createLeases(
     return found !== null;
   }
 
-  /** Takes the lease, whoever has others of its pace group. */
+  /** Takes the lease without a look at the others of its pace group. */
   async function acquireAlone(
     crawlerId: string,
     owner: string,
@@ -279,7 +279,7 @@ function takeLease(
   );
 }
 
-/** Runs `work` and renews the lease meanwhile. Returns its end; undefined when it was lost. */
+/** Runs `work` and renews the lease until it ends. Returns its end; undefined when it was lost. */
 async function whileRenewing(
   collections: Collections,
   {

@@ -59,7 +59,8 @@ export function createListings(collections: Collections): ListingStore {
         .sort({ due: 1, _id: 1 })
         .limit(part.limit + 1)
         .toArray();
-    // Read in this order, so that one that is claimed meanwhile is missing rather than there twice.
+    // Read in this order, so that a job that is claimed between the reads is missing rather than
+    // listed twice.
     const found = [...(await read('sending')), ...(await read('due'))];
     const order = (a: DeliveryRow, b: DeliveryRow): number =>
       a.due.getTime() - b.due.getTime() || (a._id < b._id ? -1 : 1);

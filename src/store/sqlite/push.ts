@@ -42,7 +42,7 @@ interface Room {
   readonly held: number;
   /** Waiting and retrying URLs of the account. */
   readonly queued: number;
-  /** Whether an episode over the account's limit goes on, as of the push before. */
+  /** Whether the account is in an episode over its limit, as of the push before. */
   readonly isOver: boolean;
   readonly purges: number;
   readonly leaseUntil: number;

@@ -116,7 +116,7 @@ describe('addresses', () => {
     expect(await codeOf(open().request(get(url)))).toBe('address_not_allowed');
   });
 
-  test('the port counts: the same address beside the allowed port is refused', async () => {
+  test('the port counts: the same address with another than the allowed port is refused', async () => {
     expect(await codeOf(open().request(get('http://127.0.0.1:1/')))).toBe('address_not_allowed');
     expect((await open().request(get(`${site.url}/page/1`))).status).toBe(200);
   });
@@ -339,7 +339,7 @@ describe('limits', () => {
     { over: 'one that was used before', before: 1, aborts: false },
     { over: 'one that was used before', before: 1, aborts: true },
   ])(
-    'a request over $over is written when the client is ready, unless it was aborted meanwhile: $aborts',
+    'a request over $over is written when the client is ready, unless it was aborted before: $aborts',
     async ({ before, aborts }) => {
       const { promise, resolve } = Promise.withResolvers<void>();
       let isHeld = false;

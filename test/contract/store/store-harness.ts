@@ -247,7 +247,7 @@ export async function claimDeliveries(
   return (await store.queue.turn(lease, { deliveries: { limit, maxBytes } }, now)).claimed;
 }
 
-/** Ends delivery attempts of one crawler, as a run does whose lease has lapsed meanwhile. */
+/** Ends delivery attempts of one crawler, as a run does whose lease has lapsed since. */
 export async function settleDeliveries(
   store: Store,
   settled: readonly DeliveryOutcome[],
@@ -257,7 +257,7 @@ export async function settleDeliveries(
   return (await store.queue.turn(lease, { settled }, now)).settled;
 }
 
-/** The one element; throws when there are none or several. */
+/** The one element; throws for any other number. */
 export function only<T>(elements: readonly T[]): T {
   const [first, ...others] = elements;
   if (first === undefined || others.length > 0) {

@@ -167,8 +167,8 @@ function historyFaults({ history, crawlers }: Stats): string[] {
 }
 
 /**
- * The `rid`s of all stored results, once there are no more than the counters say: those that a process
- * has left by dying beside a purge or a deletion are removed after a minute.
+ * The `rid`s of all stored results, once there are no more than the counters say. Those that a
+ * process has left by dying during a purge or a deletion are removed after a minute.
  */
 async function readSettledRids(
   service: Service,

@@ -21,9 +21,9 @@ export interface ChaosLoad {
 const BATCH = 20;
 /** A call to a process that is stopped hangs. */
 const CALL_MS = 5_000;
-/** A push is repeated for so long: the whole fleet may be away, and be stopped for half a minute. */
+/** How long a push is repeated: the whole fleet may be down, or be stopped for half a minute. */
 const PUSH_MS = 120_000;
-/** One page of so many fails at its first request. */
+/** One page in this number fails at its first request. */
 const FLAKY_ONE_OF = 100;
 const REMOVE_EVERY_MS = 1_000;
 /** Until what a process logs of an answer can be read. */
@@ -71,7 +71,10 @@ export function startLoad(
     return service;
   }
 
-  /** Answers other than 200 are faults, but for those of a service that is overloaded or whose database is away, and `others`. */
+  /**
+   * Answers other than 200 are faults, but for those of a service that is overloaded or whose
+   * database is unavailable, and `others`.
+   */
   async function post(to: string, body: object, others: readonly number[] = []) {
     const service = nextService();
     const response = await fetch(`${service.url}${path}${to}`, {
@@ -120,7 +123,8 @@ export function startLoad(
     removed += 1;
     const rid = rids.get(rids.size - 1);
     const to = removed % 10 === 0 || rid === undefined ? '/purge' : `/delete_job?rid=${rid}`;
-    // It may have left the queue: a purge whose answer was lost in a stopped process is done when that goes on.
+    // It may have left the queue: a purge whose answer was lost in a stopped process is done when
+    // that process resumes.
     await post(to, {}, [404]).catch(() => undefined);
   }
 

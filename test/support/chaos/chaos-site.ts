@@ -75,7 +75,7 @@ export async function openChaosSite(): Promise<ChaosSite> {
     atHost.startsMs.push(performance.now());
     const counts: readonly UnderWay[] = [crawls, atHost];
     for (const count of counts) count.inFlight += 1;
-    // Others may have been broken off before this one, and their end be reported after it.
+    // Others may have been aborted before this one, and their end be reported after it.
     setImmediate(() => {
       for (const count of counts) count.most = Math.max(count.most, count.inFlight);
     });

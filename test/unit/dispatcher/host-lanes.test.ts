@@ -18,7 +18,7 @@ function jobOf(host: string): DueJob {
   };
 }
 
-/** Lanes with so many jobs of each host, at time 0. */
+/** Lanes with the given number of jobs of each host, at time 0. */
 function lanesOf(hosts: Readonly<Record<string, number>>): HostLanes {
   const lanes = createHostLanes();
   for (const [host, count] of Object.entries(hosts)) {

@@ -113,7 +113,7 @@ const NUMBERS = {
     0,
     1_000,
     '0',
-    '0 is no limit beside the concurrency.',
+    '0 is no limit other than the concurrency.',
   ],
   delayMs: [
     'Delay, milliseconds',
@@ -125,7 +125,7 @@ const NUMBERS = {
   ],
 } as const;
 
-/** The fields for those settings, with help beside each. */
+/** The fields for those settings, with help next to each. */
 export function SettingFields(props: {
   readonly draft: CrawlerDraft;
   readonly isWebhook: boolean;

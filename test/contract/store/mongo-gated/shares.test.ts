@@ -119,7 +119,7 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
   );
 
   test(
-    'counters add up whoever starts, ends and delivers',
+    'counters add up, whichever process starts, ends and delivers',
     withProcesses(async (processes) => {
       const { bench, stopped } = processes;
       const { crawler, lead, helper } = await shared(processes, 2);
@@ -170,7 +170,7 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
   );
 
   test(
-    'nobody changes the shares that others changed meanwhile, and a helper gives up nothing twice',
+    'no process changes shares that others changed after it read them, and a helper gives up nothing twice',
     withProcesses(async (processes) => {
       const { bench, stopped } = processes;
       const { crawler, lead, helper, share, revision } = await shared(processes);
@@ -248,7 +248,7 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
       const { jobs } = await claimJobs(stopped, helper, 2, at(1));
       const [job, other] = jobs;
       if (job === undefined || other === undefined) throw new Error('two jobs were pushed');
-      // The lead is gone; the helper goes on.
+      // The lead is gone; the helper continues.
       expect((await newsOf(stopped, helper, TTL_MS - 1, TTL_MS)).held).toBe(true);
       const next = await bench.lease(crawler, at(TTL_MS + 1), 'next');
       expect(next.sharing?.shares).toMatchObject([{ processId: 'helper', heldSlots: 50 }]);
