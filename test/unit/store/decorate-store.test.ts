@@ -28,6 +28,7 @@ function countingStore() {
     notices: nothing,
     listings: nothing,
     processes: nothing,
+    hosts: nothing,
     cookieSessions: nothing,
     async ping() {
       done.push('ping');
