@@ -118,6 +118,8 @@ export function createHostLanes(
   let onOpen: () => void = nothing;
   /** The epoch of the last lease that this process had. */
   let lastEpoch = 0;
+  /** When a crawl last started. */
+  let latestMs = 0;
   /** The least part of the lanes when one last started. */
   let virtualMs = 0;
 
@@ -171,19 +173,28 @@ export function createHostLanes(
     changedGate(lane);
   }
 
-  /** Forgets what is known of the host that has had no jobs here for the longest time. */
+  /**
+   * Forgets what is known of a host without jobs here: of those that bear everything and may be asked
+   * now, the one that was met first, and only without such a host one in trouble.
+   */
   function forgetOne(): void {
+    let oldest: Lane | undefined;
     for (const lane of lanes.values()) {
       if (lane.ahead.size + lane.running.size > 0) continue;
+      oldest ??= lane;
+      if (!lane.health.isOrdinary || startAt(lane) > latestMs) continue;
       forget(lane);
       return;
     }
+    if (oldest !== undefined) forget(oldest);
   }
 
   /** Forgets a lane of which nothing has to be known. */
   function closeIdle(lane: Lane, nowMs: number): void {
     const { ahead, running, health } = lane;
     if (ahead.size + running.size > 0 || !health.isOrdinary || startAt(lane) > nowMs) return;
+    // It has had more than its part, which counts when it has jobs again.
+    if (lane.usedMs > virtualMs) return;
     // What another process has read of its robots.txt.
     if (!lane.isKnown && lane.robotsDelayMs > 0) return;
     forget(lane);
@@ -315,6 +326,7 @@ export function createHostLanes(
       lane.running.set(job.rid, nowMs);
       byRid.set(job.rid, lane);
       const { gate } = lane;
+      latestMs = nowMs;
       gate.running += 1;
       gate.nextStartMs = Math.max(gate.nextStartMs, nowMs + spacingMs(lane));
       lane.health.started(nowMs);
