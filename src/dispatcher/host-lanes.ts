@@ -17,6 +17,7 @@ import {
 } from './host-lane.ts';
 import type { HostChange, HostNews } from './host-news.ts';
 import { createHostTallies } from './host-tallies.ts';
+import { createIdleLanes } from './idle-lanes.ts';
 import { createLaneOrder } from './lane-order.ts';
 
 /**
@@ -107,6 +108,7 @@ export function createHostLanes(
 ): HostLanes {
   const lanes = new Map<string, Lane>();
   const byRid = new Map<string, Lane>();
+  const idle = createIdleLanes();
   const order = createLaneOrder();
   const tallies = createHostTallies();
   /** When hosts of a digit may last have been crawled by another process. */
@@ -126,7 +128,8 @@ export function createHostLanes(
   function open(host: string): Lane {
     const lane = lanes.get(host);
     if (lane !== undefined) return lane;
-    if (lanes.size >= MAX_LANES) forgetOne();
+    const oldest = idle.size >= MAX_LANES ? idle.oldest(latestMs) : undefined;
+    if (oldest !== undefined) forget(oldest);
     const health = createHostHealth(() => crawler.retryWindowHours * HOUR_MS);
     const pace = paceOf(crawler, paused, host);
     const made = createLane(host, {
@@ -142,12 +145,14 @@ export function createHostLanes(
     if (group !== undefined) gates.join(group, made);
     wait(made, gainedMs.get(made.digit));
     lanes.set(host, made);
+    idle.changed(made);
     return made;
   }
 
   function forget(lane: Lane): void {
     if (group !== undefined) gates.leave(group, lane);
     lanes.delete(lane.host);
+    idle.delete(lane);
   }
 
   /** Has to be called after each change of a gate: the lanes of other crawlers may start now, or no more. */
@@ -171,22 +176,6 @@ export function createHostLanes(
     if (sinceMs === undefined || spacingMs(lane) === 0) return;
     lane.gate.nextStartMs = Math.max(lane.gate.nextStartMs, sinceMs + spacingMs(lane));
     changedGate(lane);
-  }
-
-  /**
-   * Forgets what is known of a host without jobs here: of those that bear everything and may be asked
-   * now, the one that was met first, and only without such a host one in trouble.
-   */
-  function forgetOne(): void {
-    let oldest: Lane | undefined;
-    for (const lane of lanes.values()) {
-      if (lane.ahead.size + lane.running.size > 0) continue;
-      oldest ??= lane;
-      if (!lane.health.isOrdinary || startAt(lane) > latestMs) continue;
-      forget(lane);
-      return;
-    }
-    if (oldest !== undefined) forget(oldest);
   }
 
   /** Forgets a lane of which nothing has to be known. */
@@ -292,6 +281,7 @@ export function createHostLanes(
         const lane = open(host);
         lane.robotsDelayMs = Math.max(lane.robotsDelayMs, robotsDelayMs);
         if (health !== undefined && !isOver) lane.health.restore(health, nowMs);
+        idle.changed(lane);
         changed(lane);
       }
     },
@@ -302,12 +292,14 @@ export function createHostLanes(
       if (lane.ahead.size + lane.running.size === 0) lane.usedMs = Math.max(lane.usedMs, virtualMs);
       lane.ahead.set(job.rid, job);
       byRid.set(job.rid, lane);
+      idle.changed(lane);
       changed(lane);
     },
     remove({ rid }) {
       const lane = byRid.get(rid);
       if (lane?.ahead.delete(rid) !== true) return;
       if (!lane.running.has(rid)) byRid.delete(rid);
+      idle.changed(lane);
       changed(lane);
     },
     next(nowMs, othersWait) {
@@ -325,6 +317,7 @@ export function createHostLanes(
       virtualMs = Math.max(virtualMs, Math.min(heldMs(lane, nowMs), virtualMs + QUANTUM_MS));
       lane.running.set(job.rid, nowMs);
       byRid.set(job.rid, lane);
+      idle.changed(lane);
       const { gate } = lane;
       latestMs = nowMs;
       gate.running += 1;
@@ -363,6 +356,7 @@ export function createHostLanes(
       lane.usedMs += tookMs;
       lane.meanMs = lane.meanMs * MEAN_WEIGHT + tookMs * (1 - MEAN_WEIGHT);
       const changes = answer !== undefined && lane.health.ended(answer, startedMs, nowMs);
+      idle.changed(lane);
       changedGate(lane);
       closeIdle(lane, nowMs);
       return changes ? { host: lane.host, trouble: lane.health.trouble } : undefined;
