@@ -18,7 +18,7 @@ import { createOpenConnections } from './open-connections.ts';
 import { presentedToken } from './presented-token.ts';
 import { createProtocolMux } from './protocol-mux.ts';
 import { readProxyHeader } from './proxy-header.ts';
-import { answerRefusedRequests, refuseWithoutHost } from './refused-requests.ts';
+import { answerRefusedRequests, refuseMalformed } from './refused-requests.ts';
 import { identifyRequest, type LoggedRequests, logRequest } from './request-log.ts';
 import { createRoutes, type RequestHandler, type RoutesDeps } from './routes.ts';
 import { createStalledReplies, type StalledReplies } from './stalled-replies.ts';
@@ -113,7 +113,7 @@ export function createEdge(deps: EdgeDeps): Edge {
     if ('stream' in response) endWithTrailers(response.stream);
     else {
       open.trackResponse(response);
-      if (refuseWithoutHost(request as IncomingMessage, response)) return;
+      if (refuseMalformed(request as IncomingMessage, response)) return;
     }
     routes(request, response);
   };
