@@ -18,6 +18,7 @@ import { type Authenticator, createAuthenticator } from './accounts/authenticate
 import type { DiskRoom } from './accounts/disk-room.ts';
 import { createFailedTokens } from './accounts/failed-tokens.ts';
 import { createQuotas, type Quotas } from './accounts/quotas.ts';
+import { createTokenWatch, type TokenWatch } from './accounts/token-watch.ts';
 import { type CrawlerAccess, createCrawlerAccess } from './crawlers/crawler-access.ts';
 import { type CrawlerManagement, createCrawlerManagement } from './crawlers/crawlers.ts';
 import { createHostManagement, type HostManagement } from './crawlers/host-management.ts';
@@ -114,6 +115,7 @@ export interface ServiceSettings {
 /** All use cases, wired. */
 export interface Service {
   readonly authenticator: Authenticator;
+  readonly tokenWatch: TokenWatch;
   readonly accounts: AccountManagement;
   readonly quotas: Quotas;
   readonly crawlers: CrawlerManagement;
@@ -206,6 +208,7 @@ export function createService(deps: ServiceDeps): Service {
   });
   return {
     authenticator,
+    tokenWatch: createTokenWatch({ authenticator }),
     dispatcher,
     pushing,
     quotas,
