@@ -93,6 +93,8 @@ export interface ServiceSettings {
   readonly accountLimits: AccountLimits;
   readonly pushRatePerSecond: number;
   readonly inlineConcurrency: number;
+  /** The longest page. */
+  readonly maxBodyBytes: number;
   /** Browser pages that are open at once. */
   readonly browserPages: number;
   /** Why a callback URL can never be called; undefined if it can. */
@@ -237,6 +239,7 @@ export function createService(deps: ServiceDeps): Service {
       offer,
       defaults,
       retentionDays,
+      maxBodyBytes: settings.maxBodyBytes,
       concurrency: settings.inlineConcurrency,
     }),
     storage: createStorage({ results: store.results, clock }),
