@@ -265,6 +265,11 @@ export const errorTable: readonly ErrorReason[] = [
     meaning: 'The request line and headers are longer than 64 KiB.',
   },
   {
+    reason: 'unsupported_http_version',
+    as: [505],
+    meaning: 'The request line names neither HTTP/1.1 nor HTTP/1.0.',
+  },
+  {
     reason: 'expectation_failed',
     as: [417],
     meaning: '`Expect` is something else than `100-continue`.',

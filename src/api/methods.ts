@@ -84,6 +84,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
     }),
     ...storageHandlers({
       authenticator,
+      tokenWatch: service.tokenWatch,
       storage: service.storage,
       resultStreams: service.resultStreams,
       quotas: service.quotas,
@@ -106,6 +107,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
     ...hostHandlers({ authenticator, hostReads: service.hostReads, hosts: service.hosts }),
     ...watchHandlers({
       authenticator,
+      tokenWatch: service.tokenWatch,
       watches: service.watches,
       quotas: service.quotas,
       clock,

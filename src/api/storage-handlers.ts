@@ -15,6 +15,7 @@ import type { FairPool } from '../fairness/fair-pool.ts';
 import { ROOM_WAIT_MS } from '../http/room.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Quotas } from '../service/accounts/quotas.ts';
+import type { TokenWatch } from '../service/accounts/token-watch.ts';
 import type { ResultChunk, ResultStreams } from '../service/reads/result-streams.ts';
 import type { Storage } from '../service/reads/storage.ts';
 import { authenticateCall } from './authenticate-call.ts';
@@ -36,6 +37,7 @@ async function makeRoom(call: Call, bytes: number): Promise<void> {
 /** The methods of the storage service. */
 export function storageHandlers(deps: {
   readonly authenticator: Authenticator;
+  readonly tokenWatch: TokenWatch;
   readonly storage: Storage;
   readonly resultStreams: ResultStreams;
   readonly quotas: Pick<Quotas, 'takeRequest'>;
@@ -43,7 +45,7 @@ export function storageHandlers(deps: {
   readonly slots: FairPool;
   readonly logger: Logger;
 }): Method[] {
-  const { authenticator, storage, resultStreams, quotas, slots, logger } = deps;
+  const { authenticator, tokenWatch, storage, resultStreams, quotas, slots, logger } = deps;
 
   /** Reads a chunk of a stream as a call of its own would be: in a slot, with a token that works. */
   async function readChunk(request: StreamResultsRequest, call: Call, chunk: ResultChunk) {
@@ -97,7 +99,9 @@ export function storageHandlers(deps: {
   async function* streamResults(request: StreamResultsRequest, call: Call) {
     const owner = await authenticateCall(authenticator, request, call);
     quotas.takeRequest(owner.account);
-    for await (const chunk of resultStreams.open(owner, request, call.signal)) {
+    using watched = tokenWatch.watch(call.caller?.token ?? '', owner);
+    const signal = AbortSignal.any([call.signal, watched.signal]);
+    for await (const chunk of resultStreams.open(owner, request, signal)) {
       const results = await readChunk(request, call, chunk);
       for (const { rid, resumeToken } of chunk.results) {
         const result = results.get(rid);
@@ -107,6 +111,7 @@ export function storageHandlers(deps: {
       if (chunk.results.length === 0) yield { resumeToken: chunk.resumeToken };
       call.room.giveBack();
     }
+    watched.signal.throwIfAborted();
   }
 
   return toMethods(StorageService, {

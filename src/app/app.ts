@@ -118,6 +118,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     draining.push(service.dispatcher.help());
   }
   draining.push(() => edge.close(closeMs));
+  await service.authenticator.learn();
   const { port, url } = await listen(edge, context);
   backups?.start();
   // After everything that can fail, because the tokens are shown once.

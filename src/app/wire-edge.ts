@@ -74,6 +74,7 @@ export function wireEdge(
     ...(isWorker ? {} : { console: createConsoleSite(VERSION) }),
     ...createOperations(context, service.authenticator, backups),
     ...(tls === undefined ? {} : { tls }),
+    knowsToken: (token) => service.authenticator.knows(token),
     trustedProxies: config.trustedProxies,
     logger,
     logged: config.logRequests,

@@ -9,7 +9,7 @@ export type ParameterKind =
       readonly type: 'word';
       readonly words: readonly string[];
       /** The word that serves best in place of one that is not allowed. */
-      readonly nearest?: (word: string) => string;
+      readonly nearest?: (word: string) => string | undefined;
     }
   | {
       readonly type: 'text';
@@ -61,8 +61,8 @@ const NEAREST: readonly (readonly [RegExp, ScraperName])[] = [
   [/meta|schema|json/i, 'metadata'],
 ];
 
-function nearestScraper(name: string): ScraperName {
-  return NEAREST.find(([pattern]) => pattern.test(name))?.[1] ?? 'generic-extractor';
+function nearestScraper(name: string): ScraperName | undefined {
+  return NEAREST.find(([pattern]) => pattern.test(name))?.[1];
 }
 
 function checkHeaders(text: string): string {

@@ -26,7 +26,7 @@ export function createHttp1Server(
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     connectionsCheckingInterval: Math.min(headersTimeoutMs, 5_000),
     maxHeaderSize: limits.maxHeaderBytes,
-    // `refuseWithoutHost` refuses such requests instead, with a body.
+    // `refuseMalformed` refuses such requests instead, with a body.
     requireHostHeader: false,
   };
   if (tls === undefined) return createServer(options, onRequest);

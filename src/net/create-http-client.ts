@@ -12,7 +12,7 @@ import type { NetworkSettings } from './network-settings.ts';
 import { createOriginPools } from './origin-pools.ts';
 import { createResolver } from './resolver.ts';
 import { ExchangeError, HeldBack, isBroken, runExchange } from './run-exchange.ts';
-import { basicAuthorization, effectivePort } from './url-parts.ts';
+import { basicAuthorization, effectivePort, pathAndQuery } from './url-parts.ts';
 
 /** A connection that the guard refused. */
 export interface RefusedConnection {
@@ -173,7 +173,7 @@ function dispatchOptions(url: URL, request: HttpRequest): Dispatcher.DispatchOpt
   if (inPieces) headers.push('content-length', `${body.length}`);
   return {
     origin: url.origin,
-    path: url.pathname + url.search,
+    path: pathAndQuery(url),
     method: request.method,
     headers,
     body: inPieces ? Readable.from(splitBody(body)) : (body ?? null),

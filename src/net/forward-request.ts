@@ -9,6 +9,7 @@ import { httpError } from './http-failures.ts';
 import type { KeptConnections } from './kept-connections.ts';
 import { MAX_HEADER_BYTES } from './origin-pools.ts';
 import type { ConnectTarget } from './target-connector.ts';
+import { pathAndQuery } from './url-parts.ts';
 
 /** Where a request is forwarded to. */
 export interface ForwardTarget extends ConnectTarget {
@@ -98,7 +99,7 @@ function startRequest(
     host: hostname,
     port,
     method: request.method,
-    path: url.pathname + url.search,
+    path: pathAndQuery(url),
     headers: withoutHopHeaders(request),
     setHost: false,
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -128,7 +129,7 @@ async function relayResponse(
   });
   socket.once('close', resolve);
   client.once('close', () => socket.destroy());
-  const lines = [`${request.method} ${url.pathname}${url.search} HTTP/1.1`, 'connection: close'];
+  const lines = [`${request.method} ${pathAndQuery(url)} HTTP/1.1`, 'connection: close'];
   const headers = withoutHopHeaders(request);
   for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
   socket.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');

@@ -18,6 +18,7 @@ import { type Authenticator, createAuthenticator } from './accounts/authenticate
 import type { DiskRoom } from './accounts/disk-room.ts';
 import { createFailedTokens } from './accounts/failed-tokens.ts';
 import { createQuotas, type Quotas } from './accounts/quotas.ts';
+import { createTokenWatch, type TokenWatch } from './accounts/token-watch.ts';
 import { type CrawlerAccess, createCrawlerAccess } from './crawlers/crawler-access.ts';
 import { type CrawlerManagement, createCrawlerManagement } from './crawlers/crawlers.ts';
 import { createHostManagement, type HostManagement } from './crawlers/host-management.ts';
@@ -92,6 +93,8 @@ export interface ServiceSettings {
   readonly accountLimits: AccountLimits;
   readonly pushRatePerSecond: number;
   readonly inlineConcurrency: number;
+  /** The longest page. */
+  readonly maxBodyBytes: number;
   /** Browser pages that are open at once. */
   readonly browserPages: number;
   /** Why a callback URL can never be called; undefined if it can. */
@@ -114,6 +117,7 @@ export interface ServiceSettings {
 /** All use cases, wired. */
 export interface Service {
   readonly authenticator: Authenticator;
+  readonly tokenWatch: TokenWatch;
   readonly accounts: AccountManagement;
   readonly quotas: Quotas;
   readonly crawlers: CrawlerManagement;
@@ -206,6 +210,7 @@ export function createService(deps: ServiceDeps): Service {
   });
   return {
     authenticator,
+    tokenWatch: createTokenWatch({ authenticator }),
     dispatcher,
     pushing,
     quotas,
@@ -234,6 +239,7 @@ export function createService(deps: ServiceDeps): Service {
       offer,
       defaults,
       retentionDays,
+      maxBodyBytes: settings.maxBodyBytes,
       concurrency: settings.inlineConcurrency,
     }),
     storage: createStorage({ results: store.results, clock }),

@@ -14,6 +14,7 @@ import type { AdapterFactory } from '../adapter.ts';
 import type { Exchange } from '../exchange.ts';
 import { envelopeReply, jsonReply, type Reply } from '../reply.ts';
 import { aboutReply } from './about.ts';
+import { assertUrlIsEncoded } from './encoded-url.ts';
 import { toHeaders } from './page.ts';
 
 /**
@@ -40,6 +41,7 @@ export const pushOrCrawl: AdapterFactory = (toolkit) => {
         if (method === 'GET' && parameters.length === 0 && call.bearer === undefined) {
           return aboutReply();
         }
+        assertUrlIsEncoded(exchange);
         const source = exchange.method === 'POST' || exchange.method === 'PUT' ? 'body' : 'query';
         if (isPush(exchange)) {
           const request = await binders.push[source](exchange);

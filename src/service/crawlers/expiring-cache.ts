@@ -8,6 +8,8 @@ export interface ExpiringCache<Value> {
    * `load`.
    */
   get(key: string, load: () => Promise<Value | undefined>): Promise<Value | undefined>;
+  /** The value that {@link ExpiringCache.get} would return without loading. */
+  peek(key: string): Value | undefined;
   forget(key: string): void;
   clear(): void;
 }
@@ -42,10 +44,16 @@ export function createExpiringCache<Value>(deps: {
     return value;
   }
 
+  function peek(key: string): Value | undefined {
+    const entry = entries.get(key);
+    return entry !== undefined && entry.until > clock.now().getTime() ? entry.value : undefined;
+  }
+
   return {
+    peek,
     async get(key, from) {
-      const entry = entries.get(key);
-      if (entry !== undefined && entry.until > clock.now().getTime()) return entry.value;
+      const cached = peek(key);
+      if (cached !== undefined) return cached;
       const under = loading.get(key);
       if (under !== undefined) return under;
       const promise = load(key, from).finally(() => {

@@ -4,6 +4,7 @@ import type { CrawlerDefaults } from '../../domain/crawler-settings.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { DomainError } from '../../domain/errors.ts';
 import type { CrawlRequest } from '../../domain/job.ts';
+import { chargedBytes } from '../../domain/quotas.ts';
 import type { CrawlStatus, ResultDetails } from '../../domain/result.ts';
 import { createRid } from '../../domain/rid.ts';
 import { failedPage } from '../../engine/failed-page.ts';
@@ -52,11 +53,13 @@ export interface InlineCrawlDeps {
   readonly crawling: Crawling;
   readonly shared: Pick<SharedResources, 'memory' | 'crawlSlots'>;
   readonly pushing: Pushing;
-  readonly quotas: Pick<Quotas, 'assertStorage' | 'takeRequest'>;
+  readonly quotas: Pick<Quotas, 'assertStorage' | 'reserveStorage' | 'takeRequest'>;
   readonly clock: ServiceClock;
   readonly offer: CrawlOffer;
   readonly defaults: CrawlerDefaults;
   readonly retentionDays: number;
+  /** The longest page. */
+  readonly maxBodyBytes: number;
   /** Most in flight at once, for each token. */
   readonly concurrency: number;
 }
@@ -128,11 +131,16 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
       const { tokenType } = owner;
       deps.quotas.takeRequest(owner.account);
       const request = parseCrawlRequest(input, tokenType, deps.offer);
-      const keeps = store ? 'store' : 'screenshot';
-      if (store || request.parameters.screenshot === true) {
-        await deps.quotas.assertStorage(owner.account, keeps);
+      if (!store && request.parameters.screenshot === true) {
+        await deps.quotas.assertStorage(owner.account, 'screenshot');
       }
       return withSlot(`${accountId}:${tokenType}`, async () => {
+        let storedBytes = 0;
+        const endReservation = store
+          ? await deps.quotas.reserveStorage(owner.account, deps.maxBodyBytes)
+          : undefined;
+        using stack = new DisposableStack();
+        stack.defer(() => endReservation?.(storedBytes));
         const now = deps.clock.now();
         const rid = store ? createRid(now) : undefined;
         const { result, held } = await crawlNow(owner, request, { rid, traceparent }, signal);
@@ -147,6 +155,7 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
               now,
               new Date(now.getTime() + deps.retentionDays * DAY_MS),
             );
+            storedBytes = chargedBytes(packed.byteLength);
           }
           return { ...page, rid };
         } finally {

@@ -12,6 +12,7 @@ test('held results are shown again when the call fails, although its error is re
   const owner = { account: { accountId: 'a' } };
   const handlers = storageHandlers({
     authenticator: { authenticate: async () => owner } as never,
+    tokenWatch: {} as never,
     storage: {
       select: async () => ({ rids: [RID], bytes: 1, deferred: [] }),
       release: async () => void done.push('released'),
