@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-
 import { chmod, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { bundleConsole } from '../src/console-assets/bundle-console.ts';
@@ -12,6 +11,7 @@ import {
   repositoryUrl,
 } from './package/manifest.ts';
 import { packageReadme } from './package/readme.ts';
+import { sbomDocument } from './package/sbom.ts';
 import { vendorPackages } from './package/vendor-packages.ts';
 
 // `npm run build:package [-- FOLDER]`: makes the package of the service, in dist/package, for `npm pack`. Node
@@ -51,10 +51,9 @@ for (const [name, content] of Object.entries(await programs())) {
   await write(join('bin', name), content);
   await chmod(join(folder, 'bin', name), 0o755);
 }
-await write(
-  'THIRD-PARTY-LICENSES.md',
-  await licensesDocument(await packagesOf([...vendored, ...site.inputs])),
-);
+const packaged = await packagesOf([...vendored, ...site.inputs]);
+await write('THIRD-PARTY-LICENSES.md', await licensesDocument(packaged));
+await write('sbom.cdx.json', toJson(sbomDocument(project, packaged)));
 await write(
   'README.md',
   packageReadme(await readFile(join(root, 'README.md'), 'utf8'), (path) =>
@@ -62,7 +61,7 @@ await write(
   ),
 );
 const manifest = packageManifest(project, repositoryUrl(project, process.env));
-await write('package.json', `${JSON.stringify(manifest, undefined, 2)}\n`);
+await write('package.json', toJson(manifest));
 
 /** The programs of `bin`, which check the version of Node before anything that an older one cannot read. */
 async function programs(): Promise<Record<string, string>> {
@@ -75,6 +74,10 @@ async function programs(): Promise<Record<string, string>> {
     ),
     'start.js': "import './check-node.js';\n\nawait import('../src/main.js');\n",
   };
+}
+
+function toJson(value: object): string {
+  return `${JSON.stringify(value, undefined, 2)}\n`;
 }
 
 async function below(

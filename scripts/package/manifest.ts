@@ -54,6 +54,7 @@ export function packageManifest(project: ProjectManifest, repository: string | u
       'CHANGELOG.md',
       'SECURITY.md',
       'THIRD-PARTY-LICENSES.md',
+      'sbom.cdx.json',
     ],
     engines: { node: `>=${OLDEST_NODE}` },
     peerDependencies: { [CHROMIUM]: dependencies[CHROMIUM] },
