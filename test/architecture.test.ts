@@ -75,7 +75,15 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'npm:@connectrpc/connect',
     'npm:@connectrpc/connect-node',
   ],
-  cli: ['backup', 'client', 'gen', 'npm:@bufbuild/protobuf', 'npm:commander', 'npm:csv-parse'],
+  cli: [
+    'backup',
+    'client',
+    'gen',
+    'when-orphaned.ts',
+    'npm:@bufbuild/protobuf',
+    'npm:commander',
+    'npm:csv-parse',
+  ],
   // Runs in the browser: the service only hands it out, bundled by `console-assets`.
   console: [
     'client',
@@ -140,7 +148,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'observability',
   ],
   'welcome.ts': ['config', 'app'],
-  'main.ts': ['config', 'app', 'observability', 'welcome.ts'],
+  'when-orphaned.ts': [],
+  'main.ts': ['config', 'app', 'observability', 'welcome.ts', 'when-orphaned.ts'],
 };
 
 interface Import {

@@ -11,14 +11,14 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { brotliDecompress, createBrotliDecompress } from 'node:zlib';
 import { DAY_MS } from '../../domain/durations.ts';
 import { LIBRARIES_FOLDER, libraryEnvironment } from './chromium-libraries.ts';
+import { chromiumPackage } from './chromium-package.ts';
 import { tarFiles, unpackOnce } from './unpack-once.ts';
 
 const INSTALLED = [
@@ -79,15 +79,15 @@ export async function browserFolder(parent = tmpdir()): Promise<string> {
 /** The package contains a program for Linux on x64. */
 async function unpackedChromium(): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.arch !== 'x64') return undefined;
-  const main = createRequire(import.meta.url).resolve('@sparticuz/chromium');
-  const packages = join(dirname(main), '..');
+  const folder = chromiumPackage();
+  if (folder === undefined) return undefined;
   const packed = {
-    program: join(packages, 'bin', 'chromium.br'),
-    webgl: join(packages, 'bin', 'swiftshader.tar.br'),
-    libraries: join(packages, 'bin', 'al2023.tar.br'),
+    program: join(folder, 'bin', 'chromium.br'),
+    webgl: join(folder, 'bin', 'swiftshader.tar.br'),
+    libraries: join(folder, 'bin', 'al2023.tar.br'),
   };
   const { size } = await stat(packed.program);
-  const { version } = JSON.parse(await readFile(join(packages, 'package.json'), 'utf8')) as {
+  const { version } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as {
     version: string;
   };
   return unpackChromium(await browserFolder(), packed, `browser-libraries-${version}-${size}`);
