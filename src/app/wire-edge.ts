@@ -82,9 +82,15 @@ export function wireEdge(
   });
 }
 
-function readTls(config: Pick<Config, 'tlsCertFile' | 'tlsKeyFile'>): EdgeTls | undefined {
+function readTls(
+  config: Pick<Config, 'tlsCertFile' | 'tlsKeyFile' | 'tlsPreferred'>,
+): EdgeTls | undefined {
   if (config.tlsCertFile === '') return undefined;
-  return { cert: readFileSync(config.tlsCertFile), key: readFileSync(config.tlsKeyFile) };
+  return {
+    cert: readFileSync(config.tlsCertFile),
+    key: readFileSync(config.tlsKeyFile),
+    preferred: config.tlsPreferred,
+  };
 }
 
 /** Calls that arrive while an answer is awaited get the same answer. */

@@ -368,5 +368,12 @@ export const settings = {
     parse: text,
     meaning: 'PEM file of the private key.',
   },
+  tlsPreferred: {
+    variable: 'TLS_PREFERRED',
+    fallback: 'h2',
+    parse: choice('h2', 'http/1.1'),
+    meaning:
+      'The protocol for TLS clients that offer both (ALPN). Streams of both directions and gRPC need h2.',
+  },
   ...observabilitySettings,
 } as const satisfies Record<string, ConfigText>;

@@ -14,6 +14,7 @@ import {
   type EdgeTls,
   endWithTrailers,
 } from './http-servers.ts';
+import { demandHttp1 } from './http1-required.ts';
 import { createOpenConnections } from './open-connections.ts';
 import { createProtocolMux } from './protocol-mux.ts';
 import { readProxyHeader } from './proxy-header.ts';
@@ -87,6 +88,7 @@ export function createEdge(deps: EdgeDeps): Edge {
   });
   const onRequest: RequestHandler = (request, response) => {
     ignoreErrors(request, response);
+    if (deps.tls !== undefined && demandHttp1(request, response)) return;
     requestNote(request).remote = addresses.of(request);
     const requestId = identifyRequest(request, response);
     logRequest(log, request, response, requestId);
