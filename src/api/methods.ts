@@ -85,6 +85,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
     ...storageHandlers({
       authenticator,
       storage: service.storage,
+      markdownPages: service.markdownPages,
       resultStreams: service.resultStreams,
       quotas: service.quotas,
       slots,
