@@ -73,7 +73,16 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'npm:@connectrpc/connect',
     'npm:@connectrpc/connect-node',
   ],
-  cli: ['backup', 'client', 'gen', 'npm:@bufbuild/protobuf', 'npm:commander', 'npm:csv-parse'],
+  mcp: ['client', 'gen', 'npm:@modelcontextprotocol/server', 'npm:zod'],
+  cli: [
+    'backup',
+    'client',
+    'gen',
+    'mcp',
+    'npm:@bufbuild/protobuf',
+    'npm:commander',
+    'npm:csv-parse',
+  ],
   // Runs in the browser: the service only hands it out, bundled by `console-assets`.
   console: [
     'client',
@@ -131,6 +140,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'service',
     'http',
     'api',
+    'client',
+    'mcp',
     'rpc',
     'rest',
     'edge',

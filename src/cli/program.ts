@@ -13,6 +13,7 @@ import { createHostsCommand } from './commands/hosts.ts';
 import { createInitCommand } from './commands/init.ts';
 import { createJobsCommand } from './commands/jobs.ts';
 import { createListenCommand } from './commands/listen.ts';
+import { createMcpCommand } from './commands/mcp.ts';
 import { createPushCommand } from './commands/push.ts';
 import { createRestoreCommand } from './commands/restore.ts';
 import { createResultsCommand } from './commands/results.ts';
@@ -36,6 +37,7 @@ const commands: readonly CommandFactory[] = [
   createAccountCommand,
   createDoctorCommand,
   createListenCommand,
+  createMcpCommand,
   createBackupCommand,
   createRestoreCommand,
   createCompletionCommand,

@@ -349,6 +349,13 @@ export const settings = {
     meaning:
       'What proxies are asked to connect to: the address that was judged here, or the name, for proxies that take nothing else.',
   },
+  mcp: {
+    variable: 'MCP',
+    fallback: 'read',
+    parse: choice('off', 'read', 'push'),
+    meaning:
+      'What agents may do at /mcp with a token: nothing, read results and statistics, or push URLs and crawl, too.',
+  },
   publicUrl: {
     variable: 'PUBLIC_URL',
     fallback: '',
