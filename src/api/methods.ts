@@ -86,6 +86,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       authenticator,
       tokenWatch: service.tokenWatch,
       storage: service.storage,
+      markdownPages: service.markdownPages,
       resultStreams: service.resultStreams,
       quotas: service.quotas,
       slots,

@@ -2,6 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   ScrollOrder,
+  StorageFormat,
   StorageService,
   type StoredResultSchema,
   type StreamResultsRequest,
@@ -16,6 +17,7 @@ import { ROOM_WAIT_MS } from '../http/room.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Quotas } from '../service/accounts/quotas.ts';
 import type { TokenWatch } from '../service/accounts/token-watch.ts';
+import type { MarkdownPages } from '../service/reads/markdown-pages.ts';
 import type { ResultChunk, ResultStreams } from '../service/reads/result-streams.ts';
 import type { Storage } from '../service/reads/storage.ts';
 import { authenticateCall } from './authenticate-call.ts';
@@ -39,13 +41,15 @@ export function storageHandlers(deps: {
   readonly authenticator: Authenticator;
   readonly tokenWatch: TokenWatch;
   readonly storage: Storage;
+  readonly markdownPages: MarkdownPages;
   readonly resultStreams: ResultStreams;
   readonly quotas: Pick<Quotas, 'takeRequest'>;
   /** Slots for the calls of all accounts. */
   readonly slots: FairPool;
   readonly logger: Logger;
 }): Method[] {
-  const { authenticator, tokenWatch, storage, resultStreams, quotas, slots, logger } = deps;
+  const { authenticator, tokenWatch, storage, markdownPages, resultStreams, quotas, slots } = deps;
+  const { logger } = deps;
 
   /** Reads a chunk of a stream as a call of its own would be: in a slot, with a token that works. */
   async function readChunk(request: StreamResultsRequest, call: Call, chunk: ResultChunk) {
@@ -119,7 +123,12 @@ export function storageHandlers(deps: {
       const owner = await authenticateCall(authenticator, request, call);
       const bytes = request.rid === '' ? 0 : await storage.pageBytes(owner, request.rid);
       await makeRoom(call, bytes);
-      return { result: resultMessage(await storage.get(owner, request.rid, request.url)) };
+      const result = await storage.get(owner, request.rid, request.url);
+      if (request.format !== StorageFormat.MD) return { result: resultMessage(result) };
+      const needed = markdownPages.bytes(result);
+      if (needed > 0) await call.room.take(needed * 2);
+      const markdown = await markdownPages.convert(owner, result, call.signal);
+      return { result: resultMessage(markdown) };
     },
     async bulkGetResults(request, call) {
       const owner = await authenticateCall(authenticator, request, call);

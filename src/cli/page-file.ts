@@ -3,8 +3,8 @@ import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StoredResultSchema } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import type { CrawledPage } from '../client/client.ts';
+import { toPlain } from '../client/message-json.ts';
 import { usageError } from './cli-error.ts';
-import { toPlain } from './message-json.ts';
 
 /** A page in JSON: as text, or in base64 when it is not UTF-8. */
 export function bodyJson(body: Uint8Array): Record<string, string> {

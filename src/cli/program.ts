@@ -14,6 +14,7 @@ import { createHostsCommand } from './commands/hosts.ts';
 import { createInitCommand } from './commands/init.ts';
 import { createJobsCommand } from './commands/jobs.ts';
 import { createListenCommand } from './commands/listen.ts';
+import { createMcpCommand } from './commands/mcp.ts';
 import { createMigrateCommand } from './commands/migrate.ts';
 import { createPushCommand } from './commands/push.ts';
 import { createRestoreCommand } from './commands/restore.ts';
@@ -39,6 +40,7 @@ const commands: readonly CommandFactory[] = [
   createDoctorCommand,
   createHealthCommand,
   createListenCommand,
+  createMcpCommand,
   createBackupCommand,
   createRestoreCommand,
   createMigrateCommand,

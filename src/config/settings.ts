@@ -349,6 +349,13 @@ export const settings = {
     meaning:
       'What proxies are asked to connect to: the address that was judged here, or the name, for proxies that take nothing else.',
   },
+  mcp: {
+    variable: 'MCP',
+    fallback: 'read',
+    parse: choice('off', 'read', 'push'),
+    meaning:
+      'What agents may do at /mcp with a token: nothing, read results and statistics, or push URLs and crawl, too.',
+  },
   publicUrl: {
     variable: 'PUBLIC_URL',
     fallback: '',
@@ -367,6 +374,13 @@ export const settings = {
     fallback: '',
     parse: text,
     meaning: 'PEM file of the private key.',
+  },
+  tlsPreferred: {
+    variable: 'TLS_PREFERRED',
+    fallback: 'h2',
+    parse: choice('h2', 'http/1.1'),
+    meaning:
+      'The protocol for TLS clients that offer both (ALPN). Streams of both directions and gRPC need h2.',
   },
   ...observabilitySettings,
 } as const satisfies Record<string, ConfigText>;

@@ -14,6 +14,7 @@ import {
   type EdgeTls,
   endWithTrailers,
 } from './http-servers.ts';
+import { demandHttp1 } from './http1-required.ts';
 import { createOpenConnections } from './open-connections.ts';
 import { presentedToken } from './presented-token.ts';
 import { createProtocolMux } from './protocol-mux.ts';
@@ -102,6 +103,7 @@ export function createEdge(deps: EdgeDeps): Edge {
   });
   const onRequest: RequestHandler = (request, response) => {
     ignoreErrors(request, response);
+    if (deps.tls !== undefined && demandHttp1(request, response)) return;
     requestNote(request).remote = addresses.of(request);
     strangers.admit(request, response, () => answer(request, response));
   };

@@ -44,6 +44,7 @@ import { createCrawlerList, type ListCrawlers } from './reads/crawler-list.ts';
 import { createFailureGroups, type ListFailures } from './reads/failures.ts';
 import { createHostReads, type HostReads } from './reads/host-list.ts';
 import { createListings, type Listings } from './reads/listings.ts';
+import { createMarkdownPages, type MarkdownPages } from './reads/markdown-pages.ts';
 import { createOverviews } from './reads/overviews.ts';
 import { createResultStreams, type ResultStreams } from './reads/result-streams.ts';
 import { createStatistics, type Statistics } from './reads/stats.ts';
@@ -128,6 +129,7 @@ export interface Service {
   readonly pushing: Pushing;
   readonly inlineCrawls: InlineCrawls;
   readonly storage: Storage;
+  readonly markdownPages: MarkdownPages;
   readonly resultStreams: ResultStreams;
   readonly statistics: Statistics;
   readonly listings: Listings;
@@ -243,6 +245,7 @@ export function createService(deps: ServiceDeps): Service {
       concurrency: settings.inlineConcurrency,
     }),
     storage: createStorage({ results: store.results, clock }),
+    markdownPages: createMarkdownPages(deps.threads),
     resultStreams: createResultStreams({ results: store.results, access }),
     statistics: createStatistics({ store, clock }),
     listings: createListings({ store, access, clock, waits: hostReads.waits }),

@@ -52,6 +52,8 @@ export interface CrawlThreads {
     screenshotUrl: string | undefined,
     signal: AbortSignal,
   ): Promise<Crawled>;
+  /** Reads the document of a page; see {@link DocumentThreads.read}. */
+  readonly readDocument: DocumentThreads['read'];
   /** Starts a thread, so that the first crawl need not wait for one. */
   warmUp(): void;
   /** Requests in flight, threads that run, and threads that ended and had to be replaced. */
@@ -168,6 +170,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
     async build(page, order, screenshotUrl, signal) {
       return toCrawled(await build(page, order, screenshotUrl, signal), undefined);
     },
+    readDocument: deps.documents.read,
     warmUp: () => pool.prepare(0),
     activity: pool.activity,
     close: pool.close,

@@ -4,10 +4,10 @@ import {
   CrawlerSchema,
   type Politeness,
 } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { plainText, toPlain } from '../../client/message-json.ts';
 import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
-import { plainText, toPlain } from '../message-json.ts';
 import { type Output, printable } from '../output.ts';
 
 interface CrawlerOptions {

@@ -19,6 +19,7 @@ test('held results are shown again when the call fails, although its error is re
       remove: async () => void done.push('removed'),
       getMany: async () => [],
     } as never,
+    markdownPages: {} as never,
     resultStreams: {} as never,
     quotas: { takeRequest: () => undefined },
     slots: {} as never,
