@@ -89,7 +89,7 @@ const REST_MS = 1_000;
 /**
  * A thread that has read so much, and then has nothing to do for so long, is ended, and another one
  * started. The allocator returns what a flood of large pages took only when the thread ends: 150 to
- * 250 MB. Connections that are idle are closed by then.
+ * 250 MB.
  */
 const WORN_BYTES = 256 * 1_024 * 1_024;
 const WORN_IDLE_MS = 5_000;
