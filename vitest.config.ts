@@ -16,6 +16,7 @@ const onEither = {
     'crawl-retries',
     'delivery-retries',
     'hosts',
+    'kept-codings',
     'set-clock',
     'statistics',
     'storage-calls',

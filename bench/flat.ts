@@ -76,6 +76,7 @@ async function claimAndFinish(store: Store, lease: Lease, count: number): Promis
         originalStatus: 200,
         contentType: 'text/html',
         body: new Uint8Array(200),
+        coding: 'gzip' as const,
         details: {},
       },
     }));

@@ -21,6 +21,7 @@ import type { MarkdownPages } from '../service/reads/markdown-pages.ts';
 import type { ResultChunk, ResultStreams } from '../service/reads/result-streams.ts';
 import type { Storage } from '../service/reads/storage.ts';
 import { authenticateCall } from './authenticate-call.ts';
+import { gzipBody } from './gzip-body.ts';
 import { type Call, type Method, toMethods } from './method.ts';
 
 /** How often a page is in memory: as read, in its message, encoded, and in its envelope. */
@@ -110,7 +111,7 @@ export function storageHandlers(deps: {
       for (const { rid, resumeToken } of chunk.results) {
         const result = results.get(rid);
         results.delete(rid);
-        if (result !== undefined) yield { result: resultMessage(result), resumeToken };
+        if (result !== undefined) yield { result: await resultMessage(result, call), resumeToken };
       }
       if (chunk.results.length === 0) yield { resumeToken: chunk.resumeToken };
       call.room.giveBack();
@@ -124,11 +125,12 @@ export function storageHandlers(deps: {
       const bytes = request.rid === '' ? 0 : await storage.pageBytes(owner, request.rid);
       await makeRoom(call, bytes);
       const result = await storage.get(owner, request.rid, request.url);
-      if (request.format !== StorageFormat.MD) return { result: resultMessage(result) };
-      const needed = markdownPages.bytes(result);
+      if (request.format !== StorageFormat.MD) return { result: await resultMessage(result, call) };
+      const packed = await toGzip(result, call);
+      const needed = markdownPages.bytes(packed);
       if (needed > 0) await call.room.take(needed * 2);
-      const markdown = await markdownPages.convert(owner, result, call.signal);
-      return { result: resultMessage(markdown) };
+      const markdown = await markdownPages.convert(owner, packed, call.signal);
+      return { result: await resultMessage(markdown, call) };
     },
     async bulkGetResults(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
@@ -136,12 +138,16 @@ export function storageHandlers(deps: {
       const selection = await storage.select(owner, request.rids, { holds: autoDelete });
       const { rids, bytes, deferred } = selection;
       const held = autoDelete ? rids : [];
-      const results = await readMany(owner, rids, bytes, call).catch((error: unknown) => {
+      try {
+        const results = await readMany(owner, rids, bytes, call);
+        const messages: Awaited<ReturnType<typeof resultMessage>>[] = [];
+        for (const result of results) messages.push(await resultMessage(result, call));
+        if (held.length > 0) endHold(owner, held, call);
+        return { results: messages, deferredRids: [...deferred] };
+      } catch (error) {
         void release(owner, held);
         throw error;
-      });
-      if (held.length > 0) endHold(owner, held, call);
-      return { results: results.map(resultMessage), deferredRids: [...deferred] };
+      }
     },
     async deleteResult(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
@@ -184,7 +190,20 @@ export function storageHandlers(deps: {
   });
 }
 
-function resultMessage(result: StoredResult): MessageInitShape<typeof StoredResultSchema> {
+/** The result with its page in gzip, which every client reads. The call takes the memory that this needs in addition. */
+async function toGzip(result: StoredResult, call: Call): Promise<StoredResult> {
+  const body = await gzipBody({ coding: result.coding, bytes: result.body });
+  const more = body.byteLength - result.body.byteLength;
+  if (more > 0) await call.room.take(more * COPIES);
+  return { ...result, coding: 'gzip', body };
+}
+
+/** The message of a result, whose page is gzip. */
+async function resultMessage(
+  result: StoredResult,
+  call: Call,
+): Promise<MessageInitShape<typeof StoredResultSchema>> {
+  const { body } = await toGzip(result, call);
   return {
     rid: result.rid,
     url: result.url,
@@ -193,7 +212,7 @@ function resultMessage(result: StoredResult): MessageInitShape<typeof StoredResu
     pcStatus: result.cbStatus,
     originalStatus: result.originalStatus,
     storedAt: timestampFromDate(result.storedAt),
-    body: Uint8Array.from(result.body),
+    body: body === result.body ? Uint8Array.from(body) : body,
     contentType: result.contentType,
     ...result.details,
   };

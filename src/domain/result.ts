@@ -1,3 +1,5 @@
+import type { BodyCoding } from './body-coding.ts';
+
 /** The statuses and address of a finished crawl. */
 export interface CrawlStatus {
   /** Status given by the service, see `status.ts`. */
@@ -30,8 +32,9 @@ export interface CrawlRecord extends CrawlStatus {
   readonly pushedUrl: string;
   /** Media type of the body before compression. */
   readonly contentType: string;
-  /** gzip-compressed, in the bytes that are served or delivered. */
+  /** Compressed; gzip where it is a delivery. */
   readonly body: Uint8Array;
+  readonly coding: BodyCoding;
   readonly details: ResultDetails;
 }
 

@@ -1,4 +1,5 @@
 import type { TokenType } from '../domain/account.ts';
+import type { CodedBody } from '../domain/body-coding.ts';
 import type { Politeness } from '../domain/crawler-settings.ts';
 import type { CrawlRequest } from '../domain/job.ts';
 import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
@@ -54,6 +55,8 @@ export interface Page {
   readonly url: string;
   /** UTF-8 when `isText`, else the target's bytes. Empty without a body. */
   readonly body: Uint8Array;
+  /** `body` as the site coded it, where the bytes that were coded are just these. */
+  readonly coded?: CodedBody | undefined;
   /** The media type with its parameters; `charset=utf-8` for text. */
   readonly contentType: string;
   readonly isText: boolean;

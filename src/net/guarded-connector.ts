@@ -4,6 +4,7 @@ import type { Claimant } from '../fairness/fair-pool.ts';
 import type { AddressGuard, AddressRefusal } from './address-guard.ts';
 import { HttpError } from './http-client.ts';
 import { dispatchingFor, type Lookup, type LookupAnswer } from './lookup.ts';
+import { createSessionKeeper, MAX_CACHED_SESSIONS, sharedSecureContext } from './tls-sessions.ts';
 
 /** What connections to one origin need. */
 export interface GuardedConnectorDeps {
@@ -47,10 +48,12 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
   const connect = buildConnector({
     timeout: deps.timeoutMs,
     allowH2: deps.http2,
-    maxCachedSessions: 2,
+    maxCachedSessions: MAX_CACHED_SESSIONS,
     lookup,
-    ...(deps.ca === undefined ? {} : { ca: deps.ca }),
+    secureContext: sharedSecureContext(deps.ca),
   }) as (...args: Parameters<buildConnector.connector>) => Socket;
+
+  const keepSession = createSessionKeeper();
 
   return (options, callback) => {
     const refusal = isIP(hostname) === 0 ? undefined : judge(hostname);
@@ -76,6 +79,7 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
         }
       },
     );
+    keepSession(socket);
     deps.onSocket(socket);
   };
 }

@@ -1,3 +1,4 @@
+import type { CodedBody } from '../domain/body-coding.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 
 /** Memory for the bodies of one crawl. */
@@ -61,6 +62,8 @@ export interface HttpResponse {
   /** In the order received, names in lower case. */
   readonly headers: readonly (readonly [string, string])[];
   readonly body: Uint8Array;
+  /** The body as it arrived, where it was short and decoding it again gives just `body`. */
+  readonly coded?: CodedBody | undefined;
   /** Milliseconds from the last byte of the request to the first of the response. */
   readonly answerMs: number;
 }

@@ -82,9 +82,9 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
       if (head === undefined) return failedPage(task, reason);
       return failedResponse(task, reason, { ...head, url });
     }
-    const { status, headers } = response;
+    const { status, headers, coded } = response;
     const isEmpty = response.body.length === 0;
-    const { block, body, ...shown } = await (task.readBody ?? readHere)({
+    const { block, body, isUnchanged, ...shown } = await (task.readBody ?? readHere)({
       status,
       headers,
       body: response.body,
@@ -109,6 +109,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
       url,
       ...shown,
       body,
+      ...(isUnchanged && coded !== undefined ? { coded } : {}),
       headers,
       ...failureFields(verdict, requestedDelay(response, wallNow(clock))),
     };

@@ -21,6 +21,8 @@ export interface ReceivedBody {
 /** A body as it is delivered, and whether it is a block page. */
 export interface BodyRead extends PageBody {
   readonly block: TargetAnswer['block'];
+  /** Whether the body is just what arrived. */
+  readonly isUnchanged: boolean;
 }
 
 /** Reads a body, in steps. */
@@ -30,5 +32,5 @@ export function* readBody(received: ReceivedBody): Steps<BodyRead> {
   const type = headerValues(headers, 'content-type').at(-1);
   const shown = yield* pageBody(body, type, { maxBytes, hostname });
   if (shown.body?.buffer !== body.buffer) discard(body);
-  return { ...shown, block };
+  return { ...shown, block, isUnchanged: shown.body === body };
 }

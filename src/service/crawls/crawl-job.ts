@@ -154,7 +154,7 @@ function toOutcome(
   expiresAt: Date,
 ): JobOutcome {
   const { rid } = job;
-  const { cbStatus, originalStatus, url, details, packed, packedType } = result;
+  const { cbStatus, originalStatus, url, details, packed, coding, packedType } = result;
   const status = { cbStatus, originalStatus, url };
   const record = {
     ...status,
@@ -162,6 +162,7 @@ function toOutcome(
     pushedUrl: job.url,
     contentType: packedType,
     body: packed,
+    coding,
     details,
   };
   const billed = isBilled(cbStatus, originalStatus);

@@ -145,13 +145,13 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
         const rid = store ? createRid(now) : undefined;
         const { result, held } = await crawlNow(owner, request, { rid, traceparent }, signal);
         try {
-          const { packed, packedType, failure: _, ...page } = result;
+          const { packed, coding, packedType, failure: _, ...page } = result;
           if (rid !== undefined) {
             const { cbStatus, originalStatus, url, details } = page;
             const status = { cbStatus, originalStatus, url, rid, pushedUrl: request.url };
             await deps.store.results.put(
               { accountId, tokenType },
-              { ...status, contentType: packedType, body: packed, details },
+              { ...status, contentType: packedType, body: packed, coding, details },
               now,
               new Date(now.getTime() + deps.retentionDays * DAY_MS),
             );

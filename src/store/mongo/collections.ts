@@ -1,4 +1,5 @@
 import type { Binary, Collection, Db } from 'mongodb';
+import type { BodyCoding } from '../../domain/body-coding.ts';
 import type { WallClock } from '../../domain/clock.ts';
 import type { DeliveryAttempt } from '../../domain/delivery.ts';
 import type { QueuedJob } from '../../domain/job.ts';
@@ -101,6 +102,8 @@ interface RecordDocument {
   readonly cbStatus: number;
   readonly originalStatus: number;
   readonly contentType: string;
+  /** How `body` is compressed; gzip when absent. */
+  readonly coding?: BodyCoding;
   readonly extras: string;
   readonly expiresAt: Date;
   /** Length of `body`. */

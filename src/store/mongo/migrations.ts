@@ -7,7 +7,8 @@ import type { Collections } from './collections.ts';
 import { settle } from './settle.ts';
 import type { Transactions } from './transactions.ts';
 
-const VERSION = 5;
+/** Version 6: results say how they are compressed, which older programs do not read. */
+const VERSION = 6;
 /** How many documents one statement of a migration changes. */
 const BATCH = 5_000;
 /**

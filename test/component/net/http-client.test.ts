@@ -18,6 +18,7 @@ import {
 import { type HttpClient, HttpError, type HttpRequest } from '../../../src/net/http-client.ts';
 import type { Lookup, LookupAnswer } from '../../../src/net/lookup.ts';
 import { PUBLIC_ONLY, parseNetworkAllow } from '../../../src/net/network-allow.ts';
+import { collectGarbage } from '../../support/collect-garbage.ts';
 import { eventually } from '../../support/eventually.ts';
 import { listen } from '../../support/listen.ts';
 import { startProxy } from '../../support/proxy.ts';
@@ -527,6 +528,16 @@ describe('TLS and HTTP/2', () => {
     const client = open({ allow: parseNetworkAllow(tls.host), ca: TLS_FIXTURE.cert });
     const { body } = await client.request(get(tls.url));
     expect(JSON.parse(Buffer.from(body).toString())).toMatchObject({ httpVersion: '1.1' });
+  });
+
+  test('a further connection resumes the session, whatever was collected meanwhile', async () => {
+    await using tls = await startTlsSite({ http2: false, closes: true });
+    const client = open({ allow: parseNetworkAllow(tls.host), ca: TLS_FIXTURE.cert });
+    for (let n = 0; n < 3; n += 1) {
+      await client.request(get(tls.url));
+      await collectGarbage();
+    }
+    expect([tls.connections, tls.resumed]).toEqual([3, 2]);
   });
 
   test('a certificate nobody vouches for, one for another name, and no TLS at all', async () => {

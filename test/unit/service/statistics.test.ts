@@ -37,6 +37,7 @@ async function startStatistics() {
           originalStatus: cbStatus,
           contentType: 'text/html',
           body: new Uint8Array(1),
+          coding: 'gzip',
           details: {},
         },
       };

@@ -30,6 +30,7 @@ async function startStorage() {
           originalStatus: 200,
           contentType: 'text/html',
           body: new Uint8Array(bytes),
+          coding: 'gzip',
           details: {},
         },
         now,
