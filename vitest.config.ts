@@ -16,6 +16,7 @@ const onEither = {
     'crawl-retries',
     'delivery-retries',
     'hosts',
+    'push-controls',
     'set-clock',
     'statistics',
     'storage-calls',

@@ -62,7 +62,7 @@ export function toFailureKind(value: FailureKind): DomainFailureKind {
 
 /** A queued job on the wire. */
 export function toJobMessage(job: WaitingJob): MessageInitShape<typeof QueuedJobSchema> {
-  const { rid, url, method, state, retry, lastFailure } = job;
+  const { rid, url, method, state, retry, lastFailure, metadata } = job;
   return {
     rid,
     url,
@@ -75,6 +75,7 @@ export function toJobMessage(job: WaitingJob): MessageInitShape<typeof QueuedJob
       firstTriedAt: optionalTimestamp(job.firstTriedAt),
       queueDeadline: optionalTimestamp(job.queueDeadline),
       lastFailure,
+      metadata,
       hostWait: job.hostWait && toHostWaitMessage(job.hostWait),
     }),
   };
@@ -85,7 +86,7 @@ export function toResultMessage(
   result: ResultSummary,
 ): MessageInitShape<typeof ResultSummarySchema> {
   const { rid, url, pushedUrl, cbStatus, originalStatus, contentType } = result;
-  const { failure, screenshotUrl } = result.details;
+  const { failure, screenshotUrl, metadata } = result.details;
   return {
     rid,
     url,
@@ -96,7 +97,7 @@ export function toResultMessage(
     sizeBytes: BigInt(result.size),
     storedAt: timestampFromDate(result.storedAt),
     expiresAt: timestampFromDate(result.expiresAt),
-    ...defined({ failure, screenshotUrl }),
+    ...defined({ failure, screenshotUrl, metadata }),
   };
 }
 

@@ -6,12 +6,14 @@ import {
   type PushStreamRequest,
 } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import type { TokenOwner } from '../domain/account.ts';
+import { defined } from '../domain/defined.ts';
 import { ignoredParameters } from '../domain/parameters.ts';
 import { CB_STATUS } from '../domain/status.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { InlineCrawls, InlineResult } from '../service/crawls/inline-crawl.ts';
 import type { CrawlInput } from '../service/queue/crawl-request.ts';
-import type { PushedItem, PushInput, Pushing } from '../service/queue/push.ts';
+import type { PushedItem, Pushing } from '../service/queue/push.ts';
+import type { PushInput } from '../service/queue/push-input.ts';
 import { authenticateCall } from './authenticate-call.ts';
 import { toParameters } from './crawl-parameters.ts';
 import { type Call, type Method, toMethods } from './method.ts';
@@ -136,14 +138,11 @@ function toPushInput(
   item: Crawlable & {
     readonly callbackHeaders?: string | undefined;
     readonly queueTimeout?: number | undefined;
+    readonly metadata?: string | undefined;
   },
 ): PushInput {
-  const { callbackHeaders, queueTimeout } = item;
-  return {
-    ...toCrawlInput(item),
-    ...(callbackHeaders === undefined ? {} : { callbackHeaders }),
-    ...(queueTimeout === undefined ? {} : { queueTimeout }),
-  };
+  const { callbackHeaders, queueTimeout, metadata } = item;
+  return { ...toCrawlInput(item), ...defined({ callbackHeaders, queueTimeout, metadata }) };
 }
 
 function resultMessages(

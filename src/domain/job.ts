@@ -31,6 +31,8 @@ export interface Job extends CrawlRequest {
   /** When it leaves the queue if no crawl has started by then. */
   readonly queueDeadline: Date | undefined;
   readonly createdAt: Date;
+  /** What its client keeps with it: JSON in one line of ASCII. Comes back with the result. */
+  readonly metadata?: string | undefined;
   /** The trace that it belongs to (W3C `traceparent`); it goes on with each try and delivery. */
   readonly traceparent?: string | undefined;
 }

@@ -41,6 +41,7 @@ export interface JobSummary
     | 'createdAt'
     | 'firstTriedAt'
     | 'queueDeadline'
+    | 'metadata'
   > {
   /** The earliest moment of its next try. */
   readonly dueAt: Date;

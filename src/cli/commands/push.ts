@@ -28,6 +28,7 @@ interface PushOptions {
   readonly param: readonly string[];
   readonly queueTimeout?: number;
   readonly callbackHeaders?: string;
+  readonly metadata?: string;
   readonly runId?: string;
   readonly batchSize: number;
   readonly concurrency: number;
@@ -54,6 +55,7 @@ export function createPushCommand(context: CommandContext): Command {
       wholeNumber('--queue-timeout', 0, 10_080),
     )
     .option('--callback-headers <text>', 'headers of the deliveries, name|value|name|value')
+    .option('--metadata <json>', 'comes back with each result')
     .option(
       '--run-id <id>',
       'repeat an interrupted push of the same input, within 24 hours, and queue only what is missing',
@@ -158,6 +160,7 @@ async function* read(
   const shared = {
     queue_timeout: options.queueTimeout,
     callback_headers: options.callbackHeaders,
+    metadata: options.metadata,
   };
   for await (const { line, values } of source.items) {
     const item = parse(line, { ...shared, ...values });

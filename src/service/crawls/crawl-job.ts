@@ -144,7 +144,7 @@ function toOrder(job: QueuedJob, crawler: Crawler): CrawlOrder {
   const { tokenType, accountId, crawlerId, politeness, delivery } = crawler;
   return {
     task: { request: job, tokenType, accountId, crawlerId, politeness },
-    spec: { kind: 'record', rid: job.rid, delivery },
+    spec: { kind: 'record', rid: job.rid, delivery, ...defined({ metadata: job.metadata }) },
     isSuspect: job.crashes > 0,
     traceparent: job.traceparent,
   };

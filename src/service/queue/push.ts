@@ -1,30 +1,21 @@
 import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
 import type { TokenOwner } from '../../domain/account.ts';
-import { parseCallbackHeaders } from '../../domain/callback-headers.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
-import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { crawlerNotFound, DomainError, invalidField } from '../../domain/errors.ts';
 import type { Job } from '../../domain/job.ts';
-import { integerInRange, MAX_BATCH_ITEMS, MAX_QUEUE_TIMEOUT_MINUTES } from '../../domain/limits.ts';
+import { MAX_BATCH_ITEMS } from '../../domain/limits.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
-import { createRid } from '../../domain/rid.ts';
 import type { Span, Tracing } from '../../domain/tracing.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { PushLimits, PushOutcome, Store } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
 import { type CrawlerReference, crawlerLabel } from '../crawlers/async-crawler.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
-import { type CrawlInput, type CrawlOffer, parseCrawlRequest } from './crawl-request.ts';
+import type { CrawlOffer } from './crawl-request.ts';
+import { type PushInput, toJob } from './push-input.ts';
 import { queueAttributes } from './queue-spans.ts';
-
-/** One URL to queue, as the client gives it. */
-export interface PushInput extends CrawlInput {
-  readonly callbackHeaders?: string;
-  /** Minutes. */
-  readonly queueTimeout?: number;
-}
 
 const MAX_REQUEST_ID_LENGTH = 64;
 
@@ -323,21 +314,4 @@ function attempt<Value>(make: () => Value): Value | DomainError {
     if (error instanceof DomainError) return error;
     throw error;
   }
-}
-
-function toJob(input: PushInput, crawler: Crawler, now: Date, offer: CrawlOffer): Job {
-  const minutes = input.queueTimeout ?? 0;
-  if (minutes !== 0) integerInRange('queue_timeout', minutes, 1, MAX_QUEUE_TIMEOUT_MINUTES);
-  const headers = deliveryModes[crawler.delivery].postsToCallback
-    ? (input.callbackHeaders ?? '')
-    : '';
-  return {
-    ...parseCrawlRequest(input, crawler.tokenType, offer),
-    rid: createRid(now),
-    crawlerId: crawler.crawlerId,
-    accountId: crawler.accountId,
-    callbackHeaders: headers === '' ? [] : parseCallbackHeaders(headers),
-    queueDeadline: minutes === 0 ? undefined : new Date(now.getTime() + minutes * 60_000),
-    createdAt: now,
-  };
 }

@@ -26,6 +26,7 @@ export function toJob(document: JobDocument): QueuedJob {
     attempt: document.attempt,
     crashes: document.crashes ?? 0,
     firstTriedAt: document.firstTriedAt,
+    metadata: document.metadata,
     traceparent: document.traceparent,
   };
 }
@@ -33,7 +34,7 @@ export function toJob(document: JobDocument): QueuedJob {
 /** The document of a new job. */
 export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
   const { rid, body, contentType, queueDeadline, parameters, callbackHeaders, ...rest } = job;
-  const { traceparent } = job;
+  const { traceparent, metadata } = job;
   const host = hostOf(job.url);
   return {
     _id: rid,
@@ -58,7 +59,7 @@ export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
     attempt: 0,
     gen,
     push,
-    ...defined({ traceparent }),
+    ...defined({ traceparent, metadata }),
   };
 }
 

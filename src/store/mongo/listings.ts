@@ -40,6 +40,7 @@ const JOB_FIELDS = {
   firstTriedAt: 1,
   queueDeadline: 1,
   lastFailure: 1,
+  metadata: 1,
 } as const;
 
 const NO_PAGE = { body: 0, callbackHeaders: 0 } as const;
@@ -239,6 +240,7 @@ function toJobSummary(document: JobDocument): JobSummary {
     firstTriedAt: document.firstTriedAt,
     queueDeadline: document.queueDeadline,
     lastFailure: document.lastFailure,
+    metadata: document.metadata,
   };
 }
 

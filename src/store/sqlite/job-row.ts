@@ -21,6 +21,7 @@ export function toJob(row: SqlRow): QueuedJob {
     attempt: Number(row.attempt),
     crashes: Number(row.crashes),
     firstTriedAt: toOptionalDate(row.first_tried_at),
+    metadata: toOptionalText(row.metadata),
     traceparent: toOptionalText(row.traceparent),
   };
 }

@@ -23,7 +23,14 @@ import { isPending, SUMMARY_COLUMNS, toDeliverySummary } from './delivery-row.ts
 import type { InThread } from './in-thread.ts';
 import { purgeCount } from './lease.ts';
 import { toCrawlFields } from './pages.ts';
-import { type Sql, type SqlRow, type SqlValue, toDate, toOptionalDate } from './sql.ts';
+import {
+  type Sql,
+  type SqlRow,
+  type SqlValue,
+  toDate,
+  toOptionalDate,
+  toOptionalText,
+} from './sql.ts';
 
 function crawlers(sql: Sql, accountIds: readonly string[], limit: number): CrawlerOverview[] {
   return accountIds.flatMap((accountId) =>
@@ -39,7 +46,7 @@ function crawlers(sql: Sql, accountIds: readonly string[], limit: number): Crawl
 }
 
 const JOB_COLUMNS =
-  'rid, crawler_id, url, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure';
+  'rid, crawler_id, url, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure, metadata';
 
 function toJobSummary(row: SqlRow): JobSummary {
   return {
@@ -53,7 +60,8 @@ function toJobSummary(row: SqlRow): JobSummary {
     dueAt: toDate(row.due_at),
     firstTriedAt: toOptionalDate(row.first_tried_at),
     queueDeadline: toOptionalDate(row.queue_deadline),
-    lastFailure: row.last_failure === null ? undefined : String(row.last_failure),
+    lastFailure: toOptionalText(row.last_failure),
+    metadata: toOptionalText(row.metadata),
   };
 }
 

@@ -164,6 +164,7 @@ function insert(sql: Sql, job: Job, gen: number): number {
     due_at: job.createdAt.getTime(),
     gen,
     size,
+    metadata: job.metadata ?? null,
     traceparent: job.traceparent ?? null,
   });
   return size;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DomainError } from '../../../src/domain/errors.ts';
-import type { PushedItem, PushInput } from '../../../src/service/queue/push.ts';
+import type { PushedItem } from '../../../src/service/queue/push.ts';
+import type { PushInput } from '../../../src/service/queue/push-input.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { createUseCases, openEmbeddedStore, type UseCaseOptions } from '../../support/use-cases.ts';
 

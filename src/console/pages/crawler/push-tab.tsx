@@ -32,6 +32,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
   const draft = useSignal<ParameterDraft>({});
   const timeout = useSignal('');
   const headers = useSignal('');
+  const metadata = useSignal('');
   const progress = useSignal<PushProgress | undefined>(undefined);
   const stop = useRef<AbortController | undefined>(undefined);
   useEffect(() => () => stop.current?.abort(), []);
@@ -41,6 +42,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
   const item = {
     ...(timeout.value === '' ? {} : { queueTimeout: Number(timeout.value) }),
     ...(headers.value === '' || !isWebhook ? {} : { callbackHeaders: headers.value }),
+    ...(metadata.value === '' ? {} : { metadata: metadata.value }),
     ...(Object.keys(draft.value).length === 0 ? {} : { parameters: parametersOf(draft.value) }),
   };
   const push = useAction(async () => {
@@ -84,6 +86,13 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
                 placeholder="none"
                 help="A URL that waits longer ends with cb_status 699."
               />
+              <TextField
+                label="Metadata"
+                name="metadata"
+                {...bound(metadata)}
+                placeholder='{"order": 42}'
+                help="JSON that comes back with each result."
+              />
               {isWebhook && (
                 <TextField
                   label="Callback headers"
@@ -123,6 +132,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
               path:
                 `/?token=$TOKEN&crawler=${crawler.name}&callback=true&url=${first}` +
                 (timeout.value === '' ? '' : `&queue_timeout=${timeout.value}`) +
+                (metadata.value === '' ? '' : `&metadata=${encodeURIComponent(metadata.value)}`) +
                 queryOf(draft.value),
             },
             grpc: {

@@ -119,6 +119,7 @@ function JobFacts({ job }: { readonly job: QueuedJob }) {
         ['Last failure', job.lastFailure?.replaceAll('_', ' ') ?? '–'],
         ['Next try', <Moment at={job.nextTryAt} />],
         ['Pushed', <Moment at={job.pushedAt} />],
+        ...(job.metadata === undefined ? [] : [['Metadata', <code>{job.metadata}</code>] as const]),
       ]}
     />
   );

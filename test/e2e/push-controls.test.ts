@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest';
+import { NORMAL, startApp } from '../support/app.ts';
+import { createCrawler } from '../support/crawler-client.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { startSite } from '../support/site.ts';
+
+const encoded = (value: string): string => encodeURIComponent(value);
+
+test('metadata comes back with the stored result, in lists and by rid', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  const kept = await createCrawler(app, 'kept');
+  const metadata = '{"order": 12345678901234567890, "café": "\u{1F600}"}';
+  const back = '{"order": 12345678901234567890, "caf\\u00e9": "\\ud83d\\ude00"}';
+  await app.rest('POST', `/crawler/${NORMAL}/kept/pause`);
+  const rid = await kept.push(`${site.url}/page`, `&metadata=${encoded(metadata)}`);
+  const queued = await app.rest('GET', `/crawler/${NORMAL}/kept/jobs`);
+  expect(queued.json).toMatchObject({ jobs: [{ rid, metadata: back }] });
+  const found = await app.rest('GET', `/find_by_rid/${NORMAL}/${rid}`);
+  expect(found.json).toMatchObject({ job: { metadata: back } });
+  await app.rest('POST', `/crawler/${NORMAL}/kept/unpause`);
+  const stored = await kept.stored(rid);
+  expect(stored.json).toMatchObject({ rid, metadata: back });
+  expect(stored.headers.get('metadata')).toBe(back);
+  const listed = await app.rest('GET', `/storage/results?token=${NORMAL}&name=kept`);
+  expect(listed.json).toMatchObject({ results: [{ rid, metadata: back }] });
+  const bulk = await app.rest('POST', `/storage/bulk?token=${NORMAL}`, { rids: [rid] });
+  expect(bulk.json).toMatchObject([{ rid, metadata: back }]);
+});
+
+test('metadata comes back in the header and the envelope of a delivery, also of a failed one', async () => {
+  await using site = await startSite();
+  await using receiver = await startReceiver();
+  await using app = await startApp();
+  const hook = await createCrawler(app, 'hook', { callback_url: receiver.url, max_retries: 0 });
+  const metadata = encoded('[1,\n2]');
+  const rid = await hook.push(`${site.url}/page`, `&format=json&metadata=${metadata}`);
+  const [post] = await receiver.until(1);
+  expect(post?.headers['metadata']).toBe('[1, 2]');
+  expect(post?.json).toMatchObject({ rid, metadata: '[1, 2]' });
+  const delivery = await app.rest('GET', `/crawler/${NORMAL}/hook/deliveries/${rid}`);
+  expect(delivery.json).toMatchObject({ rid, metadata: '[1, 2]' });
+  const lost = await hook.push('http://127.0.0.1:1/', '&metadata=7');
+  await receiver.until(2);
+  expect(receiver.byRid(lost)[0]?.headers).toMatchObject({ metadata: '7', cb_status: '523' });
+});
+
+test('metadata that is no JSON or too long is refused by name, and costs no other item', async () => {
+  await using app = await startApp();
+  await createCrawler(app, 'kept');
+  const items = [
+    { url: 'https://example.com/', metadata: '{' },
+    { url: 'https://example.com/', metadata: JSON.stringify('x'.repeat(1_023)) },
+    { url: 'https://example.com/', metadata: JSON.stringify('é'.repeat(171)) },
+    { url: 'https://example.com/', metadata: JSON.stringify('x'.repeat(1_022)) },
+    { url: 'https://example.com/', metadata: '' },
+  ];
+  const reply = await app.rest('POST', `/crawler/${NORMAL}/kept/push_batch`, { items });
+  const { results } = reply.json as { results: { rid: string; error?: { field: string } }[] };
+  expect(results.map(({ error }) => error?.field)).toEqual([
+    'metadata',
+    'metadata',
+    'metadata',
+    undefined,
+    undefined,
+  ]);
+  const one = await app.rest(
+    'GET',
+    `/?token=${NORMAL}&crawler=kept&url=https://example.com/&metadata=no`,
+  );
+  expect(one.status).toBe(422);
+  expect(one.json).toMatchObject({ field: 'metadata' });
+});
