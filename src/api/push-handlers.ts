@@ -1,4 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { CrawlParameters } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
 import {
   type PushResultSchema,
@@ -139,10 +140,16 @@ function toPushInput(
     readonly callbackHeaders?: string | undefined;
     readonly queueTimeout?: number | undefined;
     readonly metadata?: string | undefined;
+    readonly notBefore?: Timestamp | undefined;
+    readonly delay?: number | undefined;
   },
 ): PushInput {
-  const { callbackHeaders, queueTimeout, metadata } = item;
-  return { ...toCrawlInput(item), ...defined({ callbackHeaders, queueTimeout, metadata }) };
+  const { callbackHeaders, queueTimeout, metadata, delay } = item;
+  const notBefore = item.notBefore && timestampDate(item.notBefore);
+  return {
+    ...toCrawlInput(item),
+    ...defined({ callbackHeaders, queueTimeout, metadata, notBefore, delay }),
+  };
 }
 
 function resultMessages(

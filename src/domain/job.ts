@@ -28,6 +28,8 @@ export interface Job extends CrawlRequest {
   readonly accountId: string;
   /** Extra headers of the webhook delivery. */
   readonly callbackHeaders: readonly HeaderPair[];
+  /** When it may be crawled at the earliest; at once if undefined. */
+  readonly notBefore?: Date | undefined;
   /** When it leaves the queue if no crawl has started by then. */
   readonly queueDeadline: Date | undefined;
   readonly createdAt: Date;

@@ -283,6 +283,8 @@ export interface QueueStore {
    */
   crawlersWithWorkDue(now: Date, limit: number): Promise<string[]>;
   find(crawlerId: string, rid: string): Promise<QueuedJob | undefined>;
+  /** How many jobs wait for their `notBefore`. */
+  countScheduled(crawlerId: string, now: Date): Promise<number>;
   /** At most `limit` waiting and retrying jobs behind the position `after`, earliest due first. */
   listQueued(crawlerId: string, limit: number, after?: QueuePlace): Promise<ListedJob[]>;
   /** Removes a queued or running job; false when there is none. */

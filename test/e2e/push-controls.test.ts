@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { NORMAL, startApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
+import { eventually } from '../support/eventually.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startSite } from '../support/site.ts';
 
@@ -70,4 +71,67 @@ test('metadata that is no JSON or too long is refused by name, and costs no othe
   );
   expect(one.status).toBe(422);
   expect(one.json).toMatchObject({ field: 'metadata' });
+});
+
+test('a delayed URL waits as scheduled, is found, removed and purged, and its timeout begins then', async () => {
+  await using app = await startApp();
+  const shop = await createCrawler(app, 'shop');
+  const before = Date.now();
+  const delayed = await shop.push('https://example.com/1', '&delay=3600&queue_timeout=1');
+  const notBefore = new Date(Date.now() + 86_400_000).toISOString();
+  const later = await shop.push('https://example.com/2', `&not_before=${notBefore}`);
+  expect((await shop.details()).activity).toMatchObject({ waiting: 2, scheduled: 2, pushed: 2 });
+  const { jobs } = (await app.rest('GET', `${shop.path}/jobs?state=scheduled`)).json;
+  expect(jobs).toMatchObject([
+    { rid: delayed, state: 'scheduled' },
+    { rid: later, state: 'scheduled', not_before: notBefore, next_try_at: notBefore },
+  ]);
+  const [{ not_before: start, queue_deadline: deadline }] = jobs;
+  expect(Date.parse(start)).toBeGreaterThanOrEqual(before + 3_600_000);
+  expect(Date.parse(deadline) - Date.parse(start)).toBe(60_000);
+  const found = await app.rest('GET', `/find_by_rid/${NORMAL}/${later}`);
+  expect(found.json).toMatchObject({ job: { state: 'scheduled', not_before: notBefore } });
+  expect((await shop.find(delayed)).json).toMatchObject({ status: 'QUEUED' });
+  expect((await shop.post(`delete_job?rid=${delayed}`)).status).toBe(200);
+  expect((await shop.details()).activity).toMatchObject({ waiting: 1, scheduled: 1, deleted: 1 });
+  expect((await shop.post('purge')).json).toEqual({ purged: 1 });
+  expect((await shop.details()).activity).toMatchObject({ waiting: 0, scheduled: 0, purged: 1 });
+});
+
+test('a delayed URL is crawled when its time has come, and others before it', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  const shop = await createCrawler(app, 'shop');
+  const before = Date.now();
+  const delayed = await shop.push(`${site.url}/page/later`, '&delay=1');
+  await shop.stored(await shop.push(`${site.url}/page/now`, '&not_before=2020-01-01T00:00:00Z'));
+  await shop.stored(delayed);
+  await eventually(() => expect(site.seen).toHaveLength(2));
+  expect(site.seen[1]?.path).toBe('/page/later');
+  expect(site.seen[1]?.at.getTime()).toBeGreaterThanOrEqual(before + 1_000);
+});
+
+test('a wrong time is refused by the name of its field, and costs no other item', async () => {
+  await using app = await startApp();
+  const shop = await createCrawler(app, 'shop');
+  const url = 'https://example.com/';
+  const far = new Date(Date.now() + 31 * 86_400_000).toISOString();
+  const items = [
+    { url, delay: -1 },
+    { url, delay: 2_592_001 },
+    { url, not_before: far },
+    { url, not_before: '2020-01-01T00:00:00Z', delay: 5 },
+    { url, delay: 2_592_000 },
+  ];
+  const { json } = await shop.post('push_batch', { items });
+  expect(json.results.map(({ error }: { error?: { field: string } }) => error?.field)).toEqual([
+    'delay',
+    'delay',
+    'not_before',
+    'delay',
+    undefined,
+  ]);
+  expect((await shop.tryPush(url, '&not_before=tomorrow')).json).toMatchObject({
+    field: 'not_before',
+  });
 });

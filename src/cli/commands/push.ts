@@ -29,6 +29,8 @@ interface PushOptions {
   readonly queueTimeout?: number;
   readonly callbackHeaders?: string;
   readonly metadata?: string;
+  readonly delay?: number;
+  readonly notBefore?: string;
   readonly runId?: string;
   readonly batchSize: number;
   readonly concurrency: number;
@@ -56,6 +58,8 @@ export function createPushCommand(context: CommandContext): Command {
     )
     .option('--callback-headers <text>', 'headers of the deliveries, name|value|name|value')
     .option('--metadata <json>', 'comes back with each result')
+    .option('--delay <seconds>', 'earliest start, from now', wholeNumber('--delay', 0, 2_592_000))
+    .option('--not-before <time>', 'earliest start, such as 2030-01-31T08:00:00Z')
     .option(
       '--run-id <id>',
       'repeat an interrupted push of the same input, within 24 hours, and queue only what is missing',
@@ -161,6 +165,8 @@ async function* read(
     queue_timeout: options.queueTimeout,
     callback_headers: options.callbackHeaders,
     metadata: options.metadata,
+    delay: options.delay,
+    not_before: options.notBefore,
   };
   for await (const { line, values } of source.items) {
     const item = parse(line, { ...shared, ...values });

@@ -191,8 +191,8 @@ function retry(
 function windowStart(job: QueuedJob, now: Date, hostAwaySince: Date | undefined): Date {
   const firstTriedAt = job.firstTriedAt ?? now;
   if (hostAwaySince === undefined) return firstTriedAt;
-  const pushedAt = ridTime(job.rid);
-  const waitedSince = hostAwaySince > pushedAt ? hostAwaySince : pushedAt;
+  const dueSince = job.notBefore ?? ridTime(job.rid);
+  const waitedSince = hostAwaySince > dueSince ? hostAwaySince : dueSince;
   return waitedSince < firstTriedAt ? waitedSince : firstTriedAt;
 }
 

@@ -1,9 +1,15 @@
 import { parseCallbackHeaders } from '../../domain/callback-headers.ts';
+import { fromWall, type WallClock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
+import { invalidField } from '../../domain/errors.ts';
 import type { Job } from '../../domain/job.ts';
-import { integerInRange, MAX_QUEUE_TIMEOUT_MINUTES } from '../../domain/limits.ts';
+import {
+  integerInRange,
+  MAX_DELAY_SECONDS,
+  MAX_QUEUE_TIMEOUT_MINUTES,
+} from '../../domain/limits.ts';
 import { parseMetadata } from '../../domain/metadata.ts';
 import { createRid } from '../../domain/rid.ts';
 import { type CrawlInput, type CrawlOffer, parseCrawlRequest } from './crawl-request.ts';
@@ -15,23 +21,53 @@ export interface PushInput extends CrawlInput {
   readonly queueTimeout?: number;
   /** JSON. */
   readonly metadata?: string;
+  /** By the clock that people see. */
+  readonly notBefore?: Date;
+  /** Seconds. */
+  readonly delay?: number;
+}
+
+/** What a job is made with. */
+interface Making {
+  readonly clock: WallClock;
+  readonly now: Date;
+  readonly offer: CrawlOffer;
 }
 
 /** The job of a push. Throws `invalid` naming the field. */
-export function toJob(input: PushInput, crawler: Crawler, now: Date, offer: CrawlOffer): Job {
+export function toJob(input: PushInput, crawler: Crawler, making: Making): Job {
+  const { now, offer } = making;
   const minutes = input.queueTimeout ?? 0;
   if (minutes !== 0) integerInRange('queue_timeout', minutes, 1, MAX_QUEUE_TIMEOUT_MINUTES);
   const headers = deliveryModes[crawler.delivery].postsToCallback
     ? (input.callbackHeaders ?? '')
     : '';
+  const notBefore = toNotBefore(input, making);
+  const waitsFrom = notBefore ?? now;
   return {
     ...parseCrawlRequest(input, crawler.tokenType, offer),
     rid: createRid(now),
     crawlerId: crawler.crawlerId,
     accountId: crawler.accountId,
     callbackHeaders: headers === '' ? [] : parseCallbackHeaders(headers),
-    queueDeadline: minutes === 0 ? undefined : new Date(now.getTime() + minutes * 60_000),
+    queueDeadline: minutes === 0 ? undefined : new Date(waitsFrom.getTime() + minutes * 60_000),
     createdAt: now,
-    ...defined({ metadata: parseMetadata(input.metadata ?? '') }),
+    ...defined({ metadata: parseMetadata(input.metadata ?? ''), notBefore }),
   };
+}
+
+/** When the URL may be crawled at the earliest, by the service time; undefined for at once. */
+function toNotBefore(
+  { notBefore, delay = 0 }: PushInput,
+  { clock, now }: Making,
+): Date | undefined {
+  integerInRange('delay', delay, 0, MAX_DELAY_SECONDS);
+  if (notBefore === undefined)
+    return delay === 0 ? undefined : new Date(now.getTime() + delay * 1_000);
+  if (delay !== 0) throw invalidField('delay', 'Give not_before or delay, not both.');
+  const moment = fromWall(clock, notBefore);
+  if (moment.getTime() > now.getTime() + MAX_DELAY_SECONDS * 1_000) {
+    throw invalidField('not_before', 'not_before must be within 30 days.');
+  }
+  return moment > now ? moment : undefined;
 }

@@ -1,6 +1,6 @@
 import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
 import type { TokenOwner } from '../../domain/account.ts';
-import type { Clock } from '../../domain/clock.ts';
+import type { ServiceClock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { crawlerNotFound, DomainError, invalidField } from '../../domain/errors.ts';
 import type { Job } from '../../domain/job.ts';
@@ -53,7 +53,7 @@ export interface PushingDeps {
   readonly access: CrawlerAccess;
   readonly scheduler: Pick<Scheduler, 'runNow' | 'wake'>;
   readonly dispatcher: Pick<Dispatcher, 'isRunning' | 'notify'>;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly limits: PushLimits;
   readonly quotas: Pick<Quotas, 'admit'>;
   readonly offer: CrawlOffer;
@@ -92,7 +92,9 @@ export function createPushing(deps: PushingDeps): Pushing {
   ): ParsedBatch {
     const now = clock.now();
     const items = inputs.map((input) =>
-      attempt((): Job => ({ ...toJob(input, crawler, now, deps.offer), traceparent })),
+      attempt(
+        (): Job => ({ ...toJob(input, crawler, { clock, now, offer: deps.offer }), traceparent }),
+      ),
     );
     return { crawler, items, jobs: items.filter(isJob) };
   }

@@ -63,6 +63,8 @@ export interface JobDocument {
   readonly contentType?: string;
   readonly parameters: string;
   readonly callbackHeaders: string;
+  /** Absent if it may be crawled at once. */
+  readonly notBefore?: Date;
   readonly queueDeadline?: Date;
   readonly createdAt: Date;
   /** The bytes that it counts for as queued. */

@@ -19,6 +19,7 @@ export function toJob(document: JobDocument): QueuedJob {
     contentType: document.contentType,
     parameters: JSON.parse(document.parameters) as CrawlParameters,
     callbackHeaders: JSON.parse(document.callbackHeaders) as HeaderPair[],
+    notBefore: document.notBefore,
     queueDeadline: document.queueDeadline,
     createdAt: document.createdAt,
     state: document.state,
@@ -34,7 +35,7 @@ export function toJob(document: JobDocument): QueuedJob {
 /** The document of a new job. */
 export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
   const { rid, body, contentType, queueDeadline, parameters, callbackHeaders, ...rest } = job;
-  const { traceparent, metadata } = job;
+  const { traceparent, metadata, notBefore } = job;
   const host = hostOf(job.url);
   return {
     _id: rid,
@@ -53,13 +54,13 @@ export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
     createdAt: rest.createdAt,
     size: chargedJobBytes(job),
     state: 'waiting',
-    due: rest.createdAt,
+    due: notBefore ?? rest.createdAt,
     queued: true,
     retry: 0,
     attempt: 0,
     gen,
     push,
-    ...defined({ traceparent, metadata }),
+    ...defined({ traceparent, metadata, notBefore }),
   };
 }
 

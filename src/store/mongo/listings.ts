@@ -41,6 +41,7 @@ const JOB_FIELDS = {
   queueDeadline: 1,
   lastFailure: 1,
   metadata: 1,
+  notBefore: 1,
 } as const;
 
 const NO_PAGE = { body: 0, callbackHeaders: 0 } as const;
@@ -117,6 +118,7 @@ export function createListings(collections: Collections): ListingStore {
             crawlerId,
             gen: crawler.purges,
             ...(state === 'retrying' ? { state } : { queued: true }),
+            ...(typeof state === 'object' ? { notBefore: { $gt: state.scheduledAfter } } : {}),
             ...behind('due', partStart(part), 1),
           },
           { projection: JOB_FIELDS },
@@ -127,7 +129,7 @@ export function createListings(collections: Collections): ListingStore {
       const taken = takePart(
         found,
         { limit: part.limit, scan },
-        (job) => state === undefined || job.state === state,
+        (job) => state !== 'waiting' || job.state === state,
         ({ _id, due }) => ({ at: due, rid: _id }),
       );
       return mapListing(taken, toJobSummary);
@@ -241,6 +243,7 @@ function toJobSummary(document: JobDocument): JobSummary {
     queueDeadline: document.queueDeadline,
     lastFailure: document.lastFailure,
     metadata: document.metadata,
+    notBefore: document.notBefore,
   };
 }
 

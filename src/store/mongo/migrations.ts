@@ -155,6 +155,11 @@ async function createIndexes(collections: Collections): Promise<void> {
         partialFilterExpression: { queued: true },
       },
       {
+        key: { crawlerId: 1, gen: 1, notBefore: 1 },
+        name: 'scheduled',
+        partialFilterExpression: { notBefore: { $exists: true } },
+      },
+      {
         key: { crawlerId: 1, epoch: 1 },
         name: 'running',
         partialFilterExpression: { state: 'running' },

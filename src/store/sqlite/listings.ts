@@ -12,6 +12,7 @@ import {
   type JobSummary,
   LISTED_ATTEMPTS,
   LISTING_SCAN,
+  type ListedJobState,
   type Listing,
   type ListingPart,
   type ListingStore,
@@ -46,7 +47,7 @@ function crawlers(sql: Sql, accountIds: readonly string[], limit: number): Crawl
 }
 
 const JOB_COLUMNS =
-  'rid, crawler_id, url, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure, metadata';
+  'rid, crawler_id, url, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure, metadata, not_before';
 
 function toJobSummary(row: SqlRow): JobSummary {
   return {
@@ -62,6 +63,7 @@ function toJobSummary(row: SqlRow): JobSummary {
     queueDeadline: toOptionalDate(row.queue_deadline),
     lastFailure: toOptionalText(row.last_failure),
     metadata: toOptionalText(row.metadata),
+    notBefore: toOptionalDate(row.not_before),
   };
 }
 
@@ -75,20 +77,24 @@ const JOB_STATES = {
 function jobs(
   sql: Sql,
   crawlerId: string,
-  state: 'waiting' | 'retrying' | undefined,
+  state: ListedJobState | undefined,
   part: ListingPart,
 ): Listing<JobSummary> {
-  const start = partStart(part);
+  const scheduledAfter = typeof state === 'object' ? state.scheduledAfter : undefined;
+  const start = partStart(part) ?? { at: scheduledAfter ?? new Date(0), rid: '' };
   const scanned = sql.each(
     `SELECT ${JOB_COLUMNS} FROM jobs WHERE crawler_id = ? AND gen = ?
-      AND ${JOB_STATES[state ?? 'waiting']} AND (due_at, rid) > (?, ?)
+      AND ${JOB_STATES[state === 'retrying' ? state : 'waiting']} AND (due_at, rid) > (?, ?)
       ORDER BY due_at, rid LIMIT ${LISTING_SCAN}`,
     crawlerId,
     purgeCount(sql, crawlerId) ?? -1,
-    start?.at.getTime() ?? 0,
-    start?.rid ?? '',
+    start.at.getTime(),
+    start.rid,
   );
-  const isWanted = (row: SqlRow) => state === undefined || row.state === state;
+  const isWanted = (row: SqlRow) =>
+    scheduledAfter === undefined
+      ? state === undefined || row.state === state
+      : row.state === 'waiting' && Number(row.not_before) > scheduledAfter.getTime();
   return mapListing(takePart(scanned, part, isWanted, jobPlace), toJobSummary);
 }
 

@@ -226,6 +226,12 @@ export const migrations: readonly string[] = [
   );
   ALTER TABLE crawlers ADD COLUMN paused_hosts TEXT NOT NULL DEFAULT '[]';
   `,
+  // Jobs of a later time.
+  `
+  ALTER TABLE jobs ADD COLUMN not_before INTEGER;
+  CREATE INDEX jobs_scheduled ON jobs (crawler_id, gen, not_before)
+    WHERE not_before IS NOT NULL AND state = 'waiting';
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

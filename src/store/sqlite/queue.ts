@@ -47,6 +47,17 @@ function find(sql: Sql, crawlerId: string, rid: string): QueuedJob | undefined {
   return row === undefined ? undefined : toJob(row);
 }
 
+function countScheduled(sql: Sql, crawlerId: string, now: Date): number {
+  const row = sql.get(
+    `SELECT count(*) AS n FROM jobs
+      WHERE crawler_id = ? AND gen = ? AND not_before > ? AND state = 'waiting'`,
+    crawlerId,
+    purgeCount(sql, crawlerId) ?? -1,
+    now.getTime(),
+  );
+  return Number(row?.n ?? 0);
+}
+
 function listQueued(
   sql: Sql,
   crawlerId: string,
@@ -138,6 +149,7 @@ export const queue = {
   overdue,
   crawlersWithWorkDue,
   find,
+  countScheduled,
   listQueued,
   deleteJob,
   purge,

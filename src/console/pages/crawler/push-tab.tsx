@@ -33,6 +33,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
   const timeout = useSignal('');
   const headers = useSignal('');
   const metadata = useSignal('');
+  const delay = useSignal('');
   const progress = useSignal<PushProgress | undefined>(undefined);
   const stop = useRef<AbortController | undefined>(undefined);
   useEffect(() => () => stop.current?.abort(), []);
@@ -42,6 +43,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
   const item = {
     ...(timeout.value === '' ? {} : { queueTimeout: Number(timeout.value) }),
     ...(headers.value === '' || !isWebhook ? {} : { callbackHeaders: headers.value }),
+    ...(delay.value === '' ? {} : { delay: Number(delay.value) }),
     ...(metadata.value === '' ? {} : { metadata: metadata.value }),
     ...(Object.keys(draft.value).length === 0 ? {} : { parameters: parametersOf(draft.value) }),
   };
@@ -85,6 +87,16 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
                 {...bound(timeout)}
                 placeholder="none"
                 help="A URL that waits longer ends with cb_status 699."
+              />
+              <TextField
+                label="Delay, seconds"
+                name="delay"
+                type="number"
+                min={0}
+                max={2_592_000}
+                {...bound(delay)}
+                placeholder="none"
+                help="The URLs wait as scheduled until then."
               />
               <TextField
                 label="Metadata"
@@ -132,6 +144,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
               path:
                 `/?token=$TOKEN&crawler=${crawler.name}&callback=true&url=${first}` +
                 (timeout.value === '' ? '' : `&queue_timeout=${timeout.value}`) +
+                (delay.value === '' ? '' : `&delay=${delay.value}`) +
                 (metadata.value === '' ? '' : `&metadata=${encodeURIComponent(metadata.value)}`) +
                 queryOf(draft.value),
             },

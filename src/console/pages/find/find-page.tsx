@@ -109,6 +109,7 @@ function JobFacts({ job }: { readonly job: QueuedJob }) {
     [JobState.WAITING]: 'waits for its turn',
     [JobState.RETRYING]: 'waits for another try',
     [JobState.RUNNING]: 'is being crawled',
+    [JobState.SCHEDULED]: 'waits for its time',
   };
   return (
     <Facts
