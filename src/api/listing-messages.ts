@@ -70,6 +70,7 @@ export function toJobMessage(job: WaitingJob): MessageInitShape<typeof QueuedJob
     method,
     state: JOB_STATES[state],
     tries: retry,
+    priority: job.priority,
     pushedAt: timestampFromDate(job.createdAt),
     nextTryAt: timestampFromDate(job.dueAt),
     ...defined({

@@ -142,13 +142,14 @@ function toPushInput(
     readonly metadata?: string | undefined;
     readonly notBefore?: Timestamp | undefined;
     readonly delay?: number | undefined;
+    readonly priority?: number | undefined;
   },
 ): PushInput {
-  const { callbackHeaders, queueTimeout, metadata, delay } = item;
+  const { callbackHeaders, queueTimeout, metadata, delay, priority } = item;
   const notBefore = item.notBefore && timestampDate(item.notBefore);
   return {
     ...toCrawlInput(item),
-    ...defined({ callbackHeaders, queueTimeout, metadata, notBefore, delay }),
+    ...defined({ callbackHeaders, queueTimeout, metadata, notBefore, delay, priority }),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Crawler } from '../domain/crawler.ts';
 import { type HostRule, ruleFor } from '../domain/host-rules.ts';
 import type { DueJob } from '../domain/job.ts';
+import { orderMs } from '../domain/priority.ts';
 import { hostDigit } from '../domain/share-digits.ts';
 import type { HostHealth } from './host-health.ts';
 
@@ -14,6 +15,8 @@ export interface Lane {
   /** What the crawler's settings say of the host. */
   pace: HostPace;
   readonly ahead: Map<string, DueJob>;
+  /** Whether its jobs may have several priorities. */
+  isMixed: boolean;
   /** The starts of the crawls in flight. */
   readonly running: Map<string, number>;
   /** Time that its ended crawls have held, in milliseconds; moved on to that of the others. */
@@ -47,6 +50,7 @@ export function createLane(host: string, pace: HostPace, usedMs: number, health:
     digit: hostDigit(host),
     pace,
     ahead: new Map(),
+    isMixed: false,
     running: new Map(),
     usedMs,
     meanMs: FIRST_MEAN_MS,
@@ -55,6 +59,13 @@ export function createLane(host: string, pace: HostPace, usedMs: number, health:
     isKnown: false,
     health,
   };
+}
+
+/** The job that starts next. */
+export function firstOf({ ahead, isMixed }: Lane): DueJob | undefined {
+  const [first] = ahead.values();
+  if (!isMixed || first === undefined) return first;
+  return [...ahead.values()].reduce((best, job) => (orderMs(job) < orderMs(best) ? job : best));
 }
 
 /** The pace of a host, by the first rule that is for it. */

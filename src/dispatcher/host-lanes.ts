@@ -7,6 +7,7 @@ import { hostOf } from '../domain/target-url.ts';
 import { createHostHealth, type HostAnswer } from './host-health.ts';
 import {
   createLane,
+  firstOf,
   heldMs,
   type Lane,
   type LanesCrawler,
@@ -175,10 +176,6 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
     for (const lane of lanes.values()) if (digits.includes(lane.digit)) wait(lane, nowMs);
   }
 
-  function first({ ahead }: Lane): DueJob | undefined {
-    return ahead.values().next().value;
-  }
-
   return {
     get isIdle() {
       return byRid.size === 0;
@@ -246,6 +243,8 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
     add(job) {
       const lane = open(hostOf(job.url));
       if (lane.ahead.size + lane.running.size === 0) lane.usedMs = Math.max(lane.usedMs, virtualMs);
+      lane.isMixed =
+        lane.ahead.size > 0 && (lane.isMixed || job.priority !== firstOf(lane)?.priority);
       lane.ahead.set(job.rid, job);
       byRid.set(job.rid, lane);
       changed(lane);
@@ -259,7 +258,7 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
     next(nowMs, othersWait) {
       const best = order.least(nowMs);
       if (best === undefined) return undefined;
-      return othersWait && isAhead(best, nowMs) ? undefined : first(best);
+      return othersWait && isAhead(best, nowMs) ? undefined : firstOf(best);
     },
     hasOthers({ rid }) {
       return (byRid.get(rid)?.ahead.size ?? 0) > 0;

@@ -14,9 +14,6 @@ export interface CrawlRequest {
 /** A header name and its value. */
 export type HeaderPair = readonly [name: string, value: string];
 
-/** The priority of a job that was given none. */
-export const DEFAULT_PRIORITY = 5;
-
 /** A URL in a crawler's queue. */
 export interface Job extends CrawlRequest {
   /**
@@ -28,6 +25,8 @@ export interface Job extends CrawlRequest {
   readonly accountId: string;
   /** Extra headers of the webhook delivery. */
   readonly callbackHeaders: readonly HeaderPair[];
+  /** 0 to 9; see `domain/priority.ts`. */
+  readonly priority: number;
   /** When it may be crawled at the earliest; at once if undefined. */
   readonly notBefore?: Date | undefined;
   /** When it leaves the queue if no crawl has started by then. */

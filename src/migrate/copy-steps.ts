@@ -1,7 +1,7 @@
 import { Binary } from 'mongodb';
 import { defined } from '../domain/defined.ts';
 import type { DeliveryAttempt } from '../domain/delivery.ts';
-import { toJobDocument } from '../store/mongo/job-document.ts';
+import { orderOf, toJobDocument } from '../store/mongo/job-document.ts';
 import { hashUrl, scopeKey } from '../store/mongo/records.ts';
 import { toJob } from '../store/sqlite/job-row.ts';
 import { toNotice } from '../store/sqlite/notices.ts';
@@ -177,6 +177,7 @@ function jobDocument(row: SqlRow): CopiedDocument {
     ...(expires === true && job.firstTriedAt === undefined ? { expires } : {}),
     state: job.state,
     due: toDate(row.due_at),
+    order: orderOf(toDate(row.due_at), job.priority),
     retry: job.retry,
     attempt: job.attempt,
     ...(job.crashes > 0 ? { crashes: job.crashes } : {}),

@@ -43,6 +43,7 @@ export interface JobSummary
     | 'queueDeadline'
     | 'metadata'
     | 'notBefore'
+    | 'priority'
   > {
   /** The earliest moment of its next try. */
   readonly dueAt: Date;

@@ -113,7 +113,8 @@ export interface TurnWork {
 }
 
 /**
- * A look at the jobs that are due: those with the earliest due time, except the rids that the run
+ * A look at the jobs that are due: those with the earliest due time (of jobs with priorities, with
+ * the least `orderMs`), except the rids that the run
  * has already. Jobs past their queue deadline are left to {@link QueueStore.overdue} unless they
  * were tried before. It changes nothing: to everyone else the jobs still wait.
  */
@@ -124,8 +125,16 @@ export interface QueueLook {
   readonly except?: readonly string[];
   /** Only jobs with one of these digits; all if absent. See `domain/share-digits.ts`. */
   readonly digits?: string | undefined;
-  /** Looks host by host, so that one with many jobs does not hide the others. */
+  /**
+   * Looks host by host, so that one with many jobs does not hide the others. Of each host those with
+   * the least `orderMs` come first.
+   */
   readonly hosts?: HostsLook;
+  /**
+   * Looks by age in spite of `hosts`, which costs less, if all jobs have the same priority. Without
+   * `hosts` always set.
+   */
+  readonly byAge?: boolean;
 }
 
 /** How a look goes from host to host. */

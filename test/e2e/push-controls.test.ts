@@ -135,3 +135,26 @@ test('a wrong time is refused by the name of its field, and costs no other item'
     field: 'not_before',
   });
 });
+
+test('of the URLs of a host those with a higher priority are crawled first', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  const shop = await createCrawler(app, 'shop', { concurrency: 1 });
+  await shop.post('pause');
+  const priorities = [undefined, 0, 9, 4, 7, 5, 9, 1];
+  const url = (n: number) => `${site.url}/page/${n}`;
+  for (const [n, priority] of priorities.entries()) {
+    await shop.push(url(n), priority === undefined ? '' : `&priority=${priority}`);
+  }
+  const { jobs } = (await app.rest('GET', `${shop.path}/jobs`)).json;
+  expect(jobs.map(({ priority }: { priority: number }) => priority)).toEqual(
+    priorities.map((priority) => priority ?? 5),
+  );
+  await shop.post('unpause');
+  await eventually(() => expect(site.seen).toHaveLength(8));
+  expect(site.seen.map(({ path }) => path)).toEqual(
+    [2, 6, 4, 0, 5, 3, 7, 1].map((n) => `/page/${n}`),
+  );
+  expect((await shop.tryPush(url(9), '&priority=10')).json).toMatchObject({ field: 'priority' });
+  expect((await shop.tryPush(url(9), '&priority=-1')).json).toMatchObject({ field: 'priority' });
+});

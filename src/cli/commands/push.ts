@@ -30,6 +30,7 @@ interface PushOptions {
   readonly callbackHeaders?: string;
   readonly metadata?: string;
   readonly delay?: number;
+  readonly priority?: number;
   readonly notBefore?: string;
   readonly runId?: string;
   readonly batchSize: number;
@@ -58,6 +59,7 @@ export function createPushCommand(context: CommandContext): Command {
     )
     .option('--callback-headers <text>', 'headers of the deliveries, name|value|name|value')
     .option('--metadata <json>', 'comes back with each result')
+    .option('--priority <n>', 'a higher one goes first, default 5', wholeNumber('--priority', 0, 9))
     .option('--delay <seconds>', 'earliest start, from now', wholeNumber('--delay', 0, 2_592_000))
     .option('--not-before <time>', 'earliest start, such as 2030-01-31T08:00:00Z')
     .option(
@@ -165,6 +167,7 @@ async function* read(
     queue_timeout: options.queueTimeout,
     callback_headers: options.callbackHeaders,
     metadata: options.metadata,
+    priority: options.priority,
     delay: options.delay,
     not_before: options.notBefore,
   };

@@ -11,6 +11,7 @@ import {
   MAX_QUEUE_TIMEOUT_MINUTES,
 } from '../../domain/limits.ts';
 import { parseMetadata } from '../../domain/metadata.ts';
+import { DEFAULT_PRIORITY, MAX_PRIORITY } from '../../domain/priority.ts';
 import { createRid } from '../../domain/rid.ts';
 import { type CrawlInput, type CrawlOffer, parseCrawlRequest } from './crawl-request.ts';
 
@@ -21,6 +22,7 @@ export interface PushInput extends CrawlInput {
   readonly queueTimeout?: number;
   /** JSON. */
   readonly metadata?: string;
+  readonly priority?: number;
   /** By the clock that people see. */
   readonly notBefore?: Date;
   /** Seconds. */
@@ -49,6 +51,7 @@ export function toJob(input: PushInput, crawler: Crawler, making: Making): Job {
     rid: createRid(now),
     crawlerId: crawler.crawlerId,
     accountId: crawler.accountId,
+    priority: integerInRange('priority', input.priority ?? DEFAULT_PRIORITY, 0, MAX_PRIORITY),
     callbackHeaders: headers === '' ? [] : parseCallbackHeaders(headers),
     queueDeadline: minutes === 0 ? undefined : new Date(waitsFrom.getTime() + minutes * 60_000),
     createdAt: now,

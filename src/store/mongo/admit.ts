@@ -2,11 +2,12 @@ import type { ClientSession } from 'mongodb';
 import { toWall } from '../../domain/clock.ts';
 import type { Job } from '../../domain/job.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
+import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import { PUSH_REQUEST_MS } from '../rules.ts';
 import type { PushLimits, PushOutcome, PushReceipt } from '../store.ts';
 import { type Amount, takeAccountRoom, wentOver } from './account-room.ts';
-import type { Collections } from './collections.ts';
+import type { Collections, CrawlerDocument } from './collections.ts';
 import { readParts, sumCounts } from './counts-document.ts';
 import { toJobDocument } from './job-document.ts';
 import { Fenced, type Lanes } from './lanes.ts';
@@ -62,9 +63,10 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
     const lane = await lanes.enlist(crawlerId, 'push', now);
     const crawler = await collections.crawlers.findOne(
       { _id: crawlerId, ...(settings === undefined ? {} : { updatedAt: new Date(settings) }) },
-      { projection: { purges: 1 } },
+      { projection: { purges: 1, hasPriorities: 1 } },
     );
     if (crawler === null) return undefined;
+    await notePriorities(crawler, jobs);
     const { purges } = crawler;
     const wanted = Math.min(jobs.length, room);
     const { crawlerQueue } = limits;
@@ -126,6 +128,15 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
     }
     if (!near) queues.set(crawlerId, { ...queue, queued: queue.queued + n });
     return n;
+  }
+
+  /** Looks of a crawler go by age alone until a job has another priority than the default. */
+  async function notePriorities(
+    { _id, hasPriorities = false }: Pick<CrawlerDocument, '_id' | 'hasPriorities'>,
+    jobs: readonly Job[],
+  ): Promise<void> {
+    if (hasPriorities || jobs.every(({ priority }) => priority === DEFAULT_PRIORITY)) return;
+    await collections.crawlers.updateOne({ _id }, { $set: { hasPriorities: true } });
   }
 
   return async (admission: Admission): Promise<PushReceipt> => {

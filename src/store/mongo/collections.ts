@@ -71,6 +71,8 @@ export interface JobDocument {
   readonly size?: number;
   readonly state: QueuedJob['state'];
   readonly due: Date;
+  /** `orderMs` of the job. */
+  readonly order: Date;
   /** Set while waiting or retrying. */
   readonly queued?: true;
   /** Set while the queue deadline applies. */

@@ -5,7 +5,7 @@ import { isHeld } from '../held-deliveries.ts';
 import type { JobOutcome, StartedJob } from '../store.ts';
 import type { DeliveryDocument, JobDocument, ResultDocument } from './collections.ts';
 import type { Delta } from './delta.ts';
-import { untriedUpdate } from './job-document.ts';
+import { orderOf, untriedUpdate } from './job-document.ts';
 import type { JobFacts } from './job-facts.ts';
 import { deliveryDocument, resultDocument } from './records.ts';
 import type { OneUpdate } from './update-each.ts';
@@ -174,6 +174,7 @@ function returnUpdate(
         state: 'retrying',
         queued: true,
         due,
+        order: orderOf(due, facts.priority),
         attempt,
         ...first,
         ...(outcome.failure === undefined ? {} : { lastFailure: outcome.failure }),

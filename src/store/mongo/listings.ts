@@ -42,6 +42,7 @@ const JOB_FIELDS = {
   lastFailure: 1,
   metadata: 1,
   notBefore: 1,
+  priority: 1,
 } as const;
 
 const NO_PAGE = { body: 0, callbackHeaders: 0 } as const;
@@ -243,6 +244,7 @@ function toJobSummary(document: JobDocument): JobSummary {
     queueDeadline: document.queueDeadline,
     lastFailure: document.lastFailure,
     metadata: document.metadata,
+    priority: document.priority,
     notBefore: document.notBefore,
   };
 }

@@ -14,6 +14,7 @@ export function toJob(row: SqlRow): QueuedJob {
     contentType: toOptionalText(row.content_type),
     parameters: JSON.parse(String(row.parameters)) as CrawlParameters,
     callbackHeaders: JSON.parse(String(row.callback_headers)) as HeaderPair[],
+    priority: Number(row.priority),
     notBefore: toOptionalDate(row.not_before),
     queueDeadline: toOptionalDate(row.queue_deadline),
     createdAt: toDate(row.created_at),

@@ -47,7 +47,7 @@ function crawlers(sql: Sql, accountIds: readonly string[], limit: number): Crawl
 }
 
 const JOB_COLUMNS =
-  'rid, crawler_id, url, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure, metadata, not_before';
+  'rid, crawler_id, url, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure, metadata, not_before, priority';
 
 function toJobSummary(row: SqlRow): JobSummary {
   return {
@@ -63,6 +63,7 @@ function toJobSummary(row: SqlRow): JobSummary {
     queueDeadline: toOptionalDate(row.queue_deadline),
     lastFailure: toOptionalText(row.last_failure),
     metadata: toOptionalText(row.metadata),
+    priority: Number(row.priority),
     notBefore: toOptionalDate(row.not_before),
   };
 }

@@ -232,6 +232,13 @@ export const migrations: readonly string[] = [
   CREATE INDEX jobs_scheduled ON jobs (crawler_id, gen, not_before)
     WHERE not_before IS NOT NULL AND state = 'waiting';
   `,
+  // The order of domain/priority.ts among the jobs of a host.
+  `
+  ALTER TABLE dispatch ADD COLUMN has_priorities INTEGER NOT NULL DEFAULT 0;
+  DROP INDEX jobs_by_host;
+  CREATE INDEX jobs_by_host ON jobs
+    (crawler_id, gen, host, due_at - (priority - 5) * 3600000, rid, due_at) WHERE state <> 'running';
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

@@ -1,5 +1,6 @@
 import { toWall } from '../../domain/clock.ts';
-import { DEFAULT_PRIORITY, type Job } from '../../domain/job.ts';
+import type { Job } from '../../domain/job.ts';
+import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import { hostOf } from '../../domain/target-url.ts';
 import { EPISODE_END, PUSH_REQUEST_MS } from '../rules.ts';
@@ -30,6 +31,7 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
   const before = findOutcomes(sql, request, now);
   if (before !== undefined) return { outcomes: before, crossedAccountLimit: false, leased };
   const { outcomes, accepted, bytes } = insertAccepted(sql, jobs, limits, room);
+  notePriorities(sql, request, room);
   if (accepted > 0) count(sql, request, { accepted, bytes }, now);
   keepOutcomes(sql, request, outcomes, now);
   const queued = room.queued + accepted;
@@ -46,6 +48,7 @@ interface Room {
   /** Whether an episode over the account's limit goes on, as of the push before. */
   readonly isOver: boolean;
   readonly purges: number;
+  readonly hasPriorities: boolean;
   readonly leaseUntil: number;
   /** `CrawlerNews.settings`. */
   readonly settings: number;
@@ -54,7 +57,7 @@ interface Room {
 /** Undefined when the crawler is gone. */
 function readRoom(sql: Sql, crawlerId: string, accountId: string): Room | undefined {
   const row = sql.get(
-    `SELECT waiting + retrying AS held, lease_until, purges,
+    `SELECT waiting + retrying AS held, lease_until, purges, has_priorities,
         (SELECT updated_at FROM crawlers c WHERE c.crawler_id = d.crawler_id) AS settings,
         (SELECT queued FROM accounts WHERE account_id = ?) AS queued,
         (SELECT over_limit FROM accounts WHERE account_id = ?) AS over_limit
@@ -70,6 +73,7 @@ function readRoom(sql: Sql, crawlerId: string, accountId: string): Room | undefi
     queued: Number(row.queued),
     isOver: row.over_limit === 1,
     purges: Number(row.purges),
+    hasPriorities: row.has_priorities === 1,
     leaseUntil: Number(row.lease_until),
   };
 }
@@ -124,6 +128,12 @@ function insertAccepted(sql: Sql, jobs: readonly Job[], limits: PushLimits, room
   return { outcomes, accepted: queued - room.queued, bytes };
 }
 
+/** Looks of a crawler go by age alone until a job has another priority than the default. */
+function notePriorities(sql: Sql, { crawlerId, jobs }: PushRequest, room: Room): void {
+  if (room.hasPriorities || jobs.every(({ priority }) => priority === DEFAULT_PRIORITY)) return;
+  sql.run('UPDATE dispatch SET has_priorities = 1 WHERE crawler_id = ?', crawlerId);
+}
+
 /** Notes whether the account is over its limit; true if this push took it over. */
 function updateEpisode(
   sql: Sql,
@@ -151,7 +161,7 @@ function insert(sql: Sql, job: Job, gen: number): number {
     crawler_id: job.crawlerId,
     account_id: job.accountId,
     host: hostOf(job.url),
-    priority: DEFAULT_PRIORITY,
+    priority: job.priority,
     url: job.url,
     method: job.method,
     body: job.body ?? null,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { toRetry } from './outcomes.ts';
 import { at, makeJob, type OpenStore, withStore } from './store-harness.ts';
 
 /** What a push says of when and how often its URL is crawled. */
@@ -59,6 +60,76 @@ export function pushControlsContract(open: OpenStore): void {
         expect(await bench.store.queue.purge(crawlerId, at(2))).toBe(3);
         expect(await scheduled(at(2))).toBe(0);
         expect(await bench.counters(made)).toMatchObject({ waiting: 0, deleted: 1, purged: 3 });
+      }),
+    );
+  });
+
+  describe('priorities', () => {
+    const HOUR = 3_600_000;
+    const hosts = { perHost: 9, rest: 9, after: '', closed: [], full: [] };
+
+    test(
+      'order the jobs of a host, each step by an hour of waiting, through retries and restarts',
+      withStore(open, async (bench) => {
+        const { crawler, push } = bench;
+        const made = await crawler();
+        const ages = [
+          { hours: 0, priority: 5 },
+          { hours: 3.9, priority: 9 },
+          { hours: 4.1, priority: 9 },
+          { hours: 1, priority: 4 },
+          { hours: 5, priority: 5 },
+          { hours: 0, priority: 0 },
+        ];
+        const jobs = ages.map(({ hours, priority }) =>
+          makeJob(made, { createdAt: at(hours * HOUR), priority }),
+        );
+        for (const job of jobs) await push([job], job.createdAt);
+        const order = [1, 0, 2, 3, 4, 5].map((n) => jobs[n]?.rid);
+        const now = at(5 * HOUR);
+        const held = await bench.lease(made, now);
+        const looks = [{ limit: 9 }, { limit: 9, hosts }, { limit: 9, hosts, byAge: true }];
+        for (const look of looks) {
+          const receipt = await bench.store.queue.turn(held, { look }, now);
+          expect(receipt.jobs.map(({ rid }) => rid)).toEqual(order);
+        }
+        const few = { limit: 2, hosts };
+        const { jobs: two } = await bench.store.queue.turn(held, { look: few }, now);
+        expect(two.map(({ rid }) => rid)).toEqual(order.slice(0, 2));
+        const [first] = two;
+        if (first === undefined) throw new Error('no job was found');
+        const started = [{ rid: first.rid, attempt: 1, startedAt: now }];
+        await bench.store.queue.turn(held, { started }, now);
+        const ended = [toRetry({ ...first, attempt: 1 }, at(8 * HOUR))];
+        await bench.store.queue.turn(held, { ended }, now);
+        await bench.crash();
+        const later = at(9 * HOUR);
+        const again = await bench.store.queue.acquire(made.crawlerId, 'next', 1_000, later);
+        if (again === undefined) throw new Error('the lease was refused');
+        const receipt = await bench.store.queue.turn(again, { look: { limit: 9, hosts } }, later);
+        const retried = [0, 2, 3, 1, 4, 5].map((n) => jobs[n]?.rid);
+        expect(receipt.jobs.map(({ rid }) => rid)).toEqual(retried);
+      }),
+    );
+
+    test(
+      'of jobs that are not due yet are passed over',
+      withStore(open, async ({ store, crawler, push, lease }) => {
+        const made = await crawler();
+        const url = 'https://other.example/';
+        const due = [
+          makeJob(made, { priority: 0 }),
+          makeJob(made, { priority: 5, createdAt: at(1) }),
+          makeJob(made, { url }),
+        ];
+        const later = makeJob(made, { priority: 9, notBefore: at(HOUR) });
+        await push([later, ...due]);
+        const held = await lease(made);
+        const look = { limit: 9, hosts, byAge: true };
+        const receipt = await store.queue.turn(held, { look }, at(2));
+        const found = receipt.jobs.map(({ rid }) => rid);
+        expect(found).toEqual([due[1]?.rid, due[0]?.rid, due[2]?.rid]);
+        expect(receipt).toMatchObject({ hasMore: false, nextDueAt: at(HOUR) });
       }),
     );
   });

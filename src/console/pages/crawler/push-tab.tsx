@@ -33,6 +33,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
   const timeout = useSignal('');
   const headers = useSignal('');
   const metadata = useSignal('');
+  const priority = useSignal('');
   const delay = useSignal('');
   const progress = useSignal<PushProgress | undefined>(undefined);
   const stop = useRef<AbortController | undefined>(undefined);
@@ -43,6 +44,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
   const item = {
     ...(timeout.value === '' ? {} : { queueTimeout: Number(timeout.value) }),
     ...(headers.value === '' || !isWebhook ? {} : { callbackHeaders: headers.value }),
+    ...(priority.value === '' ? {} : { priority: Number(priority.value) }),
     ...(delay.value === '' ? {} : { delay: Number(delay.value) }),
     ...(metadata.value === '' ? {} : { metadata: metadata.value }),
     ...(Object.keys(draft.value).length === 0 ? {} : { parameters: parametersOf(draft.value) }),
@@ -87,6 +89,16 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
                 {...bound(timeout)}
                 placeholder="none"
                 help="A URL that waits longer ends with cb_status 699."
+              />
+              <TextField
+                label="Priority"
+                name="priority"
+                type="number"
+                min={0}
+                max={9}
+                {...bound(priority)}
+                placeholder="5"
+                help="A higher one goes first among the URLs of its host."
               />
               <TextField
                 label="Delay, seconds"
@@ -144,6 +156,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
               path:
                 `/?token=$TOKEN&crawler=${crawler.name}&callback=true&url=${first}` +
                 (timeout.value === '' ? '' : `&queue_timeout=${timeout.value}`) +
+                (priority.value === '' ? '' : `&priority=${priority.value}`) +
                 (delay.value === '' ? '' : `&delay=${delay.value}`) +
                 (metadata.value === '' ? '' : `&metadata=${encodeURIComponent(metadata.value)}`) +
                 queryOf(draft.value),

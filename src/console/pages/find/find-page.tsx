@@ -117,6 +117,7 @@ function JobFacts({ job }: { readonly job: QueuedJob }) {
         ['URL', job.url],
         ['State', states[job.state] ?? ''],
         ['Tries', count(job.tries)],
+        ['Priority', count(job.priority)],
         ['Last failure', job.lastFailure?.replaceAll('_', ' ') ?? '–'],
         ['Next try', <Moment at={job.nextTryAt} />],
         ['Pushed', <Moment at={job.pushedAt} />],
