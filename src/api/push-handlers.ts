@@ -50,7 +50,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       const owner = await authenticateCall(authenticator, request, call);
       const input = toPushInput(request);
       return {
-        rid: await pushing.push(owner, request.crawler, input, call.traceparent),
+        ...(await pushing.push(owner, request.crawler, input, call.traceparent)),
         ignoredParameters: ignoredParameters(input.parameters, owner.tokenType),
       };
     },
@@ -143,13 +143,18 @@ function toPushInput(
     readonly notBefore?: Timestamp | undefined;
     readonly delay?: number | undefined;
     readonly priority?: number | undefined;
+    readonly unique?: boolean | undefined;
+    readonly uniqueKey?: string | undefined;
+    readonly uniqueFor?: number | undefined;
   },
 ): PushInput {
   const { callbackHeaders, queueTimeout, metadata, delay, priority } = item;
+  const { unique, uniqueKey, uniqueFor } = item;
   const notBefore = item.notBefore && timestampDate(item.notBefore);
   return {
     ...toCrawlInput(item),
     ...defined({ callbackHeaders, queueTimeout, metadata, notBefore, delay, priority }),
+    ...defined({ unique, uniqueKey, uniqueFor }),
   };
 }
 

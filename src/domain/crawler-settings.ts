@@ -1,7 +1,7 @@
 import { type DeliveryMode, deliveryModes } from './delivery-mode.ts';
 import { fieldName } from './field-name.ts';
 import { checkHostRules, type HostRule, POLITENESS_BOUNDS } from './host-rules.ts';
-import { integerInRange } from './limits.ts';
+import { integerInRange, MAX_UNIQUE_SECONDS } from './limits.ts';
 
 /** How considerate a crawler is to each host; all zero, false and without exceptions is off. */
 export interface Politeness {
@@ -46,6 +46,16 @@ const politeness: Setting<Politeness | undefined> = {
   },
 };
 
+const unique: Setting<boolean | undefined> = {
+  default: undefined,
+  check: (_field, value) => value || undefined,
+};
+
+const uniqueFor: Setting<number | undefined> = {
+  default: undefined,
+  check: (field, value) => integerInRange(field, value, 0, MAX_UNIQUE_SECONDS) || undefined,
+};
+
 /**
  * Every setting of a crawler, under the name it has in the protocol's messages. Validation,
  * defaults, the comparison of a repeated creation, the conversion to and from messages, and both
@@ -64,6 +74,10 @@ export const crawlerSettings = {
   /** Hours from the first try in which retries are made. */
   retryWindowHours: integer({ min: 1, max: 336, default: 48 }),
   politeness,
+  /** Whether pushes are unique unless they say otherwise. */
+  unique,
+  /** Seconds for which the key of a unique push holds; while its URL waits or is crawled if absent. */
+  uniqueFor,
 } satisfies Record<string, Setting<unknown>>;
 
 type Settings = typeof crawlerSettings;

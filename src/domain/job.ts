@@ -1,4 +1,5 @@
 import type { CrawlParameters } from './parameters.ts';
+import type { UniqueKey } from './unique-key.ts';
 
 /** The request that a crawl sends to its target. */
 export interface CrawlRequest {
@@ -32,6 +33,8 @@ export interface Job extends CrawlRequest {
   /** When it leaves the queue if no crawl has started by then. */
   readonly queueDeadline: Date | undefined;
   readonly createdAt: Date;
+  /** Undefined if it may be queued however often. */
+  readonly unique?: UniqueKey | undefined;
   /** What its client keeps with it: JSON in one line of ASCII. Comes back with the result. */
   readonly metadata?: string | undefined;
   /** The trace that it belongs to (W3C `traceparent`); it goes on with each try and delivery. */

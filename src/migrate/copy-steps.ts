@@ -114,6 +114,19 @@ export function copySteps(from: Source): CopyStep[] {
       }),
     },
     {
+      what: 'unique keys',
+      table: 'unique_keys',
+      key: "crawler_id || '/' || key",
+      into: 'unique_keys',
+      toDocument: (row) => ({
+        _id: String(row.position),
+        crawlerId: String(row.crawler_id),
+        rid: String(row.rid),
+        gen: Number(row.gen),
+        ...defined({ expiresAt: toOptionalDate(row.until) }),
+      }),
+    },
+    {
       what: 'notices to be sent',
       table: 'notices',
       key: 'notice_id',
@@ -182,6 +195,7 @@ function jobDocument(row: SqlRow): CopiedDocument {
     attempt: job.attempt,
     ...(job.crashes > 0 ? { crashes: job.crashes } : {}),
     ...(job.firstTriedAt === undefined ? {} : { firstTriedAt: job.firstTriedAt }),
+    ...defined({ uniqueKey: toOptionalText(row.unique_key) }),
     ...(row.last_failure === null ? {} : { lastFailure: String(row.last_failure) }),
   } as CopiedDocument;
 }

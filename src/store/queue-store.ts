@@ -49,8 +49,9 @@ export interface PushReceipt {
   readonly leased: boolean;
 }
 
+/** `duplicate`: a job before has the same unique key, and this is its `rid`. */
 export type PushOutcome =
-  | { readonly rid: string }
+  | { readonly rid: string; readonly duplicate?: true }
   | { readonly refused: 'crawler_queue_full' | 'account_queue_full' | 'crawler_not_found' };
 
 /** The right to dispatch one crawler, or a share of it. */
@@ -250,7 +251,9 @@ export interface QueueStore {
    * Checks the limits and inserts the jobs; all of it is durable when the promise resolves. Pushes
    * that arrive together share one write. A job is accepted while its crawler has fewer than
    * `limits.crawlerQueue` waiting and retrying URLs and its account at most `limits.accountQueue`;
-   * the others are refused one by one.
+   * the others are refused one by one. A job whose unique key another one has, which can be one of
+   * the same push, is not inserted. A key with `until` holds until then, any other while its job
+   * exists. Removals and purges free keys.
    */
   push(requests: readonly PushRequest[], limits: PushLimits, now: Date): Promise<PushReceipt[]>;
   /**

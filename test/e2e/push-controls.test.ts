@@ -98,7 +98,7 @@ test('a delayed URL waits as scheduled, is found, removed and purged, and its ti
   expect((await shop.details()).activity).toMatchObject({ waiting: 0, scheduled: 0, purged: 1 });
 });
 
-test('a delayed URL is crawled when its time has come, and others before it', async () => {
+test('a delayed URL is crawled when its time has come, and one of the past at once', async () => {
   await using site = await startSite();
   await using app = await startApp();
   const shop = await createCrawler(app, 'shop');
@@ -107,8 +107,8 @@ test('a delayed URL is crawled when its time has come, and others before it', as
   await shop.stored(await shop.push(`${site.url}/page/now`, '&not_before=2020-01-01T00:00:00Z'));
   await shop.stored(delayed);
   await eventually(() => expect(site.seen).toHaveLength(2));
-  expect(site.seen[1]?.path).toBe('/page/later');
-  expect(site.seen[1]?.at.getTime()).toBeGreaterThanOrEqual(before + 1_000);
+  const late = site.seen.find(({ path }) => path === '/page/later');
+  expect(late?.at.getTime()).toBeGreaterThanOrEqual(before + 1_000);
 });
 
 test('a wrong time is refused by the name of its field, and costs no other item', async () => {
@@ -157,4 +157,60 @@ test('of the URLs of a host those with a higher priority are crawled first', asy
   );
   expect((await shop.tryPush(url(9), '&priority=10')).json).toMatchObject({ field: 'priority' });
   expect((await shop.tryPush(url(9), '&priority=-1')).json).toMatchObject({ field: 'priority' });
+});
+
+test('a unique URL is queued once, and the second push gets the first rid', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  const shop = await createCrawler(app, 'shop');
+  await shop.post('pause');
+  const url = `${site.url}/page/1?b=2&a=1`;
+  const first = await shop.tryPush(url, '&unique=true');
+  expect(first.headers.get('duplicate')).toBeNull();
+  const { rid } = first.json;
+  const second = await shop.tryPush(`${site.url}/page/1?a=1&b=2#x`, '&unique=true');
+  expect([second.status, second.json]).toEqual([200, { rid }]);
+  expect(second.headers.get('duplicate')).toBe('true');
+  const items = [
+    { url, unique: true },
+    { url },
+    { url, unique_key: 'seven' },
+    { url: `${site.url}/page/2`, unique_key: 'seven' },
+    { url, unique_for: 2_592_001 },
+    { url, unique_key: 'x'.repeat(257) },
+  ];
+  const { results } = (await shop.post('push_batch', { items })).json;
+  expect(results).toMatchObject([
+    { rid, duplicate: true },
+    { duplicate: false },
+    { duplicate: false },
+    { rid: results[2].rid, duplicate: true },
+    { error: { field: 'unique_for' } },
+    { error: { field: 'unique_key' } },
+  ]);
+  expect((await shop.details()).activity).toMatchObject({ pushed: 3, waiting: 3 });
+  await shop.post('unpause');
+  await shop.stored(rid);
+  await shop.stored(results[2].rid);
+  const third = await shop.tryPush(url, '&unique=true');
+  expect(third.json.rid).not.toBe(rid);
+  expect(third.headers.get('duplicate')).toBeNull();
+});
+
+test('a crawler makes its pushes unique for a time, unless one says otherwise', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  const shop = await createCrawler(app, 'shop', { unique: true, unique_for: 86_400 });
+  expect(await shop.details()).toMatchObject({ unique: true, unique_for: 86_400 });
+  const url = `${site.url}/page/1`;
+  const rid = await shop.push(url);
+  await shop.stored(rid);
+  expect(await shop.push(url)).toBe(rid);
+  expect(await shop.push(url, '&unique=false')).not.toBe(rid);
+  const off = await app.rest('PUT', shop.path, { unique: false, unique_for: 0 });
+  expect(off.json).not.toHaveProperty('unique');
+  expect(off.json).not.toHaveProperty('unique_for');
+  expect(await shop.push(url)).not.toBe(rid);
+  const wrong = await app.rest('PUT', shop.path, { unique_for: -1 });
+  expect([wrong.status, wrong.json.field]).toEqual([422, 'unique_for']);
 });

@@ -15,6 +15,8 @@ interface CrawlerOptions {
   readonly concurrency?: number;
   readonly deliveryConcurrency?: number;
   readonly maxRetries?: number;
+  readonly unique?: boolean;
+  readonly uniqueFor?: number;
   readonly retryWindowHours?: number;
   readonly maxPerHost?: number;
   readonly delayMs?: number;
@@ -132,7 +134,7 @@ export function createCrawlerCommand(context: CommandContext): Command {
 /** The options of the settings; which of them suit is for the service to say. */
 function withSettings(command: Command): void {
   const number = (flag: string, description: string) =>
-    command.option(`${flag} <n>`, description, wholeNumber(flag, 0, 1_000_000));
+    command.option(`${flag} <n>`, description, wholeNumber(flag, 0, 10_000_000));
   command.option('--callback-url <url>', 'where results are posted');
   number('--concurrency', 'URLs crawled at once');
   number('--delivery-concurrency', 'results posted at once; 0 for no bound of its own');
@@ -141,6 +143,9 @@ function withSettings(command: Command): void {
   number('--max-per-host', 'politeness: requests to one host at once; 0 for no limit');
   number('--delay-ms', 'politeness: milliseconds between requests to one host');
   command.option('--robots-txt', 'politeness: obey robots.txt');
+  command.option('--unique', 'queue each URL once, unless its push says otherwise');
+  command.option('--no-unique', 'queue repeated URLs, too');
+  number('--unique-for', 'seconds for which a URL is queued once; 0 while it waits or is crawled');
 }
 
 function isPolite({ maxPerHost, delayMs, robotsTxt }: CrawlerOptions): boolean {
@@ -149,14 +154,21 @@ function isPolite({ maxPerHost, delayMs, robotsTxt }: CrawlerOptions): boolean {
 
 /** The settings that the options name; the rest of the politeness stays as it was. */
 function settingsOf(options: CrawlerOptions, before?: Politeness) {
-  const { maxPerHost, delayMs, robotsTxt, callbackUrl, ...numbers } = options;
-  const names = ['concurrency', 'deliveryConcurrency', 'maxRetries', 'retryWindowHours'] as const;
+  const { maxPerHost, delayMs, robotsTxt, callbackUrl, unique, ...numbers } = options;
+  const names = [
+    'concurrency',
+    'deliveryConcurrency',
+    'maxRetries',
+    'retryWindowHours',
+    'uniqueFor',
+  ] as const;
   const given = names.flatMap((name) =>
     numbers[name] === undefined ? [] : [[name, numbers[name]]],
   );
   return {
     ...(Object.fromEntries(given) as Partial<Record<(typeof names)[number], number>>),
     ...(callbackUrl === undefined ? {} : { callbackUrl }),
+    ...(unique === undefined ? {} : { unique }),
     ...(isPolite(options)
       ? {
           politeness: {

@@ -31,6 +31,8 @@ interface PushOptions {
   readonly metadata?: string;
   readonly delay?: number;
   readonly priority?: number;
+  readonly unique?: boolean;
+  readonly uniqueFor?: number;
   readonly notBefore?: string;
   readonly runId?: string;
   readonly batchSize: number;
@@ -60,6 +62,12 @@ export function createPushCommand(context: CommandContext): Command {
     .option('--callback-headers <text>', 'headers of the deliveries, name|value|name|value')
     .option('--metadata <json>', 'comes back with each result')
     .option('--priority <n>', 'a higher one goes first, default 5', wholeNumber('--priority', 0, 9))
+    .option('--unique', 'queue a URL once while it waits or is crawled')
+    .option(
+      '--unique-for <seconds>',
+      'queue a URL once within this time',
+      wholeNumber('--unique-for', 1, 2_592_000),
+    )
     .option('--delay <seconds>', 'earliest start, from now', wholeNumber('--delay', 0, 2_592_000))
     .option('--not-before <time>', 'earliest start, such as 2030-01-31T08:00:00Z')
     .option(
@@ -115,9 +123,10 @@ async function push(
   const runId = options.runId ?? randomUUID();
   const progress = createProgress(output, 'pushed', source.share);
   let refused = 0;
+  let duplicates = 0;
 
   async function tell(pushed: Pushed): Promise<void> {
-    const { item, rid, error } = pushed;
+    const { item, rid, duplicate, error } = pushed;
     const line = lines.get(item as object) ?? 0;
     const url = typeof item === 'string' ? item : (item.url ?? '');
     if (error !== undefined) {
@@ -126,8 +135,11 @@ async function push(
       if (output.isJson) await output.json({ line, url, error: { code, message } });
       else output.note(`line ${line}: ${printable(url)}: ${message} (${code})`);
     } else if (options.quiet !== true) {
-      await (output.isJson ? output.json({ line, url, rid }) : output.line(`${rid} ${url}`));
+      await (output.isJson
+        ? output.json({ line, url, rid, ...(duplicate ? { duplicate } : {}) })
+        : output.line(`${rid} ${url}`));
     }
+    if (duplicate) duplicates += 1;
     progress.add(1);
   }
 
@@ -151,9 +163,13 @@ async function push(
     throw error;
   }
   progress.end();
-  const accepted = progress.count - refused;
-  if (output.isJson) await output.json({ accepted, refused, run_id: runId });
-  else output.note(`${accepted} accepted, ${refused} refused`);
+  const accepted = progress.count - refused - duplicates;
+  const more = duplicates === 0 ? {} : { duplicates };
+  if (output.isJson) await output.json({ accepted, ...more, refused, run_id: runId });
+  else {
+    const again = duplicates === 0 ? '' : `, ${duplicates} queued before`;
+    output.note(`${accepted} accepted${again}, ${refused} refused`);
+  }
   return refused;
 }
 
@@ -168,6 +184,8 @@ async function* read(
     callback_headers: options.callbackHeaders,
     metadata: options.metadata,
     priority: options.priority,
+    unique: options.unique,
+    unique_for: options.uniqueFor,
     delay: options.delay,
     not_before: options.notBefore,
   };

@@ -4,15 +4,17 @@ import type { Crawler } from '../../domain/crawler.ts';
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { invalidField } from '../../domain/errors.ts';
-import type { Job } from '../../domain/job.ts';
+import type { CrawlRequest, Job } from '../../domain/job.ts';
 import {
   integerInRange,
   MAX_DELAY_SECONDS,
   MAX_QUEUE_TIMEOUT_MINUTES,
+  MAX_UNIQUE_SECONDS,
 } from '../../domain/limits.ts';
 import { parseMetadata } from '../../domain/metadata.ts';
 import { DEFAULT_PRIORITY, MAX_PRIORITY } from '../../domain/priority.ts';
 import { createRid } from '../../domain/rid.ts';
+import { type UniqueKey, uniqueKey } from '../../domain/unique-key.ts';
 import { type CrawlInput, type CrawlOffer, parseCrawlRequest } from './crawl-request.ts';
 
 /** One URL to queue, as the client gives it. */
@@ -27,6 +29,10 @@ export interface PushInput extends CrawlInput {
   readonly notBefore?: Date;
   /** Seconds. */
   readonly delay?: number;
+  readonly unique?: boolean;
+  readonly uniqueKey?: string;
+  /** Seconds. */
+  readonly uniqueFor?: number;
 }
 
 /** What a job is made with. */
@@ -46,8 +52,9 @@ export function toJob(input: PushInput, crawler: Crawler, making: Making): Job {
     : '';
   const notBefore = toNotBefore(input, making);
   const waitsFrom = notBefore ?? now;
+  const request = parseCrawlRequest(input, crawler.tokenType, offer);
   return {
-    ...parseCrawlRequest(input, crawler.tokenType, offer),
+    ...request,
     rid: createRid(now),
     crawlerId: crawler.crawlerId,
     accountId: crawler.accountId,
@@ -55,8 +62,27 @@ export function toJob(input: PushInput, crawler: Crawler, making: Making): Job {
     callbackHeaders: headers === '' ? [] : parseCallbackHeaders(headers),
     queueDeadline: minutes === 0 ? undefined : new Date(waitsFrom.getTime() + minutes * 60_000),
     createdAt: now,
-    ...defined({ metadata: parseMetadata(input.metadata ?? ''), notBefore }),
+    ...defined({
+      metadata: parseMetadata(input.metadata ?? ''),
+      notBefore,
+      unique: toUnique(input, crawler, request, now),
+    }),
   };
+}
+
+/** The unique key of a push, if it or its crawler asks for one. */
+function toUnique(
+  { unique, uniqueKey: given = '', uniqueFor }: PushInput,
+  crawler: Crawler,
+  request: CrawlRequest,
+  now: Date,
+): UniqueKey | undefined {
+  const key = uniqueKey(given, request);
+  const seconds = uniqueFor ?? crawler.uniqueFor ?? 0;
+  integerInRange('unique_for', seconds, 0, MAX_UNIQUE_SECONDS);
+  const isAsked = given !== '' || uniqueFor !== undefined || crawler.unique === true;
+  if (!(unique ?? isAsked)) return undefined;
+  return seconds === 0 ? { key } : { key, until: new Date(now.getTime() + seconds * 1_000) };
 }
 
 /** When the URL may be crawled at the earliest, by the service time; undefined for at once. */

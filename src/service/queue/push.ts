@@ -20,19 +20,25 @@ import { queueAttributes } from './queue-spans.ts';
 const MAX_REQUEST_ID_LENGTH = 64;
 
 /** The result of one item. */
-export type PushedItem = { readonly rid: string } | { readonly error: DomainError };
+export type PushedItem = AcceptedItem | { readonly error: DomainError };
+
+/** `duplicate`: the `rid` is that of an earlier push with the same unique key. */
+export interface AcceptedItem {
+  readonly rid: string;
+  readonly duplicate?: true;
+}
 
 /** The use cases of pushing URLs into queues. */
 export interface Pushing {
   /**
-   * Resolves with the `rid` after the job is durable. Throws the item's error if it was refused.
+   * Resolves after the job is durable. Throws the item's error if it was refused.
    */
   push(
     owner: TokenOwner,
     crawler: CrawlerReference,
     input: PushInput,
     traceparent?: string,
-  ): Promise<string>;
+  ): Promise<AcceptedItem>;
   /**
    * Returns one result for each of 1 to 1,000 items; throws only errors of the call as a whole. A
    * repeated call with the same `requestId` returns the first call's results and queues nothing. The
@@ -228,7 +234,7 @@ export function createPushing(deps: PushingDeps): Pushing {
       const [item] = await pushBatch(owner, reference, [input], '', traceparent);
       if (item === undefined) throw new Error('a push of one item had no result');
       if ('error' in item) throw item.error;
-      return item.rid;
+      return item;
     },
   };
 }
@@ -255,7 +261,8 @@ function startSend(
 function logPushed(logger: Logger, crawler: string, outcomes: readonly PushOutcome[]): void {
   if (logger.isLevelEnabled?.('debug') === false) return;
   for (const each of outcomes) {
-    if ('rid' in each) logger.debug({ rid: each.rid, crawler }, 'a job was pushed');
+    if ('rid' in each && each.duplicate !== true)
+      logger.debug({ rid: each.rid, crawler }, 'a job was pushed');
   }
 }
 

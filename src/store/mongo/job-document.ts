@@ -64,7 +64,7 @@ export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
     attempt: 0,
     gen,
     push,
-    ...defined({ traceparent, metadata, notBefore }),
+    ...defined({ traceparent, metadata, notBefore, uniqueKey: rest.unique?.key }),
   };
 }
 

@@ -248,6 +248,10 @@ async function createIndexes(collections: Collections): Promise<void> {
       { key: { crawlerId: 1 }, name: 'crawler' },
       { key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 },
     ]),
+    collections.uniqueKeys.createIndexes([
+      { key: { crawlerId: 1, gen: 1 }, name: 'crawler' },
+      { key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 },
+    ]),
     collections.rates.createIndexes([
       { key: { at: 1 }, name: 'expiry', expireAfterSeconds: 3_600 },
     ]),

@@ -8,6 +8,7 @@ import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store
 import { createCounts } from './counts.ts';
 import { wakeBy } from './lease.ts';
 import { insertRow, type Sql, toMs } from './sql.ts';
+import { firstOfKey, takeKey } from './unique-keys.ts';
 
 /** Checks the limits and inserts the jobs; see `QueueStore.push`. */
 export function push(
@@ -30,7 +31,7 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
   const leased = room.leaseUntil > now.getTime();
   const before = findOutcomes(sql, request, now);
   if (before !== undefined) return { outcomes: before, crossedAccountLimit: false, leased };
-  const { outcomes, accepted, bytes } = insertAccepted(sql, jobs, limits, room);
+  const { outcomes, accepted, bytes } = insertAccepted(sql, jobs, { limits, room, now });
   notePriorities(sql, request, room);
   if (accepted > 0) count(sql, request, { accepted, bytes }, now);
   keepOutcomes(sql, request, outcomes, now);
@@ -114,13 +115,20 @@ function keepOutcomes(
 }
 
 /** Inserts the jobs that there is room for. */
-function insertAccepted(sql: Sql, jobs: readonly Job[], limits: PushLimits, room: Room) {
+function insertAccepted(
+  sql: Sql,
+  jobs: readonly Job[],
+  { limits, room, now }: { readonly limits: PushLimits; readonly room: Room; readonly now: Date },
+) {
   let { held, queued } = room;
   let bytes = 0;
   const outcomes = jobs.map((job): PushOutcome => {
+    const first = firstOfKey(sql, job, room.purges, now);
+    if (first !== undefined) return { rid: first, duplicate: true };
     if (queued > limits.accountQueue) return { refused: 'account_queue_full' };
     if (held >= limits.crawlerQueue) return { refused: 'crawler_queue_full' };
     bytes += insert(sql, job, room.purges);
+    takeKey(sql, job, room.purges);
     held += 1;
     queued += 1;
     return { rid: job.rid };
@@ -175,6 +183,7 @@ function insert(sql: Sql, job: Job, gen: number): number {
     not_before: toMs(job.notBefore),
     gen,
     size,
+    unique_key: job.unique?.key ?? null,
     metadata: job.metadata ?? null,
     traceparent: job.traceparent ?? null,
   });

@@ -10,6 +10,7 @@ import { push } from './push.ts';
 import { type Sql, toDate } from './sql.ts';
 import { beginSweep } from './sweep.ts';
 import { turn } from './turn.ts';
+import { freeKey } from './unique-keys.ts';
 
 function overdue(sql: Sql, now: Date, limit: number): QueuedJob[] {
   return sql
@@ -89,12 +90,13 @@ function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean
   if (purges === undefined) return false;
   const row = sql.get(
     `DELETE FROM jobs WHERE rid = ? AND crawler_id = ? AND (gen = ? OR state = 'running')
-      RETURNING state, account_id, size`,
+      RETURNING state, account_id, size, unique_key`,
     rid,
     crawlerId,
     purges,
   );
   if (row === undefined) return false;
+  freeKey(sql, crawlerId, rid, row.unique_key);
   const counts = createCounts();
   counts.add(crawlerId, row.state as QueuedJob['state'], -1);
   counts.addTally(crawlerId, tallyEnd({ end: 'deleted' }));

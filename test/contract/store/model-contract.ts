@@ -29,6 +29,7 @@ type Step =
       readonly priority?: number;
       /** Seconds until they may be crawled. */
       readonly delay?: number;
+      readonly key?: string | undefined;
     }
   | { readonly do: 'claim'; readonly count: number }
   | { readonly do: 'succeed' | 'fail' | 'retry' | 'release' | 'delete_job'; readonly pick: number }
@@ -45,6 +46,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
         timeout: fc.boolean(),
         priority: fc.constantFrom(5, 5, 5, 0, 4, 9),
         delay: fc.constantFrom(0, 0, 0, 3, 50),
+        key: fc.constantFrom(undefined, undefined, 'a', 'b'),
       }),
     },
     {
@@ -92,6 +94,8 @@ interface Model {
   readonly state: Map<string, 'waiting' | 'running' | 'retrying'>;
   /** The deadlines, in seconds, of jobs with a queue timeout that were never tried. */
   readonly deadlines: Map<string, number>;
+  /** The jobs that have unique keys. */
+  readonly keys: Map<string, string>;
   /** When jobs fall due, and their priority. */
   readonly due: Map<string, { readonly dueAt: Date; readonly priority: number }>;
   readonly ended: { completed: number; failed: number; deleted: number; purged: number };
@@ -102,6 +106,7 @@ interface Model {
 const emptyModel = (): Model => ({
   state: new Map(),
   deadlines: new Map(),
+  keys: new Map(),
   due: new Map(),
   ended: { completed: 0, failed: 0, deleted: 0, purged: 0 },
   pushed: 0,
@@ -146,15 +151,26 @@ class Life {
         const { priority = 5, delay = 0 } = step;
         const dueAt = at((this.#second + delay) * SECOND);
         const notBefore = delay === 0 ? undefined : dueAt;
-        const job = { createdAt: now, queueDeadline, priority, notBefore };
+        const { key } = step;
+        const unique = key === undefined ? undefined : { key };
+        const job = { createdAt: now, queueDeadline, priority, notBefore, unique };
         const jobs = makeJobs(crawler, step.count, job);
-        await this.#bench.push(jobs, now, LIMITS);
-        for (const { rid } of jobs) {
+        const { outcomes } = await this.#bench.push(jobs, now, LIMITS);
+        const first = key === undefined ? undefined : model.keys.get(key);
+        const fresh = key === undefined ? jobs : jobs.slice(0, first === undefined ? 1 : 0);
+        const keptBy = first ?? fresh[0]?.rid ?? '';
+        expect(outcomes).toEqual(
+          jobs.map((each) =>
+            fresh.includes(each) ? { rid: each.rid } : { rid: keptBy, duplicate: true },
+          ),
+        );
+        if (key !== undefined) model.keys.set(key, keptBy);
+        for (const { rid } of fresh) {
           model.state.set(rid, 'waiting');
           model.due.set(rid, { dueAt, priority });
           if (step.timeout) model.deadlines.set(rid, deadline);
         }
-        model.pushed += step.count;
+        model.pushed += fresh.length;
         return;
       }
       case 'claim': {
@@ -202,6 +218,7 @@ class Life {
         expect(await this.#bench.store.queue.purge(crawler.crawlerId, now)).toBe(waiting.length);
         for (const [rid] of waiting) this.#forget(rid);
         for (const rid of this.#running.keys()) this.#purged.add(rid);
+        model.keys.clear();
         model.ended.purged += waiting.length;
         return;
       }
@@ -313,6 +330,7 @@ class Life {
   #forget(rid: string): void {
     this.#model.state.delete(rid);
     this.#model.deadlines.delete(rid);
+    for (const [key, each] of this.#model.keys) if (each === rid) this.#model.keys.delete(key);
     this.#running.delete(rid);
     this.#purged.delete(rid);
   }

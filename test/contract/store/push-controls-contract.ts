@@ -1,6 +1,17 @@
 import { describe, expect, test } from 'vitest';
-import { toRetry } from './outcomes.ts';
-import { at, makeJob, type OpenStore, withStore } from './store-harness.ts';
+import type { Crawler } from '../../../src/domain/crawler.ts';
+import type { Job } from '../../../src/domain/job.ts';
+import { toRetry, toStored } from './outcomes.ts';
+import {
+  at,
+  claimJobs,
+  finishJobs,
+  LIMITS,
+  makeJob,
+  type OpenStore,
+  only,
+  withStore,
+} from './store-harness.ts';
 
 /** What a push says of when and how often its URL is crawled. */
 export function pushControlsContract(open: OpenStore): void {
@@ -130,6 +141,132 @@ export function pushControlsContract(open: OpenStore): void {
         const found = receipt.jobs.map(({ rid }) => rid);
         expect(found).toEqual([due[1]?.rid, due[0]?.rid, due[2]?.rid]);
         expect(receipt).toMatchObject({ hasMore: false, nextDueAt: at(HOUR) });
+      }),
+    );
+  });
+
+  describe('a unique key', () => {
+    const keyed = (crawler: Crawler, key: string, more: Partial<Job> = {}) =>
+      makeJob(crawler, { unique: { key }, ...more });
+
+    test(
+      'is answered with the first rid while its job waits, is crawled or retried, and not after it',
+      withStore(open, async (bench) => {
+        const { crawler, push, counters } = bench;
+        const made = await crawler();
+        const first = keyed(made, 'a');
+        const same = keyed(made, 'a');
+        const other = keyed(made, 'b');
+        const receipt = await push([first, same, other, makeJob(made), keyed(made, 'a')]);
+        expect(receipt.outcomes).toEqual([
+          { rid: first.rid },
+          { rid: first.rid, duplicate: true },
+          { rid: other.rid },
+          { rid: expect.not.stringMatching(first.rid) },
+          { rid: first.rid, duplicate: true },
+        ]);
+        expect(await counters(made)).toMatchObject({ pushed: 3, waiting: 3 });
+        expect(await bench.store.queue.find(made.crawlerId, same.rid)).toBeUndefined();
+        const again = async (key = 'a') => only((await push([keyed(made, key)])).outcomes);
+        const duplicate = { rid: first.rid, duplicate: true };
+        await bench.crash();
+        expect(await again()).toEqual(duplicate);
+        const held = await bench.lease(made);
+        const { jobs } = await claimJobs(bench.store, held, 1, at(0));
+        expect(jobs.map(({ rid }) => rid)).toEqual([first.rid]);
+        expect(await again()).toEqual(duplicate);
+        const [job] = jobs;
+        if (job === undefined) throw new Error('no job was found');
+        await finishJobs(bench.store, [toRetry(job, at(1))], at(0), held);
+        expect(await again()).toEqual(duplicate);
+        const more = await claimJobs(bench.store, held, 9, at(1));
+        const retried = more.jobs.find(({ rid }) => rid === first.rid);
+        if (retried === undefined) throw new Error('the retry was not found');
+        await finishJobs(bench.store, [toStored(retried)], at(2), held);
+        const next = await again();
+        expect(next).toEqual({ rid: expect.not.stringMatching(first.rid) });
+        expect(await again()).toEqual({ ...next, duplicate: true });
+        // The next purge and removal free it, too.
+        await bench.store.queue.deleteJob(made.crawlerId, 'rid' in next ? next.rid : '', at(3));
+        expect(await again()).not.toHaveProperty('duplicate');
+        await bench.store.queue.purge(made.crawlerId, at(4));
+        expect(await again()).not.toHaveProperty('duplicate');
+        expect(await again()).toHaveProperty('duplicate');
+        const elsewhere = await crawler();
+        expect((await push([keyed(elsewhere, 'a')])).outcomes[0]).not.toHaveProperty('duplicate');
+      }),
+    );
+
+    test(
+      'with a time holds until then, also after the end of its job',
+      withStore(open, async (bench) => {
+        const { crawler, push } = bench;
+        const made = await crawler();
+        const until = (ms: number) => ({ unique: { key: 'a', until: at(ms) } });
+        const first = makeJob(made, until(10_000));
+        await push([first]);
+        const held = await bench.lease(made);
+        const { jobs } = await claimJobs(bench.store, held, 1, at(0));
+        await finishJobs(
+          bench.store,
+          jobs.map((job) => toStored(job)),
+          at(1),
+          held,
+        );
+        const pushAt = async (ms: number) =>
+          only((await push([makeJob(made, until(ms + 10_000))], at(ms))).outcomes);
+        expect(await pushAt(9_999)).toEqual({ rid: first.rid, duplicate: true });
+        const second = await pushAt(10_000);
+        expect(second).not.toHaveProperty('duplicate');
+        await bench.crash();
+        expect(await pushAt(19_999)).toEqual({ ...second, duplicate: true });
+        await bench.store.queue.purge(made.crawlerId, at(19_999));
+        const third = await pushAt(19_999);
+        expect(third).not.toHaveProperty('duplicate');
+        await bench.store.maintain(at(29_998));
+        expect(await pushAt(29_998)).toEqual({ ...third, duplicate: true });
+        await bench.store.maintain(at(30_000));
+        expect(await pushAt(30_000)).not.toHaveProperty('duplicate');
+      }),
+    );
+
+    test(
+      'takes no room, and a key of a refused job is not taken',
+      withStore(open, async ({ crawler, push }) => {
+        const made = await crawler();
+        const limits = { ...LIMITS, crawlerQueue: 1 };
+        const first = keyed(made, 'a');
+        const batch = [first, keyed(made, 'b'), keyed(made, 'a'), keyed(made, 'b')];
+        const receipt = await push(batch, at(0), limits);
+        expect(receipt.outcomes).toEqual([
+          { rid: first.rid },
+          { refused: 'crawler_queue_full' },
+          { rid: first.rid, duplicate: true },
+          { refused: 'crawler_queue_full' },
+        ]);
+        const later = keyed(made, 'b');
+        expect((await push([later])).outcomes).toEqual([{ rid: later.rid }]);
+      }),
+    );
+
+    test(
+      'lets one of many pushes at once through, and a repeated request answers as before',
+      withStore(open, async ({ store, crawler, counters }) => {
+        const made = await crawler();
+        const { crawlerId, accountId } = made;
+        const pushOne = async (requestId?: string) => {
+          const jobs = [keyed(made, 'a')];
+          const request = { crawlerId, accountId, jobs };
+          const named = requestId === undefined ? request : { ...request, requestId };
+          const [receipt] = await store.queue.push([named], LIMITS, at(0));
+          return only(receipt?.outcomes ?? []);
+        };
+        const ids = Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? undefined : `call ${n}`));
+        const outcomes = await Promise.all(ids.map((id) => pushOne(id)));
+        expect(new Set(outcomes.map((each) => ('rid' in each ? each.rid : ''))).size).toBe(1);
+        expect(outcomes.filter((each) => !('duplicate' in each))).toHaveLength(1);
+        expect(await pushOne('call 7')).toEqual(outcomes[7]);
+        expect(await counters(made)).toMatchObject({ pushed: 1, waiting: 1 });
       }),
     );
   });

@@ -34,6 +34,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
   const headers = useSignal('');
   const metadata = useSignal('');
   const priority = useSignal('');
+  const isUnique = useSignal(crawler.unique ?? false);
   const delay = useSignal('');
   const progress = useSignal<PushProgress | undefined>(undefined);
   const stop = useRef<AbortController | undefined>(undefined);
@@ -45,6 +46,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
     ...(timeout.value === '' ? {} : { queueTimeout: Number(timeout.value) }),
     ...(headers.value === '' || !isWebhook ? {} : { callbackHeaders: headers.value }),
     ...(priority.value === '' ? {} : { priority: Number(priority.value) }),
+    ...(isUnique.value === (crawler.unique ?? false) ? {} : { unique: isUnique.value }),
     ...(delay.value === '' ? {} : { delay: Number(delay.value) }),
     ...(metadata.value === '' ? {} : { metadata: metadata.value }),
     ...(Object.keys(draft.value).length === 0 ? {} : { parameters: parametersOf(draft.value) }),
@@ -127,6 +129,11 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
                 />
               )}
             </div>
+            <CheckField
+              label="Once"
+              help="A URL that waits or is being crawled is not queued again."
+              {...bound(isUnique)}
+            />
             <ParameterFields
               draft={draft.value}
               inBrowser={type === TokenType.JAVASCRIPT}
@@ -157,6 +164,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
                 `/?token=$TOKEN&crawler=${crawler.name}&callback=true&url=${first}` +
                 (timeout.value === '' ? '' : `&queue_timeout=${timeout.value}`) +
                 (priority.value === '' ? '' : `&priority=${priority.value}`) +
+                (item.unique === undefined ? '' : `&unique=${item.unique}`) +
                 (delay.value === '' ? '' : `&delay=${delay.value}`) +
                 (metadata.value === '' ? '' : `&metadata=${encodeURIComponent(metadata.value)}`) +
                 queryOf(draft.value),
