@@ -17,6 +17,7 @@ const onEither = {
     'delivery-retries',
     'hosts',
     'kept-codings',
+    'push-controls',
     'set-clock',
     'statistics',
     'storage-calls',

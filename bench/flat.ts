@@ -35,6 +35,7 @@ function job(): Job {
     contentType: undefined,
     parameters: {},
     callbackHeaders: [],
+    priority: 5,
     queueDeadline: undefined,
     createdAt: now,
   };

@@ -9,18 +9,34 @@ const CONNECTIONS = 64;
 const BATCHES = 40;
 const BATCH = 1_000;
 
-async function batches(service: string): Promise<number> {
-  const items = Array.from({ length: BATCH }, (_, n) => ({ url: `https://example.com/item/${n}` }));
+/** What a push may say of its URL. */
+const FIELDS = {
+  metadata: (n: number) => ({ metadata: `{"order":${n}}` }),
+  delay: () => ({ delay: 3_600 }),
+  priority: (n: number) => ({ priority: n % 10 }),
+  unique: (n: number) => ({ unique_key: String(n) }),
+};
+
+async function batches(
+  service: string,
+  crawler: string,
+  count: number,
+  fieldsOf: (n: number) => object = () => ({}),
+): Promise<number> {
   const startedAt = performance.now();
   let next = 0;
   await Promise.all(
     Array.from({ length: 4 }, async () => {
-      while (next++ < BATCHES) {
-        await call(`${service}/crawler/${TOKEN}/push/push_batch`, 'POST', { items });
+      for (let batch = next++; batch < count; batch = next++) {
+        const items = Array.from({ length: BATCH }, (_, n) => ({
+          url: `https://example.com/item/${n}`,
+          ...fieldsOf(batch * BATCH + n),
+        }));
+        await call(`${service}/crawler/${TOKEN}/${crawler}/push_batch`, 'POST', { items });
       }
     }),
   );
-  return (BATCHES * BATCH) / ((performance.now() - startedAt) / 1_000);
+  return (count * BATCH) / ((performance.now() - startedAt) / 1_000);
 }
 
 async function main(): Promise<void> {
@@ -37,7 +53,14 @@ async function main(): Promise<void> {
   const single = await requestsPerSecond(bench.service, toPath, PUSHES, CONNECTIONS);
   report('bare node:http, the same JSON', bare);
   report(`pushes over REST, one by one, ${CONNECTIONS} connections`, single, bare);
-  report(`pushes over REST, in batches of ${BATCH}`, await batches(bench.service), bare);
+  const batched = await batches(bench.service, 'push', BATCHES);
+  report(`pushes over REST, in batches of ${BATCH}`, batched, bare);
+  for (const [field, fieldsOf] of Object.entries(FIELDS)) {
+    await call(`${bench.service}/crawler/${TOKEN}`, 'POST', { name: field });
+    await call(`${bench.service}/crawler/${TOKEN}/${field}/pause`, 'POST');
+    const perSecond = await batches(bench.service, field, BATCHES / 4, fieldsOf);
+    report(`the same with \`${field}\``, perSecond, batched);
+  }
 }
 
 await main();

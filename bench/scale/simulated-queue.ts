@@ -135,6 +135,7 @@ function jobOf(host: number, number: number): DueJob {
     contentType: undefined,
     parameters: {},
     callbackHeaders: [],
+    priority: 5,
     queueDeadline: undefined,
     createdAt: DUE,
     state: 'waiting',

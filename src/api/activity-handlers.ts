@@ -34,7 +34,7 @@ export function activityHandlers(deps: {
       const owner = await authenticateCall(authenticator, request, call);
       const state = toJobState(request.state);
       if (state === 'running') {
-        throw invalidField('state', 'state must be waiting or retrying.');
+        throw invalidField('state', 'state must be waiting, retrying or scheduled.');
       }
       const { rows, cursor } = await listings.jobs(
         owner,

@@ -37,6 +37,8 @@ import type { ActivityRates } from '../service/reads/overviews.ts';
 export interface CrawlerReading {
   readonly counters: CrawlerCounters;
   readonly rates?: ActivityRates | undefined;
+  /** Absent if it was not counted. */
+  readonly scheduled?: number;
   /** When it is shown, by the clock that all processes go by. */
   readonly now: Date;
 }
@@ -57,7 +59,7 @@ export function toCrawlerMessage(
       pausedBy: toPausedBy(crawler),
       pausedAt: optionalTimestamp(crawler.pausedAt),
       pauseReason: crawler.pauseReason,
-      activity: reading && toActivityMessage(reading.counters, reading.rates),
+      activity: reading && toActivityMessage(reading.counters, reading.rates, reading.scheduled),
     }),
     processes: reading === undefined ? [] : processesOf(crawler, reading),
     createdAt: timestampFromDate(crawler.createdAt),
@@ -91,6 +93,7 @@ function toSettingsMessage(
 export function toActivityMessage(
   counters: CrawlerCounters,
   rates?: ActivityRates,
+  scheduled?: number,
 ): MessageInitShape<typeof CrawlerActivitySchema> {
   const { last } = counters;
   const numbers = counterNames.map((name) => [name, BigInt(counters[name])] as const);
@@ -102,6 +105,7 @@ export function toActivityMessage(
       lastDeliveryAt: optionalTimestamp(last.delivery),
       lastProbeAt: optionalTimestamp(last.probe),
       rates,
+      scheduled: scheduled === undefined ? undefined : BigInt(scheduled),
     }),
   };
 }

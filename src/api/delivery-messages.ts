@@ -24,7 +24,7 @@ export function toDeliveryState(value: DeliveryState): DeliverySummary['state'] 
 export function toDeliveryMessage(
   summary: DeliverySummary,
 ): MessageInitShape<typeof DeliverySchema> {
-  const { rid, url, pushedUrl, cbStatus, originalStatus, failure, nextAttemptAt } = summary;
+  const { rid, url, pushedUrl, cbStatus, originalStatus, failure, metadata } = summary;
   return {
     rid,
     url,
@@ -34,7 +34,7 @@ export function toDeliveryMessage(
     sizeBytes: BigInt(summary.size),
     state: STATES[summary.state],
     createdAt: timestampFromDate(summary.createdAt),
-    ...defined({ failure, nextAttemptAt: optionalTimestamp(nextAttemptAt) }),
+    ...defined({ failure, metadata, nextAttemptAt: optionalTimestamp(summary.nextAttemptAt) }),
     attempts: summary.attempts.map(toAttemptMessage),
   };
 }

@@ -16,8 +16,8 @@ import type { AccountActivity } from '../service/reads/account-activity.ts';
 import type { FailureKind as DomainFailureKind, FailureGroup } from '../service/reads/failures.ts';
 import type {
   CrawlOutcome as DomainCrawlOutcome,
-  JobSummary,
   ResultSummary,
+  ShownJob,
   WaitingJob,
 } from '../service/reads/listings.ts';
 import {
@@ -32,7 +32,8 @@ const JOB_STATES = {
   waiting: JobState.WAITING,
   retrying: JobState.RETRYING,
   running: JobState.RUNNING,
-} as const satisfies Record<JobSummary['state'], JobState>;
+  scheduled: JobState.SCHEDULED,
+} as const satisfies Record<ShownJob['state'], JobState>;
 
 const OUTCOMES = {
   completed: CrawlOutcome.COMPLETED,
@@ -46,7 +47,7 @@ const FAILURE_KINDS = {
 } as const satisfies Record<DomainFailureKind, FailureKind>;
 
 /** The state of a job from the wire; undefined when the request does not specify one. */
-export function toJobState(value: JobState): JobSummary['state'] | undefined {
+export function toJobState(value: JobState): ShownJob['state'] | undefined {
   return nameOnWire(JOB_STATES, value);
 }
 
@@ -62,19 +63,22 @@ export function toFailureKind(value: FailureKind): DomainFailureKind {
 
 /** A queued job on the wire. */
 export function toJobMessage(job: WaitingJob): MessageInitShape<typeof QueuedJobSchema> {
-  const { rid, url, method, state, retry, lastFailure } = job;
+  const { rid, url, method, state, retry, lastFailure, metadata } = job;
   return {
     rid,
     url,
     method,
     state: JOB_STATES[state],
     tries: retry,
+    priority: job.priority,
     pushedAt: timestampFromDate(job.createdAt),
     nextTryAt: timestampFromDate(job.dueAt),
     ...defined({
       firstTriedAt: optionalTimestamp(job.firstTriedAt),
       queueDeadline: optionalTimestamp(job.queueDeadline),
       lastFailure,
+      metadata,
+      notBefore: optionalTimestamp(job.notBefore),
       hostWait: job.hostWait && toHostWaitMessage(job.hostWait),
     }),
   };
@@ -85,7 +89,7 @@ export function toResultMessage(
   result: ResultSummary,
 ): MessageInitShape<typeof ResultSummarySchema> {
   const { rid, url, pushedUrl, cbStatus, originalStatus, contentType } = result;
-  const { failure, screenshotUrl } = result.details;
+  const { failure, screenshotUrl, metadata } = result.details;
   return {
     rid,
     url,
@@ -96,7 +100,7 @@ export function toResultMessage(
     sizeBytes: BigInt(result.size),
     storedAt: timestampFromDate(result.storedAt),
     expiresAt: timestampFromDate(result.expiresAt),
-    ...defined({ failure, screenshotUrl }),
+    ...defined({ failure, screenshotUrl, metadata }),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { CrawlParameters } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
 import {
   type PushResultSchema,
@@ -6,12 +7,14 @@ import {
   type PushStreamRequest,
 } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import type { TokenOwner } from '../domain/account.ts';
+import { defined } from '../domain/defined.ts';
 import { ignoredParameters } from '../domain/parameters.ts';
 import { CB_STATUS } from '../domain/status.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { InlineCrawls, InlineResult } from '../service/crawls/inline-crawl.ts';
 import type { CrawlInput } from '../service/queue/crawl-request.ts';
-import type { PushedItem, PushInput, Pushing } from '../service/queue/push.ts';
+import type { PushedItem, Pushing } from '../service/queue/push.ts';
+import type { PushInput } from '../service/queue/push-input.ts';
 import { authenticateCall } from './authenticate-call.ts';
 import { toParameters } from './crawl-parameters.ts';
 import { type Call, type Method, toMethods } from './method.ts';
@@ -47,7 +50,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       const owner = await authenticateCall(authenticator, request, call);
       const input = toPushInput(request);
       return {
-        rid: await pushing.push(owner, request.crawler, input, call.traceparent),
+        ...(await pushing.push(owner, request.crawler, input, call.traceparent)),
         ignoredParameters: ignoredParameters(input.parameters, owner.tokenType),
       };
     },
@@ -136,13 +139,22 @@ function toPushInput(
   item: Crawlable & {
     readonly callbackHeaders?: string | undefined;
     readonly queueTimeout?: number | undefined;
+    readonly metadata?: string | undefined;
+    readonly notBefore?: Timestamp | undefined;
+    readonly delay?: number | undefined;
+    readonly priority?: number | undefined;
+    readonly unique?: boolean | undefined;
+    readonly uniqueKey?: string | undefined;
+    readonly uniqueFor?: number | undefined;
   },
 ): PushInput {
-  const { callbackHeaders, queueTimeout } = item;
+  const { callbackHeaders, queueTimeout, metadata, delay, priority } = item;
+  const { unique, uniqueKey, uniqueFor } = item;
+  const notBefore = item.notBefore && timestampDate(item.notBefore);
   return {
     ...toCrawlInput(item),
-    ...(callbackHeaders === undefined ? {} : { callbackHeaders }),
-    ...(queueTimeout === undefined ? {} : { queueTimeout }),
+    ...defined({ callbackHeaders, queueTimeout, metadata, notBefore, delay, priority }),
+    ...defined({ unique, uniqueKey, uniqueFor }),
   };
 }
 

@@ -6,6 +6,7 @@ import {
   ScalarType,
 } from '@bufbuild/protobuf';
 import { reflect } from '@bufbuild/protobuf/reflect';
+import { type Timestamp, TimestampSchema, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { enumWord } from '../client/message-json.ts';
 import { usageError } from './cli-error.ts';
 
@@ -46,8 +47,15 @@ export function fillMessage<Desc extends DescMessage>(
   return message;
 }
 
+function parseMoment({ name }: DescField, text: string): Timestamp {
+  const moment = /^\d{4}-\d{2}-\d{2}T/.test(text) ? new Date(text) : undefined;
+  if (moment !== undefined && !Number.isNaN(moment.getTime())) return timestampFromDate(moment);
+  throw usageError(`${name} must be a time such as 2030-01-31T08:00:00Z, not "${text}"`);
+}
+
 function parseValue(field: DescField, value: unknown): unknown {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
+  if (field.message?.typeName === TimestampSchema.typeName) return parseMoment(field, text);
   if (field.enum !== undefined) {
     const desc = field.enum;
     const found = desc.values.find(({ number }) => enumWord(desc, number) === text);

@@ -46,6 +46,8 @@ export interface Pushed {
   readonly index: number;
   readonly item: UrlToPush;
   readonly rid?: string;
+  /** Whether the `rid` is that of an earlier push with the same unique key. */
+  readonly duplicate?: boolean;
   readonly error?: PushError;
 }
 
@@ -123,7 +125,8 @@ function createBatchPusher(
         const result: PushResult | undefined = results[at];
         if (result?.error === undefined) {
           acceptedAt = performance.now();
-          done.push({ ...place, rid: result?.rid ?? '' });
+          const { rid = '', duplicate = false } = result ?? {};
+          done.push({ ...place, rid, ...(duplicate ? { duplicate } : {}) });
         } else if (result.error.retryAfterMs > 0 && performance.now() - acceptedAt < patienceMs) {
           refusal = result.error;
           again.push(place);

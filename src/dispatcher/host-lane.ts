@@ -1,6 +1,7 @@
 import type { Crawler } from '../domain/crawler.ts';
 import { type HostRule, ruleFor } from '../domain/host-rules.ts';
 import type { DueJob } from '../domain/job.ts';
+import { orderMs } from '../domain/priority.ts';
 import { hostDigit } from '../domain/share-digits.ts';
 import type { HostGate } from './host-gate.ts';
 import type { HostHealth } from './host-health.ts';
@@ -16,6 +17,8 @@ export interface Lane {
   /** What the crawler's settings say of the host. */
   pace: HostPace;
   readonly ahead: Map<string, DueJob>;
+  /** Whether its jobs may have several priorities. */
+  isMixed: boolean;
   /** The starts of the crawls in flight. */
   readonly running: Map<string, number>;
   /** Those of them, in a lane with a delay, that have not told of their request. */
@@ -56,12 +59,20 @@ export function createLane(
     host,
     digit: hostDigit(host),
     ahead: new Map(),
+    isMixed: false,
     running: new Map(),
     unsent: new Set(),
     meanMs: FIRST_MEAN_MS,
     robotsDelayMs: 0,
     isKnown: false,
   };
+}
+
+/** The job that starts next. */
+export function firstOf({ ahead, isMixed }: Lane): DueJob | undefined {
+  const [first] = ahead.values();
+  if (!isMixed || first === undefined) return first;
+  return [...ahead.values()].reduce((best, job) => (orderMs(job) < orderMs(best) ? job : best));
 }
 
 /** The pace of a host, by the first rule that is for it. */

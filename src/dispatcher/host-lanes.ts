@@ -7,6 +7,7 @@ import { createHostGate, createHostGates, type HostGates } from './host-gate.ts'
 import { createHostHealth } from './host-health.ts';
 import {
   createLane,
+  firstOf,
   heldMs,
   type Lane,
   type LanesCrawler,
@@ -201,10 +202,6 @@ export function createHostLanes(
     for (const lane of lanes.values()) if (digits.includes(lane.digit)) wait(lane, nowMs);
   }
 
-  function first({ ahead }: Lane): DueJob | undefined {
-    return ahead.values().next().value;
-  }
-
   return {
     get isIdle() {
       return byRid.size === 0;
@@ -290,6 +287,8 @@ export function createHostLanes(
     add(job) {
       const lane = open(job.host);
       if (lane.ahead.size + lane.running.size === 0) lane.usedMs = Math.max(lane.usedMs, virtualMs);
+      lane.isMixed =
+        lane.ahead.size > 0 && (lane.isMixed || job.priority !== firstOf(lane)?.priority);
       lane.ahead.set(job.rid, job);
       byRid.set(job.rid, lane);
       idle.changed(lane);
@@ -305,7 +304,7 @@ export function createHostLanes(
     next(nowMs, othersWait) {
       const best = order.least(nowMs);
       if (best === undefined) return undefined;
-      return othersWait && isAhead(best, nowMs) ? undefined : first(best);
+      return othersWait && isAhead(best, nowMs) ? undefined : firstOf(best);
     },
     hasOthers({ rid }) {
       return (byRid.get(rid)?.ahead.size ?? 0) > 0;

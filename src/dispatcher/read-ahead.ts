@@ -218,8 +218,8 @@ export function createReadAhead(deps: {
       const { closed, full } = lanes.wanted(nowMs(), perHost);
       hasLeftOut = closed.length > 0;
       const hosts = { perHost, rest, after: afterHost, closed, full };
-      const byHosts = hasMore || hasLeftOut ? { hosts } : {};
-      return { limit, maxBytes, except: board.waitingInStore(), digits, ...byHosts };
+      const byAge = !hasMore && !hasLeftOut;
+      return { limit, maxBytes, except: board.waitingInStore(), digits, hosts, byAge };
     },
     endLook(receipt) {
       if (looking === undefined) return;

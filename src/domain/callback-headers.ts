@@ -17,6 +17,7 @@ const VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
 const OWN = new Set([
   'cb-status',
   'failure',
+  'metadata',
   'pc-status',
   'pushed-url',
   'rid',

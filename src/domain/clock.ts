@@ -21,6 +21,11 @@ export function toWall({ aheadMs }: WallClock, moment: Date): Date {
   return new Date(moment.getTime() - aheadMs);
 }
 
+/** The moment of the service time at which the clock shows this, if it is not set until then. */
+export function fromWall({ aheadMs }: WallClock, shown: Date): Date {
+  return new Date(shown.getTime() + aheadMs);
+}
+
 /** What the clock shows now. */
 export function wallNow(clock: ServiceClock): Date {
   return toWall(clock, clock.now());

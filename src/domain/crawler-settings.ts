@@ -2,7 +2,7 @@ import { type DeliveryMode, deliveryModes } from './delivery-mode.ts';
 import { invalidField } from './errors.ts';
 import { fieldName } from './field-name.ts';
 import { checkHostRules, type HostRule, POLITENESS_BOUNDS } from './host-rules.ts';
-import { integerInRange } from './limits.ts';
+import { integerInRange, MAX_UNIQUE_SECONDS } from './limits.ts';
 
 /** How considerate a crawler is to each host; all zero, false and without exceptions is off. */
 export interface Politeness {
@@ -63,6 +63,16 @@ const politeness: Setting<Politeness | undefined> = {
   },
 };
 
+const unique: Setting<boolean | undefined> = {
+  default: undefined,
+  check: (_field, value) => value || undefined,
+};
+
+const uniqueFor: Setting<number | undefined> = {
+  default: undefined,
+  check: (field, value) => integerInRange(field, value, 0, MAX_UNIQUE_SECONDS) || undefined,
+};
+
 /**
  * Every setting of a crawler, under the name it has in the protocol's messages. Validation,
  * defaults, the comparison of a repeated creation, the conversion to and from messages, and both
@@ -83,6 +93,10 @@ export const crawlerSettings = {
   politeness,
   /** Whether all hosts of a registrable domain count as one host. Applies to URLs pushed from then on. */
   groupByDomain: { default: false, check: (_field: string, value: boolean) => value },
+  /** Whether pushes are unique unless they say otherwise. */
+  unique,
+  /** Seconds for which the key of a unique push holds; while its URL waits or is crawled if absent. */
+  uniqueFor,
 } satisfies Record<string, Setting<unknown>>;
 
 type Settings = typeof crawlerSettings;

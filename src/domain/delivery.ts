@@ -56,6 +56,8 @@ export interface DeliverySummary {
   readonly originalStatus: number;
   /** Why the crawl failed; absent when it ended well. */
   readonly failure: string | undefined;
+  /** What the client keeps with it. */
+  readonly metadata: string | undefined;
   /** Bytes of the page as it is kept. */
   readonly size: number;
   readonly state: 'pending' | 'delivered' | 'failed';

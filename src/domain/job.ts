@@ -1,4 +1,5 @@
 import type { CrawlParameters } from './parameters.ts';
+import type { UniqueKey } from './unique-key.ts';
 
 /** The request that a crawl sends to its target. */
 export interface CrawlRequest {
@@ -14,9 +15,6 @@ export interface CrawlRequest {
 /** A header name and its value. */
 export type HeaderPair = readonly [name: string, value: string];
 
-/** The priority of a job that was given none. */
-export const DEFAULT_PRIORITY = 5;
-
 /** A URL in a crawler's queue. */
 export interface Job extends CrawlRequest {
   /**
@@ -30,9 +28,17 @@ export interface Job extends CrawlRequest {
   readonly host: string;
   /** Extra headers of the webhook delivery. */
   readonly callbackHeaders: readonly HeaderPair[];
+  /** 0 to 9; see `domain/priority.ts`. */
+  readonly priority: number;
+  /** When it may be crawled at the earliest; at once if undefined. */
+  readonly notBefore?: Date | undefined;
   /** When it leaves the queue if no crawl has started by then. */
   readonly queueDeadline: Date | undefined;
   readonly createdAt: Date;
+  /** Undefined if it may be queued however often. */
+  readonly unique?: UniqueKey | undefined;
+  /** What its client keeps with it: JSON in one line of ASCII. Comes back with the result. */
+  readonly metadata?: string | undefined;
   /** The trace that it belongs to (W3C `traceparent`); each try and delivery is a part of it. */
   readonly traceparent?: string | undefined;
 }

@@ -6,6 +6,10 @@ export const MAX_BATCH_ITEMS = 1_000;
 export const MAX_BULK_RIDS = 100;
 /** Longest `queue_timeout`, in minutes. */
 export const MAX_QUEUE_TIMEOUT_MINUTES = 10_080;
+/** Longest `delay`, in seconds: 30 days. */
+export const MAX_DELAY_SECONDS = 2_592_000;
+/** Longest `unique_for`, in seconds: 30 days. */
+export const MAX_UNIQUE_SECONDS = 2_592_000;
 
 /** Returns `value`. Throws `invalid` naming `field` unless it is a whole number in the range. */
 export function integerInRange(field: string, value: number, min: number, max: number): number {

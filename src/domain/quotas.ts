@@ -129,7 +129,7 @@ export function chargedRecordBytes(record: Pick<CrawlRecord, 'body'>): number {
 
 /** Bytes that a queued job is charged with. */
 export function chargedJobBytes(job: Job): number {
-  const { url, body, parameters, callbackHeaders } = job;
-  const texts = [url, JSON.stringify(parameters), JSON.stringify(callbackHeaders)];
+  const { url, body, parameters, callbackHeaders, metadata = '' } = job;
+  const texts = [url, metadata, JSON.stringify(parameters), JSON.stringify(callbackHeaders)];
   return (body?.byteLength ?? 0) + texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
 }

@@ -36,6 +36,7 @@ export function resultFields(
     screenshot_url: details.screenshotUrl,
     screenshot_failed: details.screenshotFailed,
     failure: details.failure,
+    metadata: details.metadata,
     ...more,
   };
   for (const [name, value] of Object.entries(details.originalHeaders ?? {})) {

@@ -18,6 +18,8 @@ export interface ResultDetails {
   readonly screenshotUrl?: string | undefined;
   /** Why there is no screenshot although one was requested. */
   readonly screenshotFailed?: string | undefined;
+  /** See `Job.metadata`. */
+  readonly metadata?: string | undefined;
   /**
    * The target's response headers that the client requested, by name in lower case with underscores
    * for hyphens. Names and values are the target's: nothing about them is checked.

@@ -2,7 +2,7 @@ import { Binary } from 'mongodb';
 import { parseCoding } from '../domain/body-coding.ts';
 import { defined } from '../domain/defined.ts';
 import type { DeliveryAttempt } from '../domain/delivery.ts';
-import { toJobDocument } from '../store/mongo/job-document.ts';
+import { orderOf, toJobDocument } from '../store/mongo/job-document.ts';
 import { hashUrl, scopeKey } from '../store/mongo/records.ts';
 import { toJob } from '../store/sqlite/job-row.ts';
 import { toNotice } from '../store/sqlite/notices.ts';
@@ -116,6 +116,19 @@ export function copySteps(from: Source): CopyStep[] {
       }),
     },
     {
+      what: 'unique keys',
+      table: 'unique_keys',
+      key: "crawler_id || '/' || key",
+      into: 'unique_keys',
+      toDocument: (row) => ({
+        _id: String(row.position),
+        crawlerId: String(row.crawler_id),
+        rid: String(row.rid),
+        gen: Number(row.gen),
+        ...defined({ expiresAt: toOptionalDate(row.until) }),
+      }),
+    },
+    {
       what: 'notices to be sent',
       table: 'notices',
       key: 'notice_id',
@@ -179,10 +192,12 @@ function jobDocument(row: SqlRow): CopiedDocument {
     ...(expires === true && job.firstTriedAt === undefined ? { expires } : {}),
     state: job.state,
     due: toDate(row.due_at),
+    order: orderOf(toDate(row.due_at), job.priority),
     retry: job.retry,
     attempt: job.attempt,
     ...(job.crashes > 0 ? { crashes: job.crashes } : {}),
     ...(job.firstTriedAt === undefined ? {} : { firstTriedAt: job.firstTriedAt }),
+    ...defined({ uniqueKey: toOptionalText(row.unique_key) }),
     ...(row.last_failure === null ? {} : { lastFailure: String(row.last_failure) }),
   } as CopiedDocument;
 }

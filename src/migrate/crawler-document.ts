@@ -14,6 +14,7 @@ export function crawlerDocument(row: SqlRow): CrawlerDocument {
     ...defined({ probeAt }),
     ...lastMoments(row),
     purges: Number(row.purges),
+    ...(row.has_priorities === 1 ? { hasPriorities: true } : {}),
     wakeAt: toOptionalDate(row.wake_at) ?? NO_WORK,
   };
 }

@@ -42,6 +42,9 @@ export interface JobSummary
     | 'createdAt'
     | 'firstTriedAt'
     | 'queueDeadline'
+    | 'metadata'
+    | 'notBefore'
+    | 'priority'
   > {
   /** The earliest moment of its next try. */
   readonly dueAt: Date;
@@ -63,6 +66,9 @@ export interface ResultSummary extends CrawlStatus {
 
 /** How a crawl ended, as the crawler's counters name it. */
 export type CrawlOutcome = 'completed' | 'failed';
+
+/** Jobs that are listed: those of a state, or the waiting ones whose `notBefore` is later. */
+export type ListedJobState = 'waiting' | 'retrying' | { readonly scheduledAfter: Date };
 
 /** Which deliveries are listed; all conditions together. */
 export interface DeliveryFilter {
@@ -91,10 +97,10 @@ export interface ListingStore {
    * included. Of an account with more than `limit` the first by name.
    */
   crawlers(accountIds: readonly string[], limit: number): Promise<CrawlerOverview[]>;
-  /** Waiting and retrying jobs, earliest due first. */
+  /** Waiting and retrying jobs, earliest due first; or those of one state. */
   jobs(
     crawlerId: string,
-    state: 'waiting' | 'retrying' | undefined,
+    state: ListedJobState | undefined,
     part: ListingPart,
   ): Promise<Listing<JobSummary>>;
   /**

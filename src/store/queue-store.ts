@@ -49,8 +49,9 @@ export interface PushReceipt {
   readonly leased: boolean;
 }
 
+/** `duplicate`: a job before has the same unique key, and this is its `rid`. */
 export type PushOutcome =
-  | { readonly rid: string }
+  | { readonly rid: string; readonly duplicate?: true }
   | { readonly refused: 'crawler_queue_full' | 'account_queue_full' | 'crawler_not_found' };
 
 /** The right to dispatch one crawler, or a share of it. */
@@ -113,7 +114,8 @@ export interface TurnWork {
 }
 
 /**
- * A look at the jobs that are due: those with the earliest due time, except the rids that the run
+ * A look at the jobs that are due: those with the earliest due time (of jobs with priorities, with
+ * the least `orderMs`), except the rids that the run
  * has already. Jobs past their queue deadline are left to {@link QueueStore.overdue} unless they
  * were tried before. It changes nothing: to everyone else the jobs still wait.
  */
@@ -124,8 +126,16 @@ export interface QueueLook {
   readonly except?: readonly string[];
   /** Only jobs with one of these digits; all if absent. See `domain/share-digits.ts`. */
   readonly digits?: string | undefined;
-  /** Looks host by host, so that one with many jobs does not hide the others. */
+  /**
+   * Looks host by host, so that one with many jobs does not hide the others. Of each host those with
+   * the least `orderMs` come first.
+   */
   readonly hosts?: HostsLook;
+  /**
+   * Looks by age in spite of `hosts`, which costs less, if all jobs have the same priority. Without
+   * `hosts` always set.
+   */
+  readonly byAge?: boolean;
 }
 
 /** How a look goes from host to host. */
@@ -241,7 +251,9 @@ export interface QueueStore {
    * Checks the limits and inserts the jobs; all of it is durable when the promise resolves. Pushes
    * that arrive together share one write. A job is accepted while its crawler has fewer than
    * `limits.crawlerQueue` waiting and retrying URLs and its account at most `limits.accountQueue`;
-   * the others are refused one by one.
+   * the others are refused one by one. A job whose unique key another one has, which can be one of
+   * the same push, is not inserted. A key with `until` holds until then, any other while its job
+   * exists. Removals and purges free keys.
    */
   push(requests: readonly PushRequest[], limits: PushLimits, now: Date): Promise<PushReceipt[]>;
   /**
@@ -284,6 +296,8 @@ export interface QueueStore {
    */
   crawlersWithWorkDue(now: Date, limit: number): Promise<string[]>;
   find(crawlerId: string, rid: string): Promise<QueuedJob | undefined>;
+  /** How many jobs wait for their `notBefore`. */
+  countScheduled(crawlerId: string, now: Date): Promise<number>;
   /** At most `limit` waiting and retrying jobs behind the position `after`, earliest due first. */
   listQueued(crawlerId: string, limit: number, after?: QueuePlace): Promise<ListedJob[]>;
   /** Removes a queued or running job; false when it does not exist. */

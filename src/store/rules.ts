@@ -1,4 +1,5 @@
 import { DAY_MS } from '../domain/durations.ts';
+import type { HostsLook, QueueLook } from './queue-store.ts';
 import type { PauseChange } from './store.ts';
 
 // What both stores do alike, whatever their database.
@@ -40,3 +41,13 @@ export const heldBackBy = {
 
 /** A kind of work that a crawler can have due. */
 export type WorkKind = keyof typeof heldBackBy;
+
+/** How a look goes from host to host; undefined if it goes by age. */
+export function hostsOf(
+  { limit, hosts, byAge }: QueueLook,
+  hasPriorities: boolean,
+): HostsLook | undefined {
+  if (hasPriorities)
+    return hosts ?? { perHost: limit, rest: limit, after: '', closed: [], full: [] };
+  return byAge === true ? undefined : hosts;
+}

@@ -30,7 +30,13 @@ export type ResultSpec =
       /** Set when storage keeps a copy. */
       readonly rid: string | undefined;
     }
-  | { readonly kind: 'record'; readonly rid: string; readonly delivery: DeliveryMode };
+  | {
+      readonly kind: 'record';
+      readonly rid: string;
+      readonly delivery: DeliveryMode;
+      /** See `Job.metadata`. */
+      readonly metadata?: string | undefined;
+    };
 
 /** What a result is built from. */
 export interface ResultInput {
@@ -181,7 +187,7 @@ export function needsDocument(page: Page, request: CrawlRequest): boolean {
   return documentWork(page, request.parameters) !== undefined;
 }
 
-function resultDetails({ page, request, screenshotUrl }: ResultInput): ResultDetails {
+function resultDetails({ page, request, spec, screenshotUrl }: ResultInput): ResultDetails {
   const { failure, screenshotFailed } = page;
   const originalHeaders = requestedHeaders(page, request.parameters);
   const hasHeaders = Object.keys(originalHeaders).length > 0;
@@ -189,6 +195,7 @@ function resultDetails({ page, request, screenshotUrl }: ResultInput): ResultDet
     failure: failure?.reason,
     screenshotUrl,
     screenshotFailed,
+    metadata: spec.kind === 'record' ? spec.metadata : undefined,
     originalHeaders: hasHeaders ? originalHeaders : undefined,
   });
 }

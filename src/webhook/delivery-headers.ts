@@ -11,8 +11,11 @@ const STATUS_SPELLINGS: ReadonlyMap<string, string> = new Map([
   ['original_status', 'Original-Status'],
 ]);
 
+/** The other fields that every delivery reports; their lengths are bounded. */
+const ALWAYS: ReadonlySet<string> = new Set(['rid', 'url', 'metadata']);
+
 /**
- * The headers that report a result: the statuses in both spellings, `rid`, `url`, then the push's
+ * The headers that report a result: the statuses in both spellings, `rid`, `url`, `metadata`, then the push's
  * `callback_headers`, and of the result's other fields those for which there is room.
  */
 export function deliveryHeaders(delivery: Delivery): HeaderPair[] {
@@ -23,7 +26,7 @@ export function deliveryHeaders(delivery: Delivery): HeaderPair[] {
     const header = [name, headerValue(String(value))] as const;
     const spelling = STATUS_SPELLINGS.get(name);
     if (spelling !== undefined) always.push(header, [spelling, header[1]]);
-    else if (name === 'rid' || name === 'url') always.push(header);
+    else if (ALWAYS.has(name)) always.push(header);
     else withRoom.push(header);
   }
   return withinRoom([...always, ...delivery.callbackHeaders], withRoom);

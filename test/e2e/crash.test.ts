@@ -12,7 +12,13 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 const URLS = byLength(300, 1_000);
 
 async function pushAll(service: ServiceProcess, name: string, site: string): Promise<string[]> {
-  const items = Array.from({ length: URLS }, (_, n) => ({ url: `${site}/page/${n}?delay=3` }));
+  const items = Array.from({ length: URLS }, (_, n) => ({
+    url: `${site}/page/${n}?delay=3`,
+    priority: n % 10,
+    metadata: `{"n":${n}}`,
+    delay: n % 50 === 0 ? 1 : 0,
+    unique_for: 3_600,
+  }));
   const reply = await service.rest('POST', `/crawler/${NORMAL}/${name}/push_batch`, { items });
   return reply.json.results.map((result: { rid: string }) => result.rid);
 }
@@ -44,6 +50,8 @@ test(`${2 * URLS} URLs survive kill -9 of the service, again and again: each is 
       );
       await service.kill9();
       service = await startProcess(env);
+      // What was pushed is known by its key, whether it has ended or not.
+      expect(await pushAll(service, 'store', site.url)).toEqual(stored);
     }
     await eventually(
       async () => {
@@ -63,6 +71,9 @@ test(`${2 * URLS} URLs survive kill -9 of the service, again and again: each is 
     expect(new Set(receiver.deliveries.map((post) => post.rid))).toEqual(new Set(hooked));
     const rids = await service.rest('GET', `/storage/rids?token=${NORMAL}&limit=10000`);
     expect(new Set(rids.json)).toEqual(new Set(stored));
+    for (const { rid, headers } of receiver.deliveries) {
+      expect(headers['metadata']).toBe(`{"n":${hooked.indexOf(rid)}}`);
+    }
     expect(await service.terminate()).toBe(0);
   } finally {
     await service.kill9();

@@ -31,6 +31,29 @@ describe.skipIf(mongodbUri === '')('what one process changes, another knows at o
     expect(gone.status).toBe(404);
   });
 
+  test('of pushes with one unique key through several processes, one is queued', async () => {
+    await using database = testDatabase();
+    const env = { MONGODB_URI: database.uri };
+    await using here = await startApp({ env });
+    await using there = await startApp({ env: { ...env, ROLE: 'api' } });
+    const path = `/crawler/${NORMAL}`;
+    await here.rest('POST', path, { name: 'once' });
+    await here.rest('POST', `${path}/once/pause`);
+    for (let round = 0; round < 5; round += 1) {
+      const items = [{ url: 'http://127.0.0.1:9/', unique_key: `round ${round}` }];
+      const replies = await Promise.all(
+        Array.from({ length: 12 }, (_, n) =>
+          (n % 2 === 0 ? here : there).rest('POST', `${path}/once/push_batch`, { items }),
+        ),
+      );
+      const results = replies.map(({ json }) => json.results[0]);
+      expect(new Set(results.map(({ rid }) => rid)).size).toBe(1);
+      expect(results.filter(({ duplicate }) => !duplicate)).toHaveLength(1);
+    }
+    const { json } = await there.rest('GET', `${path}/once`);
+    expect(json.activity).toMatchObject({ pushed: 5, waiting: 5 });
+  });
+
   test('a crawler is deleted while URLs are pushed to it', async () => {
     await using database = testDatabase();
     const env = { MONGODB_URI: database.uri };

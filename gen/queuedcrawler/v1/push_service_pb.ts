@@ -5,6 +5,8 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_api_annotations } from "../../google/api/annotations_pb.ts";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { CrawlParameters } from "./crawl_parameters_pb.ts";
 import { file_queuedcrawler_v1_crawl_parameters } from "./crawl_parameters_pb.ts";
 import { file_queuedcrawler_v1_options } from "./options_pb.ts";
@@ -14,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file queuedcrawler/v1/push_service.proto.
  */
 export const file_queuedcrawler_v1_push_service: GenFile = /*@__PURE__*/
-  fileDesc("CiNxdWV1ZWRjcmF3bGVyL3YxL3B1c2hfc2VydmljZS5wcm90bxIQcXVldWVkY3Jhd2xlci52MSLvAgoLUHVzaFJlcXVlc3QSDQoFdG9rZW4YASABKAkSDwoHY3Jhd2xlchgCIAEoCRILCgN1cmwYAyABKAkSFQoIY2FsbGJhY2sYBCABKAhIAIgBARIdChBjYWxsYmFja19oZWFkZXJzGAUgASgJSAGIAQESGgoNcXVldWVfdGltZW91dBgGIAEoBUgCiAEBEhMKBm1ldGhvZBgHIAEoCUgDiAEBEhEKBGJvZHkYCCABKAxIBIgBARIeChFwb3N0X2NvbnRlbnRfdHlwZRgJIAEoCUgFiAEBEjsKCnBhcmFtZXRlcnMYCiABKAsyIS5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsUGFyYW1ldGVyc0IEiLUYAUILCglfY2FsbGJhY2tCEwoRX2NhbGxiYWNrX2hlYWRlcnNCEAoOX3F1ZXVlX3RpbWVvdXRCCQoHX21ldGhvZEIHCgVfYm9keUIUChJfcG9zdF9jb250ZW50X3R5cGUiNwoMUHVzaFJlc3BvbnNlEgsKA3JpZBgBIAEoCRIaChJpZ25vcmVkX3BhcmFtZXRlcnMYAiADKAkiogIKCFB1c2hJdGVtEgsKA3VybBgBIAEoCRIdChBjYWxsYmFja19oZWFkZXJzGAIgASgJSACIAQESGgoNcXVldWVfdGltZW91dBgDIAEoBUgBiAEBEhMKBm1ldGhvZBgEIAEoCUgCiAEBEhEKBGJvZHkYBSABKAxIA4gBARIeChFwb3N0X2NvbnRlbnRfdHlwZRgGIAEoCUgEiAEBEjUKCnBhcmFtZXRlcnMYByABKAsyIS5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsUGFyYW1ldGVyc0ITChFfY2FsbGJhY2tfaGVhZGVyc0IQCg5fcXVldWVfdGltZW91dEIJCgdfbWV0aG9kQgcKBV9ib2R5QhQKEl9wb3N0X2NvbnRlbnRfdHlwZSJwCgpQdXNoUmVzdWx0EgsKA3JpZBgBIAEoCRIvCgVlcnJvchgCIAEoCzIbLnF1ZXVlZGNyYXdsZXIudjEuUHVzaEVycm9ySACIAQESGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAMgAygJQggKBl9lcnJvciJRCglQdXNoRXJyb3ISDAoEY29kZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg0KBWZpZWxkGAMgASgJEhYKDnJldHJ5X2FmdGVyX21zGAQgASgFInEKEFB1c2hCYXRjaFJlcXVlc3QSDQoFdG9rZW4YASABKAkSDwoHY3Jhd2xlchgCIAEoCRIpCgVpdGVtcxgDIAMoCzIaLnF1ZXVlZGNyYXdsZXIudjEuUHVzaEl0ZW0SEgoKcmVxdWVzdF9pZBgEIAEoCSJCChFQdXNoQmF0Y2hSZXNwb25zZRItCgdyZXN1bHRzGAEgAygLMhwucXVldWVkY3Jhd2xlci52MS5QdXNoUmVzdWx0InAKEVB1c2hTdHJlYW1SZXF1ZXN0Eg0KBXRva2VuGAEgASgJEg8KB2NyYXdsZXIYAiABKAkSKQoFaXRlbXMYAyADKAsyGi5xdWV1ZWRjcmF3bGVyLnYxLlB1c2hJdGVtEhAKCHNlcXVlbmNlGAQgASgDIlUKElB1c2hTdHJlYW1SZXNwb25zZRItCgdyZXN1bHRzGAEgAygLMhwucXVldWVkY3Jhd2xlci52MS5QdXNoUmVzdWx0EhAKCHNlcXVlbmNlGAIgASgDIpUCCgxDcmF3bFJlcXVlc3QSDQoFdG9rZW4YASABKAkSCwoDdXJsGAIgASgJEhMKBm1ldGhvZBgDIAEoCUgAiAEBEhEKBGJvZHkYBCABKAxIAYgBARIeChFwb3N0X2NvbnRlbnRfdHlwZRgFIAEoCUgCiAEBEhIKBXN0b3JlGAYgASgISAOIAQESEgoFYXN5bmMYByABKAhIBIgBARI7CgpwYXJhbWV0ZXJzGAggASgLMiEucXVldWVkY3Jhd2xlci52MS5DcmF3bFBhcmFtZXRlcnNCBIi1GAFCCQoHX21ldGhvZEIHCgVfYm9keUIUChJfcG9zdF9jb250ZW50X3R5cGVCCAoGX3N0b3JlQggKBl9hc3luYyKDBAoNQ3Jhd2xSZXNwb25zZRIRCgljYl9zdGF0dXMYASABKAUSEQoJcGNfc3RhdHVzGAIgASgFEhcKD29yaWdpbmFsX3N0YXR1cxgDIAEoBRILCgN1cmwYBCABKAkSDAoEYm9keRgFIAEoDBIUCgxjb250ZW50X3R5cGUYBiABKAkSEAoDcmlkGAcgASgJSACIAQESGAoLc3RvcmFnZV91cmwYCCABKAlIAYgBARIbCg5zY3JlZW5zaG90X3VybBgJIAEoCUgCiAEBEk4KEG9yaWdpbmFsX2hlYWRlcnMYCiADKAsyNC5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsUmVzcG9uc2UuT3JpZ2luYWxIZWFkZXJzRW50cnkSFAoHZmFpbHVyZRgLIAEoCUgDiAEBEhIKCnB1c2hlZF91cmwYDCABKAkSHgoRc2NyZWVuc2hvdF9mYWlsZWQYDSABKAlIBIgBARIaChJpZ25vcmVkX3BhcmFtZXRlcnMYDiADKAkaNgoUT3JpZ2luYWxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIGCgRfcmlkQg4KDF9zdG9yYWdlX3VybEIRCg9fc2NyZWVuc2hvdF91cmxCCgoIX2ZhaWx1cmVCFAoSX3NjcmVlbnNob3RfZmFpbGVkMqUDCgtQdXNoU2VydmljZRJmCgRQdXNoEh0ucXVldWVkY3Jhd2xlci52MS5QdXNoUmVxdWVzdBoeLnF1ZXVlZGNyYXdsZXIudjEuUHVzaFJlc3BvbnNlIh+C0+STAhlaCToEYm9keSIBL1oJOgRib2R5GgEvEgEvEoYBCglQdXNoQmF0Y2gSIi5xdWV1ZWRjcmF3bGVyLnYxLlB1c2hCYXRjaFJlcXVlc3QaIy5xdWV1ZWRjcmF3bGVyLnYxLlB1c2hCYXRjaFJlc3BvbnNlIjCC0+STAio6ASoiJS9jcmF3bGVyL3t0b2tlbn0ve2NyYXdsZXJ9L3B1c2hfYmF0Y2gSWwoKUHVzaFN0cmVhbRIjLnF1ZXVlZGNyYXdsZXIudjEuUHVzaFN0cmVhbVJlcXVlc3QaJC5xdWV1ZWRjcmF3bGVyLnYxLlB1c2hTdHJlYW1SZXNwb25zZSgBMAESSAoFQ3Jhd2wSHi5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsUmVxdWVzdBofLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xSZXNwb25zZUJwChBxdWV1ZWRjcmF3bGVyLnYxUAFaIHF1ZXVlZGNyYXdsZXIvdjE7cXVldWVkY3Jhd2xlcnYxqgIQUXVldWVkQ3Jhd2xlci5WMcoCEFF1ZXVlZENyYXdsZXJcVjHqAhFRdWV1ZWRDcmF3bGVyOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_queuedcrawler_v1_crawl_parameters, file_queuedcrawler_v1_options]);
+  fileDesc("CiNxdWV1ZWRjcmF3bGVyL3YxL3B1c2hfc2VydmljZS5wcm90bxIQcXVldWVkY3Jhd2xlci52MSKJBQoLUHVzaFJlcXVlc3QSDQoFdG9rZW4YASABKAkSDwoHY3Jhd2xlchgCIAEoCRILCgN1cmwYAyABKAkSFQoIY2FsbGJhY2sYBCABKAhIAIgBARIdChBjYWxsYmFja19oZWFkZXJzGAUgASgJSAGIAQESGgoNcXVldWVfdGltZW91dBgGIAEoBUgCiAEBEhMKBm1ldGhvZBgHIAEoCUgDiAEBEhEKBGJvZHkYCCABKAxIBIgBARIeChFwb3N0X2NvbnRlbnRfdHlwZRgJIAEoCUgFiAEBEjsKCnBhcmFtZXRlcnMYCiABKAsyIS5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsUGFyYW1ldGVyc0IEiLUYARIVCghtZXRhZGF0YRgLIAEoCUgGiAEBEjMKCm5vdF9iZWZvcmUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAeIAQESEgoFZGVsYXkYDSABKAVICIgBARIVCghwcmlvcml0eRgOIAEoBUgJiAEBEhMKBnVuaXF1ZRgPIAEoCEgKiAEBEhcKCnVuaXF1ZV9rZXkYECABKAlIC4gBARIXCgp1bmlxdWVfZm9yGBEgASgFSAyIAQFCCwoJX2NhbGxiYWNrQhMKEV9jYWxsYmFja19oZWFkZXJzQhAKDl9xdWV1ZV90aW1lb3V0QgkKB19tZXRob2RCBwoFX2JvZHlCFAoSX3Bvc3RfY29udGVudF90eXBlQgsKCV9tZXRhZGF0YUINCgtfbm90X2JlZm9yZUIICgZfZGVsYXlCCwoJX3ByaW9yaXR5QgkKB191bmlxdWVCDQoLX3VuaXF1ZV9rZXlCDQoLX3VuaXF1ZV9mb3IiSgoMUHVzaFJlc3BvbnNlEgsKA3JpZBgBIAEoCRIRCglkdXBsaWNhdGUYAyABKAgSGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAIgAygJIrwECghQdXNoSXRlbRILCgN1cmwYASABKAkSHQoQY2FsbGJhY2tfaGVhZGVycxgCIAEoCUgAiAEBEhoKDXF1ZXVlX3RpbWVvdXQYAyABKAVIAYgBARITCgZtZXRob2QYBCABKAlIAogBARIRCgRib2R5GAUgASgMSAOIAQESHgoRcG9zdF9jb250ZW50X3R5cGUYBiABKAlIBIgBARI1CgpwYXJhbWV0ZXJzGAcgASgLMiEucXVldWVkY3Jhd2xlci52MS5DcmF3bFBhcmFtZXRlcnMSFQoIbWV0YWRhdGEYCCABKAlIBYgBARIzCgpub3RfYmVmb3JlGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgGiAEBEhIKBWRlbGF5GAogASgFSAeIAQESFQoIcHJpb3JpdHkYCyABKAVICIgBARITCgZ1bmlxdWUYDCABKAhICYgBARIXCgp1bmlxdWVfa2V5GA0gASgJSAqIAQESFwoKdW5pcXVlX2ZvchgOIAEoBUgLiAEBQhMKEV9jYWxsYmFja19oZWFkZXJzQhAKDl9xdWV1ZV90aW1lb3V0QgkKB19tZXRob2RCBwoFX2JvZHlCFAoSX3Bvc3RfY29udGVudF90eXBlQgsKCV9tZXRhZGF0YUINCgtfbm90X2JlZm9yZUIICgZfZGVsYXlCCwoJX3ByaW9yaXR5QgkKB191bmlxdWVCDQoLX3VuaXF1ZV9rZXlCDQoLX3VuaXF1ZV9mb3IigwEKClB1c2hSZXN1bHQSCwoDcmlkGAEgASgJEhEKCWR1cGxpY2F0ZRgEIAEoCBIvCgVlcnJvchgCIAEoCzIbLnF1ZXVlZGNyYXdsZXIudjEuUHVzaEVycm9ySACIAQESGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAMgAygJQggKBl9lcnJvciJRCglQdXNoRXJyb3ISDAoEY29kZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg0KBWZpZWxkGAMgASgJEhYKDnJldHJ5X2FmdGVyX21zGAQgASgFInEKEFB1c2hCYXRjaFJlcXVlc3QSDQoFdG9rZW4YASABKAkSDwoHY3Jhd2xlchgCIAEoCRIpCgVpdGVtcxgDIAMoCzIaLnF1ZXVlZGNyYXdsZXIudjEuUHVzaEl0ZW0SEgoKcmVxdWVzdF9pZBgEIAEoCSJCChFQdXNoQmF0Y2hSZXNwb25zZRItCgdyZXN1bHRzGAEgAygLMhwucXVldWVkY3Jhd2xlci52MS5QdXNoUmVzdWx0InAKEVB1c2hTdHJlYW1SZXF1ZXN0Eg0KBXRva2VuGAEgASgJEg8KB2NyYXdsZXIYAiABKAkSKQoFaXRlbXMYAyADKAsyGi5xdWV1ZWRjcmF3bGVyLnYxLlB1c2hJdGVtEhAKCHNlcXVlbmNlGAQgASgDIlUKElB1c2hTdHJlYW1SZXNwb25zZRItCgdyZXN1bHRzGAEgAygLMhwucXVldWVkY3Jhd2xlci52MS5QdXNoUmVzdWx0EhAKCHNlcXVlbmNlGAIgASgDIpUCCgxDcmF3bFJlcXVlc3QSDQoFdG9rZW4YASABKAkSCwoDdXJsGAIgASgJEhMKBm1ldGhvZBgDIAEoCUgAiAEBEhEKBGJvZHkYBCABKAxIAYgBARIeChFwb3N0X2NvbnRlbnRfdHlwZRgFIAEoCUgCiAEBEhIKBXN0b3JlGAYgASgISAOIAQESEgoFYXN5bmMYByABKAhIBIgBARI7CgpwYXJhbWV0ZXJzGAggASgLMiEucXVldWVkY3Jhd2xlci52MS5DcmF3bFBhcmFtZXRlcnNCBIi1GAFCCQoHX21ldGhvZEIHCgVfYm9keUIUChJfcG9zdF9jb250ZW50X3R5cGVCCAoGX3N0b3JlQggKBl9hc3luYyKDBAoNQ3Jhd2xSZXNwb25zZRIRCgljYl9zdGF0dXMYASABKAUSEQoJcGNfc3RhdHVzGAIgASgFEhcKD29yaWdpbmFsX3N0YXR1cxgDIAEoBRILCgN1cmwYBCABKAkSDAoEYm9keRgFIAEoDBIUCgxjb250ZW50X3R5cGUYBiABKAkSEAoDcmlkGAcgASgJSACIAQESGAoLc3RvcmFnZV91cmwYCCABKAlIAYgBARIbCg5zY3JlZW5zaG90X3VybBgJIAEoCUgCiAEBEk4KEG9yaWdpbmFsX2hlYWRlcnMYCiADKAsyNC5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsUmVzcG9uc2UuT3JpZ2luYWxIZWFkZXJzRW50cnkSFAoHZmFpbHVyZRgLIAEoCUgDiAEBEhIKCnB1c2hlZF91cmwYDCABKAkSHgoRc2NyZWVuc2hvdF9mYWlsZWQYDSABKAlIBIgBARIaChJpZ25vcmVkX3BhcmFtZXRlcnMYDiADKAkaNgoUT3JpZ2luYWxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIGCgRfcmlkQg4KDF9zdG9yYWdlX3VybEIRCg9fc2NyZWVuc2hvdF91cmxCCgoIX2ZhaWx1cmVCFAoSX3NjcmVlbnNob3RfZmFpbGVkMqUDCgtQdXNoU2VydmljZRJmCgRQdXNoEh0ucXVldWVkY3Jhd2xlci52MS5QdXNoUmVxdWVzdBoeLnF1ZXVlZGNyYXdsZXIudjEuUHVzaFJlc3BvbnNlIh+C0+STAhlaCToEYm9keSIBL1oJOgRib2R5GgEvEgEvEoYBCglQdXNoQmF0Y2gSIi5xdWV1ZWRjcmF3bGVyLnYxLlB1c2hCYXRjaFJlcXVlc3QaIy5xdWV1ZWRjcmF3bGVyLnYxLlB1c2hCYXRjaFJlc3BvbnNlIjCC0+STAio6ASoiJS9jcmF3bGVyL3t0b2tlbn0ve2NyYXdsZXJ9L3B1c2hfYmF0Y2gSWwoKUHVzaFN0cmVhbRIjLnF1ZXVlZGNyYXdsZXIudjEuUHVzaFN0cmVhbVJlcXVlc3QaJC5xdWV1ZWRjcmF3bGVyLnYxLlB1c2hTdHJlYW1SZXNwb25zZSgBMAESSAoFQ3Jhd2wSHi5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsUmVxdWVzdBofLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xSZXNwb25zZUJwChBxdWV1ZWRjcmF3bGVyLnYxUAFaIHF1ZXVlZGNyYXdsZXIvdjE7cXVldWVkY3Jhd2xlcnYxqgIQUXVldWVkQ3Jhd2xlci5WMcoCEFF1ZXVlZENyYXdsZXJcVjHqAhFRdWV1ZWRDcmF3bGVyOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_crawl_parameters, file_queuedcrawler_v1_options]);
 
 /**
  * @generated from message queuedcrawler.v1.PushRequest
@@ -92,6 +94,60 @@ export type PushRequest = Message<"queuedcrawler.v1.PushRequest"> & {
    * @generated from field: queuedcrawler.v1.CrawlParameters parameters = 10;
    */
   parameters?: CrawlParameters | undefined;
+
+  /**
+   * A JSON text of at most 1,024 bytes that comes back with the result, stored or delivered, and in lists. Characters
+   * beyond ASCII come back as JSON escapes.
+   *
+   * @generated from field: optional string metadata = 11;
+   */
+  metadata?: string | undefined;
+
+  /**
+   * When the URL may be crawled at the earliest, up to 30 days from now; at once when absent or past. Until then it
+   * waits as scheduled, and `queue_timeout` begins then.
+   *
+   * @generated from field: optional google.protobuf.Timestamp not_before = 12;
+   */
+  notBefore?: Timestamp | undefined;
+
+  /**
+   * The same as seconds from now, 0 to 2,592,000; excludes `not_before`.
+   *
+   * @generated from field: optional int32 delay = 13;
+   */
+  delay?: number | undefined;
+
+  /**
+   * 0 to 9, 5 when absent. Among the URLs of one host, each step counts as an hour of waiting: a URL of priority 9 goes before
+   * all of priority 5 that were pushed in the four hours before it. So none waits for ever.
+   *
+   * @generated from field: optional int32 priority = 14;
+   */
+  priority?: number | undefined;
+
+  /**
+   * Accept the URL once: a second push with the same key is answered with the `rid` of the first, while that waits or is
+   * crawled. Default that of the crawler; `unique_key` and `unique_for` switch it on, too.
+   *
+   * @generated from field: optional bool unique = 15;
+   */
+  unique?: boolean | undefined;
+
+  /**
+   * Up to 256 characters. Default the URL with its host in lower case, without its default port and fragment, and with its query
+   * sorted by name; for POST and PUT with the method and the body.
+   *
+   * @generated from field: optional string unique_key = 16;
+   */
+  uniqueKey?: string | undefined;
+
+  /**
+   * Seconds from the push for which the key holds instead, 1 to 2,592,000 (30 days); 0 while the URL waits or is crawled.
+   *
+   * @generated from field: optional int32 unique_for = 17;
+   */
+  uniqueFor?: number | undefined;
 };
 
 /**
@@ -111,6 +167,14 @@ export type PushResponse = Message<"queuedcrawler.v1.PushResponse"> & {
    * @generated from field: string rid = 1;
    */
   rid: string;
+
+  /**
+   * Whether the `rid` is that of an earlier push with the same `unique_key`, and nothing was queued. Over REST the header
+   * `duplicate`.
+   *
+   * @generated from field: bool duplicate = 3;
+   */
+  duplicate: boolean;
 
   /**
    * Parameters that have no effect because they need the JavaScript token. Over REST the header `ignored_parameters`.
@@ -181,6 +245,55 @@ export type PushItem = Message<"queuedcrawler.v1.PushItem"> & {
    * @generated from field: queuedcrawler.v1.CrawlParameters parameters = 7;
    */
   parameters?: CrawlParameters | undefined;
+
+  /**
+   * A JSON text that comes back with the result.
+   *
+   * @generated from field: optional string metadata = 8;
+   */
+  metadata?: string | undefined;
+
+  /**
+   * When the URL may be crawled at the earliest.
+   *
+   * @generated from field: optional google.protobuf.Timestamp not_before = 9;
+   */
+  notBefore?: Timestamp | undefined;
+
+  /**
+   * The same as seconds from now.
+   *
+   * @generated from field: optional int32 delay = 10;
+   */
+  delay?: number | undefined;
+
+  /**
+   * 0 to 9, 5 when absent.
+   *
+   * @generated from field: optional int32 priority = 11;
+   */
+  priority?: number | undefined;
+
+  /**
+   * Accept the URL once.
+   *
+   * @generated from field: optional bool unique = 12;
+   */
+  unique?: boolean | undefined;
+
+  /**
+   * What makes it the same; default the URL in a normal form.
+   *
+   * @generated from field: optional string unique_key = 13;
+   */
+  uniqueKey?: string | undefined;
+
+  /**
+   * Seconds for which the key holds; 0 while the URL waits or is crawled.
+   *
+   * @generated from field: optional int32 unique_for = 14;
+   */
+  uniqueFor?: number | undefined;
 };
 
 /**
@@ -202,6 +315,13 @@ export type PushResult = Message<"queuedcrawler.v1.PushResult"> & {
    * @generated from field: string rid = 1;
    */
   rid: string;
+
+  /**
+   * Whether the `rid` is that of an earlier push with the same `unique_key`, and nothing was queued.
+   *
+   * @generated from field: bool duplicate = 4;
+   */
+  duplicate: boolean;
 
   /**
    * Why the item was refused; absent when it was queued.

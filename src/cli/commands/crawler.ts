@@ -15,6 +15,8 @@ interface CrawlerOptions {
   readonly concurrency?: number;
   readonly deliveryConcurrency?: number;
   readonly maxRetries?: number;
+  readonly unique?: boolean;
+  readonly uniqueFor?: number;
   readonly retryWindowHours?: number;
   readonly maxPerHost?: number;
   readonly delayMs?: number;
@@ -134,7 +136,7 @@ export function createCrawlerCommand(context: CommandContext): Command {
 /** The options of the settings; which of them suit is for the service to say. */
 function withSettings(command: Command): void {
   const number = (flag: string, description: string) =>
-    command.option(`${flag} <n>`, description, wholeNumber(flag, 0, 1_000_000));
+    command.option(`${flag} <n>`, description, wholeNumber(flag, 0, 10_000_000));
   command.option('--callback-url <url>', 'where results are posted');
   number('--concurrency', 'URLs crawled at once');
   number('--delivery-concurrency', 'results posted at once; 0 for no bound of its own');
@@ -146,6 +148,9 @@ function withSettings(command: Command): void {
   command.option('--pace-group <name>', 'politeness: crawlers with the same name share it');
   command.option('--group-by-domain', 'count all hosts of a registrable domain as one host');
   command.option('--no-group-by-domain', 'count each host by itself');
+  command.option('--unique', 'queue each URL once, unless its push says otherwise');
+  command.option('--no-unique', 'queue repeated URLs, too');
+  number('--unique-for', 'seconds for which a URL is queued once; 0 while it waits or is crawled');
 }
 
 function isPolite(options: CrawlerOptions): boolean {
@@ -155,8 +160,15 @@ function isPolite(options: CrawlerOptions): boolean {
 
 /** The settings that the options name; the rest of the politeness stays as it was. */
 function settingsOf(options: CrawlerOptions, before?: Politeness) {
-  const { maxPerHost, delayMs, robotsTxt, callbackUrl, groupByDomain, ...numbers } = options;
-  const names = ['concurrency', 'deliveryConcurrency', 'maxRetries', 'retryWindowHours'] as const;
+  const { maxPerHost, delayMs, robotsTxt, callbackUrl, groupByDomain, unique, ...numbers } =
+    options;
+  const names = [
+    'concurrency',
+    'deliveryConcurrency',
+    'maxRetries',
+    'retryWindowHours',
+    'uniqueFor',
+  ] as const;
   const given = names.flatMap((name) =>
     numbers[name] === undefined ? [] : [[name, numbers[name]]],
   );
@@ -164,6 +176,7 @@ function settingsOf(options: CrawlerOptions, before?: Politeness) {
     ...(Object.fromEntries(given) as Partial<Record<(typeof names)[number], number>>),
     ...(callbackUrl === undefined ? {} : { callbackUrl }),
     ...(groupByDomain === undefined ? {} : { groupByDomain }),
+    ...(unique === undefined ? {} : { unique }),
     ...(isPolite(options)
       ? {
           politeness: {

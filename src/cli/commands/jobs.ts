@@ -15,6 +15,7 @@ import { printPages } from '../print-pages.ts';
 const STATES = {
   waiting: JobState.WAITING,
   retrying: JobState.RETRYING,
+  scheduled: JobState.SCHEDULED,
   running: JobState.RUNNING,
 } as const;
 const KINDS = {

@@ -28,6 +28,12 @@ interface PushOptions {
   readonly param: readonly string[];
   readonly queueTimeout?: number;
   readonly callbackHeaders?: string;
+  readonly metadata?: string;
+  readonly delay?: number;
+  readonly priority?: number;
+  readonly unique?: boolean;
+  readonly uniqueFor?: number;
+  readonly notBefore?: string;
   readonly runId?: string;
   readonly batchSize: number;
   readonly concurrency: number;
@@ -54,6 +60,16 @@ export function createPushCommand(context: CommandContext): Command {
       wholeNumber('--queue-timeout', 0, 10_080),
     )
     .option('--callback-headers <text>', 'headers of the deliveries, name|value|name|value')
+    .option('--metadata <json>', 'comes back with each result')
+    .option('--priority <n>', 'a higher one goes first, default 5', wholeNumber('--priority', 0, 9))
+    .option('--unique', 'queue a URL once while it waits or is crawled')
+    .option(
+      '--unique-for <seconds>',
+      'queue a URL once within this time',
+      wholeNumber('--unique-for', 1, 2_592_000),
+    )
+    .option('--delay <seconds>', 'earliest start, from now', wholeNumber('--delay', 0, 2_592_000))
+    .option('--not-before <time>', 'earliest start, such as 2030-01-31T08:00:00Z')
     .option(
       '--run-id <id>',
       'repeat an interrupted push of the same input, within 24 hours, and queue only what is missing',
@@ -107,9 +123,10 @@ async function push(
   const runId = options.runId ?? randomUUID();
   const progress = createProgress(output, 'pushed', source.share);
   let refused = 0;
+  let duplicates = 0;
 
   async function tell(pushed: Pushed): Promise<void> {
-    const { item, rid, error } = pushed;
+    const { item, rid, duplicate, error } = pushed;
     const line = lines.get(item as object) ?? 0;
     const url = typeof item === 'string' ? item : (item.url ?? '');
     if (error !== undefined) {
@@ -118,8 +135,11 @@ async function push(
       if (output.isJson) await output.json({ line, url, error: { code, message } });
       else output.note(`line ${line}: ${printable(url)}: ${message} (${code})`);
     } else if (options.quiet !== true) {
-      await (output.isJson ? output.json({ line, url, rid }) : output.line(`${rid} ${url}`));
+      await (output.isJson
+        ? output.json({ line, url, rid, ...(duplicate ? { duplicate } : {}) })
+        : output.line(`${rid} ${url}`));
     }
+    if (duplicate) duplicates += 1;
     progress.add(1);
   }
 
@@ -143,9 +163,13 @@ async function push(
     throw error;
   }
   progress.end();
-  const accepted = progress.count - refused;
-  if (output.isJson) await output.json({ accepted, refused, run_id: runId });
-  else output.note(`${accepted} accepted, ${refused} refused`);
+  const accepted = progress.count - refused - duplicates;
+  const more = duplicates === 0 ? {} : { duplicates };
+  if (output.isJson) await output.json({ accepted, ...more, refused, run_id: runId });
+  else {
+    const again = duplicates === 0 ? '' : `, ${duplicates} queued before`;
+    output.note(`${accepted} accepted${again}, ${refused} refused`);
+  }
   return refused;
 }
 
@@ -158,6 +182,12 @@ async function* read(
   const shared = {
     queue_timeout: options.queueTimeout,
     callback_headers: options.callbackHeaders,
+    metadata: options.metadata,
+    priority: options.priority,
+    unique: options.unique,
+    unique_for: options.uniqueFor,
+    delay: options.delay,
+    not_before: options.notBefore,
   };
   for await (const { line, values } of source.items) {
     const item = parse(line, { ...shared, ...values });

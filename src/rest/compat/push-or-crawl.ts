@@ -46,8 +46,8 @@ export const pushOrCrawl: AdapterFactory = (toolkit) => {
         if (isPush(exchange)) {
           const request = await binders.push[source](exchange);
           completeTarget(request, exchange);
-          const { rid, ignoredParameters } = await callPush(request, exchange);
-          return ridReply(rid, ignoredParameters);
+          const { rid, duplicate, ignoredParameters } = await callPush(request, exchange);
+          return ridReply(rid, ignoredParameters, duplicate);
         }
         const request = await binders.crawl[source](exchange);
         completeTarget(request, exchange);
@@ -92,8 +92,9 @@ function completeTarget(request: PushRequest | CrawlRequest, exchange: Exchange)
 }
 
 /** Exactly one key: a public client checks for that. */
-function ridReply(rid: string, ignored: readonly string[]): Reply {
-  return jsonReply(JSON.stringify({ rid }), 200, { rid, ...ignoredField(ignored) });
+function ridReply(rid: string, ignored: readonly string[], duplicate = false): Reply {
+  const headers = { rid, ...ignoredField(ignored), ...(duplicate ? { duplicate: 'true' } : {}) };
+  return jsonReply(JSON.stringify({ rid }), 200, headers);
 }
 
 function ignoredField(names: readonly string[]): { readonly ignored_parameters?: string } {

@@ -27,6 +27,8 @@ import {
 export interface CrawlerDetails {
   readonly crawler: Crawler;
   readonly counters: CrawlerCounters;
+  /** Waiting URLs that may not be crawled yet. */
+  readonly scheduled: number;
 }
 
 /**
@@ -90,10 +92,15 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
   }
 
   async function withCounters(crawler: Crawler): Promise<CrawlerDetails> {
-    const counters = (await store.crawlers.counters([crawler.crawlerId])).get(crawler.crawlerId);
+    const { crawlerId } = crawler;
+    const [found, scheduled] = await Promise.all([
+      store.crawlers.counters([crawlerId]),
+      store.queue.countScheduled(crawlerId, clock.now()),
+    ]);
+    const counters = found.get(crawlerId);
     // The crawler was removed after it was read.
     if (counters === undefined) throw crawlerNotFound(crawler.name, 'name');
-    return { crawler, counters };
+    return { crawler, counters, scheduled };
   }
 
   async function changed(

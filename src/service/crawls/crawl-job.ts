@@ -140,7 +140,7 @@ function toOrder(job: QueuedJob, crawler: Crawler, onSent?: () => void): CrawlOr
   const task = { request: job, tokenType, accountId, crawlerId, politeness };
   return {
     task: { ...task, ...defined({ onSent }) },
-    spec: { kind: 'record', rid: job.rid, delivery },
+    spec: { kind: 'record', rid: job.rid, delivery, ...defined({ metadata: job.metadata }) },
     isSuspect: job.crashes > 0,
     traceparent: job.traceparent,
   };
@@ -188,8 +188,8 @@ function retry(
 function windowStart(job: QueuedJob, now: Date, hostAwaySince: Date | undefined): Date {
   const firstTriedAt = job.firstTriedAt ?? now;
   if (hostAwaySince === undefined) return firstTriedAt;
-  const pushedAt = ridTime(job.rid);
-  const waitedSince = hostAwaySince > pushedAt ? hostAwaySince : pushedAt;
+  const dueSince = job.notBefore ?? ridTime(job.rid);
+  const waitedSince = hostAwaySince > dueSince ? hostAwaySince : dueSince;
   return waitedSince < firstTriedAt ? waitedSince : firstTriedAt;
 }
 

@@ -168,7 +168,7 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
     async crawlLater(owner, input, traceparent) {
       const { crawlers } = deps.store;
       await ensureAsyncCrawler({ ...deps, crawlers }, owner);
-      return deps.pushing.push(owner, ASYNC_CRAWLER, input, traceparent);
+      return (await deps.pushing.push(owner, ASYNC_CRAWLER, input, traceparent)).rid;
     },
   };
 }

@@ -1,48 +1,44 @@
 import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
 import type { TokenOwner } from '../../domain/account.ts';
-import { parseCallbackHeaders } from '../../domain/callback-headers.ts';
-import type { Clock } from '../../domain/clock.ts';
+import type { ServiceClock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
-import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { crawlerNotFound, DomainError, invalidField } from '../../domain/errors.ts';
 import type { Job } from '../../domain/job.ts';
-import { integerInRange, MAX_BATCH_ITEMS, MAX_QUEUE_TIMEOUT_MINUTES } from '../../domain/limits.ts';
+import { MAX_BATCH_ITEMS } from '../../domain/limits.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
-import { createRid } from '../../domain/rid.ts';
 import type { Span, Tracing } from '../../domain/tracing.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { PushLimits, PushOutcome, Store } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
 import { type CrawlerReference, crawlerLabel } from '../crawlers/async-crawler.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
-import { type CrawlInput, type CrawlOffer, parseCrawlRequest } from './crawl-request.ts';
-import { laneOf } from './lane-of.ts';
+import type { CrawlOffer } from './crawl-request.ts';
+import { type PushInput, toJob } from './push-input.ts';
 import { queueAttributes } from './queue-spans.ts';
-
-/** One URL to queue, as the client gives it. */
-export interface PushInput extends CrawlInput {
-  readonly callbackHeaders?: string;
-  /** Minutes. */
-  readonly queueTimeout?: number;
-}
 
 const MAX_REQUEST_ID_LENGTH = 64;
 
 /** The result of one item. */
-export type PushedItem = { readonly rid: string } | { readonly error: DomainError };
+export type PushedItem = AcceptedItem | { readonly error: DomainError };
+
+/** `duplicate`: the `rid` is that of an earlier push with the same unique key. */
+export interface AcceptedItem {
+  readonly rid: string;
+  readonly duplicate?: true;
+}
 
 /** The use cases of pushing URLs into queues. */
 export interface Pushing {
   /**
-   * Resolves with the `rid` after the job is durable. Throws the item's error if it was refused.
+   * Resolves after the job is durable. Throws the item's error if it was refused.
    */
   push(
     owner: TokenOwner,
     crawler: CrawlerReference,
     input: PushInput,
     traceparent?: string,
-  ): Promise<string>;
+  ): Promise<AcceptedItem>;
   /**
    * Returns one result for each of 1 to 1,000 items; throws only errors of the call as a whole. A
    * repeated call with the same `requestId` returns the first call's results and queues nothing.
@@ -63,7 +59,7 @@ export interface PushingDeps {
   readonly access: CrawlerAccess;
   readonly scheduler: Pick<Scheduler, 'runNow' | 'wake'>;
   readonly dispatcher: Pick<Dispatcher, 'isRunning' | 'notify'>;
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly limits: PushLimits;
   readonly quotas: Pick<Quotas, 'admit'>;
   readonly offer: CrawlOffer;
@@ -102,7 +98,9 @@ export function createPushing(deps: PushingDeps): Pushing {
   ): ParsedBatch {
     const now = clock.now();
     const items = inputs.map((input) =>
-      attempt((): Job => ({ ...toJob(input, crawler, now, deps.offer), traceparent })),
+      attempt(
+        (): Job => ({ ...toJob(input, crawler, { clock, now, offer: deps.offer }), traceparent }),
+      ),
     );
     return { crawler, items, jobs: items.filter(isJob) };
   }
@@ -236,7 +234,7 @@ export function createPushing(deps: PushingDeps): Pushing {
       const [item] = await pushBatch(owner, reference, [input], '', traceparent);
       if (item === undefined) throw new Error('a push of one item had no result');
       if ('error' in item) throw item.error;
-      return item.rid;
+      return item;
     },
   };
 }
@@ -263,7 +261,8 @@ function startSend(
 function logPushed(logger: Logger, crawler: string, outcomes: readonly PushOutcome[]): void {
   if (logger.isLevelEnabled?.('debug') === false) return;
   for (const each of outcomes) {
-    if ('rid' in each) logger.debug({ rid: each.rid, crawler }, 'a job was pushed');
+    if ('rid' in each && each.duplicate !== true)
+      logger.debug({ rid: each.rid, crawler }, 'a job was pushed');
   }
 }
 
@@ -324,23 +323,4 @@ function attempt<Value>(make: () => Value): Value | DomainError {
     if (error instanceof DomainError) return error;
     throw error;
   }
-}
-
-function toJob(input: PushInput, crawler: Crawler, now: Date, offer: CrawlOffer): Job {
-  const minutes = input.queueTimeout ?? 0;
-  if (minutes !== 0) integerInRange('queue_timeout', minutes, 1, MAX_QUEUE_TIMEOUT_MINUTES);
-  const headers = deliveryModes[crawler.delivery].postsToCallback
-    ? (input.callbackHeaders ?? '')
-    : '';
-  const request = parseCrawlRequest(input, crawler.tokenType, offer);
-  return {
-    ...request,
-    rid: createRid(now),
-    crawlerId: crawler.crawlerId,
-    accountId: crawler.accountId,
-    host: laneOf(request.url, crawler.groupByDomain),
-    callbackHeaders: headers === '' ? [] : parseCallbackHeaders(headers),
-    queueDeadline: minutes === 0 ? undefined : new Date(now.getTime() + minutes * 60_000),
-    createdAt: now,
-  };
 }

@@ -1,5 +1,5 @@
 import type { TokenOwner } from '../../domain/account.ts';
-import { toWall, type WallClock } from '../../domain/clock.ts';
+import { type ServiceClock, toWall } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
@@ -19,13 +19,19 @@ import type { HostReads, HostWait } from './host-list.ts';
 
 export type { CrawlOutcome, JobSummary, Listing, ListingPart, ResultSummary };
 
+/** A queued job with its state as it is shown. */
+export interface ShownJob extends Omit<JobSummary, 'state'> {
+  readonly state: JobSummary['state'] | 'scheduled';
+}
+
 /** Where a `rid` is, and the name of its crawler if it belongs to one of the client's. */
-export interface LocatedRid extends FoundRid {
+export interface LocatedRid extends Omit<FoundRid, 'job'> {
+  readonly job?: ShownJob;
   readonly crawler: Crawler | undefined;
 }
 
 /** A queued job, and what its host is waited for. */
-export interface WaitingJob extends JobSummary {
+export interface WaitingJob extends ShownJob {
   readonly hostWait?: HostWait | undefined;
 }
 
@@ -34,7 +40,7 @@ export interface Listings {
   jobs(
     owner: TokenOwner,
     crawlerName: string,
-    state: 'waiting' | 'retrying' | undefined,
+    state: 'waiting' | 'retrying' | 'scheduled' | undefined,
     part: ListingPart,
   ): Promise<Listing<WaitingJob>>;
   deliveries(
@@ -61,7 +67,7 @@ export interface Listings {
 export function createListings(deps: {
   readonly store: Pick<Store, 'listings' | 'crawlers'>;
   readonly access: Pick<CrawlerAccess, 'find'>;
-  readonly clock: WallClock;
+  readonly clock: ServiceClock;
   readonly waits: HostReads['waits'];
 }): Listings {
   const { store, access, clock } = deps;
@@ -69,9 +75,11 @@ export function createListings(deps: {
 
   // What is due by the service time is shown by the clock.
   const atWall = (moment: Date): Date => toWall(clock, moment);
-  const showJob = <Job extends JobSummary>(job: Job): Job => ({
+  const showJob = (job: JobSummary): ShownJob => ({
     ...job,
+    state: isScheduled(job, clock.now()) ? 'scheduled' : job.state,
     dueAt: atWall(job.dueAt),
+    notBefore: job.notBefore && atWall(job.notBefore),
     firstTriedAt: job.firstTriedAt && atWall(job.firstTriedAt),
   });
   const showDelivery = <Delivery extends DeliverySummary>(delivery: Delivery): Delivery => ({
@@ -95,7 +103,11 @@ export function createListings(deps: {
     async jobs(owner, crawlerName, state, part) {
       const crawler = await access.find(owner, crawlerName);
       const [jobs, waitOf] = await Promise.all([
-        listings.jobs(crawler.crawlerId, state, part),
+        listings.jobs(
+          crawler.crawlerId,
+          state === 'scheduled' ? { scheduledAfter: clock.now() } : state,
+          part,
+        ),
         deps.waits(crawler),
       ]);
       const rows = jobs.rows.map((job) => ({ ...showJob(job), hostWait: waitOf(job.host) }));
@@ -136,6 +148,10 @@ export function createListings(deps: {
       };
     },
   };
+}
+
+function isScheduled({ state, notBefore }: JobSummary, now: Date): boolean {
+  return state === 'waiting' && notBefore !== undefined && notBefore > now;
 }
 
 function shown<Row>({ rows, ...rest }: Listing<Row>, show: (row: Row) => Row): Listing<Row> {

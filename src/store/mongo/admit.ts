@@ -2,15 +2,17 @@ import type { ClientSession } from 'mongodb';
 import { toWall } from '../../domain/clock.ts';
 import type { Job } from '../../domain/job.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
+import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import { PUSH_REQUEST_MS } from '../rules.ts';
 import type { PushLimits, PushOutcome, PushReceipt } from '../store.ts';
 import { type Amount, takeAccountRoom, wentOver } from './account-room.ts';
-import type { Collections } from './collections.ts';
+import type { Collections, CrawlerDocument } from './collections.ts';
 import { readParts, sumCounts } from './counts-document.ts';
 import { toJobDocument } from './job-document.ts';
 import { Fenced, type Lanes } from './lanes.ts';
 import { isLive, wakeFields } from './lease.ts';
+import { type KeyedJobs, keyedJobs } from './unique-keys.ts';
 
 /** Jobs on their way into the queue of one crawler. */
 export interface Admission {
@@ -56,17 +58,20 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
 
   const isNear = (queued: number, n: number, limit: number): boolean => queued + n > limit - SPARE;
 
-  /** Inserts what there is room for, and returns how many; undefined when the crawler is not there. */
-  async function insert(admission: Admission, room: number): Promise<number | undefined> {
+  /** Inserts what there is room for; undefined when the crawler is not there. */
+  async function insert(admission: Admission, room: number): Promise<Inserted | undefined> {
     const { crawlerId, accountId, jobs, settings, limits, now, requestKey } = admission;
     const lane = await lanes.enlist(crawlerId, 'push', now);
     const crawler = await collections.crawlers.findOne(
       { _id: crawlerId, ...(settings === undefined ? {} : { updatedAt: new Date(settings) }) },
-      { projection: { purges: 1 } },
+      { projection: { purges: 1, hasPriorities: 1 } },
     );
     if (crawler === null) return undefined;
+    await notePriorities(crawler, jobs);
     const { purges } = crawler;
-    const wanted = Math.min(jobs.length, room);
+    const keyed = await keyedJobs(collections, crawler, jobs, now);
+    const { fresh } = keyed;
+    const wanted = Math.min(fresh.length, room);
     const { crawlerQueue } = limits;
     const known = queues.get(crawlerId);
     const isKnown =
@@ -76,21 +81,22 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
     const queue = isKnown ? known : await readQueue(lane.id, crawlerId, purges);
     queues.delete(crawlerId);
     const n = Math.max(0, Math.min(wanted, crawlerQueue - queue.queued));
+    const inserted = { n, outcomes: toOutcomes(jobs, keyed, n, room) };
     const remembered =
       requestKey === undefined || jobs.length === 0
         ? undefined
         : {
             _id: requestKey,
             crawlerId,
-            outcomes: toOutcomes(jobs, n, room),
+            outcomes: inserted.outcomes,
             expiresAt: new Date(toWall(collections.time, now).getTime() + PUSH_REQUEST_MS),
           };
     if (n === 0) {
       if (remembered !== undefined) await collections.pushRequests.insertOne(remembered);
-      return 0;
+      return inserted;
     }
     const push = lanes.newWriteId();
-    const documents = jobs.slice(0, n).map((job) => ({
+    const documents = fresh.slice(0, n).map((job) => ({
       ...toJobDocument(job, push, purges),
       createdAt: toWall(collections.time, job.createdAt),
     }));
@@ -99,6 +105,7 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
       if (remembered !== undefined) {
         await collections.pushRequests.insertOne(remembered, { session });
       }
+      await keyed.take(n, session);
       await collections.jobs.insertMany(documents, { session });
       if (!near) return;
       await collections.counts.updateMany(
@@ -125,7 +132,16 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
       throw error;
     }
     if (!near) queues.set(crawlerId, { ...queue, queued: queue.queued + n });
-    return n;
+    return inserted;
+  }
+
+  /** Looks of a crawler go by age alone until a job has another priority than the default. */
+  async function notePriorities(
+    { _id, hasPriorities = false }: Pick<CrawlerDocument, '_id' | 'hasPriorities'>,
+    jobs: readonly Job[],
+  ): Promise<void> {
+    if (hasPriorities || jobs.every(({ priority }) => priority === DEFAULT_PRIORITY)) return;
+    await collections.crawlers.updateOne({ _id }, { $set: { hasPriorities: true } });
   }
 
   return async (admission: Admission): Promise<PushReceipt> => {
@@ -137,21 +153,21 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
       amount(jobs),
       limits.accountQueue,
     );
-    let inserted: number | undefined;
+    let inserted: Inserted | undefined;
     try {
       inserted = await lanes.untilWritten(() => insert(admission, room.n));
     } finally {
       await room.giveBack();
     }
     const crawler =
-      inserted === undefined ? null : await wake(collections, crawlerId, inserted, now);
+      inserted === undefined ? null : await wake(collections, crawlerId, inserted.n, now);
     if (crawler === null || inserted === undefined) {
       const outcomes = jobs.map(() => ({ refused: 'crawler_not_found' }) as const);
       return { outcomes, crossedAccountLimit: false, leased: false };
     }
-    const isOver = room.queued - (room.n - inserted) > limits.accountQueue;
+    const isOver = room.queued - (room.n - inserted.n) > limits.accountQueue;
     return {
-      outcomes: toOutcomes(jobs, inserted, room.n),
+      outcomes: inserted.outcomes,
       crossedAccountLimit: isOver && (await crossed(accountId, limits.accountQueue)),
       leased: isLive(crawler.leaseUntil, now),
     };
@@ -174,9 +190,27 @@ export function wake(collections: Collections, crawlerId: string, n: number, now
   );
 }
 
-function toOutcomes(jobs: readonly Job[], inserted: number, room: number): PushOutcome[] {
+/** What was inserted of an admission. */
+interface Inserted {
+  readonly n: number;
+  readonly outcomes: readonly PushOutcome[];
+}
+
+function toOutcomes(
+  jobs: readonly Job[],
+  { fresh, firsts }: Pick<KeyedJobs, 'fresh' | 'firsts'>,
+  inserted: number,
+  room: number,
+): PushOutcome[] {
   const refused = inserted === room ? 'account_queue_full' : 'crawler_queue_full';
-  return jobs.map((job, index) => (index < inserted ? { rid: job.rid } : { refused }));
+  const accepted = new Set(fresh.slice(0, inserted).map(({ rid }) => rid));
+  const left = new Set(fresh.slice(inserted).map(({ rid }) => rid));
+  return jobs.map(({ rid }, index): PushOutcome => {
+    if (accepted.has(rid)) return { rid };
+    const first = firsts.get(jobs[index] as Job);
+    // Its first is one of this push that was refused.
+    return first === undefined || left.has(first) ? { refused } : { rid: first, duplicate: true };
+  });
 }
 
 function amount(jobs: readonly Job[]): Amount {

@@ -54,7 +54,7 @@ export interface JobDocument {
   readonly hostDigit?: string;
   /** Among the jobs of its host; a higher one comes first. */
   readonly priority: number;
-  /** No other job of the crawler has it. */
+  /** The key of its {@link UniqueKeyDocument}. */
   readonly uniqueKey?: string;
   readonly batchId?: string;
   /** What its client keeps with it; JSON. */
@@ -64,12 +64,16 @@ export interface JobDocument {
   readonly contentType?: string;
   readonly parameters: string;
   readonly callbackHeaders: string;
+  /** Absent if it may be crawled at once. */
+  readonly notBefore?: Date;
   readonly queueDeadline?: Date;
   readonly createdAt: Date;
   /** The bytes that it counts for as queued. */
   readonly size?: number;
   readonly state: QueuedJob['state'];
   readonly due: Date;
+  /** `orderMs` of the job. */
+  readonly order: Date;
   /** Set while waiting or retrying. */
   readonly queued?: true;
   /** Set while the queue deadline applies. */
@@ -88,6 +92,17 @@ export interface JobDocument {
   readonly traceparent?: string;
   /** The id of its push. */
   readonly push: string;
+}
+
+/** Which job has a unique key. `_id` is that of the crawler and the key. */
+export interface UniqueKeyDocument {
+  readonly _id: string;
+  readonly crawlerId: string;
+  readonly rid: string;
+  /** The crawler's `purges` when it was pushed: a purge frees keys. */
+  readonly gen: number;
+  /** When it ends, as the clock shows it; while its job exists if absent. */
+  readonly expiresAt?: Date;
 }
 
 /** The fields that deliveries and results share. */
@@ -247,6 +262,7 @@ export interface Collections {
   readonly resultOrders: Collection<ResultOrderDocument>;
   readonly history: Collection<HistoryDocument>;
   readonly pushRequests: Collection<PushRequestDocument>;
+  readonly uniqueKeys: Collection<UniqueKeyDocument>;
   readonly rates: Collection<RateDocument>;
   readonly screenshots: Collection<ScreenshotDocument>;
   readonly notices: Collection<NoticeDocument>;
@@ -270,6 +286,7 @@ export function toCollections(db: Db, time: WallClock = { aheadMs: 0 }): Collect
     resultOrders: db.collection('result_orders'),
     history: db.collection('history'),
     pushRequests: db.collection('push_requests'),
+    uniqueKeys: db.collection('unique_keys'),
     rates: db.collection('rates'),
     screenshots: db.collection('screenshots'),
     notices: db.collection('notices'),

@@ -48,6 +48,8 @@ export interface CrawlerDocument extends Partial<StoredSettings> {
    * documents are swept up later.
    */
   readonly purges: number;
+  /** Set once a job was pushed with another priority than the default. */
+  readonly hasPriorities?: boolean;
   readonly epoch: number;
   readonly leaseOwner: string | null;
   readonly leaseUntil: Date;

@@ -8,13 +8,15 @@ export function toDeliverySummary(
   maxAttempts = Number.POSITIVE_INFINITY,
 ): DeliverySummary {
   const pending = isPending(document);
+  const { failure, metadata } = parseDetails(document.extras);
   return {
     rid: document._id,
     url: document.url,
     pushedUrl: document.pushedUrl,
     cbStatus: document.cbStatus,
     originalStatus: document.originalStatus,
-    failure: parseDetails(document.extras).failure,
+    failure,
+    metadata,
     size: document.size,
     state: pending ? 'pending' : (document.state as 'delivered' | 'failed'),
     createdAt: document.createdAt,

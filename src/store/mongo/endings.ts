@@ -5,7 +5,7 @@ import { isHeld } from '../held-deliveries.ts';
 import type { JobOutcome, StartedJob } from '../store.ts';
 import type { DeliveryDocument, JobDocument, ResultDocument } from './collections.ts';
 import type { Delta } from './delta.ts';
-import { untriedUpdate } from './job-document.ts';
+import { orderOf, untriedUpdate } from './job-document.ts';
 import type { JobFacts } from './job-facts.ts';
 import { deliveryDocument, resultDocument } from './records.ts';
 import type { OneUpdate } from './update-each.ts';
@@ -38,6 +38,8 @@ export interface JobWrites {
   readonly started: readonly { readonly start: StartedJob; readonly facts: JobFacts }[];
   /** The starts that an earlier try of the turn has written. */
   readonly repeated: readonly StartedJob[];
+  /** The jobs that leave the queue for good. */
+  readonly gone: readonly { readonly rid: string; readonly uniqueKey?: string | undefined }[];
   /** The jobs that are written. */
   readonly rids: readonly string[];
   count(delta: Delta): void;
@@ -60,6 +62,7 @@ export function jobWrites(
   const started: { start: StartedJob; facts: JobFacts }[] = [];
   const repeated: StartedJob[] = [];
   const counts: ((delta: Delta) => void)[] = [];
+  const gone: { rid: string; uniqueKey: string | undefined }[] = [];
 
   for (const outcome of outcomes) {
     const { rid } = outcome;
@@ -77,6 +80,7 @@ export function jobWrites(
       const group = removed.get(kind) ?? { filter, rids: [] as string[] };
       removed.set(kind, group);
       group.rids.push(rid);
+      gone.push({ rid, uniqueKey: job.uniqueKey });
     } else updates.push(returnUpdate(outcome, job, now));
     if (isEnd(outcome)) {
       const { record, billed, timedOut } = outcome;
@@ -124,6 +128,7 @@ export function jobWrites(
     ended,
     started,
     repeated,
+    gone,
     rids: [...taken],
     count: (delta) => {
       for (const each of counts) each(delta);
@@ -174,6 +179,7 @@ function returnUpdate(
         state: 'retrying',
         queued: true,
         due,
+        order: orderOf(due, facts.priority),
         attempt,
         ...first,
         ...(outcome.failure === undefined ? {} : { lastFailure: outcome.failure }),

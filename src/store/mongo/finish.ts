@@ -11,6 +11,7 @@ import { isDuplicate } from './errors.ts';
 import type { KnownJobs } from './job-facts.ts';
 import { Fenced, type Lanes } from './lanes.ts';
 import { wakeNow } from './lease.ts';
+import { endKeys } from './unique-keys.ts';
 import { updateEach } from './update-each.ts';
 
 /** What one transaction writes of a crawler. */
@@ -50,12 +51,17 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
     session: ClientSession,
     writes: JobWrites,
     settled: readonly DeliveryOutcome[],
-    { replaces, now }: { readonly replaces: boolean; readonly now: Date },
+    {
+      crawlerId,
+      replaces,
+      now,
+    }: { readonly crawlerId: string; readonly replaces: boolean; readonly now: Date },
   ): Promise<void> {
     for (const { filter, rids } of writes.removed) {
       const gone = await jobs.deleteMany({ _id: { $in: [...rids] }, ...filter }, { session });
       expectAll(gone.deletedCount, rids.length);
     }
+    await endKeys(collections, crawlerId, writes.gone, session);
     if (replaces) {
       const left = { _id: { $in: [...writes.rids] } };
       await results.deleteMany(left, { session });
@@ -111,7 +117,7 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
             lane,
             { gen: purges, epoch, accountId, now },
             async (session, delta) => {
-              await apply(session, writes, settled, { replaces, now });
+              await apply(session, writes, settled, { crawlerId, replaces, now });
               if (work.claimed.length > 0) {
                 await deliveries.updateMany(
                   { _id: { $in: [...work.claimed] }, state: 'due' },

@@ -4,6 +4,7 @@ import type { HostStore, QueuedHost } from '../host-store.ts';
 import type { Collections } from './collections.ts';
 import { isConflict, isDuplicate } from './errors.ts';
 import type { Lanes } from './lanes.ts';
+import { freeKeys } from './unique-keys.ts';
 
 /** Reports of processes that are read of one crawler. */
 const MAX_REPORTS = 32;
@@ -80,7 +81,10 @@ export function createHosts(collections: Collections, lanes: Lanes): HostStore {
           return lanes.unblocked(crawlerId, () =>
             lanes.write(lane, { gen, accountId, now }, async (session, delta) => {
               const found = await jobs
-                .find({ ...match, host }, { projection: { state: 1, size: 1 }, session })
+                .find(
+                  { ...match, host },
+                  { projection: { state: 1, size: 1, uniqueKey: 1 }, session },
+                )
                 .limit(limit)
                 .toArray();
               const ids = found.map(({ _id }) => _id);
@@ -90,6 +94,8 @@ export function createHosts(collections: Collections, lanes: Lanes): HostStore {
                 { session },
               );
               if (removed.deletedCount !== ids.length) throw new Error('jobs were not removed');
+              const keys = found.map(({ _id: rid, uniqueKey }) => ({ rid, uniqueKey }));
+              await freeKeys(collections, crawlerId, keys, session);
               for (const { state, size = 0 } of found) delta.purge({ state, size });
               return ids.length;
             }),

@@ -1,7 +1,8 @@
 import { Binary, type Document } from 'mongodb';
 import { defined } from '../../domain/defined.ts';
-import { DEFAULT_PRIORITY, type HeaderPair, type Job, type QueuedJob } from '../../domain/job.ts';
+import type { HeaderPair, Job, QueuedJob } from '../../domain/job.ts';
 import type { CrawlParameters } from '../../domain/parameters.ts';
+import { DEFAULT_PRIORITY, orderMs, PRIORITY_STEP_MS } from '../../domain/priority.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import { hostDigit } from '../../domain/share-digits.ts';
 import type { JobDocument } from './collections.ts';
@@ -19,6 +20,8 @@ export function toJob(document: JobDocument): QueuedJob {
     contentType: document.contentType,
     parameters: JSON.parse(document.parameters) as CrawlParameters,
     callbackHeaders: JSON.parse(document.callbackHeaders) as HeaderPair[],
+    priority: document.priority,
+    notBefore: document.notBefore,
     queueDeadline: document.queueDeadline,
     createdAt: document.createdAt,
     state: document.state,
@@ -26,6 +29,7 @@ export function toJob(document: JobDocument): QueuedJob {
     attempt: document.attempt,
     crashes: document.crashes ?? 0,
     firstTriedAt: document.firstTriedAt,
+    metadata: document.metadata,
     traceparent: document.traceparent,
   };
 }
@@ -33,7 +37,8 @@ export function toJob(document: JobDocument): QueuedJob {
 /** The document of a new job. */
 export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
   const { rid, body, contentType, queueDeadline, parameters, callbackHeaders, ...rest } = job;
-  const { traceparent } = job;
+  const { traceparent, metadata, notBefore } = job;
+  const due = notBefore ?? rest.createdAt;
   return {
     _id: rid,
     crawlerId: rest.crawlerId,
@@ -41,7 +46,7 @@ export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
     url: rest.url,
     host: rest.host,
     hostDigit: hostDigit(rest.host),
-    priority: DEFAULT_PRIORITY,
+    priority: rest.priority,
     method: rest.method,
     ...(body === undefined ? {} : { body: new Binary(body) }),
     ...(contentType === undefined ? {} : { contentType }),
@@ -51,14 +56,26 @@ export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
     createdAt: rest.createdAt,
     size: chargedJobBytes(job),
     state: 'waiting',
-    due: rest.createdAt,
+    due,
+    order: orderOf(due, rest.priority),
     queued: true,
     retry: 0,
     attempt: 0,
     gen,
     push,
-    ...defined({ traceparent }),
+    ...defined({ traceparent, metadata, notBefore, uniqueKey: rest.unique?.key }),
   };
+}
+
+/** `order` of a job. */
+export function orderOf(dueAt: Date, priority: number): Date {
+  return new Date(orderMs({ dueAt, priority }));
+}
+
+/** `order` in an update by pipeline; `due` is an expression. */
+export function orderExpression(due: unknown): Document {
+  const steps = { $subtract: ['$priority', DEFAULT_PRIORITY] };
+  return { $subtract: [due, { $multiply: [steps, PRIORITY_STEP_MS] }] };
 }
 
 /**
@@ -76,6 +93,7 @@ export function untriedUpdate(
         state: { $cond: [untried, 'waiting', 'retrying'] },
         queued: true,
         ...change,
+        ...(change.due === undefined ? {} : { order: orderExpression(change.due) }),
         firstTriedAt: { $cond: [untried, '$$REMOVE', '$firstTriedAt'] },
         expires: { $cond: [deadline, true, '$$REMOVE'] },
       },

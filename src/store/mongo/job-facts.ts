@@ -1,10 +1,23 @@
+import { defined } from '../../domain/defined.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import type { Collections, JobDocument } from './collections.ts';
 
 /** What a write on a job has to know of it. */
-export type JobFacts = Pick<JobDocument, 'attempt' | 'retry' | 'gen' | 'size' | 'state' | 'epoch'>;
+export type JobFacts = Pick<
+  JobDocument,
+  'attempt' | 'retry' | 'gen' | 'size' | 'state' | 'epoch' | 'priority' | 'uniqueKey'
+>;
 
-const FIELDS = { attempt: 1, retry: 1, gen: 1, size: 1, state: 1, epoch: 1 } as const;
+const FIELDS = {
+  attempt: 1,
+  retry: 1,
+  gen: 1,
+  size: 1,
+  state: 1,
+  epoch: 1,
+  priority: 1,
+  uniqueKey: 1,
+} as const;
 /** Jobs that one process remembers: those that its runs have found, or have in flight. */
 const MAX_KNOWN = 50_000;
 
@@ -24,9 +37,16 @@ export interface KnownJobs {
 export function createKnownJobs(collections: Collections): KnownJobs {
   const known = createLruMap<string, JobFacts>({ maxEntries: MAX_KNOWN });
   return {
-    note(rid, { attempt, retry, gen, size = 0, state, epoch }) {
-      const held = epoch === undefined ? {} : { epoch };
-      known.set(rid, { attempt, retry, gen, size, state, ...held });
+    note(rid, { attempt, retry, gen, size = 0, state, epoch, priority, uniqueKey }) {
+      known.set(rid, {
+        attempt,
+        retry,
+        gen,
+        size,
+        state,
+        priority,
+        ...defined({ epoch, uniqueKey }),
+      });
     },
     forget: (rid) => void known.delete(rid),
     async find(crawlerId, jobs) {

@@ -41,6 +41,9 @@ const JOB_FIELDS = {
   firstTriedAt: 1,
   queueDeadline: 1,
   lastFailure: 1,
+  metadata: 1,
+  notBefore: 1,
+  priority: 1,
 } as const;
 
 const NO_PAGE = { body: 0, callbackHeaders: 0 } as const;
@@ -118,6 +121,7 @@ export function createListings(collections: Collections): ListingStore {
             crawlerId,
             gen: crawler.purges,
             ...(state === 'retrying' ? { state } : { queued: true }),
+            ...(typeof state === 'object' ? { notBefore: { $gt: state.scheduledAfter } } : {}),
             ...behind('due', partStart(part), 1),
           },
           { projection: JOB_FIELDS },
@@ -128,7 +132,7 @@ export function createListings(collections: Collections): ListingStore {
       const taken = takePart(
         found,
         { limit: part.limit, scan },
-        (job) => state === undefined || job.state === state,
+        (job) => state !== 'waiting' || job.state === state,
         ({ _id, due }) => ({ at: due, rid: _id }),
       );
       return mapListing(taken, toJobSummary);
@@ -242,6 +246,9 @@ function toJobSummary(document: JobDocument): JobSummary {
     firstTriedAt: document.firstTriedAt,
     queueDeadline: document.queueDeadline,
     lastFailure: document.lastFailure,
+    metadata: document.metadata,
+    priority: document.priority,
+    notBefore: document.notBefore,
   };
 }
 

@@ -1,6 +1,8 @@
 import type { Condition, Filter } from 'mongodb';
 import type { DueJob } from '../../domain/job.ts';
+import { MAX_ORDER_MS } from '../../domain/priority.ts';
 import { DIGITS, kindOf } from '../../domain/share-digits.ts';
+import { hostsOf } from '../rules.ts';
 import type { HostsLook, QueueLook, TurnReceipt } from '../store.ts';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
 import { toJob } from './job-document.ts';
@@ -25,11 +27,13 @@ function ofDigits(digits: string | undefined): Filter<JobDocument> {
 export async function look(
   collections: Collections,
   known: KnownJobs,
-  { _id: crawlerId, purges }: Pick<CrawlerDocument, '_id' | 'purges'>,
+  crawler: Pick<CrawlerDocument, '_id' | 'purges' | 'hasPriorities'>,
   wanted: QueueLook,
   now: Date,
 ): Promise<Omit<Found, 'documents'> & { readonly jobs: DueJob[] }> {
-  const { hosts, digits } = wanted;
+  const { _id: crawlerId, purges, hasPriorities = false } = crawler;
+  const { digits } = wanted;
+  const hosts = hostsOf(wanted, hasPriorities);
   const queue: Filter<JobDocument> = {
     crawlerId,
     queued: true,
@@ -40,7 +44,7 @@ export async function look(
   const { documents, ...found } =
     hosts === undefined
       ? await lookByAge(collections, queue, wanted, now)
-      : await lookByHosts(collections, queue, { ...wanted, hosts }, now);
+      : await lookByHosts(collections, { queue, hasPriorities }, { ...wanted, hosts }, now);
   for (const document of documents) known.note(document._id, document);
   const jobs = documents.map((document): DueJob => ({ ...toJob(document), dueAt: document.due }));
   return { ...found, jobs };
@@ -78,11 +82,15 @@ async function lookByAge(
 /** Steps from host to host with one query each, which reads jobs of small hosts together. */
 async function lookByHosts(
   { jobs }: Collections,
-  queue: Filter<JobDocument>,
+  {
+    queue,
+    hasPriorities,
+  }: { readonly queue: Filter<JobDocument>; readonly hasPriorities: boolean },
   look: QueueLook & { readonly hosts: HostsLook },
   now: Date,
 ): Promise<Found> {
   const { limit, maxBytes = Number.POSITIVE_INFINITY, except = [], hosts } = look;
+  const lastOrder = new Date(now.getTime() + (hasPriorities ? MAX_ORDER_MS : 0));
   const has = new Set(except);
   const leftOut = [...hosts.closed, ...hosts.full];
   const found: JobDocument[] = [];
@@ -101,8 +109,8 @@ async function lookByHosts(
 
   const dueOf = (host: Condition<string>, most: number): Promise<JobDocument[]> =>
     jobs
-      .find({ ...queue, host, due: { $lte: now } })
-      .sort({ host: 1, due: 1, _id: 1 })
+      .find({ ...queue, host, order: { $lte: lastOrder }, due: { $lte: now } })
+      .sort({ host: 1, order: 1, _id: 1 })
       .limit(most)
       .toArray();
 

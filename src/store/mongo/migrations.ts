@@ -7,7 +7,6 @@ import type { Collections } from './collections.ts';
 import { settle } from './settle.ts';
 import type { Transactions } from './transactions.ts';
 
-/** Version 6: results say how they are compressed, which older programs do not read. */
 const VERSION = 6;
 /** How many documents one statement of a migration changes. */
 const BATCH = 5_000;
@@ -19,7 +18,7 @@ const MAX_WAITS = 120;
 /** Indexes that were replaced by others. */
 const REPLACED = {
   crawlers: ['day', 'pending'],
-  jobs: ['due', 'retrying', 'ended'],
+  jobs: ['due', 'retrying', 'ended', 'by_host'],
   deliveries: ['created', 'created_size', 'due', 'sending', 'underway'],
   results: ['time', 'url', 'expiry'],
 } as const;
@@ -57,7 +56,13 @@ export async function migrate(
   if (found !== null && found.version < 2) await measureResults(collections);
   if (found !== null && found.version < 4) await markUnnumbered(collections);
   if (found !== null && found.version < 5) await settle(db, transactions);
+  if (found !== null && found.version < 6) await orderJobs(collections);
   await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
+}
+
+/** Version 6: jobs have their order, and results say how they are compressed. */
+async function orderJobs(collections: Collections): Promise<void> {
+  await collections.jobs.updateMany({ order: { $exists: false } }, [{ $set: { order: '$due' } }]);
 }
 
 /** Version 2: records have their size. */
@@ -151,9 +156,14 @@ async function createIndexes(collections: Collections): Promise<void> {
         partialFilterExpression: { queued: true },
       },
       {
-        key: { crawlerId: 1, gen: 1, host: 1, due: 1, _id: 1 },
-        name: 'by_host',
+        key: { crawlerId: 1, gen: 1, host: 1, order: 1, _id: 1, due: 1 },
+        name: 'by_host_order',
         partialFilterExpression: { queued: true },
+      },
+      {
+        key: { crawlerId: 1, gen: 1, notBefore: 1 },
+        name: 'scheduled',
+        partialFilterExpression: { notBefore: { $exists: true } },
       },
       {
         key: { crawlerId: 1, epoch: 1 },
@@ -236,6 +246,10 @@ async function createIndexes(collections: Collections): Promise<void> {
     collections.history.createIndexes([{ key: { crawlerId: 1, day: 1 }, name: 'day' }]),
     collections.pushRequests.createIndexes([
       { key: { crawlerId: 1 }, name: 'crawler' },
+      { key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 },
+    ]),
+    collections.uniqueKeys.createIndexes([
+      { key: { crawlerId: 1, gen: 1 }, name: 'crawler' },
       { key: { expiresAt: 1 }, name: 'expiry', expireAfterSeconds: 0 },
     ]),
     collections.rates.createIndexes([

@@ -71,6 +71,18 @@ export async function findJob(
   return purged ? undefined : toJob(document);
 }
 
+/** See `QueueStore.countScheduled`. */
+export async function countScheduled(
+  collections: Collections,
+  crawlerId: string,
+  now: Date,
+): Promise<number> {
+  const crawler = await readPurges(collections, crawlerId);
+  if (crawler === null) return 0;
+  const { purges: gen } = crawler;
+  return collections.jobs.countDocuments({ crawlerId, gen, notBefore: { $gt: now } });
+}
+
 /** See `QueueStore.listQueued`. */
 export async function listQueued(
   collections: Collections,

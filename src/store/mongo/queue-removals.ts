@@ -2,6 +2,7 @@ import type { Collections } from './collections.ts';
 import type { Lanes } from './lanes.ts';
 import { setWake } from './lease.ts';
 import { noteRemoval, sweepUp } from './removal.ts';
+import { freeKeys } from './unique-keys.ts';
 
 /** How long a purge sweeps up before it returns; `maintain` does the rest. */
 const SWEEP_MS = 1_000;
@@ -30,9 +31,10 @@ export function deleteJob(
         lanes.write(lane, { gen: purges, accountId, now }, async (session, delta) => {
           const gone = await jobs.findOneAndDelete(
             { _id: rid, $or: [{ state: 'running' }, { gen: purges }] },
-            { projection: { state: 1, size: 1 }, session },
+            { projection: { state: 1, size: 1, uniqueKey: 1 }, session },
           );
           if (gone === null) return false;
+          await freeKeys(collections, crawlerId, [{ ...gone, rid }], session);
           delta.move(gone.size ?? 0, gone.state);
           delta.addTally({ counter: 'deleted', day: ['deleted'] });
           return true;

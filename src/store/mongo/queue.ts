@@ -5,7 +5,13 @@ import { createKnownJobs } from './job-facts.ts';
 import type { Lanes } from './lanes.ts';
 import { createLeases } from './leases.ts';
 import { createPush } from './push.ts';
-import { crawlersWithWorkDue, findJob, listQueued, overdue } from './queue-reads.ts';
+import {
+  countScheduled,
+  crawlersWithWorkDue,
+  findJob,
+  listQueued,
+  overdue,
+} from './queue-reads.ts';
 import { deleteJob, purge } from './queue-removals.ts';
 import { createTurn } from './turn.ts';
 
@@ -21,6 +27,7 @@ export function createQueue(collections: Collections, lanes: Lanes): QueueStore 
     overdue: (now, limit) => overdue(collections, now, limit),
     crawlersWithWorkDue: (now, limit) => crawlersWithWorkDue(collections, now, limit),
     find: (crawlerId, rid) => findJob(collections, crawlerId, rid),
+    countScheduled: (crawlerId, now) => countScheduled(collections, crawlerId, now),
     listQueued: (crawlerId, limit, after) => listQueued(collections, crawlerId, limit, after),
     deleteJob: (crawlerId, rid, now) => deleteJob(collections, lanes, { crawlerId, rid, now }),
     purge: (crawlerId, now) => purge(collections, lanes, crawlerId, now),

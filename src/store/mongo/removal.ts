@@ -31,7 +31,10 @@ export async function sweepUp(
   const sweeps =
     crawler === null
       ? removedSweeps(collections, crawlerId)
-      : [sweepOf(collections, 'jobs', { crawlerId, queued: true, gen: { $lt: crawler.purges } })];
+      : [
+          sweepOf(collections, 'jobs', { crawlerId, queued: true, gen: { $lt: crawler.purges } }),
+          sweepOf(collections, 'uniqueKeys', { crawlerId, gen: { $lt: crawler.purges } }),
+        ];
   let removed = 0;
   for (const sweep of sweeps) {
     for (;;) {
@@ -69,7 +72,7 @@ export async function sweepAll(
 
 type Sweep = () => Promise<number>;
 
-type Swept = 'jobs' | 'deliveries' | 'history' | 'pushRequests' | 'counts' | 'hosts';
+type Swept = 'jobs' | 'deliveries' | 'history' | 'pushRequests' | 'uniqueKeys' | 'counts' | 'hosts';
 
 function sweepOf(collections: Collections, name: Swept, filter: Filter<JobDocument>): Sweep {
   const documents = collections[name] as Collections['jobs'];
@@ -89,8 +92,8 @@ function removedSweeps(collections: Collections, crawlerId: string): Sweep[] {
   return [
     sweepOf(collections, 'jobs', { crawlerId, queued: true }),
     sweepOf(collections, 'jobs', { crawlerId, state: 'running' }),
-    ...(['deliveries', 'history', 'pushRequests', 'counts', 'hosts'] as const).map((name) =>
-      sweepOf(collections, name, { crawlerId }),
+    ...(['deliveries', 'history', 'pushRequests', 'uniqueKeys', 'counts', 'hosts'] as const).map(
+      (name) => sweepOf(collections, name, { crawlerId }),
     ),
   ];
 }

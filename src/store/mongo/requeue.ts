@@ -1,4 +1,5 @@
 import type { Collections } from './collections.ts';
+import { orderExpression } from './job-document.ts';
 import type { Lanes } from './lanes.ts';
 
 /** The work of former holders of a lease. */
@@ -76,6 +77,7 @@ async function requeue(
               state: { $cond: [{ $gt: ['$retry', 0] }, 'retrying', 'waiting'] },
               queued: true,
               due: { $min: ['$due', now] },
+              order: orderExpression({ $min: ['$due', now] }),
               ...(crashed ? { crashes: { $add: [{ $ifNull: ['$crashes', 0] }, 1] } } : {}),
             },
           },

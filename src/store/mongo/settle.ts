@@ -1,5 +1,5 @@
 import type { ClientSession, Collection, Db } from 'mongodb';
-import { DEFAULT_PRIORITY } from '../../domain/job.ts';
+import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { type DayCounts, toDay } from '../../domain/stats.ts';
 import { type EndedJob, tallyEnd } from '../../domain/tally.ts';
 import { hostOf } from '../../domain/target-url.ts';

@@ -17,6 +17,7 @@ const STATE_FIELDS = {
   pausedByUser: 1,
   pausedByMonitor: 1,
   purges: 1,
+  hasPriorities: 1,
   epoch: 1,
   leaseOwner: 1,
   leaseUntil: 1,

@@ -16,13 +16,15 @@ export function toDeliverySummary(
 ): DeliverySummary {
   const attempts = JSON.parse(String(row.attempts)) as StoredAttempt[];
   const pending = isPending(row);
+  const { failure, metadata } = parseDetails(String(row.extras));
   return {
     rid: String(row.rid),
     url: String(row.url),
     pushedUrl: String(row.pushed_url),
     cbStatus: Number(row.cb_status),
     originalStatus: Number(row.original_status),
-    failure: parseDetails(String(row.extras)).failure,
+    failure,
+    metadata,
     size: Number(row.size),
     state: pending ? 'pending' : (row.state as 'delivered' | 'failed'),
     createdAt: toDate(row.created_at),

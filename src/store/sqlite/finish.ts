@@ -9,7 +9,8 @@ import { type Counts, createCounts } from './counts.ts';
 import { rememberedPurgeCount, wakeBy } from './lease.ts';
 import { type PlacedRecord, placedBytes, placePage } from './pages.ts';
 import { takeResultNumbers } from './result-order.ts';
-import { insertRow, type Sql, type SqlRow, toMs } from './sql.ts';
+import { insertRow, type Sql, type SqlRow, type SqlValue, toMs } from './sql.ts';
+import { endKey } from './unique-keys.ts';
 
 /** Ends jobs outside of a run; see `QueueStore.finish`. */
 export function finish(sql: Sql, outcomes: readonly JobOutcome[], now: Date): Verdict[] {
@@ -49,9 +50,10 @@ interface EndingJob {
   readonly retry: number;
   readonly gen: number;
   readonly size: number;
+  readonly uniqueKey: SqlValue | undefined;
 }
 
-const ENDING = 'account_id, state, retry, gen, size';
+const ENDING = 'account_id, state, retry, gen, size, unique_key';
 const AS_NAMED = `rid = ? AND crawler_id = ? AND
   CASE state WHEN 'running' THEN attempt = ? ELSE attempt = ? AND gen = ? END
   AND state = coalesce(?, state)`;
@@ -78,6 +80,7 @@ function readEnding(
     retry: Number(row.retry),
     gen: Number(row.gen),
     size: Number(row.size),
+    uniqueKey: row.unique_key,
   };
 }
 
@@ -97,6 +100,7 @@ function endJob(
     return 'won';
   }
   sql.run(REMOVE, outcome.rid);
+  endKey(sql, crawlerId, outcome.rid, job.uniqueKey);
   const { accountId, size } = job;
   leaveState(counts, crawlerId, job);
   counts.addBytes(accountId, 'queued_bytes', -size);

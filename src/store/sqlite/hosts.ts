@@ -5,6 +5,7 @@ import { createCounts } from './counts.ts';
 import type { InThread } from './in-thread.ts';
 import { purgeCount } from './lease.ts';
 import { insertRow, type Sql, type SqlRow, toDate } from './sql.ts';
+import { freeKey } from './unique-keys.ts';
 
 const IS_QUEUED = "crawler_id = ? AND gen = ? AND state <> 'running'";
 
@@ -50,7 +51,7 @@ function toQueuedHost(row: SqlRow): QueuedHost {
 function purge(sql: Sql, crawlerId: string, host: string, limit: number, now: Date): number {
   const rows = sql.all(
     `DELETE FROM jobs WHERE rid IN (SELECT rid FROM jobs INDEXED BY jobs_by_host
-      WHERE ${IS_QUEUED} AND host = ? LIMIT ?) RETURNING state, account_id, size`,
+      WHERE ${IS_QUEUED} AND host = ? LIMIT ?) RETURNING rid, state, account_id, size, unique_key`,
     crawlerId,
     purgeCount(sql, crawlerId) ?? -1,
     host,
@@ -58,6 +59,7 @@ function purge(sql: Sql, crawlerId: string, host: string, limit: number, now: Da
   );
   const counts = createCounts();
   for (const row of rows) {
+    freeKey(sql, crawlerId, String(row.rid), row.unique_key);
     counts.add(crawlerId, row.state === 'retrying' ? 'retrying' : 'waiting', -1);
     counts.addTally(crawlerId, tallyEnd({ end: 'purged' }));
     counts.add(crawlerId, 'held_bytes', -Number(row.size));

@@ -15,6 +15,8 @@ export function toJob(row: SqlRow): QueuedJob {
     contentType: toOptionalText(row.content_type),
     parameters: JSON.parse(String(row.parameters)) as CrawlParameters,
     callbackHeaders: JSON.parse(String(row.callback_headers)) as HeaderPair[],
+    priority: Number(row.priority),
+    notBefore: toOptionalDate(row.not_before),
     queueDeadline: toOptionalDate(row.queue_deadline),
     createdAt: toDate(row.created_at),
     state: row.state as QueuedJob['state'],
@@ -22,6 +24,7 @@ export function toJob(row: SqlRow): QueuedJob {
     attempt: Number(row.attempt),
     crashes: Number(row.crashes),
     firstTriedAt: toOptionalDate(row.first_tried_at),
+    metadata: toOptionalText(row.metadata),
     traceparent: toOptionalText(row.traceparent),
   };
 }

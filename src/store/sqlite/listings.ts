@@ -12,6 +12,7 @@ import {
   type JobSummary,
   LISTED_ATTEMPTS,
   LISTING_SCAN,
+  type ListedJobState,
   type Listing,
   type ListingPart,
   type ListingStore,
@@ -23,7 +24,14 @@ import { isPending, SUMMARY_COLUMNS, toDeliverySummary } from './delivery-row.ts
 import type { InThread } from './in-thread.ts';
 import { purgeCount } from './lease.ts';
 import { toCrawlFields } from './pages.ts';
-import { type Sql, type SqlRow, type SqlValue, toDate, toOptionalDate } from './sql.ts';
+import {
+  type Sql,
+  type SqlRow,
+  type SqlValue,
+  toDate,
+  toOptionalDate,
+  toOptionalText,
+} from './sql.ts';
 
 function crawlers(sql: Sql, accountIds: readonly string[], limit: number): CrawlerOverview[] {
   return accountIds.flatMap((accountId) =>
@@ -39,7 +47,7 @@ function crawlers(sql: Sql, accountIds: readonly string[], limit: number): Crawl
 }
 
 const JOB_COLUMNS =
-  'rid, crawler_id, url, host, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure';
+  'rid, crawler_id, url, host, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure, metadata, not_before, priority';
 
 function toJobSummary(row: SqlRow): JobSummary {
   return {
@@ -54,7 +62,10 @@ function toJobSummary(row: SqlRow): JobSummary {
     dueAt: toDate(row.due_at),
     firstTriedAt: toOptionalDate(row.first_tried_at),
     queueDeadline: toOptionalDate(row.queue_deadline),
-    lastFailure: row.last_failure === null ? undefined : String(row.last_failure),
+    lastFailure: toOptionalText(row.last_failure),
+    metadata: toOptionalText(row.metadata),
+    priority: Number(row.priority),
+    notBefore: toOptionalDate(row.not_before),
   };
 }
 
@@ -68,20 +79,24 @@ const JOB_STATES = {
 function jobs(
   sql: Sql,
   crawlerId: string,
-  state: 'waiting' | 'retrying' | undefined,
+  state: ListedJobState | undefined,
   part: ListingPart,
 ): Listing<JobSummary> {
-  const start = partStart(part);
+  const scheduledAfter = typeof state === 'object' ? state.scheduledAfter : undefined;
+  const start = partStart(part) ?? { at: scheduledAfter ?? new Date(0), rid: '' };
   const scanned = sql.each(
     `SELECT ${JOB_COLUMNS} FROM jobs WHERE crawler_id = ? AND gen = ?
-      AND ${JOB_STATES[state ?? 'waiting']} AND (due_at, rid) > (?, ?)
+      AND ${JOB_STATES[state === 'retrying' ? state : 'waiting']} AND (due_at, rid) > (?, ?)
       ORDER BY due_at, rid LIMIT ${LISTING_SCAN}`,
     crawlerId,
     purgeCount(sql, crawlerId) ?? -1,
-    start?.at.getTime() ?? 0,
-    start?.rid ?? '',
+    start.at.getTime(),
+    start.rid,
   );
-  const isWanted = (row: SqlRow) => state === undefined || row.state === state;
+  const isWanted = (row: SqlRow) =>
+    scheduledAfter === undefined
+      ? state === undefined || row.state === state
+      : row.state === 'waiting' && Number(row.not_before) > scheduledAfter.getTime();
   return mapListing(takePart(scanned, part, isWanted, jobPlace), toJobSummary);
 }
 

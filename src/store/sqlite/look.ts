@@ -1,4 +1,6 @@
 import type { DueJob } from '../../domain/job.ts';
+import { MAX_ORDER_MS } from '../../domain/priority.ts';
+import { hostsOf } from '../rules.ts';
 import type { HostsLook, QueueLook, TurnReceipt } from '../store.ts';
 import { toJob } from './job-row.ts';
 import { type Sql, type SqlRow, toDate } from './sql.ts';
@@ -13,18 +15,23 @@ export type Found = Pick<
 interface Queue {
   readonly crawlerId: string;
   readonly purges: number;
+  /** Whether jobs may have another priority than the default. */
+  readonly hasPriorities: boolean;
 }
 
 /** Most hosts that one look steps to. A step takes about three microseconds. */
 const MAX_STEPS = 10_000;
 const WAITS = "crawler_id = ? AND gen = ? AND state <> 'running'";
+/** The expression of the index, see `orderMs`. */
+const ORDER = 'due_at - (priority - 5) * 3600000';
 const MAY_START = '(queue_deadline IS NULL OR queue_deadline > ? OR first_tried_at IS NOT NULL)';
 
 /** Finds due jobs; see `QueueLook`. */
 export function look(sql: Sql, queue: Queue, wanted: QueueLook, now: Date): Found {
-  return wanted.hosts === undefined
+  const hosts = hostsOf(wanted, queue.hasPriorities);
+  return hosts === undefined
     ? lookByAge(sql, queue, wanted, now)
-    : lookByHosts(sql, queue, { ...wanted, hosts: wanted.hosts }, now);
+    : lookByHosts(sql, queue, { ...wanted, hosts }, now);
 }
 
 function lookByAge(
@@ -57,12 +64,13 @@ function lookByAge(
 
 function lookByHosts(
   sql: Sql,
-  { crawlerId, purges }: Queue,
+  { crawlerId, purges, hasPriorities }: Queue,
   look: QueueLook & { readonly hosts: HostsLook },
   now: Date,
 ): Found {
   const { limit, maxBytes = Number.POSITIVE_INFINITY, except = [], hosts } = look;
   const nowMs = now.getTime();
+  const lastOrder = nowMs + (hasPriorities ? MAX_ORDER_MS : 0);
   // The run has few jobs of most hosts: to pass over them here costs less than for each host a query
   // that knows them all.
   const has = new Set(except);
@@ -78,11 +86,12 @@ function lookByHosts(
   /** Takes due jobs of one host. Returns whether the host has more of them than `most`. */
   function take(host: string, most: number): boolean {
     const rows = sql.each(
-      `SELECT * FROM jobs INDEXED BY jobs_by_host WHERE ${WAITS} AND host = ? AND due_at <= ?
-        AND ${MAY_START} ORDER BY due_at, rid`,
+      `SELECT * FROM jobs INDEXED BY jobs_by_host WHERE ${WAITS} AND host = ? AND ${ORDER} <= ?
+        AND due_at <= ? AND ${MAY_START} ORDER BY ${ORDER}, rid`,
       crawlerId,
       purges,
       host,
+      lastOrder,
       nowMs,
       nowMs,
     );

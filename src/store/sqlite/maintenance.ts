@@ -5,6 +5,7 @@ import { removePage } from './pages.ts';
 import { endHolds } from './results.ts';
 import { sweepScreenshots } from './screenshots.ts';
 import type { Sql, SqlValue } from './sql.ts';
+import { expireKeys } from './unique-keys.ts';
 
 // A step is one write, for which everything else waits. This many rows take some milliseconds; as
 // many pages of 8 MiB take 50.
@@ -114,6 +115,7 @@ export function maintain(sql: Sql, now: Date): Step {
     sweepWithPages(sql, 'deliveries', now),
     sweepRemoved(sql, now),
     sweepRequests(sql, now),
+    expireKeys(sql, now, BATCH),
     sweepScreenshots(sql, now, BATCH),
     sweepSessions(sql, now, BATCH),
   ];

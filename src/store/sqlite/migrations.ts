@@ -228,6 +228,27 @@ export const migrations: readonly string[] = [
   `,
   // How the page of a result is compressed.
   "ALTER TABLE results ADD COLUMN coding TEXT NOT NULL DEFAULT 'gzip';",
+  // Jobs of a later time.
+  `
+  ALTER TABLE jobs ADD COLUMN not_before INTEGER;
+  CREATE INDEX jobs_scheduled ON jobs (crawler_id, gen, not_before)
+    WHERE not_before IS NOT NULL AND state = 'waiting';
+  `,
+  // Which job has a unique key. Without an end, while it exists.
+  `
+  CREATE TABLE unique_keys (
+    crawler_id TEXT NOT NULL, key TEXT NOT NULL, rid TEXT NOT NULL, gen INTEGER NOT NULL, until INTEGER,
+    PRIMARY KEY (crawler_id, key)
+  ) WITHOUT ROWID;
+  CREATE INDEX unique_keys_expiry ON unique_keys (until) WHERE until IS NOT NULL;
+  `,
+  // The order of domain/priority.ts among the jobs of a host.
+  `
+  ALTER TABLE dispatch ADD COLUMN has_priorities INTEGER NOT NULL DEFAULT 0;
+  DROP INDEX jobs_by_host;
+  CREATE INDEX jobs_by_host ON jobs
+    (crawler_id, gen, host, due_at - (priority - 5) * 3600000, rid, due_at) WHERE state <> 'running';
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

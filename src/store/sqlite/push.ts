@@ -1,11 +1,13 @@
 import { toWall } from '../../domain/clock.ts';
-import { DEFAULT_PRIORITY, type Job } from '../../domain/job.ts';
+import type { Job } from '../../domain/job.ts';
+import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import { EPISODE_END, PUSH_REQUEST_MS } from '../rules.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { wakeBy } from './lease.ts';
 import { insertRow, type Sql, toMs } from './sql.ts';
+import { firstOfKey, takeKey } from './unique-keys.ts';
 
 /** Checks the limits and inserts the jobs; see `QueueStore.push`. */
 export function push(
@@ -28,7 +30,8 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
   const leased = room.leaseUntil > now.getTime();
   const before = findOutcomes(sql, request, now);
   if (before !== undefined) return { outcomes: before, crossedAccountLimit: false, leased };
-  const { outcomes, accepted, bytes } = insertAccepted(sql, jobs, limits, room);
+  const { outcomes, accepted, bytes } = insertAccepted(sql, jobs, { limits, room, now });
+  notePriorities(sql, request, room);
   if (accepted > 0) count(sql, request, { accepted, bytes }, now);
   keepOutcomes(sql, request, outcomes, now);
   const queued = room.queued + accepted;
@@ -45,6 +48,7 @@ interface Room {
   /** Whether the account is in an episode over its limit, as of the push before. */
   readonly isOver: boolean;
   readonly purges: number;
+  readonly hasPriorities: boolean;
   readonly leaseUntil: number;
   /** `CrawlerNews.settings`. */
   readonly settings: number;
@@ -53,7 +57,7 @@ interface Room {
 /** Undefined when the crawler is gone. */
 function readRoom(sql: Sql, crawlerId: string, accountId: string): Room | undefined {
   const row = sql.get(
-    `SELECT waiting + retrying AS held, lease_until, purges,
+    `SELECT waiting + retrying AS held, lease_until, purges, has_priorities,
         (SELECT updated_at FROM crawlers c WHERE c.crawler_id = d.crawler_id) AS settings,
         (SELECT queued FROM accounts WHERE account_id = ?) AS queued,
         (SELECT over_limit FROM accounts WHERE account_id = ?) AS over_limit
@@ -69,6 +73,7 @@ function readRoom(sql: Sql, crawlerId: string, accountId: string): Room | undefi
     queued: Number(row.queued),
     isOver: row.over_limit === 1,
     purges: Number(row.purges),
+    hasPriorities: row.has_priorities === 1,
     leaseUntil: Number(row.lease_until),
   };
 }
@@ -109,18 +114,31 @@ function keepOutcomes(
 }
 
 /** Inserts the jobs that there is room for. */
-function insertAccepted(sql: Sql, jobs: readonly Job[], limits: PushLimits, room: Room) {
+function insertAccepted(
+  sql: Sql,
+  jobs: readonly Job[],
+  { limits, room, now }: { readonly limits: PushLimits; readonly room: Room; readonly now: Date },
+) {
   let { held, queued } = room;
   let bytes = 0;
   const outcomes = jobs.map((job): PushOutcome => {
+    const first = firstOfKey(sql, job, room.purges, now);
+    if (first !== undefined) return { rid: first, duplicate: true };
     if (queued > limits.accountQueue) return { refused: 'account_queue_full' };
     if (held >= limits.crawlerQueue) return { refused: 'crawler_queue_full' };
     bytes += insert(sql, job, room.purges);
+    takeKey(sql, job, room.purges);
     held += 1;
     queued += 1;
     return { rid: job.rid };
   });
   return { outcomes, accepted: queued - room.queued, bytes };
+}
+
+/** Looks of a crawler go by age alone until a job has another priority than the default. */
+function notePriorities(sql: Sql, { crawlerId, jobs }: PushRequest, room: Room): void {
+  if (room.hasPriorities || jobs.every(({ priority }) => priority === DEFAULT_PRIORITY)) return;
+  sql.run('UPDATE dispatch SET has_priorities = 1 WHERE crawler_id = ?', crawlerId);
 }
 
 /** Notes whether the account is over its limit; true if this push took it over. */
@@ -150,7 +168,7 @@ function insert(sql: Sql, job: Job, gen: number): number {
     crawler_id: job.crawlerId,
     account_id: job.accountId,
     host: job.host,
-    priority: DEFAULT_PRIORITY,
+    priority: job.priority,
     url: job.url,
     method: job.method,
     body: job.body ?? null,
@@ -160,9 +178,12 @@ function insert(sql: Sql, job: Job, gen: number): number {
     queue_deadline: toMs(job.queueDeadline),
     created_at: toWall(sql, job.createdAt).getTime(),
     state: 'waiting',
-    due_at: job.createdAt.getTime(),
+    due_at: (job.notBefore ?? job.createdAt).getTime(),
+    not_before: toMs(job.notBefore),
     gen,
     size,
+    unique_key: job.unique?.key ?? null,
+    metadata: job.metadata ?? null,
     traceparent: job.traceparent ?? null,
   });
   return size;

@@ -10,6 +10,7 @@ import { push } from './push.ts';
 import { type Sql, toDate } from './sql.ts';
 import { beginSweep } from './sweep.ts';
 import { turn } from './turn.ts';
+import { freeKey } from './unique-keys.ts';
 
 function overdue(sql: Sql, now: Date, limit: number): QueuedJob[] {
   return sql
@@ -47,6 +48,17 @@ function find(sql: Sql, crawlerId: string, rid: string): QueuedJob | undefined {
   return row === undefined ? undefined : toJob(row);
 }
 
+function countScheduled(sql: Sql, crawlerId: string, now: Date): number {
+  const row = sql.get(
+    `SELECT count(*) AS n FROM jobs
+      WHERE crawler_id = ? AND gen = ? AND not_before > ? AND state = 'waiting'`,
+    crawlerId,
+    purgeCount(sql, crawlerId) ?? -1,
+    now.getTime(),
+  );
+  return Number(row?.n ?? 0);
+}
+
 function listQueued(
   sql: Sql,
   crawlerId: string,
@@ -78,12 +90,13 @@ function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean
   if (purges === undefined) return false;
   const row = sql.get(
     `DELETE FROM jobs WHERE rid = ? AND crawler_id = ? AND (gen = ? OR state = 'running')
-      RETURNING state, account_id, size`,
+      RETURNING state, account_id, size, unique_key`,
     rid,
     crawlerId,
     purges,
   );
   if (row === undefined) return false;
+  freeKey(sql, crawlerId, rid, row.unique_key);
   const counts = createCounts();
   counts.add(crawlerId, row.state as QueuedJob['state'], -1);
   counts.addTally(crawlerId, tallyEnd({ end: 'deleted' }));
@@ -138,6 +151,7 @@ export const queue = {
   overdue,
   crawlersWithWorkDue,
   find,
+  countScheduled,
   listQueued,
   deleteJob,
   purge,

@@ -3,6 +3,7 @@ import { addStored } from './accounts.ts';
 import { purgeCount } from './lease.ts';
 import { removePage } from './pages.ts';
 import { insertRow, type Sql } from './sql.ts';
+import { sweepKeys } from './unique-keys.ts';
 
 // A sweep is one write, for which everything else waits. This many rows take some milliseconds.
 const ROWS = 2_000;
@@ -39,7 +40,8 @@ function sweepPurged(sql: Sql, crawlerId: string, purges: number): boolean {
     purges,
     ROWS,
   );
-  return removed === ROWS;
+  const keys = sweepKeys(sql, crawlerId, purges, ROWS);
+  return removed === ROWS || keys === ROWS;
 }
 
 /** Removes rows of a crawler that is gone, and returns whether there may be more. */
@@ -74,5 +76,6 @@ function sweepRemoved(sql: Sql, crawlerId: string, accountId: string): boolean {
     crawlerId,
     ROWS,
   );
-  return requests === ROWS;
+  const keys = sweepKeys(sql, crawlerId, Number.MAX_SAFE_INTEGER, ROWS);
+  return requests === ROWS || keys === ROWS;
 }

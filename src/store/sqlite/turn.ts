@@ -8,6 +8,7 @@ import type { Sql } from './sql.ts';
 /** What a turn knows of its crawler. */
 interface TurnState {
   readonly purges: number;
+  readonly hasPriorities: boolean;
   readonly paused: boolean;
 }
 
@@ -55,7 +56,7 @@ export function turn(sql: Sql, lease: Lease, work: TurnWork, now: Date): Omit<Tu
 /** Undefined when the lease is not current. */
 function readState(sql: Sql, lease: Lease, now: Date): TurnState | undefined {
   const row = sql.get(
-    `SELECT d.purges, c.paused_by_user + c.paused_by_monitor AS pauses
+    `SELECT d.purges, d.has_priorities, c.paused_by_user + c.paused_by_monitor AS pauses
       FROM dispatch d JOIN crawlers c USING (crawler_id)
       WHERE crawler_id = ? AND epoch = ? AND lease_owner = ? AND lease_until > ?`,
     lease.crawlerId,
@@ -64,7 +65,8 @@ function readState(sql: Sql, lease: Lease, now: Date): TurnState | undefined {
     now.getTime(),
   );
   if (row === undefined) return undefined;
-  return { purges: Number(row.purges), paused: Number(row.pauses) > 0 };
+  const hasPriorities = row.has_priorities === 1;
+  return { purges: Number(row.purges), hasPriorities, paused: Number(row.pauses) > 0 };
 }
 
 /**

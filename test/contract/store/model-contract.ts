@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Crawler } from '../../../src/domain/crawler.ts';
 import type { QueuedJob } from '../../../src/domain/job.ts';
+import { orderMs } from '../../../src/domain/priority.ts';
 import type { Lease } from '../../../src/store/store.ts';
 import { byLength } from '../../support/length.ts';
 import { toDelivery, toRelease, toRetry, toStored } from './outcomes.ts';
@@ -20,7 +21,16 @@ import {
 
 /** A step of a crawler's life; `pick` chooses among the jobs it could be about. */
 type Step =
-  | { readonly do: 'push'; readonly count: number; readonly timeout: boolean }
+  | {
+      readonly do: 'push';
+      readonly count: number;
+      readonly timeout: boolean;
+      /** Default 5. */
+      readonly priority?: number;
+      /** Seconds until they may be crawled. */
+      readonly delay?: number;
+      readonly key?: string | undefined;
+    }
   | { readonly do: 'claim'; readonly count: number }
   | { readonly do: 'succeed' | 'fail' | 'retry' | 'release' | 'delete_job'; readonly pick: number }
   | { readonly do: 'pause' | 'unpause' | 'purge' | 'expire' | 'crash' | 'delete_crawler' };
@@ -34,6 +44,9 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
         do: fc.constant('push' as const),
         count: fc.integer({ min: 1, max: 4 }),
         timeout: fc.boolean(),
+        priority: fc.constantFrom(5, 5, 5, 0, 4, 9),
+        delay: fc.constantFrom(0, 0, 0, 3, 50),
+        key: fc.constantFrom(undefined, undefined, 'a', 'b'),
       }),
     },
     {
@@ -81,6 +94,10 @@ interface Model {
   readonly state: Map<string, 'waiting' | 'running' | 'retrying'>;
   /** The deadlines, in seconds, of jobs with a queue timeout that were never tried. */
   readonly deadlines: Map<string, number>;
+  /** The jobs that have unique keys. */
+  readonly keys: Map<string, string>;
+  /** When jobs fall due, and their priority. */
+  readonly due: Map<string, { readonly dueAt: Date; readonly priority: number }>;
   readonly ended: { completed: number; failed: number; deleted: number; purged: number };
   pushed: number;
   paused: boolean;
@@ -89,6 +106,8 @@ interface Model {
 const emptyModel = (): Model => ({
   state: new Map(),
   deadlines: new Map(),
+  keys: new Map(),
+  due: new Map(),
   ended: { completed: 0, failed: 0, deleted: 0, purged: 0 },
   pushed: 0,
   paused: false,
@@ -129,24 +148,45 @@ class Life {
       case 'push': {
         const deadline = this.#second + 1_000;
         const queueDeadline = step.timeout ? at(deadline * SECOND) : undefined;
-        const jobs = makeJobs(crawler, step.count, { createdAt: now, queueDeadline });
-        await this.#bench.push(jobs, now, LIMITS);
-        for (const { rid } of jobs) {
+        const { priority = 5, delay = 0 } = step;
+        const dueAt = at((this.#second + delay) * SECOND);
+        const notBefore = delay === 0 ? undefined : dueAt;
+        const { key } = step;
+        const unique = key === undefined ? undefined : { key };
+        const job = { createdAt: now, queueDeadline, priority, notBefore, unique };
+        const jobs = makeJobs(crawler, step.count, job);
+        const { outcomes } = await this.#bench.push(jobs, now, LIMITS);
+        const first = key === undefined ? undefined : model.keys.get(key);
+        const fresh = key === undefined ? jobs : jobs.slice(0, first === undefined ? 1 : 0);
+        const keptBy = first ?? fresh[0]?.rid ?? '';
+        expect(outcomes).toEqual(
+          jobs.map((each) =>
+            fresh.includes(each) ? { rid: each.rid } : { rid: keptBy, duplicate: true },
+          ),
+        );
+        if (key !== undefined) model.keys.set(key, keptBy);
+        for (const { rid } of fresh) {
           model.state.set(rid, 'waiting');
+          model.due.set(rid, { dueAt, priority });
           if (step.timeout) model.deadlines.set(rid, deadline);
         }
-        model.pushed += step.count;
+        model.pushed += fresh.length;
         return;
       }
       case 'claim': {
         const lease = await this.#leaseNow(crawler);
         const { jobs } = await claimJobs(this.#bench.store, lease, step.count, now);
         // A job that was returned untried after its deadline is left to the queue timeout.
-        const due = [...model.state].filter(
-          ([rid, state]) =>
-            state !== 'running' && (model.deadlines.get(rid) ?? Infinity) > this.#second,
-        ).length;
-        expect(jobs).toHaveLength(model.paused ? 0 : Math.min(step.count, due));
+        const due = [...model.state]
+          .filter(
+            ([rid, state]) =>
+              state !== 'running' &&
+              this.#due(rid).dueAt <= now &&
+              (model.deadlines.get(rid) ?? Infinity) > this.#second,
+          )
+          .map(([rid]) => rid)
+          .toSorted((a, b) => orderMs(this.#due(a)) - orderMs(this.#due(b)) || (a < b ? -1 : 1));
+        expect(jobs.map(({ rid }) => rid)).toEqual(model.paused ? [] : due.slice(0, step.count));
         for (const job of jobs) {
           expect(model.state.get(job.rid)).toMatch(/^(waiting|retrying)$/);
           model.state.set(job.rid, 'running');
@@ -178,6 +218,7 @@ class Life {
         expect(await this.#bench.store.queue.purge(crawler.crawlerId, now)).toBe(waiting.length);
         for (const [rid] of waiting) this.#forget(rid);
         for (const rid of this.#running.keys()) this.#purged.add(rid);
+        model.keys.clear();
         model.ended.purged += waiting.length;
         return;
       }
@@ -225,6 +266,7 @@ class Life {
     if (how === 'retry' || how === 'release') {
       if (this.#isPurged(rid)) return;
     }
+    this.#model.due.set(rid, { ...this.#due(rid), dueAt: now });
     if (how === 'retry') this.#model.state.set(rid, 'retrying');
     else if (how === 'release') {
       this.#model.state.set(rid, retry > 0 ? 'retrying' : 'waiting');
@@ -279,9 +321,16 @@ class Life {
     return true;
   }
 
+  #due(rid: string) {
+    const due = this.#model.due.get(rid);
+    if (due === undefined) throw new Error(`${rid} is not of the model`);
+    return due;
+  }
+
   #forget(rid: string): void {
     this.#model.state.delete(rid);
     this.#model.deadlines.delete(rid);
+    for (const [key, each] of this.#model.keys) if (each === rid) this.#model.keys.delete(key);
     this.#running.delete(rid);
     this.#purged.delete(rid);
   }
@@ -305,6 +354,13 @@ class Life {
       const found = await this.#bench.store.queue.find(this.#crawler.crawlerId, rid);
       expect(found?.state).toBe(expected);
     }
+    const now = at(this.#second * SECOND);
+    const scheduled = [...state].filter(
+      ([rid, each]) => each === 'waiting' && this.#due(rid).dueAt > now,
+    );
+    expect(await this.#bench.store.queue.countScheduled(this.#crawler.crawlerId, now)).toBe(
+      scheduled.length,
+    );
     expect(await this.#bench.store.accounts.queued(this.#crawler.accountId)).toBe(
       waiting + retrying,
     );

@@ -54,6 +54,9 @@ export function pushContract(open: OpenStore): void {
           method: 'POST',
           body: new Uint8Array([0, 255, 128, 13, 10]),
           contentType: 'application/octet-stream',
+          metadata: '{"order": 1e400}',
+          priority: 9,
+          notBefore: at(5),
           parameters: { format: 'json', page_wait: 500, scroll: true, country: 'DE' },
           callbackHeaders: [
             ['X-Token', 'ü|:'],

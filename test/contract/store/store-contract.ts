@@ -15,6 +15,7 @@ import { probesContract } from './probes-contract.ts';
 import { processesContract } from './processes-contract.ts';
 import { purgeContract } from './purge-contract.ts';
 import { pushContract } from './push-contract.ts';
+import { pushControlsContract } from './push-controls-contract.ts';
 import { quotasContract } from './quotas-contract.ts';
 import { resultOrderContract } from './result-order-contract.ts';
 import { resultsContract } from './results-contract.ts';
@@ -30,6 +31,7 @@ const contracts = [
   probesContract,
   noticesContract,
   pushContract,
+  pushControlsContract,
   leasesContract,
   claimsContract,
   endsContract,

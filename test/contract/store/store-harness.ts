@@ -99,6 +99,7 @@ export function makeJob(crawler: Crawler, overrides: Partial<Job> = {}): Job {
     contentType: undefined,
     parameters: {},
     callbackHeaders: [],
+    priority: 5,
     queueDeadline: undefined,
     createdAt: at(0),
     ...overrides,

@@ -18,6 +18,12 @@ export interface ChaosLoad {
   stop(): Promise<void>;
 }
 
+/** One of so many URLs waits for a second. */
+const DELAYED_ONE_OF = 11;
+/** One of so many batches is pushed again. */
+const REPEATED_ONE_OF = 3;
+/** Longer than a run. */
+const UNIQUE_SECONDS = 86_400;
 const BATCH = 20;
 /** A call to a process that is stopped hangs. */
 const CALL_MS = 5_000;
@@ -98,7 +104,13 @@ export function startLoad(
     const from = pushed;
     pushed += BATCH;
     const numbers = Array.from({ length: BATCH }, (_, n) => from + n);
-    const items = numbers.map((n) => ({ url: pageOf(site, crawler, n) }));
+    const items = numbers.map((n) => ({
+      url: pageOf(site, crawler, n),
+      priority: n % 10,
+      metadata: `{"n":${n}}`,
+      delay: n % DELAYED_ONE_OF === 0 ? 1 : 0,
+      unique_for: UNIQUE_SECONDS,
+    }));
     await eventually(
       async () => {
         if (signal?.aborted) return;
@@ -116,6 +128,17 @@ export function startLoad(
       },
       { timeoutMs: PUSH_MS, what: 'an acknowledged push' },
     );
+    // A purge in between frees the keys.
+    if (!crawler.removals && from % (REPEATED_ONE_OF * BATCH) === 0) await pushAgain(items, from);
+  }
+
+  /** The same URLs without the name of their request: their keys stand for them. */
+  async function pushAgain(items: readonly object[], from: number): Promise<void> {
+    const { results } = await post('/push_batch', { items }).catch(() => ({ results: [] }));
+    for (const [at, { rid }] of results.entries()) {
+      if (rid === rids.get(from + at)) continue;
+      faults.push(`URL ${from + at} of ${crawler.name} was queued again as ${rid}`);
+    }
   }
 
   /** Deletes the youngest job, or purges; what is lost with a process is not repeated. */

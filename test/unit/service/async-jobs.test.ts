@@ -15,10 +15,8 @@ async function setUp() {
   const push = async (path: string) => {
     await ensureAsyncCrawler({ crawlers: opened.store.crawlers, clock, defaults: {} }, normal);
     clock.advance(1);
-    return pushing.push(normal, ASYNC_CRAWLER, {
-      url: `https://example.com/${path}`,
-      parameters: {},
-    });
+    const url = `https://example.com/${path}`;
+    return (await pushing.push(normal, ASYNC_CRAWLER, { url, parameters: {} })).rid;
   };
   return { ...useCases, owner: normal, other: javascript, push };
 }

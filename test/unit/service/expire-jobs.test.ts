@@ -29,12 +29,14 @@ async function setUp(callbackUrl?: string) {
     scheduler,
     crawlJobs: { expire: async (job: QueuedJob) => ({ ...end(job), timedOut: true }) },
   });
-  const push = (queueTimeout?: number) =>
-    pushing.push(owner, 'shop', {
+  const push = async (queueTimeout?: number) => {
+    const { rid } = await pushing.push(owner, 'shop', {
       url: 'https://example.com/',
       parameters: {},
       ...(queueTimeout === undefined ? {} : { queueTimeout }),
     });
+    return rid;
+  };
   const run = () => expire(new AbortController().signal);
   return { ...useCases, owner, crawler, push, run };
 }

@@ -18,11 +18,13 @@ async function setUp(options: UseCaseOptions = {}) {
     settings: {},
     callbackUrl: 'https://example.com/in',
   });
-  const push = (path: string) =>
-    useCases.pushing.push(owner.normal, 'hook', {
+  const push = async (path: string) => {
+    const { rid } = await useCases.pushing.push(owner.normal, 'hook', {
       url: `https://example.com/${path}`,
       parameters: {},
     });
+    return rid;
+  };
   return { ...useCases, owner: owner.normal, other: owner.javascript, crawler, push };
 }
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DomainError } from '../../../src/domain/errors.ts';
-import type { PushedItem, PushInput } from '../../../src/service/queue/push.ts';
+import type { PushedItem } from '../../../src/service/queue/push.ts';
+import type { PushInput } from '../../../src/service/queue/push-input.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { createUseCases, openEmbeddedStore, type UseCaseOptions } from '../../support/use-cases.ts';
 
@@ -38,7 +39,7 @@ async function setUp(
 
 test('a pushed URL is queued under the rid that is returned, and its idle crawler woken', async () => {
   const { pushing, jobs, owner, calls, crawlerId } = await setUp();
-  const rid = await pushing.push(owner.normal, 'shop', page('a'));
+  const { rid } = await pushing.push(owner.normal, 'shop', page('a'));
   expect(await jobs.find(owner.normal, 'shop', rid)).toMatchObject({
     rid,
     url: 'https://example.com/a',
@@ -130,7 +131,7 @@ test('callback headers are read for a webhook crawler and ignored for a storage 
   const hook = await setUp({}, 'https://example.com/in');
   const refused = hook.pushing.push(hook.owner.normal, 'shop', input);
   await expect(refused).rejects.toMatchObject({ field: 'callback_headers' });
-  const rid = await hook.pushing.push(hook.owner.normal, 'shop', {
+  const { rid } = await hook.pushing.push(hook.owner.normal, 'shop', {
     ...input,
     callbackHeaders: 'x-id:7',
   });
@@ -138,7 +139,7 @@ test('callback headers are read for a webhook crawler and ignored for a storage 
     callbackHeaders: [['x-id', '7']],
   });
   const storage = await setUp();
-  const stored = await storage.pushing.push(storage.owner.normal, 'shop', input);
+  const { rid: stored } = await storage.pushing.push(storage.owner.normal, 'shop', input);
   expect(await storage.jobs.find(storage.owner.normal, 'shop', stored)).toMatchObject({
     callbackHeaders: [],
   });

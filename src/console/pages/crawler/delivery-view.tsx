@@ -37,6 +37,9 @@ export function AttemptList({ delivery }: { readonly delivery: Delivery }) {
           ['rid', <code>{delivery.rid}</code>],
           ['State', <DeliveryStateBadge delivery={delivery} />],
           ['Crawl', `cb_status ${delivery.cbStatus}, site ${delivery.originalStatus || 'silent'}`],
+          ...(delivery.metadata === undefined
+            ? []
+            : [['Metadata', <code>{delivery.metadata}</code>] as const]),
         ]}
       />
       {delivery.attempts.length === 0 ? (

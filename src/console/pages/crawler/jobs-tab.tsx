@@ -19,11 +19,13 @@ const STATES = [
   ['', 'All'],
   ['waiting', 'Waiting'],
   ['retrying', 'Retrying'],
+  ['scheduled', 'Scheduled'],
 ] as const;
 const STATE_OF = {
   '': JobState.UNSPECIFIED,
   waiting: JobState.WAITING,
   retrying: JobState.RETRYING,
+  scheduled: JobState.SCHEDULED,
 };
 
 /** What waits in a crawler's queue, earliest due first. */
@@ -90,6 +92,8 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
                 <WaitBadge wait={hostWait} />
               ) : each === JobState.RETRYING ? (
                 <span class="badge warn">another try</span>
+              ) : each === JobState.SCHEDULED ? (
+                <span class="badge">its time</span>
               ) : (
                 <span class="badge">its turn</span>
               ),

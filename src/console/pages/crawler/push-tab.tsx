@@ -32,6 +32,10 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
   const draft = useSignal<ParameterDraft>({});
   const timeout = useSignal('');
   const headers = useSignal('');
+  const metadata = useSignal('');
+  const priority = useSignal('');
+  const isUnique = useSignal(crawler.unique ?? false);
+  const delay = useSignal('');
   const progress = useSignal<PushProgress | undefined>(undefined);
   const stop = useRef<AbortController | undefined>(undefined);
   useEffect(() => () => stop.current?.abort(), []);
@@ -41,6 +45,10 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
   const item = {
     ...(timeout.value === '' ? {} : { queueTimeout: Number(timeout.value) }),
     ...(headers.value === '' || !isWebhook ? {} : { callbackHeaders: headers.value }),
+    ...(priority.value === '' ? {} : { priority: Number(priority.value) }),
+    ...(isUnique.value === (crawler.unique ?? false) ? {} : { unique: isUnique.value }),
+    ...(delay.value === '' ? {} : { delay: Number(delay.value) }),
+    ...(metadata.value === '' ? {} : { metadata: metadata.value }),
     ...(Object.keys(draft.value).length === 0 ? {} : { parameters: parametersOf(draft.value) }),
   };
   const push = useAction(async () => {
@@ -84,6 +92,33 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
                 placeholder="none"
                 help="A URL that waits longer ends with cb_status 699."
               />
+              <TextField
+                label="Priority"
+                name="priority"
+                type="number"
+                min={0}
+                max={9}
+                {...bound(priority)}
+                placeholder="5"
+                help="A higher one goes first among the URLs of its host."
+              />
+              <TextField
+                label="Delay, seconds"
+                name="delay"
+                type="number"
+                min={0}
+                max={2_592_000}
+                {...bound(delay)}
+                placeholder="none"
+                help="The URLs wait as scheduled until then."
+              />
+              <TextField
+                label="Metadata"
+                name="metadata"
+                {...bound(metadata)}
+                placeholder='{"order": 42}'
+                help="JSON that comes back with each result."
+              />
               {isWebhook && (
                 <TextField
                   label="Callback headers"
@@ -94,6 +129,11 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
                 />
               )}
             </div>
+            <CheckField
+              label="Once"
+              help="A URL that waits or is being crawled is not queued again."
+              {...bound(isUnique)}
+            />
             <ParameterFields
               draft={draft.value}
               inBrowser={type === TokenType.JAVASCRIPT}
@@ -123,6 +163,10 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
               path:
                 `/?token=$TOKEN&crawler=${crawler.name}&callback=true&url=${first}` +
                 (timeout.value === '' ? '' : `&queue_timeout=${timeout.value}`) +
+                (priority.value === '' ? '' : `&priority=${priority.value}`) +
+                (item.unique === undefined ? '' : `&unique=${item.unique}`) +
+                (delay.value === '' ? '' : `&delay=${delay.value}`) +
+                (metadata.value === '' ? '' : `&metadata=${encodeURIComponent(metadata.value)}`) +
                 queryOf(draft.value),
             },
             grpc: {

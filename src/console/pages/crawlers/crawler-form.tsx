@@ -9,6 +9,8 @@ export interface CrawlerDraft {
   readonly deliveryConcurrency: string;
   readonly maxRetries: string;
   readonly retryWindowHours: string;
+  readonly unique: boolean;
+  readonly uniqueFor: string;
   readonly maxPerHost: string;
   readonly delayMs: string;
   readonly robotsTxt: boolean;
@@ -25,6 +27,8 @@ export const emptyDraft: CrawlerDraft = {
   deliveryConcurrency: '',
   maxRetries: '',
   retryWindowHours: '',
+  unique: false,
+  uniqueFor: '',
   maxPerHost: '',
   delayMs: '',
   robotsTxt: false,
@@ -42,6 +46,8 @@ export function draftOf(crawler: Crawler): CrawlerDraft {
     deliveryConcurrency: String(crawler.deliveryConcurrency ?? 0),
     maxRetries: String(crawler.maxRetries),
     retryWindowHours: String(crawler.retryWindowHours),
+    unique: crawler.unique ?? false,
+    uniqueFor: String(crawler.uniqueFor ?? 0),
     maxPerHost: String(politeness?.maxPerHost ?? 0),
     delayMs: String(politeness?.delayMs ?? 0),
     robotsTxt: politeness?.robotsTxt ?? false,
@@ -68,6 +74,8 @@ export function settingsOf(draft: CrawlerDraft, isWebhook: boolean) {
     deliveryConcurrency: isWebhook ? whole(draft.deliveryConcurrency) : undefined,
     maxRetries: whole(draft.maxRetries),
     retryWindowHours: whole(draft.retryWindowHours),
+    unique: draft.unique,
+    uniqueFor: whole(draft.uniqueFor),
     politeness: isPolite ? politeness : undefined,
     groupByDomain: draft.groupByDomain,
   });
@@ -107,6 +115,14 @@ const NUMBERS = {
     '48',
     'From the first try; after it the last failure is the result.',
   ],
+  uniqueFor: [
+    'Once for, seconds',
+    'unique_for',
+    0,
+    2_592_000,
+    '0',
+    '0: while it waits or is crawled.',
+  ],
   maxPerHost: [
     'Requests at once',
     'politeness.max_per_host',
@@ -133,7 +149,9 @@ export function SettingFields(props: {
   readonly onChange: (draft: CrawlerDraft) => void;
 }) {
   const { draft, isWebhook, fault } = props;
-  const text = (name: Exclude<keyof CrawlerDraft, 'robotsTxt' | 'groupByDomain' | 'hosts'>) => ({
+  const text = (
+    name: Exclude<keyof CrawlerDraft, 'robotsTxt' | 'groupByDomain' | 'unique' | 'hosts'>,
+  ) => ({
     value: draft[name],
     onInput: (value: string) => props.onChange({ ...draft, [name]: value }),
     fault,
@@ -161,6 +179,16 @@ export function SettingFields(props: {
         <TextField {...number('maxRetries')} />
         <TextField {...number('retryWindowHours')} />
       </div>
+      <fieldset class="choices">
+        <legend>Repeated URLs</legend>
+        <CheckField
+          label="Queue each URL once"
+          help="unless its push says otherwise"
+          value={draft.unique}
+          onInput={(unique) => props.onChange({ ...draft, unique })}
+        />
+        <TextField {...number('uniqueFor')} />
+      </fieldset>
       <fieldset class="choices">
         <legend>Politeness to each host</legend>
         <TextField {...number('maxPerHost')} />

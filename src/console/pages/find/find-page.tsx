@@ -109,6 +109,7 @@ function JobFacts({ job }: { readonly job: QueuedJob }) {
     [JobState.WAITING]: 'waits for its turn',
     [JobState.RETRYING]: 'waits for another try',
     [JobState.RUNNING]: 'is being crawled',
+    [JobState.SCHEDULED]: 'waits for its time',
   };
   return (
     <Facts
@@ -116,9 +117,11 @@ function JobFacts({ job }: { readonly job: QueuedJob }) {
         ['URL', job.url],
         ['State', states[job.state] ?? ''],
         ['Tries', count(job.tries)],
+        ['Priority', count(job.priority)],
         ['Last failure', job.lastFailure?.replaceAll('_', ' ') ?? '–'],
         ['Next try', <Moment at={job.nextTryAt} />],
         ['Pushed', <Moment at={job.pushedAt} />],
+        ...(job.metadata === undefined ? [] : [['Metadata', <code>{job.metadata}</code>] as const]),
       ]}
     />
   );

@@ -17,6 +17,8 @@ export interface CrawledPage {
   /** A path of this service; empty when there is no picture. */
   readonly screenshot: string;
   readonly screenshotFailed: string;
+  /** That of the push. */
+  readonly metadata?: string | undefined;
 }
 
 /** The part of it that is its content. */

@@ -36,6 +36,9 @@ export function ResultView({ page }: { readonly page: CrawledPage }) {
           ['Size', bytes(page.byteCount)],
           ['Address', page.url || page.pushedUrl],
           ...(page.rid === '' ? [] : [['rid', <code>{page.rid}</code>] as const]),
+          ...(page.metadata === undefined
+            ? []
+            : [['Metadata', <code>{page.metadata}</code>] as const]),
         ]}
       />
       {page.screenshotFailed !== '' && (

@@ -72,6 +72,7 @@ const READS = [
   'crawlers.lateProbes',
   'queue.look',
   'queue.find',
+  'queue.countScheduled',
   'queue.listQueued',
   'hosts.reports',
   'hosts.longest',

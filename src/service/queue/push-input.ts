@@ -1,0 +1,104 @@
+import { parseCallbackHeaders } from '../../domain/callback-headers.ts';
+import { fromWall, type WallClock } from '../../domain/clock.ts';
+import type { Crawler } from '../../domain/crawler.ts';
+import { defined } from '../../domain/defined.ts';
+import { deliveryModes } from '../../domain/delivery-mode.ts';
+import { invalidField } from '../../domain/errors.ts';
+import type { CrawlRequest, Job } from '../../domain/job.ts';
+import {
+  integerInRange,
+  MAX_DELAY_SECONDS,
+  MAX_QUEUE_TIMEOUT_MINUTES,
+  MAX_UNIQUE_SECONDS,
+} from '../../domain/limits.ts';
+import { parseMetadata } from '../../domain/metadata.ts';
+import { DEFAULT_PRIORITY, MAX_PRIORITY } from '../../domain/priority.ts';
+import { createRid } from '../../domain/rid.ts';
+import { type UniqueKey, uniqueKey } from '../../domain/unique-key.ts';
+import { type CrawlInput, type CrawlOffer, parseCrawlRequest } from './crawl-request.ts';
+import { laneOf } from './lane-of.ts';
+
+/** One URL to queue, as the client gives it. */
+export interface PushInput extends CrawlInput {
+  readonly callbackHeaders?: string;
+  /** Minutes. */
+  readonly queueTimeout?: number;
+  /** JSON. */
+  readonly metadata?: string;
+  readonly priority?: number;
+  /** By the clock that people see. */
+  readonly notBefore?: Date;
+  /** Seconds. */
+  readonly delay?: number;
+  readonly unique?: boolean;
+  readonly uniqueKey?: string;
+  /** Seconds. */
+  readonly uniqueFor?: number;
+}
+
+/** What a job is made with. */
+interface Making {
+  readonly clock: WallClock;
+  readonly now: Date;
+  readonly offer: CrawlOffer;
+}
+
+/** The job of a push. Throws `invalid` naming the field. */
+export function toJob(input: PushInput, crawler: Crawler, making: Making): Job {
+  const { now, offer } = making;
+  const minutes = input.queueTimeout ?? 0;
+  if (minutes !== 0) integerInRange('queue_timeout', minutes, 1, MAX_QUEUE_TIMEOUT_MINUTES);
+  const headers = deliveryModes[crawler.delivery].postsToCallback
+    ? (input.callbackHeaders ?? '')
+    : '';
+  const notBefore = toNotBefore(input, making);
+  const waitsFrom = notBefore ?? now;
+  const request = parseCrawlRequest(input, crawler.tokenType, offer);
+  return {
+    ...request,
+    rid: createRid(now),
+    crawlerId: crawler.crawlerId,
+    accountId: crawler.accountId,
+    host: laneOf(request.url, crawler.groupByDomain),
+    priority: integerInRange('priority', input.priority ?? DEFAULT_PRIORITY, 0, MAX_PRIORITY),
+    callbackHeaders: headers === '' ? [] : parseCallbackHeaders(headers),
+    queueDeadline: minutes === 0 ? undefined : new Date(waitsFrom.getTime() + minutes * 60_000),
+    createdAt: now,
+    ...defined({
+      metadata: parseMetadata(input.metadata ?? ''),
+      notBefore,
+      unique: toUnique(input, crawler, request, now),
+    }),
+  };
+}
+
+/** The unique key of a push, if it or its crawler asks for one. */
+function toUnique(
+  { unique, uniqueKey: given = '', uniqueFor }: PushInput,
+  crawler: Crawler,
+  request: CrawlRequest,
+  now: Date,
+): UniqueKey | undefined {
+  const key = uniqueKey(given, request);
+  const seconds = uniqueFor ?? crawler.uniqueFor ?? 0;
+  integerInRange('unique_for', seconds, 0, MAX_UNIQUE_SECONDS);
+  const isAsked = given !== '' || uniqueFor !== undefined || crawler.unique === true;
+  if (!(unique ?? isAsked)) return undefined;
+  return seconds === 0 ? { key } : { key, until: new Date(now.getTime() + seconds * 1_000) };
+}
+
+/** When the URL may be crawled at the earliest, by the service time; undefined for at once. */
+function toNotBefore(
+  { notBefore, delay = 0 }: PushInput,
+  { clock, now }: Making,
+): Date | undefined {
+  integerInRange('delay', delay, 0, MAX_DELAY_SECONDS);
+  if (notBefore === undefined)
+    return delay === 0 ? undefined : new Date(now.getTime() + delay * 1_000);
+  if (delay !== 0) throw invalidField('delay', 'Give not_before or delay, not both.');
+  const moment = fromWall(clock, notBefore);
+  if (moment.getTime() > now.getTime() + MAX_DELAY_SECONDS * 1_000) {
+    throw invalidField('not_before', 'not_before must be within 30 days.');
+  }
+  return moment > now ? moment : undefined;
+}

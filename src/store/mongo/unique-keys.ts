@@ -1,0 +1,141 @@
+import type { ClientSession } from 'mongodb';
+import { toWall } from '../../domain/clock.ts';
+import { defined } from '../../domain/defined.ts';
+import type { Job } from '../../domain/job.ts';
+import type { Collections, UniqueKeyDocument } from './collections.ts';
+import { isDuplicate } from './errors.ts';
+import { Fenced } from './lanes.ts';
+
+/** A crawler as its keys know it. */
+interface KeyedCrawler {
+  readonly _id: string;
+  readonly purges: number;
+}
+
+/** Jobs of a push by their unique keys. */
+export interface KeyedJobs {
+  /** The jobs that are to be inserted. */
+  readonly fresh: readonly Job[];
+  /** Of each other job the `rid` of the one that has its key. */
+  readonly firsts: ReadonlyMap<Job, string>;
+  /**
+   * Gives the keys of the first `n` of the fresh jobs to them, within their transaction. Throws
+   * {@link Fenced} if another push has taken one since they were read.
+   */
+  take(n: number, session: ClientSession): Promise<void>;
+}
+
+/** Finds the jobs whose unique keys others have; reads nothing if none of the jobs has one. */
+export async function keyedJobs(
+  collections: Collections,
+  crawler: KeyedCrawler,
+  jobs: readonly Job[],
+  now: Date,
+): Promise<KeyedJobs> {
+  const { uniqueKeys, time } = collections;
+  const idOf = ({ unique }: Job): string => keyId(crawler._id, unique?.key ?? '');
+  const keyed = jobs.filter(({ unique }) => unique !== undefined);
+  if (keyed.length === 0) {
+    return { fresh: jobs, firsts: new Map(), take: () => Promise.resolve() };
+  }
+  const found = await uniqueKeys.find({ _id: { $in: keyed.map(idOf) } }).toArray();
+  const holding = await stillHeld(collections, crawler, found, now);
+  const heldBy = new Map(holding.map(({ _id, rid }) => [_id, rid]));
+  const ended = found.filter(({ _id }) => !heldBy.has(_id));
+  const fresh: Job[] = [];
+  const firsts = new Map<Job, string>();
+  for (const job of jobs) {
+    const first = job.unique === undefined ? undefined : heldBy.get(idOf(job));
+    if (first !== undefined) {
+      firsts.set(job, first);
+      continue;
+    }
+    fresh.push(job);
+    if (job.unique !== undefined) heldBy.set(idOf(job), job.rid);
+  }
+
+  return {
+    fresh,
+    firsts,
+    async take(n, session) {
+      const taken = fresh.slice(0, n).flatMap((job): UniqueKeyDocument[] => {
+        const { rid, unique } = job;
+        if (unique === undefined) return [];
+        const expiresAt = unique.until && toWall(time, unique.until);
+        const key = { _id: idOf(job), crawlerId: crawler._id, rid, gen: crawler.purges };
+        return [{ ...key, ...defined({ expiresAt }) }];
+      });
+      if (taken.length === 0) return;
+      const ids = new Set(taken.map(({ _id }) => _id));
+      const replaced = ended
+        .filter(({ _id }) => ids.has(_id))
+        .map(({ _id, rid }) => ({ _id, rid }));
+      if (replaced.length > 0) await uniqueKeys.deleteMany({ $or: replaced }, { session });
+      try {
+        await uniqueKeys.insertMany(taken, { session });
+      } catch (error) {
+        if (isDuplicate(error)) throw new Fenced();
+        throw error;
+      }
+    },
+  };
+}
+
+/** Those of the keys that hold. */
+async function stillHeld(
+  { jobs, time }: Collections,
+  { purges }: KeyedCrawler,
+  keys: readonly UniqueKeyDocument[],
+  now: Date,
+): Promise<UniqueKeyDocument[]> {
+  const current = keys.filter(({ gen }) => gen === purges);
+  const rids = current.filter(({ expiresAt }) => expiresAt === undefined).map(({ rid }) => rid);
+  const found =
+    rids.length === 0
+      ? []
+      : await jobs.find({ _id: { $in: rids } }, { projection: { _id: 1 } }).toArray();
+  const queued = new Set(found.map(({ _id }) => _id));
+  const shown = toWall(time, now);
+  return current.filter(({ rid, expiresAt }) =>
+    expiresAt === undefined ? queued.has(rid) : expiresAt > shown,
+  );
+}
+
+/** Frees the keys of jobs that have ended, but for those that hold until a time. */
+export async function endKeys(
+  { uniqueKeys }: Collections,
+  crawlerId: string,
+  jobs: readonly KeyOfJob[],
+  session: ClientSession,
+): Promise<void> {
+  const held = namesOf(crawlerId, jobs);
+  if (held.length === 0) return;
+  await uniqueKeys.deleteMany({ $or: held, expiresAt: { $exists: false } }, { session });
+}
+
+/** Frees the keys of jobs that were removed. */
+export async function freeKeys(
+  { uniqueKeys }: Collections,
+  crawlerId: string,
+  jobs: readonly KeyOfJob[],
+  session: ClientSession,
+): Promise<void> {
+  const held = namesOf(crawlerId, jobs);
+  if (held.length > 0) await uniqueKeys.deleteMany({ $or: held }, { session });
+}
+
+/** A job and its key, if it has one. */
+interface KeyOfJob {
+  readonly rid: string;
+  readonly uniqueKey?: string | undefined;
+}
+
+function namesOf(crawlerId: string, jobs: readonly KeyOfJob[]) {
+  return jobs.flatMap(({ rid, uniqueKey }) =>
+    uniqueKey === undefined ? [] : [{ _id: keyId(crawlerId, uniqueKey), rid }],
+  );
+}
+
+function keyId(crawlerId: string, key: string): string {
+  return `${crawlerId}/${key}`;
+}

@@ -1,0 +1,71 @@
+import type { Job } from '../../domain/job.ts';
+import { insertRow, type Sql, type SqlValue, toMs } from './sql.ts';
+
+/** The `rid` of the job that has the key of this one; undefined if none has. */
+export function firstOfKey(sql: Sql, job: Job, purges: number, now: Date): string | undefined {
+  if (job.unique === undefined) return undefined;
+  const row = sql.get(
+    `SELECT rid FROM unique_keys k WHERE crawler_id = ? AND key = ? AND gen = ?
+      AND CASE WHEN until IS NULL THEN EXISTS (SELECT 1 FROM jobs j WHERE j.rid = k.rid)
+        ELSE until > ? END`,
+    job.crawlerId,
+    job.unique.key,
+    purges,
+    now.getTime(),
+  );
+  return row === undefined ? undefined : String(row.rid);
+}
+
+/** Gives the key of a new job to it. */
+export function takeKey(sql: Sql, { rid, crawlerId, unique }: Job, gen: number): void {
+  if (unique === undefined) return;
+  insertRow(
+    sql,
+    'unique_keys',
+    { crawler_id: crawlerId, key: unique.key, rid, gen, until: toMs(unique.until) },
+    'DO UPDATE SET rid = excluded.rid, gen = excluded.gen, until = excluded.until',
+  );
+}
+
+/** Frees the key of a job that has ended, unless it holds until a time; `key` is the job's column. */
+export function endKey(sql: Sql, crawlerId: string, rid: string, key: SqlValue | undefined): void {
+  if (typeof key !== 'string') return;
+  sql.run(
+    'DELETE FROM unique_keys WHERE crawler_id = ? AND key = ? AND rid = ? AND until IS NULL',
+    crawlerId,
+    key,
+    rid,
+  );
+}
+
+/** Frees the key of a job that was removed. */
+export function freeKey(sql: Sql, crawlerId: string, rid: string, key: SqlValue | undefined): void {
+  if (typeof key !== 'string') return;
+  sql.run(
+    'DELETE FROM unique_keys WHERE crawler_id = ? AND key = ? AND rid = ?',
+    crawlerId,
+    key,
+    rid,
+  );
+}
+
+/** Removes keys of before the last purge, or all of a crawler that is gone; returns how many. */
+export function sweepKeys(sql: Sql, crawlerId: string, purges: number, limit: number): number {
+  return sql.run(
+    `DELETE FROM unique_keys WHERE (crawler_id, key) IN
+      (SELECT crawler_id, key FROM unique_keys WHERE crawler_id = ? AND gen < ? LIMIT ?)`,
+    crawlerId,
+    purges,
+    limit,
+  );
+}
+
+/** Removes keys that hold no longer; returns how many. */
+export function expireKeys(sql: Sql, now: Date, limit: number): number {
+  return sql.run(
+    `DELETE FROM unique_keys WHERE (crawler_id, key) IN
+      (SELECT crawler_id, key FROM unique_keys WHERE until <= ? LIMIT ?)`,
+    now.getTime(),
+    limit,
+  );
+}
