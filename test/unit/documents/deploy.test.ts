@@ -26,7 +26,7 @@ test.each(units)('%s runs the service as npm start does', (unit) => {
 test('the image runs the service as npm start does, from files that there are', () => {
   const dockerfile = read('Dockerfile');
   const command = /^CMD (\[.*\])$/m.exec(dockerfile)?.[1] ?? '[]';
-  expect(JSON.parse(command)).toEqual(['node', ...flags, 'src/main.ts']);
+  expect(JSON.parse(command)).toEqual(['node', ...flags, 'src/main.js']);
   const ignored = read('Dockerfile.dockerignore').split('\n');
   const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, names = '']) =>
     names.split(' '),
@@ -38,13 +38,22 @@ test('the image runs the service as npm start does, from files that there are', 
   }
 });
 
-test('programs may run in the folder for temporary files, where the browser is unpacked', () => {
-  // Docker's default for such a folder is noexec.
+test('compose has the health check of the image, which images in the format of OCI lack', () => {
   const compose = parseAllDocuments(read('compose.yaml'))[0]?.toJS() as {
-    'x-service': { tmpfs: readonly string[] };
+    'x-service': { healthcheck: { test: readonly string[] } };
   };
-  expect(compose['x-service'].tmpfs).toEqual(['/tmp:exec']);
-  expect(read('Dockerfile')).toContain('--tmpfs /tmp:exec ');
+  const [kind, ...command] = compose['x-service'].healthcheck.test;
+  expect(kind).toBe('CMD');
+  const own = /^HEALTHCHECK .* CMD (\[.*\])$/m.exec(read('Dockerfile'))?.[1] ?? '[]';
+  expect(JSON.parse(own)).toEqual(command);
+});
+
+test('containers have a temporary folder beyond their read-only file system', () => {
+  const compose = parseAllDocuments(read('compose.yaml'))[0]?.toJS() as {
+    'x-service': { read_only: boolean; tmpfs: readonly string[] };
+  };
+  expect(compose['x-service']).toMatchObject({ read_only: true, tmpfs: ['/tmp'] });
+  expect(read('Dockerfile')).toContain('--read-only --tmpfs /tmp ');
 });
 
 test('what is set anywhere in deploy is a setting', () => {
