@@ -33,8 +33,7 @@ export function appTiming(
       pollMs: 500,
       // Each look at an idle crawler costs a round trip.
       idleReleaseMs: costOfATurn === 'sync' ? 2_000 : 500,
-      // The last 2 s of the shutdown time are for writing the crawls that ended.
-      drainMs: Math.max(config.shutdownSeconds - 2, 0) * 1_000,
+      drainMs: drainSeconds(config.shutdownSeconds) * 1_000,
     },
     tasks: {
       timeoutMs: 5_000,
@@ -47,4 +46,12 @@ export function appTiming(
     documentMs: 5_000,
     hangMs: 8_000,
   };
+}
+
+/**
+ * The rest of the shutdown time is for writing what ended and for giving back what did not: with
+ * hundreds of crawlers that took more than two seconds.
+ */
+function drainSeconds(shutdownSeconds: number): number {
+  return Math.max(shutdownSeconds - Math.max(2, shutdownSeconds / 4), 0);
 }

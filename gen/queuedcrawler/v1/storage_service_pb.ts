@@ -752,8 +752,9 @@ export const StorageService: GenService<{
   /**
    * The results of one crawler, or all, in the order in which they were stored: from the oldest, or behind
    * `resume_token`. Each message has the token to continue behind it, on any process, after any crash: at least once, none
-   * left out, none late. A result that was deleted before its turn is left out. A client that reads slowly holds back its
-   * own stream alone; one that reads nothing for 30 s is disconnected, and continues by its token. Up to 10 streams of an
+   * left out, none late. A result that was deleted before its turn is left out. One that a bulk read with `auto_delete` holds is
+   * sent. If that read fails, it is shown again at a place that the stream has passed by then. A client that reads slowly holds
+   * back its own stream alone. One that reads nothing for 30 s is disconnected, and continues by its token. Up to 10 streams of an
    * account in each process. Over REST a line of JSON for each message.
    *
    * @generated from rpc queuedcrawler.v1.StorageService.StreamResults

@@ -35,7 +35,7 @@ export function createTokenWatch(deps: {
     try {
       entry.owner = await authenticator.authenticate(token);
     } catch (error) {
-      // While the database is away, nobody knows that the token is wrong.
+      // While the database is unavailable, nobody knows that the token is wrong.
       if (!(error instanceof DomainError) || error.kind !== 'unauthenticated') return;
       if (entries.get(token) === entry) entries.delete(token);
       entry.ending.abort(error);
