@@ -20,6 +20,7 @@ function countingStore() {
     accounts,
     crawlers: nothing,
     queue: nothing,
+    hosts: nothing,
     deliveries: nothing,
     results: nothing,
     stats: nothing,
