@@ -28,6 +28,7 @@ function job(): Job {
     rid: createRid(now),
     crawlerId,
     accountId,
+    host: 'example.com',
     url: 'https://example.com/a/path/of/usual/length?and=query',
     method: 'GET',
     body: undefined,

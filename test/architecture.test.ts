@@ -47,6 +47,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'threads',
     'mail',
     'dispatcher',
+    'npm:tldts',
   ],
   http: ['fairness', 'net'],
   api: [

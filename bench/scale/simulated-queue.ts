@@ -129,6 +129,7 @@ function jobOf(host: number, number: number): DueJob {
     crawlerId: 'simulated',
     accountId: 'simulated',
     url: `http://${hostName(host)}/`,
+    host: hostName(host),
     method: 'GET',
     body: undefined,
     contentType: undefined,

@@ -26,6 +26,8 @@ export interface Job extends CrawlRequest {
   readonly rid: string;
   readonly crawlerId: string;
   readonly accountId: string;
+  /** The lane that it waits in, as `service/queue/lane-of.ts` names it. */
+  readonly host: string;
   /** Extra headers of the webhook delivery. */
   readonly callbackHeaders: readonly HeaderPair[];
   /** When it leaves the queue if no crawl has started by then. */

@@ -30,6 +30,8 @@ export interface CrawlTask {
   readonly room?: Room;
   /** Default: reads it in this thread. */
   readonly readBody?: ReadBody;
+  /** Called when a request was sent to the target, as far as the engine sees it. */
+  readonly onSent?: () => void;
 }
 
 /** Why a crawl failed. */

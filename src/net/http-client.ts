@@ -51,6 +51,8 @@ export interface HttpRequest {
    * On whose behalf: accounts take turns at looking up names, and refusals are reported with it.
    */
   readonly claimant?: Claimant | undefined;
+  /** Called when the request was written; again for a repetition. */
+  readonly onSent?: () => void;
 }
 
 /** A response. Redirects are responses like any other; the caller follows them. */

@@ -137,6 +137,7 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
   onRequestSent(): void {
     this.#sentAt = performance.now();
     const { request, options } = this.#exchange;
+    request.onSent?.();
     if (request.headersTimeoutMs === undefined || this.#isAnswered()) return;
     this.#startHeadersLimit();
     void untilTaken(options.body, {

@@ -248,7 +248,8 @@ export interface QueueStore {
    * Takes the crawler's lease until `now + ttlMs`, unless another owner has a live one. Jobs and
    * deliveries that an older epoch had in progress become due again at once; a job keeps its retry
    * count. If the previous lease had lapsed, its holder counts as crashed, and the `crashes` of
-   * each job that it was crawling grow by one.
+   * each job that it was crawling grow by one. Undefined also while another owner has a live lease of
+   * a crawler of the same account and pace group.
    */
   acquire(crawlerId: string, owner: string, ttlMs: number, now: Date): Promise<Lease | undefined>;
   /**

@@ -136,12 +136,15 @@ async function perform(
   }
   const crawl: Running = { abort: new AbortController(), roomGranted: undefined };
   running.set(id, crawl);
-  const { cookies } = message;
+  const { cookies, tellsSent } = message;
   const task: CrawlTask = {
     ...message.task,
     room: createRoom(id, crawl),
     readBody: bodyReader(id, message.task),
-    ...defined({ session: cookies && createSession(id, cookies) }),
+    ...defined({
+      session: cookies && createSession(id, cookies),
+      onSent: tellsSent ? () => post({ kind: 'sent', id }) : undefined,
+    }),
   };
   try {
     const page = await engine.crawl(task, crawl.abort.signal);

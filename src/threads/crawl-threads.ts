@@ -105,7 +105,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
   const quarantine = deps.threads;
 
   async function crawl({ task, spec, isSuspect }: CrawlOrder, signal: AbortSignal) {
-    const { session, ...sent } = task;
+    const { session, onSent, ...sent } = task;
     const cookies = await session?.read();
     const place = isSuspect || routing.isSuspect(task) ? undefined : routing.enter(task);
     try {
@@ -113,9 +113,11 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
         claimant: toClaimant(task),
         signal,
         session,
+        onSent,
         message: (id) => ({
           kind: 'crawl',
           id,
+          tellsSent: onSent !== undefined,
           task: { ...sent, politeness: undefined, request: toRequest(task.request) },
           cookies,
           spec,

@@ -19,6 +19,8 @@ interface CrawlerOptions {
   readonly maxPerHost?: number;
   readonly delayMs?: number;
   readonly robotsTxt?: boolean;
+  readonly paceGroup?: string;
+  readonly groupByDomain?: boolean;
   /** Confirms what cannot be undone. */
   readonly yes?: boolean;
 }
@@ -141,15 +143,19 @@ function withSettings(command: Command): void {
   number('--max-per-host', 'politeness: requests to one host at once; 0 for no limit');
   number('--delay-ms', 'politeness: milliseconds between requests to one host');
   command.option('--robots-txt', 'politeness: obey robots.txt');
+  command.option('--pace-group <name>', 'politeness: crawlers with the same name share it');
+  command.option('--group-by-domain', 'count all hosts of a registrable domain as one host');
+  command.option('--no-group-by-domain', 'count each host by itself');
 }
 
-function isPolite({ maxPerHost, delayMs, robotsTxt }: CrawlerOptions): boolean {
-  return maxPerHost !== undefined || delayMs !== undefined || robotsTxt !== undefined;
+function isPolite(options: CrawlerOptions): boolean {
+  const { maxPerHost, delayMs, robotsTxt, paceGroup } = options;
+  return [maxPerHost, delayMs, robotsTxt, paceGroup].some((each) => each !== undefined);
 }
 
 /** The settings that the options name; the rest of the politeness stays as it was. */
 function settingsOf(options: CrawlerOptions, before?: Politeness) {
-  const { maxPerHost, delayMs, robotsTxt, callbackUrl, ...numbers } = options;
+  const { maxPerHost, delayMs, robotsTxt, callbackUrl, groupByDomain, ...numbers } = options;
   const names = ['concurrency', 'deliveryConcurrency', 'maxRetries', 'retryWindowHours'] as const;
   const given = names.flatMap((name) =>
     numbers[name] === undefined ? [] : [[name, numbers[name]]],
@@ -157,6 +163,7 @@ function settingsOf(options: CrawlerOptions, before?: Politeness) {
   return {
     ...(Object.fromEntries(given) as Partial<Record<(typeof names)[number], number>>),
     ...(callbackUrl === undefined ? {} : { callbackUrl }),
+    ...(groupByDomain === undefined ? {} : { groupByDomain }),
     ...(isPolite(options)
       ? {
           politeness: {
@@ -164,6 +171,7 @@ function settingsOf(options: CrawlerOptions, before?: Politeness) {
             delayMs: delayMs ?? before?.delayMs ?? 0,
             robotsTxt: robotsTxt ?? before?.robotsTxt ?? false,
             hosts: before?.hosts ?? [],
+            group: options.paceGroup ?? before?.group ?? '',
           },
         }
       : {}),

@@ -26,6 +26,8 @@ export interface FollowInput {
   readonly room?: Room | undefined;
   /** On whose behalf. */
   readonly claimant?: Claimant | undefined;
+  /** Called when a request was written. */
+  readonly onSent?: (() => void) | undefined;
 }
 
 /** Where a chain of requests ended. */
@@ -84,13 +86,14 @@ export async function follow(input: FollowInput): Promise<FollowResult> {
 
 /** Sends one request of a chain. */
 async function send(
-  { client, request, deadline, maxBodyBytes, claimant, room, proxy, signal }: FollowInput,
+  input: FollowInput,
   hop: Hop,
   cookie: string,
 ): Promise<
   | { readonly response: HttpResponse }
   | (Pick<FollowResult, 'head'> & { readonly failure: FailureReason })
 > {
+  const { client, request, deadline, maxBodyBytes, claimant, room, proxy, signal, onSent } = input;
   const timeoutMs = deadline - performance.now();
   if (timeoutMs <= 0) return { failure: 'timeout' };
   try {
@@ -103,7 +106,7 @@ async function send(
       maxBodyBytes,
       lenient: true,
       claimant,
-      ...defined({ body: hop.withBody ? request.body : undefined, room, proxy, signal }),
+      ...defined({ body: hop.withBody ? request.body : undefined, room, proxy, signal, onSent }),
     });
     return { response };
   } catch (error) {

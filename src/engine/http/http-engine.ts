@@ -44,7 +44,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     const target = resolveTarget(task.request, proxies);
     if ('refused' in target) return failedPage(task, target.refused);
     const { start, proxy } = target;
-    const { room } = task;
+    const { room, onSent } = task;
     const request = withUserAgent(task.request);
     const kept = (await task.session?.read()) ?? [];
     const cookies = createCookies(kept);
@@ -60,6 +60,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
       maxBodyBytes: limits.maxBodyBytes,
       signal,
       room,
+      onSent,
       claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
     });
     const changes = task.session && cookieChanges(kept, cookies.all());

@@ -1,5 +1,5 @@
 import { AWAY, type HostAnswer } from '../../dispatcher/host-health.ts';
-import type { HostNews } from '../../dispatcher/host-lanes.ts';
+import type { HostInquiry, HostNews } from '../../dispatcher/host-news.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { defined } from '../../domain/defined.ts';
@@ -50,12 +50,7 @@ export interface JobEnd extends HostNews {
 /** Crawls jobs and ends them. */
 export interface CrawlJobs {
   /** Crawls one URL. Resolves with a result, or a time to try again; rejects only when aborted. */
-  crawl(
-    job: QueuedJob,
-    crawler: Crawler,
-    signal: AbortSignal,
-    host?: { readonly hostAwaySince?: Date },
-  ): Promise<JobEnd>;
+  crawl(job: QueuedJob, crawler: Crawler, signal: AbortSignal, host?: HostInquiry): Promise<JobEnd>;
   /** Ends a job that waited longer than its `queue_timeout`. */
   expire(job: QueuedJob, crawler: Crawler): Promise<JobOutcome>;
 }
@@ -105,11 +100,11 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   }
 
   return {
-    async crawl(job, crawler, signal, { hostAwaySince } = {}) {
+    async crawl(job, crawler, signal, { hostAwaySince, onSent } = {}) {
       if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
       let crawled: PoliteCrawl;
       try {
-        crawled = await crawling.crawl(toOrder(job, crawler), signal);
+        crawled = await crawling.crawl(toOrder(job, crawler, onSent), signal);
       } catch (error) {
         if (error instanceof ThreadLost) return endLost(job, crawler, error);
         throw error;
@@ -140,10 +135,11 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   };
 }
 
-function toOrder(job: QueuedJob, crawler: Crawler): CrawlOrder {
+function toOrder(job: QueuedJob, crawler: Crawler, onSent?: () => void): CrawlOrder {
   const { tokenType, accountId, crawlerId, politeness, delivery } = crawler;
+  const task = { request: job, tokenType, accountId, crawlerId, politeness };
   return {
-    task: { request: job, tokenType, accountId, crawlerId, politeness },
+    task: { ...task, ...defined({ onSent }) },
     spec: { kind: 'record', rid: job.rid, delivery },
     isSuspect: job.crashes > 0,
     traceparent: job.traceparent,

@@ -17,6 +17,7 @@ import type { Quotas } from '../accounts/quotas.ts';
 import { type CrawlerReference, crawlerLabel } from '../crawlers/async-crawler.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 import { type CrawlInput, type CrawlOffer, parseCrawlRequest } from './crawl-request.ts';
+import { laneOf } from './lane-of.ts';
 import { queueAttributes } from './queue-spans.ts';
 
 /** One URL to queue, as the client gives it. */
@@ -331,11 +332,13 @@ function toJob(input: PushInput, crawler: Crawler, now: Date, offer: CrawlOffer)
   const headers = deliveryModes[crawler.delivery].postsToCallback
     ? (input.callbackHeaders ?? '')
     : '';
+  const request = parseCrawlRequest(input, crawler.tokenType, offer);
   return {
-    ...parseCrawlRequest(input, crawler.tokenType, offer),
+    ...request,
     rid: createRid(now),
     crawlerId: crawler.crawlerId,
     accountId: crawler.accountId,
+    host: laneOf(request.url, crawler.groupByDomain),
     callbackHeaders: headers === '' ? [] : parseCallbackHeaders(headers),
     queueDeadline: minutes === 0 ? undefined : new Date(now.getTime() + minutes * 60_000),
     createdAt: now,

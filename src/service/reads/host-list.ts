@@ -4,7 +4,6 @@ import { type ServiceClock, toWall } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { ruleFor } from '../../domain/host-rules.ts';
 import { type HostState, mergeStates } from '../../domain/host-state.ts';
-import { hostOf } from '../../domain/target-url.ts';
 import type { HostStore, QueuedHosts } from '../../store/store.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 import { createExpiringCache } from '../crawlers/expiring-cache.ts';
@@ -47,8 +46,8 @@ export interface HostReads {
     crawlerName: string,
     selection: HostSelection,
   ): Promise<{ readonly hosts: readonly ListedHost[]; readonly queuedHosts: number }>;
-  /** Tells what the hosts of URLs of a crawler are waited for. */
-  waits(crawler: Crawler): Promise<(url: string) => HostWait | undefined>;
+  /** Tells what the hosts of a crawler are waited for. */
+  waits(crawler: Crawler): Promise<(host: string) => HostWait | undefined>;
 }
 
 /** Most hosts of the queue that a list chooses from. */
@@ -143,10 +142,7 @@ export function createHostReads(deps: {
 
     async waits(crawler) {
       const known = await states(crawler.crawlerId);
-      return (url) => {
-        const host = hostOf(url);
-        return waitOf(crawler, host, known.get(host));
-      };
+      return (host) => waitOf(crawler, host, known.get(host));
     },
   };
 }

@@ -98,7 +98,7 @@ export function createListings(deps: {
         listings.jobs(crawler.crawlerId, state, part),
         deps.waits(crawler),
       ]);
-      const rows = jobs.rows.map((job) => ({ ...showJob(job), hostWait: waitOf(job.url) }));
+      const rows = jobs.rows.map((job) => ({ ...showJob(job), hostWait: waitOf(job.host) }));
       return { ...jobs, rows };
     },
 

@@ -4,7 +4,6 @@ import { DEFAULT_PRIORITY, type HeaderPair, type Job, type QueuedJob } from '../
 import type { CrawlParameters } from '../../domain/parameters.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import { hostDigit } from '../../domain/share-digits.ts';
-import { hostOf } from '../../domain/target-url.ts';
 import type { JobDocument } from './collections.ts';
 
 /** The job of a document. */
@@ -13,6 +12,7 @@ export function toJob(document: JobDocument): QueuedJob {
     rid: document._id,
     crawlerId: document.crawlerId,
     accountId: document.accountId,
+    host: document.host,
     url: document.url,
     method: document.method,
     body: document.body?.value(),
@@ -34,14 +34,13 @@ export function toJob(document: JobDocument): QueuedJob {
 export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
   const { rid, body, contentType, queueDeadline, parameters, callbackHeaders, ...rest } = job;
   const { traceparent } = job;
-  const host = hostOf(job.url);
   return {
     _id: rid,
     crawlerId: rest.crawlerId,
     accountId: rest.accountId,
     url: rest.url,
-    host,
-    hostDigit: hostDigit(host),
+    host: rest.host,
+    hostDigit: hostDigit(rest.host),
     priority: DEFAULT_PRIORITY,
     method: rest.method,
     ...(body === undefined ? {} : { body: new Binary(body) }),

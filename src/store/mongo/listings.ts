@@ -32,6 +32,7 @@ type ResultRow = Omit<ResultDocument, 'body'>;
 const JOB_FIELDS = {
   crawlerId: 1,
   url: 1,
+  host: 1,
   method: 1,
   state: 1,
   retry: 1,
@@ -232,6 +233,7 @@ function toJobSummary(document: JobDocument): JobSummary {
     rid: document._id,
     crawlerId: document.crawlerId,
     url: document.url,
+    host: document.host,
     method: document.method,
     state: document.state,
     retry: document.retry,

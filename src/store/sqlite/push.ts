@@ -1,7 +1,6 @@
 import { toWall } from '../../domain/clock.ts';
 import { DEFAULT_PRIORITY, type Job } from '../../domain/job.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
-import { hostOf } from '../../domain/target-url.ts';
 import { EPISODE_END, PUSH_REQUEST_MS } from '../rules.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
 import { createCounts } from './counts.ts';
@@ -150,7 +149,7 @@ function insert(sql: Sql, job: Job, gen: number): number {
     rid: job.rid,
     crawler_id: job.crawlerId,
     account_id: job.accountId,
-    host: hostOf(job.url),
+    host: job.host,
     priority: DEFAULT_PRIORITY,
     url: job.url,
     method: job.method,

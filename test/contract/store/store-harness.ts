@@ -4,6 +4,7 @@ import { defaultSettings } from '../../../src/domain/crawler-settings.ts';
 import type { Delivery } from '../../../src/domain/delivery.ts';
 import type { Job, QueuedJob } from '../../../src/domain/job.ts';
 import { createRid } from '../../../src/domain/rid.ts';
+import { hostOf } from '../../../src/domain/target-url.ts';
 import type {
   DeliveryOutcome,
   JobOutcome,
@@ -86,11 +87,13 @@ export function makeCrawler(accountId: string, overrides: Partial<Crawler> = {})
 
 /** A job for the crawler, made at the tests' beginning. */
 export function makeJob(crawler: Crawler, overrides: Partial<Job> = {}): Job {
+  const url = overrides.url ?? 'https://example.com/page?and=query';
   return {
     rid: newId(),
     crawlerId: crawler.crawlerId,
     accountId: crawler.accountId,
-    url: 'https://example.com/page?and=query',
+    host: hostOf(url),
+    url,
     method: 'GET',
     body: undefined,
     contentType: undefined,

@@ -158,7 +158,8 @@ export function startLoad(
 }
 
 /** The address of a crawler's page: its delay is spread from half to one and a half of the average. */
-function pageOf(site: ChaosSite, { name, pageMs }: ChaosCrawler, n: number): string {
+function pageOf(site: ChaosSite, { name, pageMs, hosts = 1 }: ChaosCrawler, n: number): string {
   const delayMs = Math.round(pageMs * (0.5 + ((n * 0.618034) % 1)));
-  return site.page(name, n, delayMs, n % FLAKY_ONE_OF === FLAKY_ONE_OF - 1 ? 1 : 0);
+  const fails = n % FLAKY_ONE_OF === FLAKY_ONE_OF - 1 ? 1 : 0;
+  return site.page(name, n, delayMs, fails, hosts);
 }

@@ -82,6 +82,7 @@ test('what the writer writes, the binder reads back', async () => {
         delay_ms: fc.nat(),
         robots_txt: fc.boolean(),
         hosts: fc.array(fc.record({ pattern: fc.string(), paused: fc.boolean() })),
+        group: fc.string(),
       }),
     },
     { requiredKeys: [] },

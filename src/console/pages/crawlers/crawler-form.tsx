@@ -12,6 +12,8 @@ export interface CrawlerDraft {
   readonly maxPerHost: string;
   readonly delayMs: string;
   readonly robotsTxt: boolean;
+  readonly groupByDomain: boolean;
+  readonly group: string;
   /** Exceptions for some hosts, which the form keeps as they are. */
   readonly hosts: Politeness['hosts'];
 }
@@ -26,6 +28,8 @@ export const emptyDraft: CrawlerDraft = {
   maxPerHost: '',
   delayMs: '',
   robotsTxt: false,
+  group: '',
+  groupByDomain: false,
   hosts: [],
 };
 
@@ -41,6 +45,8 @@ export function draftOf(crawler: Crawler): CrawlerDraft {
     maxPerHost: String(politeness?.maxPerHost ?? 0),
     delayMs: String(politeness?.delayMs ?? 0),
     robotsTxt: politeness?.robotsTxt ?? false,
+    group: politeness?.group ?? '',
+    groupByDomain: crawler.groupByDomain,
     hosts: politeness?.hosts ?? [],
   };
 }
@@ -52,6 +58,7 @@ export function settingsOf(draft: CrawlerDraft, isWebhook: boolean) {
     maxPerHost: whole(draft.maxPerHost) ?? 0,
     delayMs: whole(draft.delayMs) ?? 0,
     robotsTxt: draft.robotsTxt,
+    group: draft.group,
     ...(draft.hosts.length === 0 ? {} : { hosts: draft.hosts }),
   };
   const isPolite = draft.robotsTxt || [draft.maxPerHost, draft.delayMs].some((text) => text !== '');
@@ -62,6 +69,7 @@ export function settingsOf(draft: CrawlerDraft, isWebhook: boolean) {
     maxRetries: whole(draft.maxRetries),
     retryWindowHours: whole(draft.retryWindowHours),
     politeness: isPolite ? politeness : undefined,
+    groupByDomain: draft.groupByDomain,
   });
 }
 
@@ -125,7 +133,7 @@ export function SettingFields(props: {
   readonly onChange: (draft: CrawlerDraft) => void;
 }) {
   const { draft, isWebhook, fault } = props;
-  const text = (name: Exclude<keyof CrawlerDraft, 'robotsTxt' | 'hosts'>) => ({
+  const text = (name: Exclude<keyof CrawlerDraft, 'robotsTxt' | 'groupByDomain' | 'hosts'>) => ({
     value: draft[name],
     onInput: (value: string) => props.onChange({ ...draft, [name]: value }),
     fault,
@@ -162,6 +170,18 @@ export function SettingFields(props: {
           help="and its crawl-delay"
           value={draft.robotsTxt}
           onInput={(robotsTxt) => props.onChange({ ...draft, robotsTxt })}
+        />
+        <TextField
+          {...text('group')}
+          label="Pace group"
+          name="politeness.group"
+          help="Crawlers with the same name share these limits at each host."
+        />
+        <CheckField
+          label="Group hosts by domain"
+          help="all hosts of a registrable domain count as one; for URLs pushed from now on"
+          value={draft.groupByDomain}
+          onInput={(groupByDomain) => props.onChange({ ...draft, groupByDomain })}
         />
       </fieldset>
     </>
