@@ -339,7 +339,8 @@ function wireDispatcher(
       const end = await attemptDelivery(crawler, delivery, signal);
       observe.delivery(end.outcome, timed());
       if (end.outcome.kind === 'delivered') {
-        quotas.proveCallback(crawler.accountId, crawler.callbackUrl ?? '');
+        const { callbackUrl } = crawler;
+        if (callbackUrl !== undefined) quotas.proveCallback(crawler.accountId, callbackUrl);
       }
       return end;
     },
