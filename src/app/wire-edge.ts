@@ -17,7 +17,7 @@ import { createConnectMount } from '../rpc/connect-mount.ts';
 import type { Service } from '../service/service.ts';
 import type { Store } from '../store/store.ts';
 import type { AppContext } from './app-context.ts';
-import { createOperations } from './operations.ts';
+import { createOperations } from './operator-paths.ts';
 import { pushLimits } from './wire-service.ts';
 
 /** Longest message of RPC that is written. */

@@ -8,10 +8,10 @@ import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
 import { createClaimMemory } from './claim-memory.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherDeps } from './dispatcher-deps.ts';
-import type { DeliverySlot } from './endpoint.ts';
 import { MAX_POSTS_PER_ENDPOINT } from './endpoint-pace.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
 import type { KeptPage } from './job-board.ts';
+import type { DeliverySlot } from './paced-endpoint.ts';
 import type { PacedLane } from './paced-lane.ts';
 
 /** What the lane works with. */

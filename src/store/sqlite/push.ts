@@ -46,7 +46,7 @@ interface Room {
   readonly isOver: boolean;
   readonly purges: number;
   readonly leaseUntil: number;
-  /** `CrawlerNews.settings`. */
+  /** `CrawlerChanges.settings`. */
   readonly settings: number;
 }
 
