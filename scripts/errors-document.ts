@@ -1,7 +1,7 @@
 import { Code } from '@connectrpc/connect';
 import { toConnectError } from '../src/api/errors.ts';
 import { DomainError } from '../src/domain/errors.ts';
-import { toHttpStatus } from '../src/rest/status.ts';
+import { toHttpStatus } from '../src/rest/http-status.ts';
 import { type ErrorReason, errorFamilies, errorTable } from './error-table.ts';
 
 /** The HTTP statuses and gRPC codes of a reason; empty for a protocol that does not have it. */

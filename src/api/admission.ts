@@ -46,8 +46,8 @@ export interface CallSlots {
 }
 
 /**
- * Wraps methods so that they run only with a checked token, and in a slot and with memory where
- * their policy asks for them. The slot is released when the method returns, not when its reply has
+ * Wraps methods so that they run only with a checked token, also for each message of a stream. Unary
+ * ones run in a slot and with memory where their policy asks for them. The slot is released when the method returns, not when its reply has
  * been sent; until then the call keeps the memory that its reply takes.
  */
 export function withAdmission(
@@ -57,8 +57,23 @@ export function withAdmission(
 ): Method[] {
   return methods.map((method): Method => {
     const { access, takesSlot, readBytes } = methodPolicy(method.desc);
-    // Messages of a stream carry the token, and the handler checks it for each message.
-    if (method.kind !== 'unary' || access === 'public') return method;
+    if (access === 'public') return method;
+    if (method.kind === 'server_streaming') {
+      return {
+        ...method,
+        async *handle(request: Message, call: Call) {
+          await admission.admit(access, tokenInMessage(request), call);
+          yield* method.handle(request, call);
+        },
+      };
+    }
+    if (method.kind === 'bidi_streaming') {
+      return {
+        ...method,
+        handle: (requests: AsyncIterable<Message>, call: Call) =>
+          method.handle(admitted(requests, access, admission, call), call),
+      };
+    }
     return {
       ...method,
       async handle(request: Message, call: Call) {
@@ -78,6 +93,21 @@ export function withAdmission(
       },
     };
   });
+}
+
+/** The messages of a stream whose token is right. One without a token has that of the message before. */
+async function* admitted(
+  requests: AsyncIterable<Message>,
+  access: Access,
+  admission: Admission,
+  call: Call,
+): AsyncGenerator<Message> {
+  let token = '';
+  for await (const request of requests) {
+    token = tokenInMessage(request) || token;
+    await admission.admit(access, token, call);
+    yield request;
+  }
 }
 
 /** The request has been decoded: what its body took is given back, or calls would wait for each other. */

@@ -14,9 +14,9 @@ import type { JobManagement, ReplaySelector } from '../service/queue/jobs.ts';
 import type { ListCrawlers } from '../service/reads/crawler-list.ts';
 import { asyncJobHandlers } from './async-job-handlers.ts';
 import { authenticateCall } from './authenticate-call.ts';
-import { createCrawlerLists } from './crawler-list.ts';
 import { toCrawlerInput, toCrawlerMessage, toJobStatus } from './crawler-messages.ts';
 import { toAttemptMessage, toDeliveryMessage, toDeliveryState } from './delivery-messages.ts';
+import { createCrawlerLists } from './list-crawlers.ts';
 import { type Method, toMethods } from './method.ts';
 import { toPage, toPageToken } from './page-token.ts';
 

@@ -9,7 +9,7 @@ import {
 import { type DayField, dayFields, type HistoryDay } from '../domain/stats.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Quotas } from '../service/accounts/quotas.ts';
-import { type CrawlerStatistics, type Statistics, sum } from '../service/reads/stats.ts';
+import { type CrawlerStatistics, type Statistics, sum } from '../service/reads/statistics.ts';
 import { authenticateCall } from './authenticate-call.ts';
 import { toActivityMessage, toStatus, toTokenTypeValue } from './crawler-messages.ts';
 import { type Method, toMethods } from './method.ts';

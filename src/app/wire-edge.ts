@@ -18,7 +18,7 @@ import type { Service } from '../service/service.ts';
 import type { Store } from '../store/store.ts';
 import type { AppContext } from './app-context.ts';
 import { createMcpEndpoint } from './mcp-endpoint.ts';
-import { createOperations } from './operations.ts';
+import { createOperations } from './operator-paths.ts';
 import { pushLimits } from './wire-service.ts';
 
 /** Longest message of RPC that is written. */

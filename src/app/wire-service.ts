@@ -3,7 +3,7 @@ import { createRobotsGate } from '../engine/politeness/robots-gate.ts';
 import { createMailer } from '../mail/mailer.ts';
 import { uncallableReason } from '../net/callable-url.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
-import { anyRoom, createDiskRoom } from '../service/accounts/disk-room.ts';
+import { createDiskRoom, unlimitedDisk } from '../service/accounts/disk-room.ts';
 import { createService, type Service, type ServiceSettings } from '../service/service.ts';
 import type { Store } from '../store/store.ts';
 import { createWebhook } from '../webhook/create-webhook.ts';
@@ -42,7 +42,7 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
     tracing: context.tracing,
     disk:
       traits.localDisk === undefined
-        ? anyRoom
+        ? unlimitedDisk
         : createDiskRoom(traits.localDisk, config.minFreeBytes),
     observe: {
       start: metrics.observeStart,
@@ -77,7 +77,7 @@ function serviceSettings(
     maxBodyBytes: config.maxBodyBytes,
     inlineConcurrency: config.inlineConcurrency,
     browserPages: config.browserPages,
-    uncallable: (callbackUrl) => uncallableReason(callbackUrl, guard),
+    whyNotCallable: (callbackUrl) => uncallableReason(callbackUrl, guard),
     proxies: config.proxies,
     allowsSnippets: config.jsSnippets,
     defaults: {

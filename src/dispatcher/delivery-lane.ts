@@ -8,10 +8,10 @@ import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
 import { createClaimMemory } from './claim-memory.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherDeps } from './dispatcher-deps.ts';
-import type { DeliverySlot } from './endpoint.ts';
 import { MAX_POSTS_PER_ENDPOINT } from './endpoint-pace.ts';
 import { createInFlight, WorkAborted } from './in-flight.ts';
 import type { KeptPage } from './job-board.ts';
+import type { DeliverySlot } from './paced-endpoint.ts';
 import type { PacedLane } from './paced-lane.ts';
 
 /** What the lane works with. */
@@ -189,7 +189,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   function fill(): void {
     if (crawler === undefined || queue.size === 0 || !deps.mayPost()) return;
     const free = mostPosts(crawler) - posts.size;
-    const slots = lineOf(crawler).take(crawler.callbackUrl ?? '', Math.min(free, queue.size));
+    const slots = lineOf(crawler).take(targetOf(crawler), Math.min(free, queue.size));
     const next = queue.values();
     for (const slot of slots) {
       const { value } = next.next();
@@ -201,7 +201,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
 
   /** Has `onRoom` called when an endpoint that takes nothing now takes something again. */
   function waitInLine(current: Crawler): void {
-    for (const slot of lineOf(current).take(current.callbackUrl ?? '', 1)) slot.end(undefined);
+    for (const slot of lineOf(current).take(targetOf(current), 1)) slot.end(undefined);
   }
 
   function timeTurn(): void {
@@ -213,7 +213,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   /** How many deliveries may wait in memory. */
   function mostAhead(current: Crawler): number {
     const ms = Math.min(Math.max(turnMs * AHEAD_TURNS, MIN_AHEAD_MS), MAX_AHEAD_MS);
-    return Math.min(lineOf(current).takesWithin(current.callbackUrl ?? '', ms), MAX_AHEAD);
+    return Math.min(lineOf(current).takesWithin(targetOf(current), ms), MAX_AHEAD);
   }
 
   function releaseDelivery({ rid, attempt }: Delivery): void {
@@ -373,4 +373,8 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       claimMemory.stopWaiting();
     },
   };
+}
+
+function targetOf(crawler: Crawler): string {
+  return deliveryModes[crawler.delivery].target(crawler);
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/clock.ts';
 import { createLruMap } from '../domain/lru-map.ts';
 import { type Claimant, createFairPool } from '../fairness/fair-pool.ts';
-import { createEndpoint, type Endpoint } from './endpoint.ts';
+import { createEndpoint, type Endpoint } from './paced-endpoint.ts';
 import { createPacedLane, type PacedLane } from './paced-lane.ts';
 
 /** The paces of all endpoints of this process; they outlive the crawlers' runs. */

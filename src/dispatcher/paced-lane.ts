@@ -1,6 +1,6 @@
 import type { Claimant, FairPool } from '../fairness/fair-pool.ts';
 import { createWaitingGrant } from '../fairness/waiting-grant.ts';
-import type { DeliverySlot, Endpoint } from './endpoint.ts';
+import type { DeliverySlot, Endpoint } from './paced-endpoint.ts';
 
 /** One crawler among those that post to an endpoint. */
 export interface PacedLane {

@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Logger } from '../domain/logger.ts';
-import type { CrawlerNews, Lease, Store } from '../store/store.ts';
+import type { CrawlerChanges, Lease, Store } from '../store/store.ts';
 import type { DispatchTiming } from './dispatcher-deps.ts';
 import { createPeriod } from './period.ts';
 
@@ -8,7 +8,7 @@ import { createPeriod } from './period.ts';
 export interface KeptRun {
   readonly lease: Lease;
   /** What the run has seen of the crawler. */
-  readonly seen: Pick<CrawlerNews, 'work' | 'settings'>;
+  readonly seen: Pick<CrawlerChanges, 'work' | 'settings'>;
   /** Keeps the lock of the run's task. */
   touch(): Promise<void>;
   renewed(untilMs: number): void;
@@ -20,7 +20,7 @@ export interface KeptRun {
   /** The settings or pauses have changed. */
   settings(): void;
   /** How the crawler is shared now. */
-  sharing(sharing: CrawlerNews['sharing']): void;
+  sharing(sharing: CrawlerChanges['sharing']): void;
 }
 
 /**
@@ -71,25 +71,30 @@ export function createRunKeeper(deps: {
     const visited = [...runs.keys()];
     const leases = visited.map(({ lease }) => lease);
     const touched = ttlMs === undefined ? [] : visited.map((run) => run.touch());
-    const [news] = await Promise.all([store.queue.visit(leases, now, ttlMs), ...touched]);
-    const byLease = new Map(news.map((each) => [leaseKey(each), each]));
+    const [changes] = await Promise.all([store.queue.visit(leases, now, ttlMs), ...touched]);
+    const byLease = new Map(changes.map((each) => [leaseKey(each), each]));
     for (const run of visited) {
       if (runs.has(run)) report(run, byLease.get(leaseKey(run.lease)), now, ttlMs);
     }
   }
 
-  function report(run: KeptRun, news: CrawlerNews | undefined, now: Date, ttlMs?: number): void {
+  function report(
+    run: KeptRun,
+    changes: CrawlerChanges | undefined,
+    now: Date,
+    ttlMs?: number,
+  ): void {
     const before = runs.get(run);
-    if (news === undefined) {
+    if (changes === undefined) {
       run.gone();
       return;
     }
-    runs.set(run, news);
-    if (!news.held) run.lost();
+    runs.set(run, changes);
+    if (!changes.held) run.lost();
     else if (ttlMs !== undefined) run.renewed(now.getTime() + ttlMs);
-    if (before?.settings !== news.settings) run.settings();
-    if (before?.work !== news.work) run.work();
-    run.sharing(news.sharing);
+    if (before?.settings !== changes.settings) run.settings();
+    if (before?.work !== changes.work) run.work();
+    run.sharing(changes.sharing);
   }
 
   function tick(): void {

@@ -1,7 +1,7 @@
 import type { Crawler } from '../domain/crawler.ts';
 import { defined } from '../domain/defined.ts';
 import { isUnavailable } from '../domain/errors.ts';
-import type { CrawlerNews, Lease } from '../store/store.ts';
+import type { CrawlerChanges, Lease } from '../store/store.ts';
 import { createCrawlLane } from './crawl-lane.ts';
 import { createDeliveryLane } from './delivery-lane.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
@@ -42,7 +42,7 @@ export interface RunLoop {
   /** Forgets what was read ahead, because the settings or the queue have changed. */
   refresh(): void;
   /** Reports how the crawler is shared now. */
-  sharing(sharing: CrawlerNews['sharing']): void;
+  sharing(sharing: CrawlerChanges['sharing']): void;
   /** Aborts one crawl; its outcome is dropped. */
   abortJob(rid: string): void;
   /**

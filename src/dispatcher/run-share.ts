@@ -72,7 +72,7 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
   let fullAtMs = Number.NEGATIVE_INFINITY;
   let nextWriteMs = 0;
 
-  function mayBeHelped({ crawler, inFlight }: RunActivity): boolean {
+  function canBeShared({ crawler, inFlight }: RunActivity): boolean {
     if (store === undefined) return false;
     const { concurrency, tokenType, politeness } = crawler;
     if (politeness?.group !== undefined) return false;
@@ -86,7 +86,7 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
     const { isFull, nowMs } = activity;
     if (nowMs - fullAtMs > MAX_GAP_MS) fullSinceMs = nowMs;
     if (isFull) fullAtMs = nowMs;
-    const may = mayBeHelped(activity);
+    const may = canBeShared(activity);
     if (!may || nowMs - fullAtMs >= STOP_ASKING_AFTER_MS) wantsHelp = false;
     else if (isFull && nowMs - fullSinceMs >= ASK_AFTER_MS) wantsHelp = true;
   }

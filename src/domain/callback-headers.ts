@@ -1,6 +1,7 @@
 import { type DomainError, invalidField } from './errors.ts';
 import { CONNECTION_HEADERS, HEADER_NAME } from './header-rules.ts';
 import type { HeaderPair } from './job.ts';
+import { RESULT_FIELDS, type ResultField } from './result-fields.ts';
 
 /** Most headers of one push. */
 const MAX_HEADERS = 32;
@@ -13,20 +14,33 @@ const MAX_CHARACTERS = 4_096;
 /** Stricter than HTTP: the control characters in the upper half of Latin-1 are refused, too. */
 const VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
 
-/** Headers that every delivery sets itself. */
-const OWN = new Set([
-  'cb-status',
-  'failure',
-  'metadata',
-  'pc-status',
-  'pushed-url',
-  'rid',
-  'screenshot-url',
-  'stored-at',
-  'url',
-  'user-agent',
-]);
-const OWN_PREFIXES = ['content-', 'original-', 'webhook-'];
+/** The headers that a delivery sets itself, in addition to the fields of its result. */
+const MESSAGE_HEADERS = [
+  'User-Agent',
+  'Content-Type',
+  'Content-Encoding',
+  'webhook-id',
+  'webhook-timestamp',
+  'webhook-signature',
+] as const;
+
+/**
+ * A header that a delivery sets itself. Its name is listed here or is a field of the result, so a
+ * header that clients could set as well does not compile.
+ */
+export type DeliveryHeader = readonly [
+  name: (typeof MESSAGE_HEADERS)[number] | ResultField | StatusSpelling,
+  value: string,
+];
+
+/** The second spelling of a status: some proxies drop names with underscores. */
+export type StatusSpelling = 'CB-Status' | 'PC-Status' | 'Original-Status';
+
+const RESERVED: ReadonlySet<string> = new Set(
+  // The last one is a field of stored results.
+  [...MESSAGE_HEADERS, ...RESULT_FIELDS, 'stored_at'].map(folded),
+);
+const RESERVED_PREFIXES = ['content-', 'original-', 'webhook-'];
 
 /**
  * Whether a delivery sets the header itself or must not carry it. `-` and `_` count as equal, as
@@ -34,12 +48,16 @@ const OWN_PREFIXES = ['content-', 'original-', 'webhook-'];
  * delivery's own header.
  */
 export function isReservedHeader(name: string): boolean {
-  const folded = name.toLowerCase().replaceAll('_', '-');
+  const header = folded(name);
   return (
-    CONNECTION_HEADERS.has(folded) ||
-    OWN.has(folded) ||
-    OWN_PREFIXES.some((prefix) => folded.startsWith(prefix))
+    CONNECTION_HEADERS.has(header) ||
+    RESERVED.has(header) ||
+    RESERVED_PREFIXES.some((prefix) => header.startsWith(prefix))
   );
+}
+
+function folded(name: string): string {
+  return name.toLowerCase().replaceAll('_', '-');
 }
 
 /**

@@ -16,10 +16,28 @@ export interface DeliveryTraits {
    * acknowledged or given up. Otherwise the result enters storage, where the client reads it.
    */
   readonly delivers: boolean;
+  /**
+   * What receives a crawler's deliveries. Those to one target share a pace, whichever crawler they
+   * are of.
+   */
+  target(crawler: {
+    readonly crawlerId: string;
+    readonly callbackUrl?: string | undefined;
+  }): string;
 }
 
 /** The traits of every mode; a new mode does not compile until it has them. */
 export const deliveryModes: Readonly<Record<DeliveryMode, DeliveryTraits>> = {
-  webhook: { title: 'Webhook', postsToCallback: true, delivers: true },
-  storage: { title: 'Storage', postsToCallback: false, delivers: false },
+  webhook: {
+    title: 'Webhook',
+    postsToCallback: true,
+    delivers: true,
+    target: ({ crawlerId, callbackUrl }) => callbackUrl ?? crawlerId,
+  },
+  storage: {
+    title: 'Storage',
+    postsToCallback: false,
+    delivers: false,
+    target: ({ crawlerId }) => crawlerId,
+  },
 };

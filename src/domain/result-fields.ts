@@ -1,6 +1,23 @@
 import { isUtf8 } from 'node:buffer';
 import type { CrawlStatus, ResultDetails } from './result.ts';
 
+/** The fields of a result by their names on the wire, without the headers of the target. */
+export const RESULT_FIELDS = [
+  'original_status',
+  'pc_status',
+  'cb_status',
+  'url',
+  'pushed_url',
+  'rid',
+  'screenshot_url',
+  'screenshot_failed',
+  'failure',
+  'metadata',
+] as const;
+
+/** A field of a result; `original_NAME` is a header of the target. */
+export type ResultField = (typeof RESULT_FIELDS)[number] | `original_${string}`;
+
 /** A result's fields without its page, by their names on the wire; an undefined one is left out. */
 export type ResultFields = Readonly<Record<string, string | number | undefined>>;
 
@@ -26,7 +43,7 @@ export function resultFields(
   details: ResultDetails,
   more: ResultFields = {},
 ): ResultFields {
-  const fields: Record<string, string | number | undefined> = {
+  const own: Record<(typeof RESULT_FIELDS)[number], string | number | undefined> = {
     original_status: result.originalStatus,
     pc_status: result.cbStatus,
     cb_status: result.cbStatus,
@@ -37,8 +54,8 @@ export function resultFields(
     screenshot_failed: details.screenshotFailed,
     failure: details.failure,
     metadata: details.metadata,
-    ...more,
   };
+  const fields: Record<string, string | number | undefined> = { ...own, ...more };
   for (const [name, value] of Object.entries(details.originalHeaders ?? {})) {
     const field = `original_${name}`;
     if (PORTABLE_NAME.test(name) && !(field in fields)) fields[field] = value;

@@ -22,7 +22,7 @@ export interface TransientMap<Key, Value> {
 }
 
 /** Minimum number of removals that are left to one `Map`. */
-const FEW = 16;
+const MIN_REMOVALS = 16;
 
 /** Makes an empty map. */
 export function createTransientMap<Key, Value>(): TransientMap<Key, Value> {
@@ -35,7 +35,7 @@ export function createTransientMap<Key, Value>(): TransientMap<Key, Value> {
     get: (key) => map.get(key),
     has: (key) => map.has(key),
     set(key, value) {
-      if (removals > map.size + FEW) {
+      if (removals > map.size + MIN_REMOVALS) {
         map = new Map(map);
         removals = 0;
       }

@@ -1,7 +1,7 @@
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import type { DeliveryHeader } from './callback-headers.ts';
 import type { WebhookSecret } from './crawler.ts';
 import { DAY_MS } from './durations.ts';
-import type { HeaderPair } from './job.ts';
 
 const PREFIX = 'whsec_';
 /** How long a replaced secret still signs. */
@@ -86,7 +86,7 @@ export function startSigning(secrets: readonly WebhookSecret[], message: SignedM
 export function signatureHeaders(
   message: SignedMessage,
   signatures: readonly string[],
-): HeaderPair[] {
+): DeliveryHeader[] {
   if (signatures.length === 0) return [];
   return [
     ['webhook-id', message.id],

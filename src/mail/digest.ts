@@ -1,4 +1,4 @@
-import type { Notice } from './notices.ts';
+import type { Notice } from './notice-texts.ts';
 
 /** Notices that a digest lists. */
 const LISTED = 1_000;

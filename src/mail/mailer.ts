@@ -1,7 +1,7 @@
 import { createTransport } from 'nodemailer';
 import type { Account } from '../domain/account.ts';
 import type { Logger } from '../domain/logger.ts';
-import type { Notice } from './notices.ts';
+import type { Notice } from './notice-texts.ts';
 
 // Far below nodemailer's own, which are up to ten minutes: a notice is not worth a shutdown that
 // waits that long.

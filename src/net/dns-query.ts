@@ -38,7 +38,7 @@ const TRY_MS = 2_000;
  * c-ares waits less where answers have been quick, so all tries together stay within the time
  * limit.
  */
-const TRIES = 4;
+const MAX_TRIES = 4;
 /** How long IPv4 addresses wait for those of IPv6: some servers never answer questions for IPv6. */
 const OTHER_FAMILY_MS = 500;
 const NONE: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME', 'EBADQUERY']);
@@ -57,7 +57,7 @@ export function createDnsQuery(deps: {
 
   function current(): Resolver {
     if (resolver !== undefined) return resolver;
-    resolver = new Resolver({ timeout: TRY_MS, tries: TRIES, maxTimeout: TRY_MS });
+    resolver = new Resolver({ timeout: TRY_MS, tries: MAX_TRIES, maxTimeout: TRY_MS });
     if (deps.servers.length > 0) resolver.setServers(deps.servers);
     return resolver;
   }

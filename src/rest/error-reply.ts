@@ -8,8 +8,8 @@ import {
 import { codeName } from '../api/errors.ts';
 import { defined } from '../domain/defined.ts';
 import type { GatewayError } from './gateway-error.ts';
+import { toHttpStatus } from './http-status.ts';
 import { jsonReply, type Reply } from './reply.ts';
-import { toHttpStatus } from './status.ts';
 
 /** The reply to a request the gateway refused. */
 export function toRefusalReply(refusal: GatewayError, requestId: string | undefined): Reply {

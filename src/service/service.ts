@@ -28,12 +28,12 @@ import { type CrawlJobs, createCrawlJobs } from './crawls/crawl-job.ts';
 import { type CrawlTimes, createCrawlTimes } from './crawls/crawl-times.ts';
 import { createCrawling } from './crawls/crawling.ts';
 import { createInlineCrawls, type InlineCrawls } from './crawls/inline-crawl.ts';
-import { CRAWLS, type SharedResources } from './crawls/shared-resources.ts';
+import { MAX_CRAWLS, type SharedResources } from './crawls/shared-resources.ts';
 import { tracedCrawling } from './crawls/traced-crawling.ts';
 import { createAttemptDelivery } from './deliveries/attempt-delivery.ts';
 import { createTestDelivery, type TestDelivery } from './deliveries/test-delivery.ts';
 import { tracedWebhook } from './deliveries/traced-webhook.ts';
-import { createNotices, type Notices } from './notices/notices.ts';
+import { createNotices, type Notices } from './notices/outbox.ts';
 import { type AsyncJobs, createAsyncJobs } from './queue/async-jobs.ts';
 import { createTimeouts } from './queue/expire-jobs.ts';
 import { createJobManagement, type JobManagement } from './queue/jobs.ts';
@@ -47,7 +47,7 @@ import { createListings, type Listings } from './reads/listings.ts';
 import { createMarkdownPages, type MarkdownPages } from './reads/markdown-pages.ts';
 import { createOverviews } from './reads/overviews.ts';
 import { createResultStreams, type ResultStreams } from './reads/result-streams.ts';
-import { createStatistics, type Statistics } from './reads/stats.ts';
+import { createStatistics, type Statistics } from './reads/statistics.ts';
 import { createStorage, type Storage } from './reads/storage.ts';
 import { defineTasks, repeatTasks, resumeCrawlers, type TaskTiming } from './tasks.ts';
 import { createOverviewPoll } from './watches/overview-poll.ts';
@@ -99,7 +99,7 @@ export interface ServiceSettings {
   /** Browser pages that are open at once. */
   readonly browserPages: number;
   /** Why a callback URL can never be called; undefined if it can. */
-  readonly uncallable: (callbackUrl: string) => string | undefined;
+  readonly whyNotCallable: (callbackUrl: string) => string | undefined;
   /** The operator's proxies: URLs by ISO country, and `tor`. */
   readonly proxies: Readonly<Record<string, string>>;
   /** Whether clients may run scripts of their own in pages. */
@@ -225,7 +225,7 @@ export function createService(deps: ServiceDeps): Service {
       clock,
       defaults,
       quotas,
-      uncallable: settings.uncallable,
+      whyNotCallable: settings.whyNotCallable,
     }),
     hosts: createHostManagement({ store, access, dispatcher, scheduler, clock }),
     hostReads,
@@ -334,8 +334,8 @@ function wireDispatcher(
       }
     },
     mayCrawl: quotas.mayCrawl,
-    knownCrawler: access.asFoundLast,
-    roomFor: ({ tokenType }) => (tokenType === 'javascript' ? settings.browserPages : CRAWLS),
+    knownCrawler: access.lastKnown,
+    roomFor: ({ tokenType }) => (tokenType === 'javascript' ? settings.browserPages : MAX_CRAWLS),
     hasRoomFor({ tokenType, accountId, crawlerId }) {
       const pool = tokenType === 'javascript' ? shared.pageSlots : shared.crawlSlots;
       return pool.available({ accountId, crawlerId }) > 0;
@@ -348,7 +348,8 @@ function wireDispatcher(
       const end = await attemptDelivery(crawler, delivery, signal);
       observe.delivery(end.outcome, timed());
       if (end.outcome.kind === 'delivered') {
-        quotas.proveCallback(crawler.accountId, crawler.callbackUrl ?? '');
+        const { callbackUrl } = crawler;
+        if (callbackUrl !== undefined) quotas.proveCallback(crawler.accountId, callbackUrl);
       }
       return end;
     },

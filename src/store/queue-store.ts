@@ -28,7 +28,7 @@ export interface PushRequest {
   readonly accountId: string;
   readonly jobs: readonly Job[];
   /**
-   * {@link CrawlerNews.settings} of the crawler as the jobs were made for it. They are refused as
+   * {@link CrawlerChanges.settings} of the crawler as the jobs were made for it. They are refused as
    * `crawler_not_found` if the crawler has changed since.
    */
   readonly settings?: number;
@@ -65,16 +65,16 @@ export interface Lease {
   readonly epoch: number;
   /** When it ends unless it is renewed; later than requested if taking it took long. */
   readonly until?: Date;
-  /** {@link CrawlerNews.work} when it was taken; default 0. */
+  /** {@link CrawlerChanges.work} when it was taken; default 0. */
   readonly work?: number;
-  /** {@link CrawlerNews.settings} when it was taken, if the store read them. */
+  /** {@link CrawlerChanges.settings} when it was taken, if the store read them. */
   readonly settings?: number;
-  /** {@link CrawlerNews.sharing} when it was taken. */
+  /** {@link CrawlerChanges.sharing} when it was taken. */
   readonly sharing?: Sharing | undefined;
 }
 
 /** What a process has to know of a crawler that it holds. */
-export interface CrawlerNews extends Pick<Lease, 'crawlerId' | 'epoch'> {
+export interface CrawlerChanges extends Pick<Lease, 'crawlerId' | 'epoch'> {
   /** Whether the lease is still current. */
   readonly held: boolean;
   /** Changes when the crawler may have got work from another process. */
@@ -268,7 +268,7 @@ export interface QueueStore {
    * Looks at all crawlers that a process holds, and renews their leases until `now + ttlMs` if that
    * is given. Crawlers that are gone are left out.
    */
-  visit(leases: readonly Lease[], now: Date, ttlMs?: number): Promise<CrawlerNews[]>;
+  visit(leases: readonly Lease[], now: Date, ttlMs?: number): Promise<CrawlerChanges[]>;
   /**
    * Ends the lease and returns when the crawler has work next: its earliest due job (now or later)
    * or delivery. Both in one step, so that no push is missed between them. Pauses count as for

@@ -1,4 +1,4 @@
-import type { Messages } from './messages.ts';
+import type { Messages } from './thread-messages.ts';
 
 /** Sends messages together: those of one iteration of the event loop, or of a part of it. */
 export interface BatchedPort<Message> {

@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads';
 import { type BodyAnswer, type BodyTask, createBodyQueue } from './body-queue.ts';
-import { transferable } from './messages.ts';
+import { transferable } from './thread-messages.ts';
 import { yieldToService } from './thread-priority.ts';
 
 // The program of the thread that reads and compresses the large bodies of one crawl thread. It yields to

@@ -5,8 +5,13 @@ import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { RefusedConnection } from '../net/create-http-client.ts';
 import { createBatchedPort } from './batched-port.ts';
 import type { CrawlResult } from './build-result.ts';
-import type { CrawlThreadSettings, FromCrawlThread, Messages, ToCrawlThread } from './messages.ts';
 import { ThreadLost } from './thread-lost.ts';
+import type {
+  CrawlThreadSettings,
+  FromCrawlThread,
+  Messages,
+  ToCrawlThread,
+} from './thread-messages.ts';
 import { NOBODY, startWatchedThread, type ThreadEnd } from './watched-thread.ts';
 
 /** The answer to a request: its result, or a page whose document must be read first. */

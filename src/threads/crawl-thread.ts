@@ -16,6 +16,8 @@ import type { Room } from '../net/http-client.ts';
 import { createBatchedPort } from './batched-port.ts';
 import { buildResult, type CrawlResult, needsDocument, SMALL_BYTES } from './build-result.ts';
 import { largeBodies } from './large-bodies.ts';
+import { watchService } from './service-beat.ts';
+import { createStartQueue } from './start-queue.ts';
 import {
   type CrawlThreadSettings,
   type FromCrawlThread,
@@ -23,9 +25,7 @@ import {
   type ToCrawlThread,
   threadState,
   transferable,
-} from './messages.ts';
-import { watchService } from './service-beat.ts';
-import { createStartQueue } from './start-queue.ts';
+} from './thread-messages.ts';
 import { yieldToService } from './thread-priority.ts';
 
 // The program of a crawl thread: requests, redirects, decoding, character sets, block pages, results

@@ -10,8 +10,8 @@ import {
   type ThreadRequest,
 } from './crawl-thread-client.ts';
 import type { DocumentThreads } from './document-threads.ts';
-import { type CrawlThreadSettings, transferable } from './messages.ts';
 import { ThreadLost } from './thread-lost.ts';
+import { type CrawlThreadSettings, transferable } from './thread-messages.ts';
 import { createThreadRouting } from './thread-routing.ts';
 
 /** One crawl, and what its page becomes. */
@@ -87,7 +87,7 @@ export interface CrawlThreadsDeps {
 const PROGRAM = new URL('./crawl-thread.ts', import.meta.url);
 const MAX_HEAP_MB = 384;
 /** After a thread has ended, none is started that nothing waits for. */
-const REST_MS = 1_000;
+const RESTART_PAUSE_MS = 1_000;
 /**
  * A thread that has read this many bytes, and has then been idle this long, is ended, and another
  * one is started. The allocator returns what a flood of large pages took only when the thread ends:
@@ -220,7 +220,7 @@ function createThreadPool(deps: CrawlThreadsDeps) {
     isUp: (index: number): boolean => clients[index]?.isUp ?? false,
     /** Starts a thread that nothing waits for, unless one has just ended: it might end in the same way. */
     prepare(index: number): void {
-      if (closed || performance.now() - lastEnd < REST_MS) return;
+      if (closed || performance.now() - lastEnd < RESTART_PAUSE_MS) return;
       clients[index] ??= start(index);
     },
     async send(index: number, request: ThreadRequest) {

@@ -1,4 +1,4 @@
-import type { ThreadState } from './messages.ts';
+import type { ThreadState } from './thread-messages.ts';
 
 // A process that was stopped (SIGSTOP, a suspended machine) may have lost its leases. When it
 // resumes, its crawl threads resume as well, and one may send requests before the service has

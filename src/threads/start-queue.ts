@@ -22,10 +22,10 @@ export interface StartQueueOptions<Item> {
   /** Runs something in the next iteration of the event loop; default: `setImmediate`. */
   readonly defer?: (run: () => void) => void;
   /** Runs something a little later; default: after 2 ms. */
-  readonly rest?: (run: () => void) => void;
+  readonly pause?: (run: () => void) => void;
 }
 
-const REST_MS = 2;
+const SLICE_PAUSE_MS = 2;
 
 /**
  * Makes an empty queue. With all work started at once, one iteration of the event loop would take
@@ -35,7 +35,7 @@ const REST_MS = 2;
  */
 export function createStartQueue<Item>(options: StartQueueOptions<Item>): StartQueue<Item> {
   const { start, sliceMs, now = () => performance.now(), defer = setImmediate } = options;
-  const { rest = (run) => void setTimeout(run, REST_MS) } = options;
+  const { pause = (run) => void setTimeout(run, SLICE_PAUSE_MS) } = options;
   const window = createStartWindow(now);
   const waiting = createTransientMap<number, Item>();
   /** Ids by account; the map's order is the order of turns. */
@@ -91,7 +91,7 @@ export function createStartQueue<Item>(options: StartQueueOptions<Item>): StartQ
     } while (!isBlocked && now() < until);
     if (waiting.size === 0) return;
     deferred = true;
-    if (isBlocked) rest(runSlice);
+    if (isBlocked) pause(runSlice);
     else defer(runSlice);
   }
 

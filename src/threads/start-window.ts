@@ -15,11 +15,11 @@ export interface StartWindow {
 }
 
 /** Crawls that an account may always have in flight: what tenants with little to crawl need. */
-const FEW = 4;
+const ALWAYS_IN_FLIGHT = 4;
 /** An iteration of this length is too long at any time. */
-const LONG_MS = 1;
+const LONG_ITERATION_MS = 1;
 /** An iteration of this length, two short pages, is too long where one follows the other. */
-const BUSY_LONG_MS = 0.25;
+const BUSY_LONG_ITERATION_MS = 0.25;
 /**
  * Iterations follow one another while they take more than this share of the time. Their sum, less
  * this share of the time that passed, is then above `BUSY_LEVEL_MS`, and at most
@@ -52,13 +52,15 @@ export function createStartWindow(now: () => number): StartWindow {
       if (lastAccount !== undefined) sharedUntil = now() + SHARED_MS;
       lastAccount = accountId;
     },
-    isOpen: (inFlight) => inFlight < FEW || now() >= sharedUntil || inFlight < current(),
+    isOpen: (inFlight) =>
+      inFlight < ALWAYS_IN_FLIGHT || now() >= sharedUntil || inFlight < current(),
     passed(iterationMs, most) {
       const drained = levelMs - (now() - levelAt) * BUSY_SHARE;
       levelMs = Math.min(HIGHEST_LEVEL_MS, Math.max(0, drained) + iterationMs);
       levelAt = now();
-      if (iterationMs <= (levelMs > BUSY_LEVEL_MS ? BUSY_LONG_MS : LONG_MS)) return;
-      size = Math.max(FEW, Math.floor(Math.min(current(), most) / 2));
+      if (iterationMs <= (levelMs > BUSY_LEVEL_MS ? BUSY_LONG_ITERATION_MS : LONG_ITERATION_MS))
+        return;
+      size = Math.max(ALWAYS_IN_FLIGHT, Math.floor(Math.min(current(), most) / 2));
       sizedAt = now();
     },
   };

@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Logger } from '../domain/logger.ts';
-import { createStateBuffer, threadState } from './messages.ts';
 import { beatForThread } from './service-beat.ts';
 import { threadEnvironment } from './thread-environment.ts';
+import { createStateBuffer, threadState } from './thread-messages.ts';
 
 /** A thread that is ended when it stops answering or outgrows its memory. */
 export interface WatchedThread {

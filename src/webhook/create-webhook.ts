@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
+import type { DeliveryHeader } from '../domain/callback-headers.ts';
 import { type ServiceClock, wallNow } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import { defined } from '../domain/defined.ts';
@@ -124,14 +125,13 @@ async function deliveryMessage(
   const bytes = isPlain ? (plain ?? (await decompress(delivery.body))) : delivery.body;
   const body: SentBody = { bytes, isGzip: !isPlain, ...defined({ plain }) };
   const message = { id: delivery.rid, sentAt: wallNow(clock) };
-  const headers: HeaderPair[] = [
+  const own: DeliveryHeader[] = [
     ['User-Agent', DELIVERY_BOT],
     ['Content-Type', contentType(delivery, isPlain)],
     ...(isPlain ? [] : [['Content-Encoding', 'gzip'] as const]),
-    ...deliveryHeaders(delivery),
-    ...traceHeader(delivery),
-    ...(await signedHeaders(crawler.webhookSecrets, message, body)),
   ];
+  const signatures = await signedHeaders(crawler.webhookSecrets, message, body);
+  const headers = [...own, ...deliveryHeaders(delivery), ...traceHeader(delivery), ...signatures];
   return { body: bytes, headers };
 }
 

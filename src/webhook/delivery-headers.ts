@@ -1,11 +1,11 @@
+import type { DeliveryHeader, StatusSpelling } from '../domain/callback-headers.ts';
 import type { Delivery } from '../domain/delivery.ts';
 import { withinRoom } from '../domain/header-rules.ts';
 import type { HeaderPair } from '../domain/job.ts';
-import { resultFields } from '../domain/result-fields.ts';
+import { type ResultField, resultFields } from '../domain/result-fields.ts';
 import { headerValue } from './header-value.ts';
 
-/** Of each status its second spelling: some proxies drop names with underscores. */
-const STATUS_SPELLINGS: ReadonlyMap<string, string> = new Map([
+const STATUS_SPELLINGS: ReadonlyMap<string, StatusSpelling> = new Map([
   ['cb_status', 'CB-Status'],
   ['pc_status', 'PC-Status'],
   ['original_status', 'Original-Status'],
@@ -19,11 +19,11 @@ const ALWAYS: ReadonlySet<string> = new Set(['rid', 'url', 'metadata']);
  * `callback_headers`, and of the result's other fields those for which there is room.
  */
 export function deliveryHeaders(delivery: Delivery): HeaderPair[] {
-  const always: HeaderPair[] = [];
-  const withRoom: HeaderPair[] = [];
+  const always: DeliveryHeader[] = [];
+  const withRoom: DeliveryHeader[] = [];
   for (const [name, value] of Object.entries(resultFields(delivery, delivery.details))) {
     if (value === undefined) continue;
-    const header = [name, headerValue(String(value))] as const;
+    const header = [name as ResultField, headerValue(String(value))] as const;
     const spelling = STATUS_SPELLINGS.get(name);
     if (spelling !== undefined) always.push(header, [spelling, header[1]]);
     else if (ALWAYS.has(name)) always.push(header);

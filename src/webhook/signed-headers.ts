@@ -1,7 +1,8 @@
 import { constants, createGunzip, gunzipSync } from 'node:zlib';
 import { Gunzip } from 'minizlib';
+import type { DeliveryHeader } from '../domain/callback-headers.ts';
 import type { WebhookSecret } from '../domain/crawler.ts';
-import type { HeaderPair } from '../domain/job.ts';
+
 import {
   activeSecrets,
   type SignedMessage,
@@ -45,7 +46,7 @@ export async function signedHeaders(
   secrets: readonly WebhookSecret[],
   message: SignedMessage,
   body: SentBody,
-): Promise<HeaderPair[]> {
+): Promise<DeliveryHeader[]> {
   const active = activeSecrets(secrets, message.sentAt);
   if (active.length === 0) return [];
   const asSent = startSigning(active, message);

@@ -119,7 +119,7 @@ export function createUseCases(store: Store, options: UseCaseOptions = {}) {
     crawlers: createCrawlerManagement({
       ...deps,
       defaults: options.defaults ?? {},
-      uncallable: (url) => (url.includes('//localhost') ? 'is this machine' : undefined),
+      whyNotCallable: (url) => (url.includes('//localhost') ? 'is this machine' : undefined),
     }),
     jobs: createJobManagement({ ...deps, logger: silentLogger }),
     asyncJobs: createAsyncJobs(deps),

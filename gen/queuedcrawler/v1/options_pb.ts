@@ -2,16 +2,60 @@
 // @generated from file queuedcrawler/v1/options.proto (package queuedcrawler.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
-import { extDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
-import type { EnumValueOptions, FieldOptions } from "@bufbuild/protobuf/wkt";
+import type { GenExtension, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { extDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { EnumValueOptions, FieldOptions, MethodOptions, ServiceOptions } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
+import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file queuedcrawler/v1/options.proto.
  */
 export const file_queuedcrawler_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("Ch5xdWV1ZWRjcmF3bGVyL3YxL29wdGlvbnMucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjE6QwoJcmVzdF9uYW1lEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMY0YYDIAEoCVIIcmVzdE5hbWWIAQE6RQoMcXVlcnlfaW5saW5lEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjRhgMgASgIUgtxdWVyeUlubGluZYgBATpBCgpyZXN0X2ZpZWxkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjShgMgASgJUglyZXN0RmllbGSIAQE6SAoObnVtYmVyX2lzX3RydWUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNOGAyABKAhSDG51bWJlcklzVHJ1ZYgBAUJwChBxdWV1ZWRjcmF3bGVyLnYxUAFaIHF1ZXVlZGNyYXdsZXIvdjE7cXVldWVkY3Jhd2xlcnYxqgIQUXVldWVkQ3Jhd2xlci5WMcoCEFF1ZXVlZENyYXdsZXJcVjHqAhFRdWV1ZWRDcmF3bGVyOjpWMWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5xdWV1ZWRjcmF3bGVyL3YxL29wdGlvbnMucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEirgEKCkNhbGxMaW1pdHMSFgoJbWF4X2J5dGVzGAEgASgFSACIAQESFwoKbWF4X2ZpZWxkcxgCIAEoBUgBiAEBEhkKDHdpdGhvdXRfc2xvdBgDIAEoCEgCiAEBEhcKCnJlYWRfYnl0ZXMYBCABKAVIA4gBAUIMCgpfbWF4X2J5dGVzQg0KC19tYXhfZmllbGRzQg8KDV93aXRob3V0X3Nsb3RCDQoLX3JlYWRfYnl0ZXM6QwoJcmVzdF9uYW1lEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMY0YYDIAEoCVIIcmVzdE5hbWWIAQE6RQoMcXVlcnlfaW5saW5lEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjRhgMgASgIUgtxdWVyeUlubGluZYgBATpBCgpyZXN0X2ZpZWxkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjShgMgASgJUglyZXN0RmllbGSIAQE6SAoObnVtYmVyX2lzX3RydWUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNOGAyABKAhSDG51bWJlcklzVHJ1ZYgBATpiCgtjYWxsX2xpbWl0cxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNGGAyABKAsyHC5xdWV1ZWRjcmF3bGVyLnYxLkNhbGxMaW1pdHNSCmNhbGxMaW1pdHOIAQE6QwoKYWRtaW5fb25seRIfLmdvb2dsZS5wcm90b2J1Zi5TZXJ2aWNlT3B0aW9ucxjRhgMgASgIUglhZG1pbk9ubHmIAQFCcAoQcXVldWVkY3Jhd2xlci52MVABWiBxdWV1ZWRjcmF3bGVyL3YxO3F1ZXVlZGNyYXdsZXJ2MaoCEFF1ZXVlZENyYXdsZXIuVjHKAhBRdWV1ZWRDcmF3bGVyXFYx6gIRUXVldWVkQ3Jhd2xlcjo6VjFiBnByb3RvMw", [file_google_protobuf_descriptor]);
+
+/**
+ * The limits of one call of a method, and what it takes of what accounts share.
+ *
+ * @generated from message queuedcrawler.v1.CallLimits
+ */
+export type CallLimits = Message<"queuedcrawler.v1.CallLimits"> & {
+  /**
+   * Longest request message in bytes, decompressed; 65,536 when absent.
+   *
+   * @generated from field: optional int32 max_bytes = 1;
+   */
+  maxBytes?: number | undefined;
+
+  /**
+   * Most fields of a request message, at all levels together; 4,096 when absent.
+   *
+   * @generated from field: optional int32 max_fields = 2;
+   */
+  maxFields?: number | undefined;
+
+  /**
+   * The call takes none of the slots that accounts share: it has limits of its own, or waits for others.
+   *
+   * @generated from field: optional bool without_slot = 3;
+   */
+  withoutSlot?: boolean | undefined;
+
+  /**
+   * Bytes of memory that are reserved while the method reads; 0 when absent. A part of a list takes 16 MiB as rows, as a
+   * message and encoded.
+   *
+   * @generated from field: optional int32 read_bytes = 4;
+   */
+  readBytes?: number | undefined;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.CallLimits.
+ * Use `create(CallLimitsSchema)` to create a new message.
+ */
+export const CallLimitsSchema: GenMessage<CallLimits> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_options, 0);
 
 /**
  * The word that stands for this value in REST requests and replies.
@@ -45,4 +89,20 @@ export const rest_field: GenExtension<FieldOptions, string> = /*@__PURE__*/
  */
 export const number_is_true: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
   extDesc(file_queuedcrawler_v1_options, 3);
+
+/**
+ * Absent for small messages and short reads.
+ *
+ * @generated from extension: optional queuedcrawler.v1.CallLimits call_limits = 50001;
+ */
+export const call_limits: GenExtension<MethodOptions, CallLimits> = /*@__PURE__*/
+  extDesc(file_queuedcrawler_v1_options, 4);
+
+/**
+ * The methods need the admin token instead of an account's.
+ *
+ * @generated from extension: optional bool admin_only = 50001;
+ */
+export const admin_only: GenExtension<ServiceOptions, boolean> = /*@__PURE__*/
+  extDesc(file_queuedcrawler_v1_options, 5);
 

@@ -37,9 +37,9 @@ const IGNORED_TYPES = new Set<string | undefined>([
 ]);
 
 /** A request that takes longer is a poll, or nobody waits for it. */
-const LONG_MS = 10_000;
+const MAX_AWAITED_MS = 10_000;
 /** The same for requests to other sites than the page's. */
-const LONG_ELSEWHERE_MS = 2_000;
+const MAX_AWAITED_ELSEWHERE_MS = 2_000;
 /** A script that requests one path more often than this is polling. */
 const MAX_REPEATS = 3;
 const MAX_PATHS = 1_000;
@@ -83,7 +83,10 @@ export function createNetworkQuiet(page: BrowserPage, navigation: PageNavigation
         if (IGNORED_TYPES.has(type) || inFlight.size >= MAX_IN_FLIGHT || isPoll(type, url)) return;
         changedAt = performance.now();
         const isElsewhere = siteOf(url) !== siteOf(navigation.url || url);
-        inFlight.set(requestId, changedAt + (isElsewhere ? LONG_ELSEWHERE_MS : LONG_MS));
+        inFlight.set(
+          requestId,
+          changedAt + (isElsewhere ? MAX_AWAITED_ELSEWHERE_MS : MAX_AWAITED_MS),
+        );
         navigation.notify();
       },
       'Network.loadingFinished': onEnd,

@@ -15,9 +15,9 @@ import type { BrowserPage } from './running-browser.ts';
 /** Longest wait for a page to load; after it, the page is captured as far as it has loaded. */
 const LOAD_MS = 30_000;
 /** Longest wait for what else a document loads, once it has been read: it may never come. */
-const REST_MS = 10_000;
+const LATE_LOAD_MS = 10_000;
 /** The same for a picture, which shows images and fonts. */
-const PICTURE_REST_MS = 15_000;
+const LATE_PICTURE_LOAD_MS = 15_000;
 /**
  * Wait for the end of loading after the `load` event; a page that writes to its document never
  * stops.
@@ -72,7 +72,10 @@ export async function waitForLoad({ navigation, budget, waitsForRest }: Visit): 
     if (inTime && !isDone()) {
       inTime = await navigation.until(
         () => isDone() || !isRead(),
-        Math.min(waitsForRest ? PICTURE_REST_MS : REST_MS, Math.max(until - performance.now(), 1)),
+        Math.min(
+          waitsForRest ? LATE_PICTURE_LOAD_MS : LATE_LOAD_MS,
+          Math.max(until - performance.now(), 1),
+        ),
       );
     }
     if (isEndless()) throw new EndlessNavigation('the page keeps navigating');

@@ -12,11 +12,11 @@ const FRESH_MS = 1_000;
 const RETRY_MS = 30_000;
 
 /** There is always room: the database is elsewhere, or the operator set no limit. */
-export const anyRoom: DiskRoom = { refusal: () => Promise.resolve(undefined) };
+export const unlimitedDisk: DiskRoom = { refusal: () => Promise.resolve(undefined) };
 
 /** Makes the look at the disk of a folder, of which `minFreeBytes` must stay free. */
 export function createDiskRoom(folder: string, minFreeBytes: number): DiskRoom {
-  if (minFreeBytes === 0) return anyRoom;
+  if (minFreeBytes === 0) return unlimitedDisk;
   let readAt = Number.NEGATIVE_INFINITY;
   let reading: Promise<number> = Promise.resolve(0);
 

@@ -11,7 +11,7 @@ import {
 } from '../../domain/quotas.ts';
 import type { Store } from '../../store/store.ts';
 import { createExpiringCache } from '../crawlers/expiring-cache.ts';
-import { anyRoom, type DiskRoom } from './disk-room.ts';
+import { type DiskRoom, unlimitedDisk } from './disk-room.ts';
 import { createProbePacer } from './probe-pacer.ts';
 import { createTokenBuckets } from './token-bucket.ts';
 
@@ -112,7 +112,7 @@ export function createQuotas(deps: {
   /** Default: any. */
   readonly disk?: DiskRoom;
 }): Quotas {
-  const { store, clock, defaults, disk = anyRoom } = deps;
+  const { store, clock, defaults, disk = unlimitedDisk } = deps;
   const buckets = createTokenBuckets(clock);
   const pacer = createProbePacer(clock);
   const proven = createLruMap<string, true>({ maxEntries: MAX_PROVEN });

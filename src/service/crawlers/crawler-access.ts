@@ -29,7 +29,7 @@ export interface CrawlerAccess {
    */
   findForPush(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler>;
   /** The crawler as it was found last, however long ago. */
-  asFoundLast(crawlerId: string): Crawler | undefined;
+  lastKnown(crawlerId: string): Crawler | undefined;
   /** Notes a crawler that was just made. */
   note(crawler: Crawler): void;
   /** Drops the cached crawler after it was changed or removed. */
@@ -114,7 +114,7 @@ export function createCrawlerAccess(deps: {
       const last = named.get(cacheKey(owner.account.accountId, name));
       return last?.tokenType === owner.tokenType ? last : findRecent(owner, reference);
     },
-    asFoundLast: found.get,
+    lastKnown: found.get,
     note,
     forget({ accountId, name }) {
       const key = cacheKey(accountId, name);

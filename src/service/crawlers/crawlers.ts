@@ -73,7 +73,7 @@ export interface CrawlerManagementDeps {
   readonly quotas: Pick<Quotas, 'limits'>;
   readonly defaults: CrawlerDefaults;
   /** Why a callback URL can never be called; undefined when it may be callable. */
-  readonly uncallable: (callbackUrl: string) => string | undefined;
+  readonly whyNotCallable: (callbackUrl: string) => string | undefined;
 }
 
 const CHANGEABLE = ['callback_url', ...settingNames.map(fieldName)]
@@ -86,7 +86,8 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
 
   function checked(input: CrawlerInput): CheckedCrawlerInput {
     const wanted = checkCrawlerInput(input);
-    const why = wanted.callbackUrl === undefined ? undefined : deps.uncallable(wanted.callbackUrl);
+    const why =
+      wanted.callbackUrl === undefined ? undefined : deps.whyNotCallable(wanted.callbackUrl);
     if (why === undefined) return wanted;
     throw invalidField('callback_url', `callback_url ${why}.`);
   }

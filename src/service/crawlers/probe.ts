@@ -7,7 +7,7 @@ import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
 import type { Webhook } from '../../webhook/webhook.ts';
 import type { Quotas } from '../accounts/quotas.ts';
-import type { Notices } from '../notices/notices.ts';
+import type { Notices } from '../notices/outbox.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
 
 /** Crawlers that have the same callback URL. */

@@ -5,12 +5,12 @@ import { createFairPool, type FairPool } from '../../fairness/fair-pool.ts';
 export type SharedResources = SharedByCrawlers;
 
 // Crawls wait for sites most of their time, and hold 64 KiB of the memory budget each.
-export const CRAWLS = 2_000;
+export const MAX_CRAWLS = 2_000;
 // Each polls for work twice a second.
-const RUNS = 500;
-const WAITING_RUNS = 2_000;
+const MAX_RUNS = 500;
+const MAX_WAITING_RUNS = 2_000;
 // More at once do not make a database faster.
-const TURNS = 64;
+const MAX_TURNS = 64;
 
 /** Makes them; `memory` is the process's budget, `pages` the pages of its browser. */
 export function createSharedResources(memory: FairPool, pages: number): SharedResources {
@@ -21,13 +21,13 @@ export function createSharedResources(memory: FairPool, pages: number): SharedRe
       capacity: pages,
       reserve: Math.ceil(pages / 4),
     }),
-    crawlSlots: createFairPool({ name: 'crawls', capacity: CRAWLS, reserve: CRAWLS / 5 }),
+    crawlSlots: createFairPool({ name: 'crawls', capacity: MAX_CRAWLS, reserve: MAX_CRAWLS / 5 }),
     runSlots: createFairPool({
       name: 'dispatch',
-      capacity: RUNS,
-      reserve: RUNS / 5,
-      maxWaiting: WAITING_RUNS,
+      capacity: MAX_RUNS,
+      reserve: MAX_RUNS / 5,
+      maxWaiting: MAX_WAITING_RUNS,
     }),
-    turns: createFairPool({ name: 'database turns', capacity: TURNS, reserve: TURNS / 4 }),
+    turns: createFairPool({ name: 'database turns', capacity: MAX_TURNS, reserve: MAX_TURNS / 4 }),
   };
 }

@@ -22,7 +22,7 @@ const REPORTED_MS = 30_000;
  * Consecutive checks after which a process counts as ended, so that data left in its sockets has
  * drained.
  */
-const LOOKS = 2;
+const CONFIRMATIONS = 2;
 
 /**
  * Watches the other processes of this machine. The crawlers and shares of one that has ended without
@@ -67,7 +67,7 @@ export function watchEndedProcesses(deps: EndedProcessesDeps): Disposable {
     for (const [processId, found] of watched) {
       if (!hasEnded(found.name)) continue;
       found.looks += 1;
-      if (found.looks < LOOKS) continue;
+      if (found.looks < CONFIRMATIONS) continue;
       watched.delete(processId);
       await takeOver(processId);
     }

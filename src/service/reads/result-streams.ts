@@ -7,7 +7,7 @@ import { createStreamPlaces } from '../stream-places.ts';
 import { createResultTails } from './result-tails.ts';
 
 /** Results whose places are read at a time. */
-const PAGE = 200;
+const BATCH_SIZE = 200;
 /** Bytes of pages that are held for one stream, unless a single page is longer. */
 const MAX_CHUNK_BYTES = 1024 * 1024;
 /** Results of one chunk. */
@@ -82,7 +82,7 @@ export function createResultStreams(deps: {
         // that a consumer knows.
         let toldAt: number | undefined;
         while (!signal.aborted) {
-          const page = await results.following(selection, place, PAGE);
+          const page = await results.following(selection, place, BATCH_SIZE);
           const { series } = page.place;
           for (const chunk of chunks(page.results)) {
             const numbered = chunk.results.map(({ rid, seq }) => {

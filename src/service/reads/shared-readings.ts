@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** After a reading, the next of the same key waits this multiple of the time that it took. */
-const REST = 3;
+const PAUSE_FACTOR = 3;
 
 /** Too short a rest to be worth a timer. */
 const SHORT_MS = 5;
@@ -29,7 +29,7 @@ export function createSharedReadings<Value>(
     const rested = value
       // Its callers are told.
       .catch(() => undefined)
-      .then(() => rest((performance.now() - startedAt) * REST));
+      .then(() => rest((performance.now() - startedAt) * PAUSE_FACTOR));
     const own: Underway<Value> = { rested, next: undefined };
     underway.set(key, own);
     void rested.then(() => {

@@ -18,14 +18,14 @@ export interface Snapshot {
 export interface OverviewPoll {
   /**
    * Yields snapshots of an account: one at once, then the latest whenever it is asked for after
-   * another reading. Throws what the reading throws if that fails for {@link PATIENCE} readings in
+   * another reading. Throws what the reading throws if that fails for {@link MAX_FAILED_READINGS} readings in
    * turn, and the signal's reason when it is aborted.
    */
   follow(accountId: string, signal: AbortSignal): AsyncGenerator<Snapshot, never, undefined>;
 }
 
 /** Consecutive readings that may fail, as while the database is unavailable for a moment. */
-export const PATIENCE = 10;
+export const MAX_FAILED_READINGS = 10;
 
 /** Crawlers that one query reads, unless a single account has more: other calls wait for it. */
 const MAX_ROWS = 2_000;
@@ -37,7 +37,7 @@ const UNKNOWN_ROWS = 100;
  * Readings take a tenth of the time at most: the next one waits this multiple of the time the last
  * one took.
  */
-const REST = 9;
+const PAUSE_FACTOR = 9;
 
 interface Watched {
   watchers: number;
@@ -83,7 +83,7 @@ export function createOverviewPoll(deps: {
       failure = error;
     }
     isReading = false;
-    schedule(Math.max(intervalMs, (performance.now() - startedAt) * REST));
+    schedule(Math.max(intervalMs, (performance.now() - startedAt) * PAUSE_FACTOR));
     next.resolve();
     next = Promise.withResolvers();
   }
@@ -124,7 +124,7 @@ export function createOverviewPoll(deps: {
           seen = account.snapshot;
           yield seen;
         }
-        if (failures >= PATIENCE) throw failure;
+        if (failures >= MAX_FAILED_READINGS) throw failure;
         await raceAbort(next.promise, signal);
       }
     } finally {

@@ -3,7 +3,7 @@ import { accountExists, accountHasCrawlers, tokenTaken } from '../../domain/erro
 import type { AccountStore } from '../store.ts';
 import type { AccountIncrements } from './account-increments.ts';
 import type { AccountDocument, Collections } from './collections.ts';
-import { isDuplicate } from './errors.ts';
+import { isDuplicate } from './mongo-errors.ts';
 
 /** Accounts and their tokens. */
 export function createAccounts(

@@ -18,7 +18,7 @@ export interface TimeServer {
 }
 
 /** Times that differ by less are the same: a process waits until it is no longer ahead. */
-export const NEAR_MS = 1_000;
+export const MAX_DIFFERENCE_MS = 1_000;
 /** What a process found longer ago than this, by the server's clock, proves nothing about that clock now. */
 const FRESH_MS = 45_000;
 
@@ -41,14 +41,14 @@ export function agreeOn(
 ): number {
   if (known === undefined) return Math.round(mineMs ?? 0);
   const sinceMs = serverMs - known.checkedAt.getTime();
-  const isFresh = sinceMs >= -NEAR_MS && sinceMs <= FRESH_MS;
+  const isFresh = sinceMs >= -MAX_DIFFERENCE_MS && sinceMs <= FRESH_MS;
   if (mineMs === undefined) {
     // Set back: the service time does not begin again before where it was.
-    if (sinceMs < -NEAR_MS) return Math.round(known.aheadMs - sinceMs);
+    if (sinceMs < -MAX_DIFFERENCE_MS) return Math.round(known.aheadMs - sinceMs);
     // Nobody goes by a time that is behind any more.
     return isFresh ? known.aheadMs : Math.max(known.aheadMs, 0);
   }
-  if (Math.abs(mineMs - known.aheadMs) <= NEAR_MS) return known.aheadMs;
+  if (Math.abs(mineMs - known.aheadMs) <= MAX_DIFFERENCE_MS) return known.aheadMs;
   const isOfOthers = isFresh && known.checkedBy !== processId;
   return isOfOthers && known.aheadMs > mineMs ? known.aheadMs : Math.round(mineMs);
 }

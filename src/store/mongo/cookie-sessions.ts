@@ -7,7 +7,7 @@ import {
 } from '../../domain/session-cookies.ts';
 import type { CookieSessionStore, ResultScope } from '../store.ts';
 import type { Collections } from './collections.ts';
-import { isConflict, isDuplicate } from './errors.ts';
+import { isConflict, isDuplicate } from './mongo-errors.ts';
 
 /** The cookies of sessions. */
 export function createCookieSessions({

@@ -7,10 +7,10 @@ import type { DeliveryOutcome, JobOutcome, QueueStore, StartedJob } from '../sto
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { addSettled, settleUpdate } from './deliveries.ts';
 import { expectAll, type JobWrites, jobWrites, Mismatch } from './endings.ts';
-import { isDuplicate } from './errors.ts';
 import type { KnownJobs } from './job-facts.ts';
 import { Fenced, type Lanes } from './lanes.ts';
 import { wakeNow } from './lease.ts';
+import { isDuplicate } from './mongo-errors.ts';
 import { endKeys } from './unique-keys.ts';
 import { updateEach } from './update-each.ts';
 

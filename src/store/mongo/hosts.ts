@@ -2,8 +2,8 @@ import { toWall } from '../../domain/clock.ts';
 import type { HostState } from '../../domain/host-state.ts';
 import type { HostStore, QueuedHost } from '../host-store.ts';
 import type { Collections } from './collections.ts';
-import { isConflict, isDuplicate } from './errors.ts';
 import type { Lanes } from './lanes.ts';
+import { isConflict, isDuplicate } from './mongo-errors.ts';
 import { freeKeys } from './unique-keys.ts';
 
 /** Reports of processes that are read of one crawler. */

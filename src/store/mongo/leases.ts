@@ -1,5 +1,5 @@
 import { isShare } from '../share-store.ts';
-import type { CrawlerNews, Lease, QueueStore } from '../store.ts';
+import type { CrawlerChanges, Lease, QueueStore } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { readParts, sumCounts } from './counts-document.ts';
 import type { Lanes } from './lanes.ts';
@@ -120,7 +120,7 @@ export function createLeases(
     leases: readonly Lease[],
     now: Date,
     ttlMs?: number,
-  ): Promise<CrawlerNews[]> {
+  ): Promise<CrawlerChanges[]> {
     if (leases.length === 0) return [];
     const ids = [...new Set(leases.map((each) => each.crawlerId))];
     if (ttlMs !== undefined) {
@@ -147,7 +147,7 @@ export function createLeases(
     });
     // Not with a renewal, which must not wait for that.
     if (ttlMs === undefined) await takeBackLapsed(led, crawlers, now);
-    return leases.flatMap((lease): CrawlerNews[] => {
+    return leases.flatMap((lease): CrawlerChanges[] => {
       const crawler = crawlers.get(lease.crawlerId);
       if (crawler === undefined) return [];
       const { _id: crawlerId, wakes, updatedAt } = crawler;

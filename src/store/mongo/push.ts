@@ -2,9 +2,9 @@ import { toWall } from '../../domain/clock.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest, QueueStore } from '../store.ts';
 import { createAdmission, wake } from './admit.ts';
 import type { Collections } from './collections.ts';
-import { isDuplicate } from './errors.ts';
 import type { Lanes } from './lanes.ts';
 import { isLive } from './lease.ts';
+import { isDuplicate } from './mongo-errors.ts';
 
 const MAX_GROUP = 1_000;
 

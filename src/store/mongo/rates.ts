@@ -4,7 +4,7 @@ import { toWall } from '../../domain/clock.ts';
 import type { RateStore } from '../store.ts';
 import { quickly } from './client-options.ts';
 import type { Collections } from './collections.ts';
-import { isDuplicate } from './errors.ts';
+import { isDuplicate } from './mongo-errors.ts';
 
 type Take = Awaited<ReturnType<RateStore['take']>>;
 

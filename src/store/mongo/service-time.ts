@@ -1,6 +1,6 @@
 import type { ServiceClock } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
-import { type AgreedTime, agreeOn, NEAR_MS, type TimeServer } from './agreed-time.ts';
+import { type AgreedTime, agreeOn, MAX_DIFFERENCE_MS, type TimeServer } from './agreed-time.ts';
 
 /** The service time that all processes on the database share, and the clock of the server. */
 export interface ServiceTime extends ServiceClock {
@@ -59,7 +59,7 @@ export async function openServiceTime(
         checkedBy: processId,
       };
       if (!isConfirmed && !(await server.agree(agreed, known))) continue;
-      if (aheadMs !== undefined && Math.abs(agreedMs - aheadMs) > NEAR_MS) {
+      if (aheadMs !== undefined && Math.abs(agreedMs - aheadMs) > MAX_DIFFERENCE_MS) {
         logger.warn({ byMs: aheadMs - agreedMs }, SERVER_SET);
       }
       adopt(found, agreedMs);
@@ -71,7 +71,7 @@ export async function openServiceTime(
   /** Reports a machine's clock that is wrong, which changes nothing. */
   function compareMachine({ atMs, serverMs }: Reading): void {
     const offsetMs = Math.round(serverMs + performance.now() - atMs - Date.now());
-    if (Math.abs(offsetMs - machineMs) < NEAR_MS) return;
+    if (Math.abs(offsetMs - machineMs) < MAX_DIFFERENCE_MS) return;
     machineMs = offsetMs;
     logger.warn({ offsetMs }, "the machine's clock is wrong; the database's time is used");
   }

@@ -41,7 +41,7 @@ interface OldJob extends Partial<EndedJob> {
 }
 
 const BATCH = 5_000;
-const CRAWLERS = 100;
+const CRAWLERS_AT_ONCE = 100;
 const DROPPED = `live liveBytes running runningBytes retrying completed failed deleted purged
   deliveriesPending days firstDay moving applied pending fenced moves recounts miscounted granted grantedBytes`.split(
   /\s+/,
@@ -55,7 +55,7 @@ export async function settle(db: Db, transactions: Transactions): Promise<void> 
   for (;;) {
     const found = await crawlers
       .find({ live: { $exists: true } }, { projection: { _id: 1 } })
-      .limit(CRAWLERS)
+      .limit(CRAWLERS_AT_ONCE)
       .toArray();
     if (found.length === 0) break;
     for (const { _id } of found) {

@@ -10,7 +10,7 @@ import {
 } from 'mongodb';
 import type { TransactionCounts } from '../store.ts';
 import { clientOptions } from './client-options.ts';
-import { isUnknownCommand } from './errors.ts';
+import { isUnknownCommand } from './mongo-errors.ts';
 
 /** Transactions over several documents. */
 export interface Transactions {

@@ -3,7 +3,7 @@ import { toWall } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Collections, UniqueKeyDocument } from './collections.ts';
-import { isDuplicate } from './errors.ts';
+import { isDuplicate } from './mongo-errors.ts';
 import { Fenced } from './lanes.ts';
 
 /** A crawler as its keys know it. */

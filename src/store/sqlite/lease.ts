@@ -1,7 +1,7 @@
 import { defined } from '../../domain/defined.ts';
 import { tallyEnd } from '../../domain/tally.ts';
 import { heldBackBy, type Pauses, type WorkKind } from '../rules.ts';
-import type { CrawlerNews, Lease } from '../store.ts';
+import type { CrawlerChanges, Lease } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { type Sql, toOptionalDate } from './sql.ts';
 
@@ -147,8 +147,8 @@ export function visit(
   leases: readonly Lease[],
   now: Date,
   ttlMs?: number,
-): CrawlerNews[] {
-  return leases.flatMap((lease): CrawlerNews[] => {
+): CrawlerChanges[] {
+  return leases.flatMap((lease): CrawlerChanges[] => {
     const { crawlerId, epoch } = lease;
     const row = sql.get('SELECT updated_at FROM crawlers WHERE crawler_id = ?', crawlerId);
     if (row === undefined) return [];

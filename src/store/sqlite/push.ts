@@ -50,7 +50,7 @@ interface Room {
   readonly purges: number;
   readonly hasPriorities: boolean;
   readonly leaseUntil: number;
-  /** `CrawlerNews.settings`. */
+  /** `CrawlerChanges.settings`. */
   readonly settings: number;
 }
 

@@ -6,8 +6,8 @@ import { insertRow, type Sql } from './sql.ts';
 import { sweepKeys } from './unique-keys.ts';
 
 // A sweep is one write, for which everything else waits. This many rows take some milliseconds.
-const ROWS = 2_000;
-const PAGES = 100;
+const ROWS_PER_STEP = 2_000;
+const PAGES_PER_STEP = 100;
 
 /** Notes that a crawler or its queue is gone, and sweeps up the first of its rows. */
 export function beginSweep(sql: Sql, crawlerId: string, accountId: string): void {
@@ -38,10 +38,10 @@ function sweepPurged(sql: Sql, crawlerId: string, purges: number): boolean {
       (SELECT rid FROM jobs WHERE crawler_id = ? AND gen < ? AND state <> 'running' LIMIT ?)`,
     crawlerId,
     purges,
-    ROWS,
+    ROWS_PER_STEP,
   );
-  const keys = sweepKeys(sql, crawlerId, purges, ROWS);
-  return removed === ROWS || keys === ROWS;
+  const keys = sweepKeys(sql, crawlerId, purges, ROWS_PER_STEP);
+  return removed === ROWS_PER_STEP || keys === ROWS_PER_STEP;
 }
 
 /** Removes rows of a crawler that is gone, and returns whether there may be more. */
@@ -52,30 +52,30 @@ function sweepRemoved(sql: Sql, crawlerId: string, accountId: string): boolean {
       `DELETE FROM jobs WHERE rid IN
         (SELECT rid FROM jobs WHERE crawler_id = ? AND ${state} LIMIT ?)`,
       crawlerId,
-      ROWS,
+      ROWS_PER_STEP,
     );
-    if (jobs === ROWS) return true;
+    if (jobs === ROWS_PER_STEP) return true;
   }
   const pages = sql.all(
     `DELETE FROM deliveries WHERE rid IN
       (SELECT rid FROM deliveries WHERE crawler_id = ? LIMIT ?) RETURNING page_id, size`,
     crawlerId,
-    PAGES,
+    PAGES_PER_STEP,
   );
   for (const { page_id } of pages) {
     removePage(sql, Number(page_id));
   }
   const bytes = pages.reduce((sum, { size }) => sum + chargedBytes(Number(size)), 0);
   addStored(sql, accountId, -bytes);
-  if (pages.length === PAGES) return true;
+  if (pages.length === PAGES_PER_STEP) return true;
   sql.run('DELETE FROM history WHERE crawler_id = ?', crawlerId);
   sql.run('DELETE FROM known_hosts WHERE crawler_id = ?', crawlerId);
   const requests = sql.run(
     `DELETE FROM push_requests WHERE (crawler_id, request_id) IN
       (SELECT crawler_id, request_id FROM push_requests WHERE crawler_id = ? LIMIT ?)`,
     crawlerId,
-    ROWS,
+    ROWS_PER_STEP,
   );
-  const keys = sweepKeys(sql, crawlerId, Number.MAX_SAFE_INTEGER, ROWS);
-  return requests === ROWS || keys === ROWS;
+  const keys = sweepKeys(sql, crawlerId, Number.MAX_SAFE_INTEGER, ROWS_PER_STEP);
+  return requests === ROWS_PER_STEP || keys === ROWS_PER_STEP;
 }

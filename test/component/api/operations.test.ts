@@ -170,7 +170,9 @@ test.each(['v1', 'v1alpha'])('reflection %s', async (version) => {
     'google/api/annotations.proto',
   );
   const numbers = await ask({ allExtensionNumbersOfType: containingType });
-  expect(numbers.allExtensionNumbersResponse.extensionNumber).toEqual([72_295_728]);
+  expect(numbers.allExtensionNumbersResponse.extensionNumber.toSorted()).toEqual([
+    50_001, 72_295_728,
+  ]);
   const missing = await ask({ fileContainingSymbol: 'no.Such' });
   expect(missing.errorResponse).toMatchObject({ errorCode: status.NOT_FOUND });
   stream.end();

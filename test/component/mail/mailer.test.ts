@@ -2,7 +2,7 @@ import { SMTPServer } from 'smtp-server';
 import { describe, expect, test } from 'vitest';
 import type { Account } from '../../../src/domain/account.ts';
 import { createMailer } from '../../../src/mail/mailer.ts';
-import { accountQueueFullNotice, crawlerPausedNotice } from '../../../src/mail/notices.ts';
+import { accountQueueFullNotice, crawlerPausedNotice } from '../../../src/mail/notice-texts.ts';
 import { freePort, listen } from '../../support/listen.ts';
 import { createRecordingLogger } from '../../support/loggers.ts';
 

@@ -5,9 +5,12 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { migrate } from '../../../src/store/sqlite/migrations.ts';
 import { createSql } from '../../../src/store/sqlite/sql.ts';
 import { type Batches, createBatches } from '../../../src/store/sqlite/thread/batches.ts';
+import type {
+  BatchMessage,
+  CallMessage,
+} from '../../../src/store/sqlite/thread/database-messages.ts';
 import type { SyncedFile } from '../../../src/store/sqlite/thread/disk-sync.ts';
 import { openLogMark } from '../../../src/store/sqlite/thread/log-mark.ts';
-import type { BatchMessage, CallMessage } from '../../../src/store/sqlite/thread/messages.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 let stack: AsyncDisposableStack;

@@ -9,7 +9,15 @@ import {
   CrawlerService,
   ListCrawlersRequestSchema,
 } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
-import { PushRequestSchema, PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
+import {
+  PushRequestSchema,
+  PushService,
+  PushStreamRequestSchema,
+} from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
+import {
+  WatchActivityRequestSchema,
+  WatchService,
+} from '../../../gen/queuedcrawler/v1/watch_service_pb.ts';
 import { type Admission, withAdmission } from '../../../src/api/admission.ts';
 import type { Call } from '../../../src/api/method.ts';
 import type { TokenOwner } from '../../../src/domain/account.ts';
@@ -95,6 +103,49 @@ test('a packed body is not unpacked for a wrong token, and its connection stays 
   } finally {
     agent.destroy();
   }
+});
+
+describe('a stream whose handler checks no token', () => {
+  const methods = withAdmission(
+    [
+      ...partialMethodsOf(WatchService, {
+        async *watchActivity() {
+          yield {};
+        },
+      }),
+      ...partialMethodsOf(PushService, {
+        async *pushStream(requests) {
+          for await (const { sequence } of requests) yield { sequence };
+        },
+      }),
+    ],
+    admission,
+    { slots: createFairPool({ name: 'calls', capacity: 1 }) },
+  );
+  const methodOf = (name: string) => methods.find(({ desc }) => desc.name === name);
+
+  test.each([['bad'], ['']])('of replies sends nothing with the token %o', async (token) => {
+    const watch = methodOf('WatchActivity');
+    if (watch?.kind !== 'server_streaming') throw new Error('not a stream');
+    const replies = watch.handle(create(WatchActivityRequestSchema, { token }), callOf(''));
+    await expect(Array.fromAsync(replies)).rejects.toMatchObject({ kind: 'unauthenticated' });
+  });
+
+  test('of requests gets those with a right token only', async () => {
+    const push = methodOf('PushStream');
+    if (push?.kind !== 'bidi_streaming') throw new Error('not a stream');
+    async function* requests() {
+      yield create(PushStreamRequestSchema, { token: 'good', sequence: 1n });
+      yield create(PushStreamRequestSchema, { sequence: 2n });
+      yield create(PushStreamRequestSchema, { token: 'bad', sequence: 3n });
+    }
+    const seen: unknown[] = [];
+    const reading = (async () => {
+      for await (const reply of push.handle(requests(), callOf(''))) seen.push(reply);
+    })();
+    await expect(reading).rejects.toMatchObject({ kind: 'unauthenticated' });
+    expect(seen).toEqual([{ sequence: 1n }, { sequence: 2n }]);
+  });
 });
 
 describe('the memory of bodies', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createDeliveryPaces } from '../../../src/dispatcher/delivery-paces.ts';
-import type { DeliverySlot } from '../../../src/dispatcher/endpoint.ts';
+import type { DeliverySlot } from '../../../src/dispatcher/paced-endpoint.ts';
 import { createTestClock } from '../../support/test-clock.ts';
 
 const URL_A = 'https://hooks.example.com/a';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createRunKeeper } from '../../../src/dispatcher/run-keeper.ts';
-import type { CrawlerNews, Lease } from '../../../src/store/store.ts';
+import type { CrawlerChanges, Lease } from '../../../src/store/store.ts';
 import { silentLogger } from '../../support/loggers.ts';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -11,7 +11,11 @@ test('a lease that was taken after a while without any is renewed when its time 
   const keeper = createRunKeeper({
     store: {
       queue: {
-        async visit(leases: readonly Lease[], _now: Date, ttlMs?: number): Promise<CrawlerNews[]> {
+        async visit(
+          leases: readonly Lease[],
+          _now: Date,
+          ttlMs?: number,
+        ): Promise<CrawlerChanges[]> {
           looks.push(ttlMs);
           return leases.map(({ crawlerId, epoch }) => {
             return { crawlerId, epoch, held: true, work: 0, settings: 0 };

@@ -133,6 +133,17 @@ const awkward = fc.string({
   maxLength: 40,
 });
 
+test.each([
+  'Screenshot-Failed',
+  'screenshot_failed',
+  'RID',
+  'Pushed-Url',
+  'stored_at',
+  'Cb_Status',
+])('a client cannot set %s, which deliveries set', (name) => {
+  expect(() => parseCallbackHeaders(`${name}:x`)).toThrow('is set by the delivery');
+});
+
 test('any text ends in headers that HTTP can carry, or in an invalid callback_headers', () => {
   fc.assert(
     fc.property(awkward, (text) => {

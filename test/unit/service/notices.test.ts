@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Account } from '../../../src/domain/account.ts';
 import type { Mailer, MailResult } from '../../../src/mail/mailer.ts';
-import type { Notice } from '../../../src/mail/notices.ts';
-import { createNotices } from '../../../src/service/notices/notices.ts';
+import type { Notice } from '../../../src/mail/notice-texts.ts';
+import { createNotices } from '../../../src/service/notices/outbox.ts';
 import { createRecordingLogger } from '../../support/loggers.ts';
 import { createUseCases, openEmbeddedStore } from '../../support/use-cases.ts';
 import { webhookCrawler } from '../../support/webhook-fixtures.ts';

@@ -5,7 +5,10 @@ import { createCrawlTimes } from '../../../src/service/crawls/crawl-times.ts';
 import { createAccountActivities } from '../../../src/service/reads/account-activity.ts';
 import { createCrawlerList } from '../../../src/service/reads/crawler-list.ts';
 import { createOverviews } from '../../../src/service/reads/overviews.ts';
-import { createOverviewPoll, PATIENCE } from '../../../src/service/watches/overview-poll.ts';
+import {
+  createOverviewPoll,
+  MAX_FAILED_READINGS,
+} from '../../../src/service/watches/overview-poll.ts';
 import { createWatches } from '../../../src/service/watches/watches.ts';
 import { decorateStore } from '../../../src/store/decorate-store.ts';
 import type { Store } from '../../../src/store/store.ts';
@@ -171,7 +174,7 @@ test('streams outlive a database that is down for a moment, and end with its err
   const watches = watchesOf(store, 5, 20);
   const stream = watches.activity(normal, new AbortController().signal);
   expect((await stream.next()).value).toMatchObject({ activity: { running: 1 } });
-  away = PATIENCE - 1;
+  away = MAX_FAILED_READINGS - 1;
   await eventually(() => expect(away).toBe(0));
   expect((await stream.next()).done).toBe(false);
   away = Number.POSITIVE_INFINITY;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { toDay } from '../../../src/domain/stats.ts';
-import { createStatistics } from '../../../src/service/reads/stats.ts';
+import { createStatistics } from '../../../src/service/reads/statistics.ts';
 import { createUseCases, openEmbeddedStore } from '../../support/use-cases.ts';
 
 const DAY_MS = 24 * 3_600_000;

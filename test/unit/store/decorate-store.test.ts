@@ -20,6 +20,7 @@ function countingStore() {
     accounts,
     crawlers: nothing,
     queue: nothing,
+    hosts: nothing,
     deliveries: nothing,
     results: nothing,
     stats: nothing,
@@ -28,7 +29,6 @@ function countingStore() {
     notices: nothing,
     listings: nothing,
     processes: nothing,
-    hosts: nothing,
     cookieSessions: nothing,
     async ping() {
       done.push('ping');

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { isUnavailable } from '../../../src/domain/errors.ts';
-import { toDomainError } from '../../../src/store/mongo/errors.ts';
+import { toDomainError } from '../../../src/store/mongo/mongo-errors.ts';
 
 test.each(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED'])(
   'a socket that fails with %s, which the driver passes on as it is, means an unavailable database',

@@ -1,8 +1,8 @@
 import { setImmediate as nextTick, setTimeout as wait } from 'node:timers/promises';
 import { MessageChannel } from 'node:worker_threads';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createStateBuffer, threadState } from '../../../src/threads/messages.ts';
 import { beatForThread, watchService } from '../../../src/threads/service-beat.ts';
+import { createStateBuffer, threadState } from '../../../src/threads/thread-messages.ts';
 import { eventually } from '../../support/eventually.ts';
 
 beforeEach(() => void vi.useFakeTimers());

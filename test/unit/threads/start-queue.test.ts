@@ -15,7 +15,7 @@ function startQueue({ sliceMs = 1_000, startMs = 1, endMs = 0 } = {}) {
     sliceMs,
     now: () => nowMs,
     defer: (run) => void slices.push(run),
-    rest: (run) => void rests.push(run),
+    pause: (run) => void rests.push(run),
     start(item) {
       started.push(item);
       nowMs += startMs;

@@ -7,6 +7,7 @@ import {
   type TokenType,
 } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
+import { deliveryOf } from '../../api/delivery-modes.ts';
 import { useAction } from '../../api/use-action.ts';
 import { useFeed } from '../../api/use-feed.ts';
 import { useCommands } from '../../shell/commands.ts';
@@ -167,7 +168,7 @@ function tabsOf(crawler: Crawler | undefined): readonly (readonly [string, strin
     ['overview', 'Overview'],
     ['jobs', 'Queue'],
     ['hosts', 'Hosts'],
-    crawler.callbackUrl === undefined ? ['results', 'Results'] : ['deliveries', 'Deliveries'],
+    deliveryOf(crawler).postsToCallback ? ['deliveries', 'Deliveries'] : ['results', 'Results'],
     ['failures', 'Failures'],
     ['push', 'Push'],
     ['settings', 'Settings'],

@@ -4,6 +4,7 @@ import {
   FailureKind,
 } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
+import { deliveryOf } from '../../api/delivery-modes.ts';
 import { useFeed } from '../../api/use-feed.ts';
 import { Moment } from '../../format/moment.tsx';
 import { count } from '../../format/numbers.ts';
@@ -28,7 +29,7 @@ export function FailuresTab({ view }: { readonly view: CrawlerView }) {
     ['crawl', 'Crawls'],
     ['retry', 'Waiting for a retry'],
   ];
-  if (crawler.callbackUrl !== undefined) kinds.push(['delivery', 'Deliveries']);
+  if (deliveryOf(crawler).postsToCallback) kinds.push(['delivery', 'Deliveries']);
   const { data, fault } = useFeed({
     key: `failures ${crawler.name} ${kind.value}`,
     changes: view.changes,

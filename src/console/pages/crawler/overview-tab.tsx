@@ -1,3 +1,4 @@
+import { deliveryOf } from '../../api/delivery-modes.ts';
 import { LocalTime, Moment } from '../../format/moment.tsx';
 import { count, duration, rate } from '../../format/numbers.ts';
 import { Card, Facts, Figures } from '../../ui/card.tsx';
@@ -33,9 +34,9 @@ export function OverviewTab(props: {
           { name: 'Done', value: number(activity?.completed) },
           { name: 'Failed', value: count(failed), kind: failed > 0 ? 'bad' : undefined },
           { name: 'Rate', value: rate((now?.done ?? 0) + (now?.failed ?? 0)) },
-          ...(crawler.callbackUrl === undefined
-            ? []
-            : [{ name: 'To deliver', value: number(activity?.deliveriesPending) }]),
+          ...(deliveryOf(crawler).postsToCallback
+            ? [{ name: 'To deliver', value: number(activity?.deliveriesPending) }]
+            : []),
         ]}
       />
       <LiveCharts samples={props.samples} />
@@ -53,12 +54,12 @@ export function OverviewTab(props: {
               ['Worked on by', <Processes of={crawler.processes} />],
               ['Last push', <Moment at={activity?.lastPushAt} />],
               ['Last crawl', <Moment at={activity?.lastCrawlAt} />],
-              ...(crawler.callbackUrl === undefined
-                ? []
-                : [
+              ...(deliveryOf(crawler).postsToCallback
+                ? [
                     ['Last delivery', <Moment at={activity?.lastDeliveryAt} />] as const,
                     ['Last probe', <Moment at={activity?.lastProbeAt} />] as const,
-                  ]),
+                  ]
+                : []),
               ['Pushed so far', number(activity?.pushed)],
               ['Deleted', number(activity?.deleted)],
               ['Purged', number(activity?.purged)],

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
+import { deliveryOf } from '../../api/delivery-modes.ts';
 import { useAction } from '../../api/use-action.ts';
 import { count } from '../../format/numbers.ts';
 import { Link } from '../../shell/route.tsx';
@@ -41,7 +42,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
   useEffect(() => () => stop.current?.abort(), []);
 
   const urls = urlsOf(text.value);
-  const isWebhook = crawler.callbackUrl !== undefined;
+  const isWebhook = deliveryOf(crawler).postsToCallback;
   const item = {
     ...(timeout.value === '' ? {} : { queueTimeout: Number(timeout.value) }),
     ...(headers.value === '' || !isWebhook ? {} : { callbackHeaders: headers.value }),

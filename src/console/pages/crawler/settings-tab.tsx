@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { clientsFor } from '../../api/clients.ts';
+import { deliveryOf } from '../../api/delivery-modes.ts';
 import { useAction } from '../../api/use-action.ts';
 import { LocalTime } from '../../format/moment.tsx';
 import { count } from '../../format/numbers.ts';
@@ -19,7 +20,7 @@ import type { CrawlerView } from './crawler-page.tsx';
 /** What can be changed of a crawler, its signing secret, and how to be rid of it. */
 export function SettingsTab({ view }: { readonly view: CrawlerView }) {
   const { crawler } = view;
-  const isWebhook = crawler.callbackUrl !== undefined;
+  const isWebhook = deliveryOf(crawler).postsToCallback;
   const draft = useSignal(draftOf(crawler));
   const settings = settingsOf(draft.value, isWebhook);
   const save = useAction(async () => {

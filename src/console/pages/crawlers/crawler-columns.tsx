@@ -1,5 +1,6 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { type Crawler, PausedBy } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { deliveryOf } from '../../api/delivery-modes.ts';
 import { Moment } from '../../format/moment.tsx';
 import { count, rate, shortCount } from '../../format/numbers.ts';
 import { Link } from '../../shell/route.tsx';
@@ -80,10 +81,10 @@ export const crawlerColumns: readonly Column<Crawler>[] = (
       title: 'To deliver',
       number: true,
       cell: (crawler) =>
-        crawler.callbackUrl === undefined ? (
-          <span class="muted">–</span>
-        ) : (
+        deliveryOf(crawler).postsToCallback ? (
           figure('deliveries')(crawler)
+        ) : (
+          <span class="muted">–</span>
         ),
     },
     {
@@ -99,8 +100,11 @@ export const crawlerColumns: readonly Column<Crawler>[] = (
     {
       id: 'probed',
       title: 'Last probe',
-      cell: ({ activity, callbackUrl }) => (
-        <Moment at={activity?.lastProbeAt} none={callbackUrl === undefined ? '–' : 'never'} />
+      cell: (crawler) => (
+        <Moment
+          at={crawler.activity?.lastProbeAt}
+          none={deliveryOf(crawler).postsToCallback ? 'never' : '–'}
+        />
       ),
     },
   ] satisfies readonly Column<Crawler>[]

@@ -4,6 +4,7 @@ import {
   PausedBy,
   TokenType,
 } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { deliveryOf } from '../../api/delivery-modes.ts';
 import { Moment } from '../../format/moment.tsx';
 
 /** Whether a crawler runs; if not, who paused it, since when and why. */
@@ -28,5 +29,5 @@ export function CrawlerStatusBadge({ crawler }: { readonly crawler: Crawler }) {
 /** What distinguishes crawlers in addition to their names. */
 export function crawlerKind(crawler: Crawler): string {
   const engine = crawler.tokenType === TokenType.JAVASCRIPT ? 'browser' : 'plain requests';
-  return `${crawler.callbackUrl === undefined ? 'storage' : 'webhook'}, ${engine}`;
+  return `${deliveryOf(crawler).label}, ${engine}`;
 }

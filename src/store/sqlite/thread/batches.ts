@@ -1,8 +1,13 @@
 import { saveServiceTime } from '../saved-time.ts';
 import type { Sql } from '../sql.ts';
+import {
+  type Answer,
+  type BatchMessage,
+  type CallMessage,
+  toErrorMessage,
+} from './database-messages.ts';
 import type { DiskSync } from './disk-sync.ts';
 import type { LogMark } from './log-mark.ts';
-import { type Answer, type BatchMessage, type CallMessage, toErrorMessage } from './messages.ts';
 import { operations, reads } from './operations.ts';
 
 /** Performs calls, many in one transaction and one sync to disk. */

@@ -13,14 +13,14 @@ import { endHolds } from '../results.ts';
 import { readServiceTime } from '../saved-time.ts';
 import { createSql } from '../sql.ts';
 import { createBatches } from './batches.ts';
-import { startDiskSync } from './disk-sync.ts';
-import { assertLogIsWhole, openLogMark } from './log-mark.ts';
 import {
   type BackupAnswer,
   type BackupRequest,
   type CallMessage,
   toErrorMessage,
-} from './messages.ts';
+} from './database-messages.ts';
+import { startDiskSync } from './disk-sync.ts';
+import { assertLogIsWhole, openLogMark } from './log-mark.ts';
 
 // The database runs in this thread, so that neither a sync to disk nor a large purge stalls the
 // service. All calls that arrive while a batch is made durable share the next transaction, which is

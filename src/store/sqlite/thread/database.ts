@@ -11,7 +11,7 @@ import {
   type CallMessage,
   type ErrorMessage,
   toError,
-} from './messages.ts';
+} from './database-messages.ts';
 
 /** The embedded database, in a thread of its own. */
 export interface SqliteDatabase {

@@ -45,7 +45,7 @@ export interface Statistics {
   read(owner: TokenOwner, from: string, to: string): Promise<AccountStatistics>;
 }
 
-const PAGE = 1_000;
+const BATCH_SIZE = 1_000;
 /**
  * Adding up the results of an account reads an entry of each. The sum is kept for this multiple of
  * the time that took, so that few results are never far behind and many take little of the
@@ -88,10 +88,10 @@ export function createStatistics(deps: {
       const after = all.at(-1)?.name;
       const page = await crawlers.list(
         accountId,
-        after === undefined ? { limit: PAGE } : { limit: PAGE, after },
+        after === undefined ? { limit: BATCH_SIZE } : { limit: BATCH_SIZE, after },
       );
       all.push(...page);
-      if (page.length < PAGE) return all;
+      if (page.length < BATCH_SIZE) return all;
     }
   }
 

@@ -1,7 +1,11 @@
 import type { Account } from '../../domain/account.ts';
 import { wallNow } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
-import { accountQueueFullNotice, crawlerPausedNotice, type Notice } from '../../mail/notices.ts';
+import {
+  accountQueueFullNotice,
+  crawlerPausedNotice,
+  type Notice,
+} from '../../mail/notice-texts.ts';
 import type { Task } from '../../scheduler/scheduler.ts';
 import { type NoticesDeps, sendDueNotices } from './send-notices.ts';
 
