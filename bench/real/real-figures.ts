@@ -21,6 +21,7 @@ const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 
 /** The median, and in brackets the least and the most of several rounds. */
 function spread(values: readonly number[], digits: number): string {
+  if (values.some(Number.isNaN)) return '';
   const middle = median(values).toFixed(digits);
   if (values.length < 2) return middle;
   return `${middle} (${Math.min(...values).toFixed(digits)} to ${Math.max(...values).toFixed(digits)})`;

@@ -42,7 +42,7 @@ export function pageSizes(count: number): number[] {
   });
 }
 
-/** A page of about so many bytes, which gzip makes about five times shorter, as it does real ones. */
+/** A page of about this length, which gzip makes about five times shorter, as it does real ones. */
 export function createPage(bytes: number, seed: number): Buffer {
   const noise = createNoise(seed + 1);
   const words = Array.from({ length: 3_000 }, () => createWord(noise));

@@ -22,8 +22,8 @@ export function codingOf(encodings: readonly string[]): BodyCoding | undefined {
 
 /**
  * Decodes a whole body at once, which costs a fifth of a stream. Undefined unless the bytes are one
- * complete body in the coding that decodes to `maxBytes` at most, with nothing behind it: whoever
- * decodes them again gets the same. Everything else is left to a `ContentDecoder`, which says why.
+ * complete body in the coding that decodes to `maxBytes` at most, with nothing behind it: decoding
+ * them again always gives the same. Everything else is left to a `ContentDecoder`, which says why.
  */
 export function decodeWhole(
   coding: BodyCoding,

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 
-/** A connector of undici remembers the sessions of so many connections. */
+/** The number of sessions that a connector of undici remembers. */
 export const MAX_CACHED_SESSIONS = 2;
 
 /**

@@ -130,7 +130,8 @@ function codedContent(page: Page, content: Content, isDelivered: boolean): Coded
 async function pack(content: Content, coding: PackedCoding, claimant: Claimant) {
   if (content.body.byteLength > SMALL_BYTES) {
     const { body, packed } = await largeBodies.pack(content, coding, claimant);
-    return { body, packed: { coding, bytes: packed }, plain: undefined };
+    const plain = content.envelope === undefined ? body : undefined;
+    return { body, packed: { coding, bytes: packed }, plain };
   }
   const pieces = [...contentPieces(content)];
   const [first = NOTHING] = pieces;
