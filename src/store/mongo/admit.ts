@@ -76,8 +76,9 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
     const queue = isKnown ? known : await readQueue(lane.id, crawlerId, purges);
     queues.delete(crawlerId);
     const n = Math.max(0, Math.min(wanted, crawlerQueue - queue.queued));
+    if (n === 0) return 0;
     const remembered =
-      requestKey === undefined || jobs.length === 0
+      requestKey === undefined
         ? undefined
         : {
             _id: requestKey,
@@ -85,10 +86,6 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
             outcomes: toOutcomes(jobs, n, room),
             expiresAt: new Date(toWall(collections.time, now).getTime() + PUSH_REQUEST_MS),
           };
-    if (n === 0) {
-      if (remembered !== undefined) await collections.pushRequests.insertOne(remembered);
-      return 0;
-    }
     const push = lanes.newWriteId();
     const documents = jobs.slice(0, n).map((job) => ({
       ...toJobDocument(job, push, purges),
