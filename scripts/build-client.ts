@@ -49,7 +49,12 @@ const manifest = {
     './proto/*': './proto/*',
     './package.json': './package.json',
   },
-  engines: { node: '>=22' },
-  dependencies: Object.fromEntries(needed.map((name) => [name, dependencies[name]])),
+  // The first that takes ES modules in require().
+  engines: { node: '>=22.12' },
+  // A range, so that a program that has a newer one gets no second copy of it: messages of two copies
+  // do not know each other's extensions.
+  dependencies: Object.fromEntries(
+    needed.map((name) => [name, `^${dependencies[name]?.replace(/^\^/, '')}`]),
+  ),
 };
 writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, undefined, 2)}\n`);

@@ -3,6 +3,7 @@ import { adapterOperations, adapterTags } from './adapter-operations.ts';
 import type { DescribedApi } from './descriptors.ts';
 import { documentedOperations } from './documented.ts';
 import { methodOperations } from './operations.ts';
+import { jsonPageSchema } from './page-reply.ts';
 import { errorReplies, errorSchema } from './replies.ts';
 import { createSchemas, described } from './schemas.ts';
 
@@ -72,7 +73,11 @@ export function openApiDocument(api: DescribedApi, version: string): object {
         },
       },
       responses: errorReplies(),
-      schemas: usedBy(sorted, { ...schemas.collected(), Error: errorSchema }),
+      schemas: usedBy(sorted, {
+        ...schemas.collected(),
+        Error: errorSchema,
+        JsonPage: jsonPageSchema,
+      }),
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import type { DescribedApi } from './descriptors.ts';
 import { type PlacedOperation, queryParameters, summaryAndDescription } from './operations.ts';
-import { crawledFacts, json, pageReply, storedFacts, text } from './page-reply.ts';
+import { crawledFacts, json, jsonPage, pageReply, storedFacts, text } from './page-reply.ts';
 import { errorResponses } from './replies.ts';
 import type { Schema, Schemas } from './schemas.ts';
 
@@ -56,6 +56,7 @@ export function documentedOperations(
             crawledFacts,
             ['text/html', 'text/markdown', '*/*'],
             rid,
+            jsonPage,
           ),
           ...errorResponses(verb, false),
         },

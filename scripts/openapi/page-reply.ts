@@ -51,6 +51,7 @@ export function envelope(properties: Readonly<Record<string, Schema>>): Schema {
       ...properties,
       body: {
         type: ['string', 'object', 'array'],
+        items: {},
         description:
           'The page; base64 of it when `body_encoding` says so. With a scraper, inline in format html, the data.',
       },
@@ -62,6 +63,17 @@ export function envelope(properties: Readonly<Record<string, Schema>>): Schema {
     required: ['original_status', 'pc_status', 'cb_status', 'url', 'body'],
   };
 }
+
+/** A page of the target that is JSON, as it came. */
+export const jsonPageSchema = {
+  type: ['object', 'array', 'string', 'number', 'boolean', 'null'],
+  items: {},
+  additionalProperties: true,
+  description: 'With format html: a page of the target that is JSON, as it came.',
+};
+
+/** The reference to {@link jsonPageSchema}. */
+export const jsonPage = { $ref: '#/components/schemas/JsonPage' };
 
 /** The facts as headers. */
 export function factHeaders(properties: Readonly<Record<string, Schema>>): Schema {

@@ -6,6 +6,7 @@ const texts: Readonly<Record<string, string>> = {
   404: 'There is no such crawler, job or result.',
   409: 'It exists with other values, or its state does not allow this.',
   413: 'The body is too long.',
+  415: 'The `Content-Encoding` of the body is neither gzip nor identity.',
   422: 'A parameter or field is missing or wrong; `field` names it.',
   429: 'Too fast, or a queue is full. `Retry-After` says when to try again.',
   500: 'A fault of the service.',
@@ -19,6 +20,7 @@ const names: Readonly<Record<string, string>> = {
   404: 'NotFound',
   409: 'Conflict',
   413: 'TooLarge',
+  415: 'UnsupportedEncoding',
   422: 'Invalid',
   429: 'Exhausted',
   500: 'Internal',
@@ -75,7 +77,7 @@ export function errorResponses(
 ): Readonly<Record<string, unknown>> {
   const statuses = Object.keys(texts).filter((status) => {
     if (status === '400') return hasJsonBody;
-    if (status === '413') return verb === 'POST' || verb === 'PUT';
+    if (status === '413' || status === '415') return verb === 'POST' || verb === 'PUT';
     return status !== '409' || verb !== 'GET';
   });
   return Object.fromEntries(

@@ -62,7 +62,9 @@ export function wireEdge(
     admission,
     pools: pools.rooms,
   };
-  const adapters = isWorker ? [] : [compatAdapters, screenshotAdapters(store.screenshots, clock)];
+  const adapters = isWorker
+    ? []
+    : [compatAdapters(publicUrl.current), screenshotAdapters(store.screenshots, clock)];
   const tls = readTls(config);
   const rpc = createConnectMount({ ...shared, writeMaxBytes: WRITE_MAX_BYTES, logger });
   const mcp = createMcpEndpoint({

@@ -109,7 +109,8 @@ function createBatchPusher(
     let waiting = items.map((item, offset) => ({ item, index: first + offset }));
     // How many are worth sending: few when few were accepted before.
     let width = waiting.length;
-    for (let round = 0; waiting.length > 0; round += 1) {
+    let round = 0;
+    while (waiting.length > 0) {
       const sent = waiting.slice(0, width);
       const { results } = await pusher.pushBatch(
         {
@@ -120,20 +121,29 @@ function createBatchPusher(
         { signal },
       );
       const again: typeof waiting = [];
+      const settled: Pushed[] = [];
+      let accepted = 0;
       let refusal: PushError | undefined;
       for (const [at, place] of sent.entries()) {
         const result: PushResult | undefined = results[at];
         if (result?.error === undefined) {
           acceptedAt = performance.now();
           const { rid = '', duplicate = false } = result ?? {};
-          done.push({ ...place, rid, ...(duplicate ? { duplicate } : {}) });
+          if (!duplicate) accepted += 1;
+          settled.push({ ...place, rid, ...(duplicate ? { duplicate } : {}) });
         } else if (result.error.retryAfterMs > 0 && performance.now() - acceptedAt < patienceMs) {
           refusal = result.error;
           again.push(place);
-        } else done.push({ ...place, error: result.error });
+        } else settled.push({ ...place, error: result.error });
       }
-      width = Math.max(1, 2 * (sent.length - again.length));
-      waiting = [...again, ...waiting.slice(sent.length)];
+      // The service keeps no reply to a call that queued nothing. So the same call is made again, or a
+      // repeated run would send other items under its name.
+      if (refusal === undefined || accepted > 0) {
+        done.push(...settled);
+        width = Math.max(1, 2 * settled.length);
+        waiting = [...again, ...waiting.slice(sent.length)];
+        round += 1;
+      }
       if (refusal !== undefined) await pause(refusal);
     }
     return done.sort((left, right) => left.index - right.index);

@@ -51,13 +51,26 @@ export const text: string = PushService;
 export const loop: string = client.push('a', []);
 `,
   );
+  // CommonJS, which is typed as well.
+  await writeFile(
+    join(folder.path, 'common.cts'),
+    `import client = require('queued-crawler-client');
+const made = client.createCrawlerClient({ baseUrl: process.env['BASE'] ?? '', token: process.env['TOKEN'] ?? '' });
+made.stats.getStats({}).then(({ completed }) => {
+  console.log(typeof completed);
+  made.close();
+});
+`,
+  );
+  // Without the library of browsers. The declarations of Connect name one of its types.
   const options = '--module nodenext --target es2024 --lib es2024,esnext.disposable --strict';
-  await run(
-    compiler,
-    [...options.split(' '), '--types', 'node', '--skipLibCheck', 'program.ts', 'types.ts'],
-    {
-      cwd: folder.path,
-    },
+  const programs = ['program.ts', 'types.ts', 'common.cts'];
+  await run(compiler, [...options.split(' '), '--types', 'node', '--skipLibCheck', ...programs], {
+    cwd: folder.path,
+  });
+  const manifest = JSON.parse(await readFile(join(own, 'package.json'), 'utf8'));
+  expect(Object.values(manifest.dependencies)).toEqual(
+    Object.keys(manifest.dependencies).map(() => expect.stringMatching(/^\^\d/)),
   );
   await using site = await startSite();
   await using app = await startApp();
@@ -65,5 +78,10 @@ export const loop: string = client.push('a', []);
     cwd: folder.path,
     env: { ...process.env, BASE: app.url, TOKEN: NORMAL },
   });
+  const common = await run(process.execPath, ['common.cjs'], {
+    cwd: folder.path,
+    env: { ...process.env, BASE: app.url, TOKEN: NORMAL },
+  });
+  expect(common.stdout).toBe('bigint\n');
   expect(stdout).toMatch(/^200 http:\/\/127\.0\.0\.1:\d+\/page\/1 113 bytes\n$/);
 });

@@ -102,6 +102,19 @@ test('a run of the same name pushes nothing twice, even over a restart of the se
   expect(await waitingAt(client)).toBe(100);
 });
 
+test('a run that was refused for rate in between pushes nothing twice, either', async () => {
+  await using app = await startApp({ env: { PUSH_RATE_PER_SECOND: '40' } });
+  await using client = clientOf(app);
+  const crawler = await pausedCrawler(client);
+  // Some batches are refused as a whole, and one of them has an item that is refused for good.
+  const source = [...urls(89), { url: 'nonsense' }];
+  const push = () => all(client.push(crawler, source, { runId: 'limited', batchSize: 10 }));
+  const first = await push();
+  expect(first.filter(({ rid }) => rid !== undefined)).toHaveLength(89);
+  expect((await push()).map(({ rid }) => rid)).toEqual(first.map(({ rid }) => rid));
+  expect(await waitingAt(client)).toBe(89);
+});
+
 test('refusals name the URL, or fail the loop when nothing can be pushed', async () => {
   await using app = await startApp();
   await using client = clientOf(app);

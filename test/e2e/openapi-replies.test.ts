@@ -245,6 +245,34 @@ function bodyFor({ operationId }: { readonly operationId: string }): Pick<Sent, 
   }
 }
 
+test('the document names the address of the service', async () => {
+  const document = async (of: TestApp) => (await of.rest('GET', '/openapi.json')).json;
+  expect((await document(app)).servers).toEqual([{ url: app.url }]);
+  await using behind = await startApp({ env: { PUBLIC_URL: 'https://crawler.example/' } });
+  expect((await document(behind)).servers).toEqual([{ url: 'https://crawler.example' }]);
+});
+
+test('every array says what is in it', async () => {
+  const bare: string[] = [];
+  const look = (value: unknown, path: string): void => {
+    if (typeof value !== 'object' || value === null) return;
+    const { type, items } = value as { readonly type?: unknown; readonly items?: unknown };
+    if ([type].flat().includes('array') && items === undefined) bare.push(path);
+    for (const [name, each] of Object.entries(value)) look(each, `${path}/${name}`);
+  };
+  look((await app.rest('GET', '/openapi.json')).json, '');
+  expect(bare).toEqual([]);
+});
+
+test('a JSON page, and a body in an unknown encoding, are answered as the document says', async () => {
+  const page = await app.rest('GET', `/?token=${NORMAL}&url=${url('/echo')}`);
+  expect(page.headers.get('content-type')).toBe('application/json');
+  expect([page.json.method, check.faults('PushOrCrawl', page)]).toEqual(['GET', []]);
+  const packed = { 'content-encoding': 'br', 'content-type': 'application/json' };
+  const refused = await app.rest('POST', `/crawler/${NORMAL}`, '{}', packed);
+  expect([refused.status, check.faults('CreateCrawler', refused)]).toEqual([415, []]);
+});
+
 test('conflicts and limits are answered as the document says', async () => {
   await using small = await startApp({
     env: { PUSH_RATE_PER_SECOND: '1', CRAWLER_QUEUE_LIMIT: '1' },

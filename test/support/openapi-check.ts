@@ -49,7 +49,9 @@ export function createOpenApiCheck(document: ApiDocument): OpenApiCheck {
       operations.set(operation.operationId, { verb: verb.toUpperCase(), path, operation });
     }
   }
-  const components = { schemas: closed(document.components.schemas) };
+  const components = {
+    schemas: { ...(closed(document.components.schemas) as object), JsonPage: false },
+  };
 
   return {
     operations,
@@ -62,9 +64,12 @@ export function createOpenApiCheck(document: ApiDocument): OpenApiCheck {
       const type = whole.replace(/;.*/, '');
       const described = content[type] ?? content['*/*'];
       if (described === undefined) return [`${type} is not documented for ${reply.status}`];
-      // Without a charset it is a page of the target's.
-      if (!/^application\/(json|x-ndjson); charset=utf-8$/.test(whole)) return [];
-      const schema = { ...(closed(described.schema ?? {}) as object), components };
+      if (reply.json === undefined) return [];
+      // Without a charset it is a page of the target's, else it is not.
+      const isPage = !/^application\/(json|x-ndjson); charset=utf-8$/.test(whole);
+      const schema = isPage
+        ? { ...described.schema, components: document.components }
+        : { ...(closed(described.schema ?? {}) as object), components };
       const validate = ajv.compile(schema);
       if (validate(reply.json)) return [];
       return (validate.errors ?? []).map(

@@ -25,15 +25,23 @@ export function aboutReply(): Reply {
   return jsonReply(JSON.stringify(body), 401, { 'www-authenticate': 'Bearer' });
 }
 
-/** `/openapi.json`: the document of the REST API, for people and generators. */
-export function openApi(): Adapter {
+/**
+ * `/openapi.json`: the document of the REST API, for people and generators. It names the address of
+ * the service, which `publicUrl` returns.
+ */
+export function openApi(publicUrl: () => string): Adapter {
   let text: string | undefined;
   return {
     path: '/openapi.json',
     methods: ['GET'],
     async handle() {
-      text ??= readFileSync(new URL('docs/openapi.json', root), 'utf8');
+      text ??= withServer(readFileSync(new URL('docs/openapi.json', root), 'utf8'), publicUrl());
       return jsonReply(text, 200, SAME_ORIGIN);
     },
   };
+}
+
+function withServer(document: string, url: string): string {
+  const parsed = JSON.parse(document) as object;
+  return JSON.stringify({ ...parsed, servers: [{ url }] }, undefined, 2);
 }

@@ -82,8 +82,9 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
     queues.delete(crawlerId);
     const n = Math.max(0, Math.min(wanted, crawlerQueue - queue.queued));
     const inserted = { n, outcomes: toOutcomes(jobs, keyed, n, room) };
+    if (n === 0) return inserted;
     const remembered =
-      requestKey === undefined || jobs.length === 0
+      requestKey === undefined
         ? undefined
         : {
             _id: requestKey,
@@ -91,10 +92,6 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
             outcomes: inserted.outcomes,
             expiresAt: new Date(toWall(collections.time, now).getTime() + PUSH_REQUEST_MS),
           };
-    if (n === 0) {
-      if (remembered !== undefined) await collections.pushRequests.insertOne(remembered);
-      return inserted;
-    }
     const push = lanes.newWriteId();
     const documents = fresh.slice(0, n).map((job) => ({
       ...toJobDocument(job, push, purges),

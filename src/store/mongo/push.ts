@@ -65,7 +65,10 @@ export function createPush(collections: Collections, lanes: Lanes): QueueStore['
     const before = await earlier(requestKey, request.crawlerId, now);
     if (before !== undefined) return before;
     try {
-      return await grouped({ request, limits, now, requestKey });
+      const receipt = await grouped({ request, limits, now, requestKey });
+      if (receipt.outcomes.some((outcome) => 'rid' in outcome)) return receipt;
+      // Nothing was written, perhaps because another call of the request has filled the queue.
+      return (await earlier(requestKey, request.crawlerId, now)) ?? receipt;
     } catch (error) {
       // Another call of the request was faster.
       const after = isDuplicate(error) && (await earlier(requestKey, request.crawlerId, now));

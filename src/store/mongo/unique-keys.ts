@@ -3,8 +3,8 @@ import { toWall } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Collections, UniqueKeyDocument } from './collections.ts';
-import { isDuplicate } from './mongo-errors.ts';
 import { Fenced } from './lanes.ts';
+import { isDuplicate } from './mongo-errors.ts';
 
 /** A crawler as its keys know it. */
 interface KeyedCrawler {

@@ -33,7 +33,7 @@ function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date):
   const { outcomes, accepted, bytes } = insertAccepted(sql, jobs, { limits, room, now });
   notePriorities(sql, request, room);
   if (accepted > 0) count(sql, request, { accepted, bytes }, now);
-  keepOutcomes(sql, request, outcomes, now);
+  if (accepted > 0) keepOutcomes(sql, request, outcomes, now);
   const queued = room.queued + accepted;
   const crossedAccountLimit = updateEpisode(sql, accountId, { room, queued, limits });
   return { outcomes, crossedAccountLimit, leased };
@@ -95,14 +95,14 @@ function findOutcomes(
   return row === undefined ? undefined : (JSON.parse(String(row.outcomes)) as PushOutcome[]);
 }
 
-/** Keeps the outcomes for a repetition of the request; not those of a call that had no jobs. */
+/** Keeps the outcomes for a repetition of the request. */
 function keepOutcomes(
   sql: Sql,
-  { crawlerId, requestId, jobs }: PushRequest,
+  { crawlerId, requestId }: PushRequest,
   outcomes: readonly PushOutcome[],
   now: Date,
 ): void {
-  if (requestId === undefined || jobs.length === 0) return;
+  if (requestId === undefined) return;
   const row = {
     crawler_id: crawlerId,
     request_id: requestId,

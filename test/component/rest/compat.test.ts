@@ -54,7 +54,7 @@ const methods = [
 
 let wire: Wire;
 beforeAll(async () => {
-  wire = await startWire({ methods, adapters: [compatAdapters] });
+  wire = await startWire({ methods, adapters: [compatAdapters(() => 'http://service.example')] });
 });
 afterAll(() => wire.edge.close(0));
 

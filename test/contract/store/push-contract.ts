@@ -260,6 +260,28 @@ export function pushContract(open: OpenStore): void {
     );
 
     test(
+      'is not answered for good by a call for which there was no room',
+      withStore(open, async ({ store, crawler, counters }) => {
+        const made = await crawler();
+        const { crawlerId, accountId } = made;
+        const limits = { ...LIMITS, crawlerQueue: 2 };
+        const send = async (requestId: string) => {
+          const request = { crawlerId, accountId, jobs: makeJobs(made, 2), requestId };
+          return only(await store.queue.push([request], limits, at(0)));
+        };
+        const first = await send('first');
+        expect(refusals(await send('second'))).toEqual([
+          'crawler_queue_full',
+          'crawler_queue_full',
+        ]);
+        await store.queue.purge(crawlerId, at(1));
+        expect(admitted(await send('second'))).toHaveLength(2);
+        expect((await send('first')).outcomes).toEqual(first.outcomes);
+        expect(await counters(made)).toMatchObject({ pushed: 4, waiting: 2 });
+      }),
+    );
+
+    test(
       'queues once when eight of them come at once',
       withStore(open, async ({ store, crawler, counters }) => {
         const made = await crawler();

@@ -146,6 +146,11 @@ test.each<[string, Shape, string]>([
 test('an adapter whose method the table lacks stops the start', () => {
   const toError = () => new ConnectError('', Code.Internal);
   expect(() =>
-    createGateway({ methods: [], adapters: [compatAdapters], maxBodyBytes: 1, toError }),
+    createGateway({
+      methods: [],
+      adapters: [compatAdapters(() => 'http://service.example')],
+      maxBodyBytes: 1,
+      toError,
+    }),
   ).toThrow('the table has no unary method queuedcrawler.v1.PushService/Push');
 });
