@@ -1,6 +1,7 @@
 import { type Collection, type Db, type Document, MongoNetworkTimeoutError } from 'mongodb';
 import { DAY_MS } from '../../domain/durations.ts';
 import { databaseTooNew } from '../../domain/errors.ts';
+import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { SESSION_MS } from '../../domain/session-cookies.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import type { Collections } from './collections.ts';
@@ -159,6 +160,11 @@ async function createIndexes(collections: Collections): Promise<void> {
         key: { crawlerId: 1, gen: 1, host: 1, order: 1, _id: 1, due: 1 },
         name: 'by_host_order',
         partialFilterExpression: { queued: true },
+      },
+      {
+        key: { crawlerId: 1, gen: 1, order: 1, _id: 1, due: 1, host: 1 },
+        name: 'urgent',
+        partialFilterExpression: { queued: true, priority: { $gt: DEFAULT_PRIORITY } },
       },
       {
         key: { crawlerId: 1, gen: 1, notBefore: 1 },
